@@ -1,4 +1,5 @@
-//! zstd frames, at hand or in pieces, with one thread or several, mean what libzstd says they mean, or nothing.
+//! zstd frames, in memory or in pieces, with one thread or several, decode as with libzstd or are
+//! an error.
 #![no_main]
 
 use std::io::BufReader;
@@ -8,7 +9,7 @@ use std::io::Read;
 use gannet_capture::zstd::Unzstd;
 use libfuzzer_sys::fuzz_target;
 
-/// More output than this is not held against anything.
+/// More output than this is not compared with anything.
 const MOST: usize = 4 << 20;
 
 fuzz_target!(|data: &[u8]| {

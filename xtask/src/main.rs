@@ -1,4 +1,4 @@
-//! What developers run by hand, as `cargo xtask COMMAND`.
+//! Developers' commands, as `cargo xtask COMMAND`.
 //!
 //! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `scripts` runs
 //! Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
@@ -43,7 +43,7 @@ enum Command {
     Pipes(pipes::Args),
     Prose(prose::Args),
     Snapshot(snapshot::Args),
-    /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
+    /// Regenerate docs/logs.md, docs/events.md and the golden logs of the sample capture
     Update,
     #[command(hide = true)]
     Measure(measure::Args),

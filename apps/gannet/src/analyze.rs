@@ -63,7 +63,7 @@ Examples:
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
-/// Write the logs of captures: connections, protocols, files, oddities.
+/// Write the logs of captures: connections, protocols, files, weirds.
 ///
 /// Several files and folders are read as one stream in the order of time, also inside gzip, zstd,
 /// xz and lz4. Logs are Zeek's, a file for each kind that has rows.
@@ -143,7 +143,7 @@ pub(crate) struct Args {
     /// Print where the memory was at the most, and how large tables became
     #[arg(long)]
     stats_state: bool,
-    /// Print the table at the end even where nobody is looking
+    /// Print the final table even if standard error is not a terminal
     #[arg(long)]
     stats: bool,
     /// Print errors only: no progress, no table, no warnings
@@ -383,7 +383,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         inner_protocols: args.inner_protocols,
         memory: match limits.state {
             _ if !args.counts_memory() => None,
-            // What the allocator holds beside goes by the megabyte: it would be all of a small limit.
+            // The allocator's overhead comes in megabytes, which is too coarse for a small limit.
             u64::MAX | ..SMALL_STATE => Some(memory::in_use),
             _ => Some(memory::taken),
         },
@@ -406,7 +406,7 @@ fn cores() -> usize {
 /// What all streams of a run share.
 struct Run {
     options: Options,
-    /// Threads, if somebody cared to say.
+    /// The number of threads, if given.
     threads: Option<usize>,
     to_stdout: Option<ToStdout>,
     /// Whether each capture gets an index.
@@ -670,11 +670,11 @@ impl Lines {
     }
 }
 
-/// One packet in so many with a wrong checksum is a reason to ask how the capture was made.
+/// One packet in this many with a wrong checksum triggers the warning.
 const MANY_WRONG: u64 = 20;
 
-/// Warns where so many packets were discarded for their checksums that the capture is likely to have been
-/// made before a network card filled them in.
+/// Warns if so large a share of packets was discarded for their checksums that the capture was probably made
+/// before a network card filled them in.
 fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
     let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);
     if wrong > 0 && wrong.saturating_mul(MANY_WRONG) > all {

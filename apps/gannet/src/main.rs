@@ -1,10 +1,10 @@
 //! The command: arguments, terminal, exit codes.
 //!
 //! A thin layer over the libraries: it parses arguments (`cli`), opens captures, drives a
-//! [`gannet_engine::Engine`] with their batches (`analyze`) and tells people what happened
-//! (`terminal`, `tally`). Only this crate knows of the terminal, of signals (`stop`) and of exit
-//! codes (`outcome`). Data goes to standard output, words go to standard error as `error: ...`,
-//! `warning: ...`, `note: ...` and `hint: ...`.
+//! [`gannet_engine::Engine`] with their batches (`analyze`) and reports the results (`terminal`,
+//! `tally`). Only this crate knows the terminal, signals (`stop`) and exit codes (`outcome`). Data
+//! goes to standard output, messages go to standard error as `error: ...`, `warning: ...`, `note:
+//! ...` and `hint: ...`.
 
 mod analyze;
 mod bench;

@@ -38,7 +38,7 @@ use crate::stop::Stop;
 use crate::terminal::Terminal;
 use crate::unanswered;
 
-/// How often the line of progress is written anew.
+/// How often the line of progress is written again.
 const REDRAW: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     /// TLS: the server's name in its certificate, if it is not that of --to
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
-    /// TLS: begin each session anew
+    /// TLS: begin each session again
     #[arg(long)]
     no_resumption: bool,
     /// Clients, a socket or connection each; without it one a source address of the capture
@@ -116,14 +116,14 @@ pub(crate) struct Args {
     /// Seconds that an answer may take
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     timeout: Duration,
-    /// Times a query is sent again that nobody answered
+    /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u8,
     /// Queries that wait for answers at once with --timing max
     #[arg(long, value_name = "N", default_value_t = 512,
           value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// Send the input so many times; 0 is until --limit, --duration or Ctrl-C
+    /// Number of times to send the input; 0 is until --limit, --duration or Ctrl-C
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
     /// Queries at the most
@@ -225,7 +225,7 @@ struct ServeArgs {
     #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
           value_parser = clap::value_parser!(u8).range(0..=15))]
     rcode: u8,
-    /// Stop after so many queries
+    /// Stop after this many queries
     #[arg(long, value_name = "N", requires = "serve")]
     queries: Option<u64>,
 }
@@ -385,7 +385,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
-/// What answers are held against, and how.
+/// What answers are compared with, and how.
 fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
     let against =
         Against::parse(text, args.transport.port(), args.yes_i_may).context("--compare")?;
@@ -474,7 +474,7 @@ fn watch(live: &Live, done: &AtomicBool) {
         let answered = live.answered.load(Ordering::Relaxed);
         let lost = live.lost.load(Ordering::Relaxed);
         let mut err = io::stderr().lock();
-        // Where standard error is closed there is nobody to tell.
+        // If standard error is closed, there is no one to report to.
         write!(err, "\r{now:6.1} s  {sent} sent, {rate:.0}/s, {answered} answered, {lost} lost ")
             .unwrap_or_default();
     }

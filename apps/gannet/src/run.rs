@@ -38,7 +38,7 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Tells how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
+/// Says how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
 fn report(at: &Progress, seconds: f64, done: bool) {
     let rate = at.packets as f64 / seconds.max(1e-9);
     let mut line = format!("{} packets", HumanCount(at.packets));
@@ -56,7 +56,7 @@ fn report(at: &Progress, seconds: f64, done: bool) {
         (true, true) => writeln!(words, "\r\x1b[K{line}"),
         (false, _) => writeln!(words, "{line}"),
     };
-    // Where standard error is closed there is nobody to tell.
+    // If standard error is closed, there is no one to report to.
     written.unwrap_or_default();
 }
 

@@ -24,14 +24,14 @@ pub(crate) struct Args {
 enum What {
     /// Some seconds of one host's life: DNS, HTTP, mail, NTP, a refused connection, a ping
     Sample {
-        /// Where to write; the suffix tells the format (.pcap, .pcapng) and compression (.gz,
-        /// .zst, .xz, .lz4); - is standard output
+        /// Output file; the suffix selects the format (.pcap, .pcapng) and compression (.gz, .zst,
+        /// .xz, .lz4); - is standard output
         #[arg(value_name = "OUT")]
         file: PathBuf,
     },
     /// Packets of chance: TCP and UDP over IPv4 and IPv6, anything in their fields
     Random(RandomArgs),
-    /// SYNs that nobody answers, each of a connection of its own
+    /// SYNs without an answer, each of a separate connection
     SynFlood(Flood),
     /// Connections that are set up and say nothing
     ConnectFlood(Flood),
@@ -41,9 +41,9 @@ enum What {
     FragmentFlood(Flood),
     /// Connections, each with ten segments above a hole
     SegmentFlood(Flood),
-    /// Queries that nobody answers, sixty ids from each port
+    /// Queries without an answer, sixty ids from each port
     DnsFlood(Flood),
-    /// Connections, each with ninety pipelined requests that nobody answers
+    /// Connections, each with ninety pipelined requests without an answer
     HttpFlood(Flood),
     /// GRE between ever new hosts, around ever new connections
     TunnelFlood(Flood),
@@ -51,13 +51,13 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct RandomArgs {
-    /// Where to write; the suffix tells the format and compression, as above; - is standard output
+    /// Output file; the suffix selects the format and compression, as above; - is standard output
     #[arg(value_name = "OUT")]
     file: PathBuf,
     /// How many packets
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100_000)]
     packets: u64,
-    /// As many packets as make a file of so many bytes, like 800M or 2G
+    /// Generate packets until the file has this many bytes, like 800M or 2G
     #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "packets")]
     size: Option<u64>,
     /// Others come from another seed

@@ -32,7 +32,7 @@ use crate::schema::TimeUnit;
 use crate::schema::element;
 use crate::schema::schema;
 
-/// Rows on their way into a record batch.
+/// Rows that are collected for a record batch.
 pub struct Batch {
     schema: Arc<Schema>,
     columns: Vec<Column>,
@@ -40,7 +40,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of a log with these columns, for about so many rows.
+    /// For a log with these columns, and about this many rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
         let columns = fields.iter().map(|f| Column::new(f.ty, unit, rows)).collect();
         Self { schema: Arc::new(schema(fields, unit)), columns, rows: 0 }
@@ -56,7 +56,7 @@ impl Batch {
         self.rows += 1;
     }
 
-    /// Rows so far.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -72,7 +72,7 @@ impl Batch {
 struct Column {
     kind: Kind,
     values: Values,
-    /// Of a list, where the elements of each row end.
+    /// For a list, the end of each row's elements.
     ends: Option<Vec<i32>>,
     nulls: NullBufferBuilder,
     /// Of a list's elements.
@@ -235,14 +235,15 @@ pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
     }
 }
 
-/// A span of time from its seconds, or those where no such span is that long.
+/// An interval from its seconds, or the seconds if they exceed its range.
 pub(crate) fn cell_of_interval(v: f64) -> Cell<'static> {
     /// A little less than nanoseconds in 64 bits reach.
     const FAR: f64 = 9e9;
     if v.abs() < FAR { Cell::Interval(interval(v)) } else { Cell::Seconds(v) }
 }
 
-/// A span of time from its seconds. Where a double stands for several nanoseconds, the microsecond among them.
+/// An interval from its seconds. If a double represents several nanoseconds, the whole microsecond
+/// among them.
 fn interval(v: f64) -> Interval {
     let whole = v.trunc();
     let of = |nanos: i64| {
@@ -262,7 +263,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Spans come back to the nanosecond, those of more than 48 days to the microsecond.
+        /// Intervals round-trip to the nanosecond, those of more than 48 days to the microsecond.
         #[test]
         fn spans_come_back(ns in -4_194_304_000_000_000_i64..4_194_304_000_000_000, shift in 0..50) {
             for ns in [ns >> shift, ns * 100 / 1_000 * 1_000] {

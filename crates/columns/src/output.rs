@@ -53,12 +53,13 @@ impl Output for Columns {
     }
 }
 
-/// Packed bytes of the rows that are collected of one file, at the most: its row group ends there. So the memory for
-/// a log is bounded, and where a row group ends depends on nothing but the rows of its file.
+/// Most packed bytes of rows collected for one file: its row group ends there. So the memory for a
+/// log is bounded, and row groups depend only on the rows of their file.
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
-/// Files of a log that are open at a time. Rows come nearly in the order of time: few more than two are needed.
+/// Most open files of a log. Rows come nearly in the order of time: hardly more than two are
+/// needed.
 const OPEN_PARTS: usize = 4;
 
 struct Writer {
@@ -74,7 +75,7 @@ struct Log {
     fields: Vec<Field>,
     opened: i64,
     by_time: bool,
-    /// Rows so far.
+    /// Number of rows.
     rows: i64,
     /// By last use, the latest one last.
     open: Vec<Part>,
@@ -98,7 +99,7 @@ struct Mark {
     time: i64,
     /// Number in its log.
     number: i64,
-    /// Where it ends.
+    /// Its end.
     end: u32,
 }
 
@@ -201,7 +202,7 @@ impl Log {
             return Ok(());
         };
         let mut batch = Batch::new(fields, columns.times, part.rows.len());
-        // Where each row begins stands with the one before it.
+        // A row begins at the end of the previous one.
         let mut start = 0;
         let mut rows: Vec<_> = Vec::with_capacity(part.rows.len());
         for mark in &part.rows {

@@ -17,8 +17,8 @@ mod walk;
 
 pub use walk::{Cursor, Handle};
 
-/// Entries of a small array to which a table that empties goes back: half of what makes a table, lest it come
-/// and go with single entries.
+/// Entries at which a table shrinks back to a small array: half of the threshold for growing, so
+/// that single insertions and removals do not alternate between both.
 const FEW_AGAIN: usize = FEW_MAX / 2;
 
 enum State<T> {
@@ -39,9 +39,9 @@ enum State<T> {
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
-/// The worst case holds for hashes that spread, as the default one's do for keys that nobody could choose knowing its
-/// secret ([`KeyedHash`]). Where very many keys share one 64-bit hash their segment cannot be split, and searching
-/// becomes linear in them, as in any hash table.
+/// The worst case requires hashes that spread, as those of the default hasher do for keys chosen
+/// without its secret ([`KeyedHash`]). If very many keys share one 64-bit hash, their segment
+/// cannot be split, and searching them becomes linear, as in any hash table.
 pub struct Dict<K, V, S = KeyedHash> {
     state: State<(K, V)>,
     hasher: S,
@@ -172,7 +172,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined whatever it weighs: in a loop of searches the states are then told apart once, before it. Compilers would
+    // Inlined whatever it weighs: in a loop of searches the states are then distinguished once, before it. Compilers would
     // multiply the loops over one entry or two, which are but comparisons, and keep what counts their turns through all
     // others; what they may not look into makes them leave that, and takes no instruction.
     #[inline(always)]
@@ -243,7 +243,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         Some(&mut entry.1)
     }
 
-    /// Whether the key is there.
+    /// Whether the map contains the key.
     #[inline(always)]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
@@ -252,7 +252,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         self.find(key).is_some()
     }
 
-    /// Maps `key` to `value`; gives back what it was mapped to. The key that was there stays.
+    /// Maps `key` to `value`; returns the previous value. An existing key is kept.
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match &mut self.state {

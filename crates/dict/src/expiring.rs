@@ -88,7 +88,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
     {
         let now = self.now;
         if let Some((touched, _)) = self.entries.get_mut(key)
-            // At the same instant the order matters to nobody.
+            // The order within one instant does not matter.
             && *touched != now
         {
             *touched = now;
@@ -128,7 +128,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.entries.get_mut(key).map(|(_, v)| v)
     }
 
-    /// Maps `key` to `value` at the time `now`; gives back what it was mapped to.
+    /// Maps `key` to `value` at the time `now`; returns the previous value.
     pub fn insert(&mut self, now: u64, key: K, value: V) -> Option<V> {
         if let Some(old) = self.get_mut(now, &key) {
             return Some(core::mem::replace(old, value));
@@ -145,8 +145,8 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.entries.remove(key).map(|(_, v)| v)
     }
 
-    /// Takes out what is overdue at the time `now`, at most `budget` entries, and hands each to `gone`; how
-    /// many went. Whoever gets `budget` back should call again soon.
+    /// Removes entries that have expired at the time `now`, at most `budget`, and passes each to
+    /// `gone`; returns their number. If that equals `budget`, call again soon.
     pub fn expire(&mut self, now: u64, budget: usize, mut gone: impl FnMut(K, V)) -> usize {
         self.advance(now);
         let mut count = 0;

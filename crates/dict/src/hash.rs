@@ -11,16 +11,16 @@ use crate::raw::secret::{self, Drawn, Words};
 
 /// The default hash: foldhash (its fast variant) under a key drawn once a process.
 ///
-/// Why keyed: whoever sends packets chooses keys; under a fixed hash a list of colliding keys, computed
-/// once, would turn every table into a list. Why foldhash: it hashes short keys in one or two wide
-/// multiplications, several times faster than `SipHash`, and every multiplication is folded with secret
-/// words (192 bits and a seed here, from the operating system through std's `RandomState`), so collisions
-/// cannot be computed without them. Byte strings of 16 to 64 bytes are brought down to two numbers first, by
-/// a universal hash under 512 secret bits more: two of them, chosen without the key, come down to the same
-/// with one key in 2^32, so among a million there are some hundred such pairs. None of it is a cryptographic
-/// function: someone who could see hashes, or time single lookups finely, might learn of the key; logs show
-/// neither. Where that is not enough, give the dictionary std's `RandomState` instead: any `BuildHasher` will
-/// do that is a [`TableHash`].
+/// The hash is keyed because senders of packets choose keys: with a fixed hash, a precomputed list
+/// of colliding keys would turn every table into a list. It uses foldhash because that hashes short
+/// keys in one or two wide multiplications, several times faster than `SipHash`, and folds every
+/// multiplication with secret words (192 bits and a seed here, from the operating system through
+/// std's `RandomState`), so collisions cannot be computed without them. Byte strings of 16 to 64
+/// bytes are first reduced to two numbers by a universal hash with 512 more secret bits: two
+/// strings chosen without the key collide with probability 2^-32, so among a million there are some
+/// hundred colliding pairs. None of this is a cryptographic function: an observer of hashes, or of
+/// the exact time of single lookups, might learn the key; logs show neither. Where that is not
+/// enough, use std's `RandomState`: any `BuildHasher` that is a [`TableHash`] works.
 ///
 /// Takes no room in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,10 +10,10 @@ use core::marker::PhantomData;
 /// Every form that a key can be borrowed as is one already, `str` for `String` and a key itself for itself. Implement
 /// it where a key cannot be borrowed in the form that callers have, as [`ByteKey`](crate::ByteKey) cannot.
 pub trait Lookup<K: ?Sized> {
-    /// Whether `key` is the key that this stands for.
+    /// Whether `key` is equal to this.
     fn is(&self, key: &K) -> bool;
 
-    /// Hashes as the key that this stands for does: as this itself does, unless that is implemented otherwise.
+    /// Hashes like the equal key: by default like this value itself.
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H)
     where
@@ -35,7 +35,7 @@ pub trait Lookup<K: ?Sized> {
 
 /// A search for a key of the type `K`, whatever form is searched with.
 pub trait Search<K: ?Sized> {
-    /// What it comes to.
+    /// The result.
     type Found;
 
     /// Searches with this form.

@@ -21,7 +21,7 @@ struct Node<K, V> {
 
 /// A map that keeps the order in which keys were inserted; removal and moving to the end take constant time.
 ///
-/// Entries stand in one array, linked both ways; beyond 12 a clustered table of positions finds them (6 bytes
+/// Entries are in one array, linked both ways; beyond 12 a clustered table of positions finds them (6 bytes
 /// or so an entry). Finding, inserting and removing cost what they cost in a [`Dict`](crate::Dict), except
 /// that growing the array of entries copies it, once in a doubling.
 pub struct OrderedDict<K, V, S = KeyedHash> {
@@ -159,7 +159,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         self.nodes.get_mut(at as usize)?.entry.as_mut().map(|(_, v)| v)
     }
 
-    /// Moves a key to the end of the order; whether it is there.
+    /// Moves a key to the end of the order; returns whether it exists.
     pub fn move_last<Q>(&mut self, key: &Q) -> bool
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -172,8 +172,8 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         true
     }
 
-    /// Maps `key` to `value`, at the end of the order; a key already there keeps its place and gives back what
-    /// it was mapped to.
+    /// Maps `key` to `value`, at the end of the order; an existing key keeps its position and its
+    /// previous value is returned.
     ///
     /// # Panics
     /// Beyond 2^32 - 1 entries.

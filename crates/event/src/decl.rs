@@ -61,16 +61,16 @@ pub struct Param {
     pub ty: Type,
     /// Whether it may be unset.
     pub optional: bool,
-    /// What it is, in one sentence.
+    /// Description, in one sentence.
     pub doc: &'static str,
 }
 
 /// The declaration of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decl {
-    /// Its name: Zeek's where Zeek has the event.
+    /// Its name: Zeek's if Zeek has the event.
     pub name: &'static str,
-    /// What it reports.
+    /// Description.
     pub doc: &'static str,
     /// Its parameters in order.
     pub params: &'static [Param],
@@ -79,6 +79,8 @@ pub struct Decl {
     /// Whether only listeners that ask for it by name receive it: events of every packet, and others that
     /// none of Zeek's default scripts handles.
     pub opt_in: bool,
+    /// Whether Zeek's scripts raise it, and not its core: scripts that run raise it themselves.
+    pub scripted: bool,
 }
 
 /// The number of an event: the module that declares it and its position there.

@@ -30,9 +30,9 @@ gannet_log::row! {
         depth: u64 = "depth",
         /// What looked into it.
         analyzers: Set<&'a str> = "analyzers",
-        /// Its type, told from its first bytes.
+        /// Its type, detected from its first bytes.
         mime_type: Option<&'a str> = "mime_type",
-        /// Its name, if its source told one.
+        /// Its name, if its source stated one.
         filename: Option<&'a [u8]> = "filename",
         /// From its first to its last bytes.
         duration: Interval = "duration",
@@ -42,7 +42,7 @@ gannet_log::row! {
         is_orig: bool = "is_orig",
         /// Bytes seen.
         seen_bytes: u64 = "seen_bytes",
-        /// Bytes it should have, if its source told.
+        /// Expected number of bytes, if its source stated it.
         total_bytes: Option<u64> = "total_bytes",
         /// Bytes missing in gaps.
         missing_bytes: u64 = "missing_bytes",

@@ -15,7 +15,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// The file.
         id: Uid = "id",
-        /// What it was compiled for.
+        /// The machine it was compiled for.
         machine: Option<&'a str> = "machine",
         /// When it was compiled.
         compile_ts: Option<Time> = "compile_ts",
@@ -49,7 +49,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a certificate that an OCSP response speaks of.
+    /// One row a certificate that an OCSP response refers to.
     pub(crate) struct OcspRow<'a> = "ocsp" {
         /// When the response's first bytes were seen.
         ts: Time = "ts",

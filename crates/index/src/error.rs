@@ -1,10 +1,10 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What is wrong with an index.
+/// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none.
+    /// It does not exist.
     #[error("{0} has no index: gannet index {0} makes one")]
     Missing(PathBuf),
     /// A file cannot be read or written.

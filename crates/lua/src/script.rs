@@ -20,13 +20,13 @@ use crate::api;
 pub struct Options {
     /// Without `io`, `os`, `ffi`, `debug`, modules of the system, and bytecode.
     pub sandbox: bool,
-    /// Every pipeline tells how far it is, not only those that are asked to.
+    /// Every pipeline says how far it is, not only those that are asked to.
     pub progress: bool,
     /// Who shows how far a pipeline is, where no function of the script does.
     pub report: Option<Report>,
 }
 
-/// Shows how far a pipeline is, after so many seconds; the last time with `done`.
+/// Shows the progress of a pipeline, after `seconds`; the last time with `done`.
 pub type Report = fn(progress: &Progress, seconds: f64, done: bool);
 
 /// Why a script did not run to its end.
@@ -52,6 +52,7 @@ pub enum Error {
 const MODULES: &[(&[&str], &str)] = &[
     (&["gannet"], include_str!("lua/gannet.lua")),
     (&["gannet.events"], include_str!("lua/events.lua")),
+    (&["gannet.values"], include_str!("lua/values.lua")),
     (&["gannet.views"], include_str!("lua/views.lua")),
     (&["gannet.client"], include_str!("lua/client.lua")),
     (&["gannet.respdiff"], include_str!("lua/respdiff.lua")),

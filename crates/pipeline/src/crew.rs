@@ -6,10 +6,10 @@
 //!            └─▶ work ─┘
 //! ```
 //!
-//! A [`Crew`] is as many threads as were asked for, the caller's being one. Whoever has nothing to do
-//! takes the next batch of the stream, keeps its packets (shared, not copied) and does its [`Work`] on
-//! them; the caller gets one [`Block`] after the other as if it had done all of it alone. What need
-//! not be in order, sums for instance, stays with each worker until the end.
+//! A [`Crew`] is a pool of worker threads that includes the caller's. An idle worker takes the next
+//! batch of the stream, shares its packets (without a copy) and does its [`Work`] on them; the
+//! caller receives the results as [`Block`]s in order. Results that need no order, such as sums,
+//! stay with each worker until the end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,18 +30,18 @@ use gannet_capture::Kept;
 use gannet_capture::Stream;
 use gannet_capture::Tending;
 
-/// Blocks for each thread that are read and not yet taken; at more, nobody reads on.
+/// Blocks for each thread that are read and not yet taken; beyond, reading pauses.
 const AHEAD: u64 = 8;
 /// Blocks that one of several threads reads at a time: as reading is for one at a time, others wait
 /// for it, and waiting costs more than a block does.
 const AT_ONCE: u64 = 2;
 
-/// How often a thread asks for the stream before it sleeps: for some two hundred microseconds, in which
-/// another one reads what it takes at once. To sleep and to be woken takes nearly as long.
+/// How often a thread polls the stream before it sleeps: for some two hundred microseconds, in
+/// which another one reads a batch. Sleeping and waking takes nearly as long.
 const ASKED: u32 = 4_000;
 
-/// How many batches later a thread of so many is likely to read again: where one alone reads the next one, and
-/// two take turns. 0 of more threads, whose turns come as they may.
+/// After how many batches a thread of this many is likely to read again: 1 alone, 2 for two that
+/// take turns. 0 for more threads, whose turns are irregular.
 pub fn next_turn(threads: usize) -> usize {
     match threads {
         ..=1 => 1,
@@ -55,7 +55,7 @@ pub trait Work: Send + 'static {
     /// What becomes of a batch.
     type Made: Default + Send + 'static;
 
-    /// Works on a batch; `made` may have been used for another one before.
+    /// Works on a batch; `made` may hold the results of an earlier one.
     fn batch(&mut self, batch: Batch<'_>, made: &mut Self::Made);
 }
 
@@ -80,7 +80,7 @@ pub struct Crew<W: Work> {
 #[derive(Debug)]
 struct Shared<M> {
     source: Mutex<Source>,
-    /// Whether somebody reads from it.
+    /// Whether a worker is reading from it.
     is_read: Apart<AtomicBool>,
     desk: Mutex<Desk<M>>,
     changed: Condvar,
@@ -90,8 +90,7 @@ struct Shared<M> {
     at_once: u64,
 }
 
-/// Something with lines of the cache of its own: who asks for it again and again takes no other line from
-/// those who write there.
+/// A value on cache lines of its own, so that polling it does not disturb writers of other fields.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -152,7 +151,7 @@ pub struct Progress {
     pub packets: u64,
     /// Bytes read, as they lie on disk.
     pub bytes: u64,
-    /// Bytes that there are; `None` if nobody knows.
+    /// Total number of bytes; `None` if unknown.
     pub total: Option<u64>,
 }
 
@@ -171,7 +170,7 @@ enum Turn {
 }
 
 impl<W: Work> Crew<W> {
-    /// Starts so many threads less one; the caller's is among them.
+    /// Starts the workers: one thread less than `threads`, since the caller's counts.
     ///
     /// # Errors
     /// Where the system gives no thread.
@@ -220,7 +219,8 @@ impl<W: Work> Crew<W> {
     /// The next block; `None` after the last.
     ///
     /// # Errors
-    /// As [`Stream::next_batch`], in its place among the blocks; the next call goes on.
+    ///
+    /// As [`Stream::next_batch`], in its position among the blocks; the next call continues.
     ///
     /// # Panics
     /// Where another thread did.
@@ -238,7 +238,7 @@ impl<W: Work> Crew<W> {
             }
             if desk.stopped {
                 drop(desk);
-                // Either this crew was finished, or somebody panicked.
+                // The pool was finished, or a worker panicked.
                 self.join();
                 return Ok(None);
             }
@@ -282,7 +282,7 @@ impl<W: Work> Crew<W> {
         self.shared.changed.notify_all();
     }
 
-    /// The workers of threads that end; panics go on here.
+    /// The workers of ended threads; propagates panics.
     fn join(&mut self) -> Vec<W> {
         let joined = self.threads.drain(..).map(JoinHandle::join);
         joined
@@ -301,7 +301,7 @@ impl<W: Work> Drop for Crew<W> {
     }
 }
 
-/// Stops everybody where a thread panics, so that nobody waits for it.
+/// Stops all workers if a thread panics, so that none waits for it.
 struct Last<'a, M>(&'a Shared<M>);
 
 impl<M> Drop for Last<'_, M> {
@@ -382,8 +382,8 @@ impl<M: Default + Send + 'static> Shared<M> {
 }
 
 impl<M> Shared<M> {
-    /// The stream, once nobody reads from it: soon, so that to sleep and be woken would take longer than
-    /// to ask again. What is asked is not the lock itself, which lies beside what its owner writes.
+    /// The stream, once no other worker reads from it. It polls, since sleeping and waking would
+    /// take longer; and it polls a flag, not the lock, which is next to data that its owner writes.
     fn source(&self) -> Reading<'_> {
         let is_read = &self.is_read.0;
         let source = (0..ASKED).find_map(|_| {
@@ -395,7 +395,7 @@ impl<M> Shared<M> {
             std::hint::spin_loop();
             None
         });
-        // Who has asked so often sleeps; and a panic of another one changes nothing here.
+        // After polling this often it sleeps; a panic of another worker changes nothing here.
         let source =
             source.unwrap_or_else(|| self.source.lock().unwrap_or_else(PoisonError::into_inner));
         is_read.store(true, Ordering::Relaxed);
@@ -413,7 +413,7 @@ impl<M> Shared<M> {
         desk.waiting -= 1;
     }
 
-    /// Tells those who wait, if there are any, that something has.
+    /// Wakes waiting workers, if there are any.
     fn tell(&self, desk: MutexGuard<'_, Desk<M>>) {
         let waiting = desk.waiting;
         drop(desk);

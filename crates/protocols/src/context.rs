@@ -19,6 +19,7 @@ use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
+use crate::stack::is_incomplete;
 use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
@@ -28,13 +29,12 @@ use crate::weird::Weirds;
 pub struct Replay {
     /// Parts of the stream, each from one side.
     pub pieces: Vec<(Dir, Piece)>,
-    /// Whether the analyzer stands inside of another one, that passes on what it gets and does not
-    /// tell of what is missing.
+    /// Whether the analyzer runs inside of another one, which passes on its payload without gaps.
     pub is_inner: bool,
 }
 
 impl Replay {
-    /// What is left of the chunk at hand.
+    /// The rest of the current chunk.
     pub fn rest(from: Dir, rest: &[u8]) -> Self {
         let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
         Self { pieces: piece.into_iter().collect(), is_inner: false }
@@ -46,25 +46,25 @@ impl Replay {
 pub enum Piece {
     /// Bytes, in order.
     Bytes(Vec<u8>),
-    /// So many bytes that are missing.
+    /// This many bytes are missing.
     Gap(u64),
 }
 
 /// What an analyzer asked for; carried out by the driver when the packet is done.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The protocol is what it seemed: its name goes into `service`.
+    /// The protocol is confirmed: its name goes into `service`.
     Confirm(Tag),
-    /// The protocol is not what it seemed.
+    /// The data violates the protocol.
     Violation {
-        /// Who says so.
+        /// The analyzer that found it.
         tag: Tag,
         /// In words, for analyzer.log.
         reason: Vec<u8>,
         /// The first bytes that show it.
         data: Vec<u8>,
     },
-    /// An analyzer of the same kind as one that stays failed inside of it, and was taken off.
+    /// An inner analyzer of the same kind as a remaining one failed and was removed.
     Failure {
         /// Its kind.
         tag: Tag,
@@ -81,7 +81,7 @@ pub enum Request {
 
 /// One call's view of the world for an analyzer.
 pub struct Context<'a> {
-    /// Time of the packet at hand (network time).
+    /// Time of the current packet (network time).
     pub now: Time,
     /// The connection.
     pub conn: &'a mut Conn,
@@ -113,7 +113,7 @@ pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
     written.is_some()
 }
 
-/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made anew if not,
+/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made again if not,
 /// so that it need not lie in memory where it is.
 #[inline(always)]
 pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
@@ -139,7 +139,7 @@ fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
 impl Context<'_> {
     /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
     ///
-    /// Handlers see the connection as it is when an event last mentions it in the packet at hand.
+    /// Handlers see the connection as it is when an event last mentions it in the current packet.
     #[inline]
     pub fn raise<E: Event>(&mut self, make: impl FnOnce(Connection) -> E) {
         if self.env.logs.events.wants::<E>() {
@@ -187,11 +187,18 @@ impl Context<'_> {
         {
             return;
         }
+        let aid = self.aid(tag);
         let sinks = &mut self.env.logs;
         let c = mention(sinks, self.conn);
-        let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
+        let info = ConfirmationInfo { c: Some(c), f: None, aid };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
         sinks.events.then_service(c, tag.script_service(), true);
+    }
+
+    /// The number of an analyzer of this connection; what reads packets has none.
+    fn aid(&mut self, tag: Tag) -> Option<u64> {
+        let (uid, proto) = (self.conn.uid, self.conn.proto);
+        (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
@@ -200,18 +207,16 @@ impl Context<'_> {
         self.violation_bytes(tag, reason.into(), data);
     }
 
-    /// The same, with a reason that quotes what was sent.
+    /// The same, with a reason that quotes the data.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
-        self.raise(|c| AnalyzerViolationInfo {
-            atype: tag,
-            info: ViolationInfo {
-                reason: &reason,
-                c: Some(c),
-                f: None,
-                aid: None,
-                data: Some(data),
-            },
-        });
+        // What is missing may be what seems to be wrong.
+        if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
+            let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
+            self.raise(|c| AnalyzerViolationInfo {
+                atype: tag,
+                info: ViolationInfo { reason: &reason, c: Some(c), f: None, aid, data },
+            });
+        }
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason, data });
     }
@@ -222,8 +227,8 @@ impl Context<'_> {
         self.requests.push(Request::Done(tag));
     }
 
-    /// Originator and responder are the wrong way round. UDP connections flip at once, TCP ones
-    /// when the packet is done; analyzers are told when it is done.
+    /// Exchanges originator and responder. UDP connections flip at once, TCP ones after the packet;
+    /// analyzers are notified afterwards.
     pub fn flip(&mut self) {
         if self.conn.proto == gannet_base::Proto::Udp {
             self.conn.flip();
@@ -232,20 +237,20 @@ impl Context<'_> {
         self.requests.push(Request::Flip);
     }
 
-    /// Starts another analyzer on this connection: it is given `replay` first and all later
-    /// stream data (not the chunk at hand, unless it is in `replay`).
+    /// Starts another analyzer on this connection: it receives `replay` first and then all later
+    /// stream data (not the current chunk, unless it is in `replay`).
     pub fn start(&mut self, tag: Tag, replay: Replay) {
         self.starts.push((tag, replay));
     }
 
-    /// Starts an analyzer for what follows within the protocol at hand, and gives it the rest of the
-    /// chunk at hand first. As in Zeek it is not told of gaps.
+    /// Starts an analyzer for the payload of the current protocol, which first receives the rest of
+    /// the current chunk. As in Zeek it is not notified of gaps.
     pub fn start_inner(&mut self, tag: Tag, from: Dir, rest: &[u8]) {
         self.start(tag, Replay { is_inner: true, ..Replay::rest(from, rest) });
     }
 
-    /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of
-    /// the analyzer that saw it where Zeek fills weird.log's `source` column with one.
+    /// Reports a weird of this connection, by Zeek's name. `source` is the upper-case name of the
+    /// analyzer, where Zeek sets weird.log's `source` column.
     pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
         self.weird_bytes(name, addl.as_bytes(), source);
     }
@@ -256,7 +261,7 @@ impl Context<'_> {
         self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
-    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek tells that of no
+    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek says that of no
     /// connection.
     pub(crate) fn long_number(&mut self, bytes: usize) {
         let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");
@@ -299,7 +304,7 @@ impl Context<'_> {
         conn.files += 1;
         let id =
             env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_hub()) {
+        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         if env.logs.events.any() {

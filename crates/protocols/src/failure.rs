@@ -12,7 +12,7 @@ use crate::Env;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row a protocol, tunnel or file that violated what its analyzer knows of it.
+    /// One row for each protocol, tunnel or file with a violation.
     pub struct AnalyzerRow<'a> = "analyzer" {
         /// When.
         ts: Time = "ts",
@@ -28,7 +28,7 @@ gannet_log::row! {
         id: Option<ConnId> = "id",
         /// Transport.
         proto: Option<Proto> = "proto",
-        /// What was wrong.
+        /// The reason of the violation.
         failure_reason: &'a [u8] = "failure_reason",
         /// The first bytes that show it.
         failure_data: Option<&'a [u8]> = "failure_data",

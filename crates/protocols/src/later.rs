@@ -8,16 +8,16 @@ use crate::ssl;
 use crate::tunnel;
 use crate::weird;
 
-/// Something that a part of an analysis saw, to be decided about in the order of all parts.
+/// An observation of a shard, to be processed in the order of all shards.
 #[derive(Clone, Debug)]
 pub struct Later<T> {
     /// Its place in that order.
     pub key: Key,
-    /// Tells what came first of what has one place.
+    /// Says what came first of what has one place.
     pub ticket: u64,
     /// Packet time, should this make the first row of a log.
     pub opened: Time,
-    /// What was seen.
+    /// The observation.
     pub what: T,
 }
 
@@ -41,7 +41,7 @@ impl<T> Queue<T> {
         self.0.push(Later { key, ticket: logs.ticket(), opened: logs.time(), what });
     }
 
-    /// What was kept last, if its place is that of the rows of `logs`.
+    /// The last item, if its key is that of the rows of `logs`.
     pub(crate) fn last(&mut self, logs: &Sinks) -> Option<&mut T> {
         let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
         Some(&mut last.what)
@@ -58,10 +58,10 @@ impl<T> Queue<T> {
     }
 }
 
-/// Everything that a part of an analysis left to be decided, each in the order of its keys.
+/// All deferred items of a shard, each in the order of its keys.
 #[derive(Debug, Default)]
 pub struct Deferred {
-    /// Oddities.
+    /// Weirds.
     pub weirds: Vec<Later<weird::Item>>,
     /// Tunnels.
     pub tunnels: Vec<Later<tunnel::Item>>,
@@ -101,7 +101,7 @@ struct Place {
     at: u32,
 }
 
-/// What items are about.
+/// Kinds of items.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Weird,

@@ -1,6 +1,7 @@
 //! The analyzers of one connection, and what they ask for.
 
 pub(crate) mod events;
+pub(crate) mod ids;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -24,19 +25,22 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
+use crate::stack::events::AnalyzerFailed;
+use crate::stack::events::ScheduledAnalyzerApplied;
+use crate::stack::events::ViolationInfo;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Their ports.
 const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
-/// Beyond so many bytes a protocol that was right so far is not given up for a violation.
+/// After this many bytes a confirmed protocol is not removed for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
-/// Violations of one analyzer that count; one more is told, once.
+/// Violations of one analyzer that count; the next one is reported once.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other; one more is reported, once.
 const MAX_STARTS: u8 = 32;
 
-/// Requests of the call at hand, kept between calls for their memory.
+/// Requests of the current call; the memory is reused.
 #[derive(Default)]
 pub struct Scratch {
     requests: Vec<Request>,
@@ -77,7 +81,7 @@ pub struct Stack {
     /// The responder's port when the connection began.
     port: u16,
     waiting: Waiting,
-    /// What was dropped because it had read all that it ever will: it does not start again.
+    /// The analyzer that was dropped because it needs no more data: it does not start again.
     read: Option<Tag>,
 }
 
@@ -104,9 +108,9 @@ struct Released {
 struct Entry {
     analyzer: Analyzer,
     confirmed: bool,
-    /// Whether it stands inside of another one: it is not told of gaps.
+    /// Whether it is inside of another one, and not notified of gaps.
     is_inner: bool,
-    /// Taken off, but what it learned is kept for when it is put on again, or for the end.
+    /// Disabled, but its state is kept until it is enabled again, or for the end.
     is_off: bool,
     /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
     violations: u16,
@@ -122,18 +126,46 @@ impl Stack {
     /// Decides what a new connection is analysed as.
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
-            return;
+            return self.number(env, conn);
         }
         self.port = conn.id.resp_p;
         self.waiting = announced(env, conn, now).map_or(Waiting::ByPort, Waiting::Expected);
+        self.number(env, conn);
+    }
+
+    /// Numbers the analyzers that a connection begins with, where events name them.
+    fn number(&self, env: &mut Env, conn: &Conn) {
+        if env.logs.events.any() {
+            self.number_planned(env, conn);
+        }
+    }
+
+    #[cold]
+    fn number_planned(&self, env: &mut Env, conn: &Conn) {
+        let planned: Vec<_> = match self.waiting {
+            Waiting::Expected(tag) => vec![tag],
+            _ => by_port(conn.proto, self.port).to_vec(),
+        };
+        let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
+        let planned: Vec<_> = planned.into_iter().filter(counts).collect();
+        env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+    }
+
+    /// Raises the event of an analyzer that another connection announced.
+    pub fn raise_announced(&self, env: &mut Env, conn: &Conn) {
+        if let Waiting::Expected(a) = self.waiting
+            && env.logs.events.wants::<ScheduledAnalyzerApplied>()
+        {
+            crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
+        }
     }
 }
 
-/// What another connection announced this one to be. That alone says what it is, whether or not
-/// anything is sent.
+/// The protocol that another connection announced for this one. The announcement alone determines
+/// it, whether or not anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
-    let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
+    let tag = env.expected_for(&conn.id, conn.proto, conn.is_global(), now)?.tag;
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
@@ -168,7 +200,7 @@ impl Session<'_> {
         }
     }
 
-    /// Adds an analyzer, unless one of its kind is there.
+    /// Adds an analyzer, unless there is one of its kind.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
     }
@@ -254,7 +286,7 @@ impl Session<'_> {
     /// Takes leave of all analyzers.
     pub fn finish(&mut self, conn: &mut Conn) {
         if matches!(self.stack.waiting, Waiting::Expected(_)) {
-            // Nothing was sent, yet who announced it is told that it is over.
+            // Nothing was sent, but the announcing connection is notified of the end.
             self.start_waiting(conn);
         }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
@@ -262,9 +294,12 @@ impl Session<'_> {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
         self.settle(conn);
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.end(conn.uid);
+        }
     }
 
-    /// Carries out what was asked for; returns whether the roles are to be exchanged.
+    /// Applies the requests; returns whether to exchange the roles.
     pub fn settle(&mut self, conn: &mut Conn) -> bool {
         if self.scratch.requests.is_empty() {
             return false;
@@ -343,8 +378,8 @@ impl Session<'_> {
         }
     }
 
-    /// Starts analyzers in the order asked, each with what it starts itself. [`MAX_STARTS`] bounds how
-    /// deep that goes.
+    /// Starts requested analyzers in order, each followed by those it starts itself. [`MAX_STARTS`]
+    /// bounds the depth.
     fn run_starts(&mut self, conn: &mut Conn) {
         let mut starts = std::mem::take(&mut self.scratch.starts);
         for (tag, replay) in starts.drain(..) {
@@ -357,16 +392,19 @@ impl Session<'_> {
         self.scratch.starts = starts;
     }
 
-    /// Makes an analyzer, and gives it what was seen before.
+    /// Creates an analyzer, and passes it the earlier data.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
         let there = self.stack.read == Some(tag)
             || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
-        // A detector inside a tunnel stands beside the one of the connection.
+        // A detector inside a tunnel is next to the one of the connection.
         if there && tag != Tag::Detector {
             return;
         }
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
+        }
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.start(conn.uid, conn.proto, tag);
         }
         let mut cx = Context {
             confirmed: None,
@@ -429,7 +467,7 @@ impl Session<'_> {
         self.stack.entries.push(entry);
     }
 
-    /// Tells of an analyzer that has too many violations.
+    /// Counts violations of an analyzer, and reports the limit.
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.analyzer.tag() == tag && !e.is_off;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
@@ -453,8 +491,8 @@ impl Session<'_> {
         }
         conn.services.insert(tag as u8);
         if conn.proto == Proto::Udp && self.stack.entries.len() > 1 {
-            // Nobody speaks two protocols from one socket to another: there is nothing to detect
-            // any more, and most datagram connections live on idly for as long as they are told.
+            // A datagram connection has only one protocol: detection ends, which frees memory,
+            // since most of them stay idle until their timeout.
             self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
         }
         if matches!(tag, Tag::Ssh | Tag::Ftp) {
@@ -486,12 +524,18 @@ impl Session<'_> {
             }
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
+            if self.env.logs.events.any() {
+                self.env.analyzer_ids.stop(conn.uid, tag);
+            }
         }
     }
 
     /// A protocol that was confirmed is none after all.
     fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let service = tag as u8;
+        if self.env.logs.events.wants::<AnalyzerFailed<'_>>() {
+            self.raise_failed(conn, tag, reason, data);
+        }
         if !conn.services.contains(service) {
             return;
         }
@@ -499,6 +543,23 @@ impl Session<'_> {
             failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
+    }
+}
+
+impl Session<'_> {
+    #[cold]
+    fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
+        let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);
+        let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
+        let sinks = &mut self.env.logs;
+        // The connection as the violation showed it: its packet is not counted twice.
+        let known = sinks.events.known_connection(conn.uid);
+        let c = known.unwrap_or_else(|| crate::conn_state::mention(sinks, conn));
+        let info = ViolationInfo { reason, c: Some(c), f: None, aid: Some(aid), data };
+        sinks.events.raise(&AnalyzerFailed { ts, atype: tag, info });
+        if conn.services.contains(tag as u8) {
+            sinks.events.then_service(c, tag.script_service(), false);
+        }
     }
 }
 
@@ -574,7 +635,7 @@ impl tcp::Consumer for Session<'_> {
             self.raise(conn, |c| ConnectionFlipped { c });
         }
         self.each(conn, |a, cx| a.flip(cx));
-        // The announcement may be of these roles, unlike what stands by port.
+        // The announcement may match the exchanged roles.
         if let Some(tag) = announced(self.env, conn, self.now) {
             self.start_stream(conn);
             self.add(conn, tag);

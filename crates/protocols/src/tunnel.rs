@@ -1,7 +1,7 @@
 //! tunnel.log, and the tunnels that are known.
 //!
-//! Whoever finds a tunnel [registers](Tunnels::register) it: the walk through the layers when a
-//! connection begins inside of one, an analyzer when its protocol asks a proxy to relay a stream.
+//! Tunnels are [registered](Tunnels::register) by the walk through the layers when a connection
+//! begins inside of one, and by an analyzer when its protocol asks a proxy to relay a stream.
 
 pub mod events;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ pub struct Tunnels {
     later: Queue<Item>,
 }
 
-/// What one part of an analysis saw of tunnels, for [`Tunnels::decide`].
+/// A tunnel that a shard saw, for [`Tunnels::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -135,12 +135,12 @@ impl Tunnels {
         self.next_sweep
     }
 
-    /// Leaves it to another part of the analysis to say when to look for what is to be forgotten.
+    /// Another shard decides when to look for expired tunnels.
     pub(crate) fn never_expire(&mut self) {
         self.next_sweep = Time::MAX;
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    /// The items that a shard deferred, in order.
     pub(crate) fn later(&mut self) -> &mut Queue<Item> {
         &mut self.later
     }

@@ -19,7 +19,7 @@ use crate::way::Way;
 const LENGTH: usize = 2;
 /// Times a connection is read before others get their turn.
 const READS: usize = 4;
-/// Bytes that are out are dropped from the buffer when there are so many.
+/// Sent bytes are dropped from the buffer at this number.
 const SPENT: usize = 64 << 10;
 
 /// A query that is not out yet.
@@ -37,7 +37,7 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    /// Where its message is in a buffer before which there were so many bytes.
+    /// The range of its message in a buffer, given the number of bytes dropped before.
     fn place(&self, before: u64) -> Range<usize> {
         let end = (self.end - before) as usize;
         end.saturating_sub(usize::from(self.len))..end
@@ -51,7 +51,7 @@ pub(crate) struct Ticket {
     pub(crate) number: u64,
     /// When it was to be sent; `None` where its lag is known already.
     pub(crate) due: Option<u64>,
-    /// When it was first handed to a connection.
+    /// Time at which it was first passed to a connection.
     pub(crate) first_sent: u64,
     /// Whether it was sent before.
     pub(crate) again: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     pub(crate) open: bool,
     /// Whether it takes no more queries and ends with its last answer.
     pub(crate) closing: bool,
-    /// Whether the poller tells when there is room to write.
+    /// Whether the poller reports when there is room to write.
     pub(crate) wants_room: bool,
     /// Queries it took.
     pub(crate) taken: u32,
@@ -143,7 +143,7 @@ impl Connection {
         self.queue.is_empty() && self.waiting.len() == 0
     }
 
-    /// Whether a query of so many bytes can be put behind the others.
+    /// Whether a query of this length can be appended.
     pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
         #[cfg(feature = "quic")]
         if let Way::Quic(session) = &self.way {
@@ -162,8 +162,8 @@ impl Connection {
         self.h2.is_some()
     }
 
-    /// Whether there may be something to write after something was read: windows and pings want an
-    /// answer, and QUIC has room where the other side has taken what was sent.
+    /// Whether there may be something to write after a read: window updates and pings need an
+    /// answer, and QUIC has room when the other side has received data.
     pub(crate) fn wants_to_answer(&self) -> bool {
         match &self.way {
             Way::Line(_) => self.is_h2() && self.backlog() > 0,
@@ -177,7 +177,7 @@ impl Connection {
         !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.is_amid())
     }
 
-    /// Nobody waits for the answer to that query any longer; whether the server is to be told.
+    /// The answer to that query is not awaited any longer; returns whether to notify the server.
     pub(crate) fn cancel(&mut self, id: u16) -> bool {
         #[cfg(feature = "quic")]
         if let Way::Quic(session) = &mut self.way {
@@ -266,7 +266,8 @@ impl Connection {
         Ok(!session.wants_room())
     }
 
-    /// Reads what there is; `out` gets the messages that are whole. Whether the other side has ended.
+    /// Reads available data; complete messages go to `out`. Returns whether the other side has
+    /// ended.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
@@ -295,7 +296,7 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It is gone; that is no fault of what it said.
+                // The connection is gone; the data before was valid.
                 Err(_) => return Ok(true),
             }
         }
@@ -348,7 +349,7 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     at
 }
 
-/// Drops bytes that are out and that nobody keeps, once they are all or many.
+/// Drops sent bytes that are not needed for a retry, once they are all or many.
 fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: usize) {
     let spent = kept.min(*written);
     if spent == out.len() || spent > SPENT {

@@ -1,4 +1,4 @@
-//! The queries that a sender has at hand, in the order of their due times, and its clock.
+//! The queue of a sender: queries in the order of their due times, and its clock.
 
 use std::collections::VecDeque;
 use std::sync::Condvar;
@@ -25,20 +25,20 @@ const SPIN: u64 = 150_000;
 const MAX_WAIT: u64 = 20_000_000;
 /// How long to wait for the feed before it is asked again.
 const STARVING: u64 = 100_000;
-/// How much longer than its duration a late sender goes on, in nanoseconds.
+/// Nanoseconds that a late sender continues beyond its duration.
 const GRACE: u64 = 1_000_000_000;
 
 /// How long a sender runs in one go where others want the processor, in nanoseconds.
 pub(crate) const GO: u64 = 100_000;
-/// How short sleeps are where processors are wanted by others, in nanoseconds, and thus how late a
-/// query may be: who sleeps gets a processor back sooner than who spins, whom the kernel takes it
-/// away from for milliseconds.
+/// Length of short sleeps on busy machines in nanoseconds, and thus the delay of a query: the
+/// kernel reschedules a sleeping thread sooner than a spinning one, which it suspends for
+/// milliseconds.
 const NAP: u64 = 50_000;
 /// A look at the clock that comes so long after the one before means that something else had the
 /// processor, in nanoseconds, and how long after that there are naps instead of looks.
 pub(crate) const ROBBED: u64 = 300_000;
 const CROWDED: u64 = 1_000_000_000;
-/// Processors beside those of senders that must be there for looking at the clock: for the feed, and
+/// Processors needed in addition to those of senders to allow polling the clock: for the feed, and
 /// for the server if it is on the same machine.
 const SPARE: usize = 2;
 /// Looks at the clock before a sender looks after its sockets again.
@@ -50,8 +50,8 @@ const REST: u64 = 1_000_000_000;
 
 /// Between the moment when all senders are ready and the first query.
 const HEAD_START: Duration = Duration::from_millis(2);
-/// How long a sender waits for more blocks than the first one before it says that it is ready: what
-/// reads a file fills the room for them in less, and what comes through a pipe is not waited for.
+/// How long a sender waits for further blocks before it reports that it is ready: a file reader
+/// fills the queue in less time, and data from a pipe is not awaited.
 const PREPARATION: Duration = Duration::from_millis(200);
 /// How often one that waits for the others looks whether the run is stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -78,7 +78,7 @@ impl Began {
 }
 
 impl Start {
-    /// Of so many senders.
+    /// For this many senders.
     pub(crate) fn of(senders: usize) -> Self {
         Self { state: Mutex::new((senders, None)), known: Condvar::new() }
     }
@@ -154,8 +154,8 @@ impl Rank {
         }
     }
 
-    /// It has no time for one. Who has so much to do may not keep the processor from others, among
-    /// which are the reader of its input and perhaps the server.
+    /// It has no time to sleep. A sender with this much work must not take the processor from other
+    /// threads, such as the reader of its input and possibly the server.
     fn hurry(&mut self, now: u64) {
         if self.is_first && now.saturating_sub(self.napped) > BREATHLESS {
             self.step_back(now);
@@ -224,7 +224,7 @@ impl<'a> Due<'a> {
         std::thread::sleep(began.saturating_duration_since(Instant::now()));
     }
 
-    /// Sends no more of what was dealt out once the time is over.
+    /// Drops the remaining queries once the time is over.
     pub(crate) fn cut_off(&mut self, now: u64) {
         if now >= self.end {
             self.ended = true;
@@ -234,7 +234,7 @@ impl<'a> Due<'a> {
         }
     }
 
-    /// Whether there is a query at hand.
+    /// Whether a query is queued.
     pub(crate) fn has_query(&mut self) -> bool {
         while self.next >= self.block.items.len() {
             if self.upcoming.is_empty() && !self.fetch() {
@@ -335,7 +335,7 @@ impl<'a> Due<'a> {
             // What becomes due in a nap goes out together after it.
             return Some(gap.max(NAP));
         }
-        // Who looks at the clock without pause must not do so before others.
+        // A sender that polls the clock must not have real-time priority.
         self.rank.step_back(now);
         let mut before = now;
         for _ in 0..LOOKS {

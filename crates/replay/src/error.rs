@@ -21,7 +21,7 @@ pub enum Error {
     /// There was nothing to send.
     #[error("{input}: no DNS query in it{}{}", detail(.packets, .responses, .other), after(.first))]
     NoQueries {
-        /// What was read.
+        /// The path that was read.
         input: String,
         /// Packets that were looked at.
         packets: u64,
@@ -56,7 +56,7 @@ pub enum Error {
     /// A system call that always works did not.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why it failed.
         error: io::Error,

@@ -18,7 +18,7 @@ use crate::source::Source;
 
 /// How long after the last query its answer is looked for in a capture, in nanoseconds.
 const PATIENCE: i64 = 10_000_000_000;
-/// Sources that are told apart; more share clients.
+/// Sources that are distinguished; more share clients.
 const MAX_SOURCES: usize = 1 << 20;
 
 /// Reads the input and deals its queries out.
@@ -30,7 +30,7 @@ pub(crate) struct Feed<'a> {
     earlier: Seen,
     round: u64,
     ended: bool,
-    /// Where answers in the input are held against those that come.
+    /// Where answers in the input are compared with those that come.
     pairs: Option<Pairs<'a>>,
 }
 
@@ -65,7 +65,7 @@ struct Deal<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// `answers` is told of the answers that the input has.
+    /// `answers` receives the answers in the input.
     pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
@@ -122,7 +122,7 @@ impl<'a> Feed<'a> {
             }
             self.read()?;
         }
-        // That tells the senders that nothing more comes.
+        // Closing the channels ends the senders.
         drop(channels);
         self.find_answers(stopped)
     }

@@ -40,7 +40,7 @@ impl Https {
         Ok(Self { line, session, input: Vec::new(), next: 0 })
     }
 
-    /// What it goes over.
+    /// The underlying socket.
     pub fn socket(&self) -> &TcpStream {
         self.line.socket()
     }
@@ -64,8 +64,8 @@ impl Https {
         self.line.flush()
     }
 
-    /// Reads answers as over TCP, each with its length before it; waits, or not, as the socket does. One
-    /// without bytes stands for what is no DNS message.
+    /// Reads answers as over TCP, each with its length before it; blocks or not as the socket does.
+    /// An empty one means an answer that is not a DNS message.
     ///
     /// # Errors
     /// What the socket says, and where the server breaks HTTP/2.

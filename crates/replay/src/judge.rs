@@ -7,8 +7,8 @@ use crate::message;
 use crate::stats::Stats;
 use crate::stats::note;
 
-/// Counts a message that came in at `now`, and tells who watches; whether it settled a query of
-/// `waiting`.
+/// Matches a message received at `now` with `waiting` queries, counts it, and notifies the
+/// observer; returns whether it completed a query.
 pub(crate) fn judge(
     stats: &mut Stats,
     waiting: &mut Waiting,

@@ -6,14 +6,13 @@
 //! list ────▶ text ────┘   (due times)         └─▶ sender ◀── answers ◀───┘
 //! ```
 //!
-//! A [`Source`] gives queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them in
-//! any capture (UDP, and TCP streams put in
-//! order), [`text`] reads them from a list. The feed gives each its *due time* by the [`Timing`],
-//! counted from the start of the run and never from the query before, so that no delay adds up. It
-//! packs them into blocks, and bounded channels carry the blocks to the sender threads: each owns
-//! its client sockets, sends what is due in as few system calls as it can, and matches answers to
-//! queries by socket, id and question. Nothing is shared while it runs but counters for people who
-//! watch.
+//! A [`Source`] returns queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them
+//! in any capture (UDP, and reassembled TCP streams), [`text`] reads them from a list. The feed
+//! assigns each its *due time* by the [`Timing`], counted from the start of the run, so that delays
+//! do not add up. It packs them into blocks, and bounded channels pass the blocks to the sender
+//! threads: each owns its client sockets, sends due queries in as few system calls as possible, and
+//! matches answers to queries by socket, id and question. Threads share only counters for the
+//! progress display.
 //!
 //! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
 //! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].

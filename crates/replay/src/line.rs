@@ -28,7 +28,7 @@ impl Line {
         Self { socket, connected: false, tls: tls.map(Box::new) }
     }
 
-    /// Goes on with becoming ready; whether bytes can go over it.
+    /// Continues the handshake; returns whether bytes can be sent.
     pub(crate) fn prepare(&mut self) -> io::Result<bool> {
         if !self.connected {
             sockopt::socket_error(&self.socket)??;
@@ -63,7 +63,7 @@ impl Line {
         !self.connected || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Whether it goes on with an earlier session.
+    /// Whether it resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         let kind = self.tls.as_ref().and_then(|tls| tls.handshake_kind());
         kind == Some(HandshakeKind::Resumed)
@@ -74,7 +74,7 @@ impl Line {
         self.tls.as_ref().and_then(|tls| tls.alpn_protocol()) == Some(b"h2")
     }
 
-    /// Sends what there is room for; how many of the bytes were taken.
+    /// Writes as many bytes as there is room for; returns their number.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
         if !flush(tls, &mut self.socket)? {
@@ -90,7 +90,7 @@ impl Line {
         self.tls.as_mut().map_or(Ok(true), |tls| flush(tls, &mut self.socket))
     }
 
-    /// Reads what there is; nothing is the end.
+    /// Reads available bytes; 0 is the end.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.read(into) };
         loop {
@@ -107,7 +107,7 @@ impl Line {
         }
     }
 
-    /// Tells the other side that nothing more comes.
+    /// Ends the sending side.
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();

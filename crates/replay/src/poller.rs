@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// Sockets that one look tells of; the others come with the next one.
+/// Most sockets reported by one poll; the others are reported by the next.
 const EVENTS: usize = 64;
 
-/// What a socket is waited for; that the other side is gone is told in any case.
+/// Awaited events of a socket; a hangup is reported in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) read: bool,

@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// How far a run is, for people who watch.
+/// Progress of a run, for display.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Queries sent.
@@ -124,8 +124,8 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
     observed(options, stop, live, None, None)
 }
 
-/// As [`run`]; `observer` is told of each answer that settles a query, `capture` of each that the
-/// input has to a query that is sent.
+/// As [`run`]; `observer` receives each answer that completes a query, `capture` each answer in the
+/// input to a sent query.
 pub(crate) fn observed(
     options: &Options,
     stop: &AtomicBool,
@@ -140,7 +140,7 @@ pub(crate) fn observed(
     feed.prepare()?;
     let threads = options.threads.max(1);
     let start = Start::of(threads);
-    // Set when a sender fails: the others need not go on.
+    // Set when a sender fails, to stop the others.
     let failed = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let parts = std::thread::scope(|scope| {

@@ -4,7 +4,7 @@
 //! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
 //! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
 //!
-//! Where nothing but the machine sets the pace (`max`), many queries are collected before they are put in
+//! Where only the machine sets the pace (`max`), many queries are collected before they are put in
 //! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
 //! than for one query.
 
@@ -36,7 +36,8 @@ use crate::sys::Chunk;
 
 /// Queries that are collected before the first of them is sent.
 const BATCH: usize = 256;
-/// Likewise where all is due at once and nobody waits for answers: so many a client, within limits.
+/// The same if all queries are due at once and answers are ignored: this many for each client,
+/// within limits.
 const BATCH_A_CLIENT: usize = 1024;
 const MIN_WINDOW: usize = 8 << 10;
 const MAX_WINDOW: usize = 256 << 10;
@@ -172,7 +173,7 @@ impl<'a> Worker<'a> {
             let socket = match socket::client(local, self.options.target, buffer) {
                 Ok(socket) => socket,
                 Err(_) if !self.clients.is_empty() => {
-                    // Ports or files ran out: the others share what there is.
+                    // Ports or files ran out: the other clients share sockets.
                     self.max_sockets = self.clients.len();
                     break;
                 }
@@ -339,7 +340,7 @@ impl<'a> Worker<'a> {
                 note(&mut self.stats.lag, out_at.saturating_sub(out.due));
             }
         }
-        // A window takes long to go out, and nobody measures from when it began.
+        // A window takes long to send, and without answers its start time is not needed.
         let now = if answers { now } else { out_at };
         let (mut fresh, mut bytes) = (0, 0);
         for out in part {
@@ -482,7 +483,7 @@ impl<'a> Worker<'a> {
 
     /// Sleeps until shortly before something is due, or an answer comes.
     fn wait(&mut self) -> Result<(), Error> {
-        // What comes later is looked after first: a block, a socket.
+        // First prepares for later queries: a block, a socket.
         if self.due.fetch() {
             return Ok(());
         }

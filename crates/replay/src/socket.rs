@@ -70,7 +70,7 @@ pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStr
 /// Asks for buffers of that size at the most; less is no failure.
 pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     let buffer = buffer.min(BUFFER);
-    // Who administers the network may have more than the system's limit (SO_RCVBUFFORCE).
+    // With CAP_NET_ADMIN the buffer may exceed the system's limit (SO_RCVBUFFORCE).
     sockopt::set_socket_recv_buffer_size_force(socket, buffer)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, buffer))
         .unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn limit() -> usize {
     files.saturating_sub(RESERVED).max(1) as usize
 }
 
-/// Whether an error says that nobody listens there.
+/// Whether an error means that the port is closed.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),

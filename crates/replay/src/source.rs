@@ -56,16 +56,16 @@ impl Input {
     }
 }
 
-/// Who asked whom: addresses and ports.
+/// Endpoints of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exchange {
-    /// Who asks.
+    /// The client.
     pub client: (Addr, u16),
-    /// Who answers.
+    /// The server.
     pub server: (Addr, u16),
 }
 
-/// What was found in an input.
+/// An item found in an input.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
     /// A query.
@@ -84,7 +84,7 @@ pub enum Found<'a> {
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
     pub time: i64,
-    /// Who sent it to whom; nobody in a list.
+    /// Endpoints; `None` for a list.
     pub exchange: Option<Exchange>,
     /// The message.
     pub bytes: &'a [u8],
@@ -95,7 +95,7 @@ pub struct Query<'a> {
 pub struct Seen {
     /// Packets, or lines of a list.
     pub packets: u64,
-    /// Queries that were handed out.
+    /// Number of queries returned.
     pub queries: u64,
     /// Responses, which are not sent.
     pub responses: u64,
@@ -160,7 +160,7 @@ impl Source {
         Ok(Self { kind, seen: Seen::default() })
     }
 
-    /// What was read so far.
+    /// Counts so far.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -179,7 +179,7 @@ impl Source {
                     Ok(None) => return Ok(false),
                     Err(error) => {
                         seen.remarks.push(error.to_string());
-                        // Other captures of the stream may go on.
+                        // Other captures of the stream may continue.
                         return Ok(true);
                     }
                 };

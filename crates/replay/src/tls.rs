@@ -1,4 +1,4 @@
-//! TLS under DNS (RFC 7858): whom clients trust, and the certificate of the echo server.
+//! TLS for DNS (RFC 7858): certificates that clients trust, and that of the echo server.
 
 use std::fmt;
 use std::io;
@@ -38,7 +38,7 @@ use crate::Error;
 #[cfg(feature = "quic")]
 use crate::quic;
 
-/// Sessions that a client keeps to go on with.
+/// Sessions that a client keeps for resumption.
 const CLIENT_SESSIONS: usize = 4;
 /// Sessions that the echo server keeps.
 const SERVER_SESSIONS: usize = 1 << 16;
@@ -50,7 +50,7 @@ pub enum Trust {
     System,
     /// Those that the authorities in a file of PEM certificates vouch for, or that are among them.
     File(PathBuf),
-    /// Anybody's.
+    /// Any certificate.
     Anybody,
 }
 
@@ -161,7 +161,7 @@ impl Tls {
 pub struct Blocking(StreamOwned<ClientConnection, TcpStream>);
 
 impl Blocking {
-    /// What it goes over.
+    /// The underlying socket.
     pub fn socket(&self) -> &TcpStream {
         &self.0.sock
     }
@@ -224,7 +224,7 @@ impl Identity {
         Self::new(chain, key, String::new())
     }
 
-    /// A new one for these names and addresses that nobody vouches for but itself.
+    /// A new self-signed certificate for these names and addresses.
     ///
     /// # Errors
     /// Where they are no names.

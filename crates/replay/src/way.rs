@@ -18,7 +18,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Goes on with becoming ready; whether queries can go over it.
+    /// Continues the handshake; returns whether queries can be sent.
     pub(crate) fn prepare(&mut self) -> io::Result<bool> {
         match self {
             Self::Line(line) => line.prepare(),
@@ -36,7 +36,7 @@ impl Way {
         }
     }
 
-    /// Whether it goes on with an earlier session.
+    /// Whether it resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         match self {
             Self::Line(line) => line.is_resumed(),
@@ -63,7 +63,7 @@ impl Way {
         }
     }
 
-    /// Tells the other side that nothing more comes; whether it may still have something to say.
+    /// Ends the sending side; returns whether the other side may still send.
     pub(crate) fn end(&mut self) -> bool {
         match self {
             Self::Line(line) => {

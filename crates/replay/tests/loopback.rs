@@ -165,7 +165,7 @@ fn late_answers_are_late_and_not_answers() {
     server.end();
     let counts = report.counts();
     assert_eq!((counts.lost, counts.answered), (200, 0));
-    // The last ones come when nobody listens any more.
+    // The last ones arrive when the sender has stopped listening.
     assert!((1..200).contains(&counts.late), "{counts:?}");
 }
 

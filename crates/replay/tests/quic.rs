@@ -1,6 +1,6 @@
-//! Whole runs over QUIC on loopback: clients and servers of our own, and those of aioquic, which nobody
-//! here wrote. `GANNET_PYTHON` names a Python that has it, `python3` unless it is set; without it those
-//! tests are skipped, with words.
+//! Whole runs over QUIC on loopback, between gannet's clients and servers, and those of aioquic, an
+//! independent implementation. `GANNET_PYTHON` names a Python that has it, `python3` by default;
+//! without it those tests are skipped with a note.
 
 #![cfg(all(feature = "quic", feature = "self-signed"))]
 #![allow(clippy::unwrap_used)]

@@ -399,7 +399,7 @@ impl Types {
         self.arena.len()
     }
 
-    /// Never: the built-in types are there.
+    /// Always false: the built-in types exist.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.arena.is_empty()

@@ -1,4 +1,4 @@
-//! What the compiler is, and which tools of LLVM go with it.
+//! The compiler's version, and the matching tools of LLVM.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Profdata {
     }
 }
 
-/// The program that moves code, and the one that adds up what it counted.
+/// The program that moves code, and the one that merges its counts.
 #[derive(Debug)]
 pub(super) struct Bolt(PathBuf);
 
@@ -27,7 +27,7 @@ impl Bolt {
         Command::new(&self.0)
     }
 
-    /// It lies beside, by a name that ends alike.
+    /// It is next to, by a name that ends alike.
     pub(super) fn merge(&self) -> Command {
         let name = self.0.file_name().unwrap_or_default().to_string_lossy();
         Command::new(self.0.with_file_name(name.replacen("llvm-bolt", "merge-fdata", 1)))
@@ -90,7 +90,7 @@ fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Resul
     Ok(places.into_iter().find(|place| speaks(place, says, major)))
 }
 
-/// Whether a program is there and of the wanted version of LLVM.
+/// Whether a program exists and has the required version of LLVM.
 fn speaks(program: &Path, says: &[&str], major: &str) -> bool {
     let Ok(output) = Command::new(program).args(says).output() else {
         return false;

@@ -1,7 +1,7 @@
-//! `gannet bench`: what the parts cost, beside what others would.
+//! `gannet bench`: the cost of the stages, compared with other programs.
 //!
-//! By itself it measures the stages a packet goes through, and whole analyses ([`speed`]); `dict` measures the
-//! dictionary beside other maps, `ring` a ring between two threads.
+//! By default it measures the stages of a packet and whole analyses ([`speed`]); `dict` measures
+//! the dictionary and other maps, `ring` a ring between two threads.
 
 use clap::Subcommand;
 

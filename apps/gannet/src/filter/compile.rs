@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn link_type(name: &str) -> Option<u16> {
     let plain = name.to_ascii_uppercase();
     let plain = plain.strip_prefix("DLT_").unwrap_or(&plain);
-    // Numbers are those of capture files, too: where both are there they are the same.
+    // Numbers are also those of capture files: where both exist they are the same.
     dlt::by_name(plain).or_else(|| plain.parse().ok().map(dlt::of_file))
 }
 

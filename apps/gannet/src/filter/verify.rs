@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// Compare with the programs of libpcap's own compiler, too
     #[arg(long, conflicts_with = "load")]
     theirs: bool,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
 }

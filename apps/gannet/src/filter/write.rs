@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A capture, as tcpdump names it; the words beside it are the filter then, and may be none
+    /// A capture, as in tcpdump; the remaining arguments are then the filter, which may be empty
     #[arg(short, long, value_name = "FILE")]
     read: Vec<PathBuf>,
     /// A filter besides others, all of them in one pass; each with a -w of its own, in this order
@@ -56,8 +56,8 @@ pub(super) struct Args {
     /// Take those that do not match
     #[arg(short = 'v', long)]
     invert: bool,
-    /// Begin another file whenever one holds so many: packets, bytes (kB, MB, GB) or time (s, min,
-    /// h, d). They are named web-0001.pcap, web-0002.pcap, ...
+    /// Start another file whenever one reaches this many packets, bytes (kB, MB, GB) or this much
+    /// time (s, min, h, d). They are named web-0001.pcap, web-0002.pcap, ...
     #[arg(long, num_args = 2, value_names = ["N", "UNIT"], requires = "write")]
     split: Vec<String>,
     /// Run a program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
@@ -66,7 +66,7 @@ pub(super) struct Args {
     /// What vlan, mpls and other headers inside of others mean to what stands behind them
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
-    /// Print how many packets were read and written even where nobody is looking
+    /// Print the numbers of packets read and written even if standard error is not a terminal
     #[arg(long)]
     stats: bool,
     /// Print errors only: no progress, no warnings
@@ -226,7 +226,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(stop.asked().unwrap_or(outcome))
 }
 
-/// Why a filter has no answer for a pcap file that comes through a pipe, whose first packet tells its link type.
+/// Why a filter does not apply to a pcap file from a pipe, whose first packet determines its link
+/// type.
 fn refusal(outputs: &[Output], files: &[PathBuf], batch: &Batch<'_>) -> Option<String> {
     let first = batch.get(0).filter(|first| files.len() == 1 && first.format == Format::Pcap)?;
     if files.iter().any(|file| file.is_dir()) {
@@ -249,7 +250,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
             .iter()
             .map(|e| Source::Expression(e.clone(), args.dialect.into()))
             .collect();
-        // What stands in the place of a filter is a file.
+        // What is in the place of a filter is a file.
         (sources, filter.iter().map(PathBuf::from).chain(more).collect())
     };
     anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
@@ -284,7 +285,7 @@ fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
         alone || words.is_empty(),
         "with -r, the filter is in -e or --load, and no other words are there"
     );
-    // With other filters, what stands in the place of one is a capture.
+    // With other filters, what is in the place of one is a capture.
     let filter = if alone { words.join(OsStr::new(" ")) } else { first.into() };
     Ok((Some(filter), if alone { args.read.clone() } else { files.to_vec() }))
 }

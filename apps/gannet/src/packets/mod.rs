@@ -44,19 +44,19 @@ pub(crate) struct Args {
     /// Captures and folders of captures, read as one stream; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "read")]
     files: Vec<OsString>,
-    /// A capture, as tcpdump names it; the words beside it are the filter then
+    /// A capture, as in tcpdump; the remaining arguments are then the filter, which may be empty
     #[arg(short, long, value_name = "FILE", conflicts_with = "filter")]
     read: Vec<PathBuf>,
     /// Print only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
     /// The bytes of each packet in hexadecimal, from the network layer on; twice, from the link layer on
     #[arg(short = 'x', action = clap::ArgAction::Count)]
     hex: u8,
-    /// The same beside their characters; twice, from the link layer on
+    /// Print bytes and their characters; twice, from the link layer on
     #[arg(short = 'X', action = clap::ArgAction::Count, conflicts_with = "hex")]
     text: u8,
     /// Sequence numbers as they are

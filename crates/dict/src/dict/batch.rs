@@ -10,7 +10,7 @@ use crate::{Lookup, TableHash};
 /// wait for, and few enough that their lines stay in the first cache.
 const GROUP: usize = 128;
 
-/// So few keys are looked up one by one: setting the steps up takes longer.
+/// Fewer keys than this are looked up one by one: the setup of a batch takes longer.
 const FEW: usize = 8;
 
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {

@@ -1,4 +1,5 @@
-//! Byte strings in sixteen bytes: short ones whole, longer ones with their first bytes beside the pointer to the others.
+//! Byte strings in sixteen bytes: short ones inline, longer ones with their first bytes next to a
+//! pointer to the rest.
 
 use core::alloc::Layout;
 use core::hash::{Hash, Hasher};
@@ -12,10 +13,10 @@ use super::pieces::{PIECE, Pieces, starts};
 /// Bytes of the longest string without a pointer.
 pub(crate) const INLINE: usize = 15;
 
-/// First bytes that are kept beside a pointer.
+/// First bytes that are stored next to a pointer.
 const FRONT: usize = 7;
 
-/// The longest string whose front is kept apart.
+/// The longest string whose first bytes are stored separately.
 pub(crate) const SPLIT: usize = FRONT + 55;
 
 /// An owned byte string.
@@ -85,7 +86,7 @@ fn inline_words(bytes: &[u8]) -> (u64, u64) {
     (head(len, small), 0)
 }
 
-/// A string that is searched for, told apart by what [`Bytes`] of its length are: what hashing it and comparing it have in
+/// A string that is searched for, distinguished by what [`Bytes`] of its length are: what hashing it and comparing it have in
 /// common is done once.
 pub(crate) enum Query<'b> {
     Inline(Inline),
@@ -93,7 +94,7 @@ pub(crate) enum Query<'b> {
     Long(Long<'b>),
 }
 
-/// As much as stands in [`Bytes`] without a pointer.
+/// As much as is in [`Bytes`] without a pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Inline {
     head: u64,
@@ -183,7 +184,8 @@ impl Long<'_> {
     }
 }
 
-/// What stands behind the pointer of a string from [`INLINE`] + 1 to [`SPLIT`] bytes long: from [`PIECE`] to 4 times as many.
+/// The tail of a split string, of [`INLINE`] + 1 to [`SPLIT`] bytes in total: from [`PIECE`] to 4
+/// times as many bytes.
 #[derive(Clone, Copy)]
 struct Rest<'b>(&'b [u8]);
 
@@ -193,7 +195,7 @@ impl<'b> Rest<'b> {
     fn of(bytes: &'b [u8]) -> Self {
         let (len, start) = (bytes.len(), FRONT.min(bytes.len().wrapping_sub(PIECE)));
         assert!(len > INLINE && len <= SPLIT);
-        // SAFETY: `len` is PIECE or more, so `start` is no more than what is left of it without one.
+        // SAFETY: `len` is PIECE or more, so `start` is no more than the rest of it without one.
         Rest(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
     }
 
@@ -288,7 +290,7 @@ impl Bytes {
         u64::from_le_bytes(unsafe { self.tail.bytes })
     }
 
-    /// What it was made of, as [`Query`] has it.
+    /// The string as a [`Query`].
     #[inline(always)]
     pub(crate) fn as_query(&self) -> Query<'_> {
         // SAFETY: the kind says which of the three it is.
@@ -304,7 +306,7 @@ impl Bytes {
         }
     }
 
-    /// How many bytes, unless it is a long one, of which nobody asks this.
+    /// The length of a string that is not long; never called for long ones.
     #[inline(always)]
     fn short_len(&self) -> usize {
         usize::from(self.kind.get() - 1)
@@ -322,14 +324,15 @@ impl Bytes {
         unsafe { slice::from_raw_parts(start.add(1), self.short_len()) }
     }
 
-    /// What stands behind the pointer of a split string.
+    /// The tail of a split string.
     ///
     /// # Safety
-    /// It is one, and there stand so many bytes.
+    ///
+    /// It is a split string with this many bytes in its tail.
     #[inline(always)]
     unsafe fn rest(&self, len: usize) -> Rest<'_> {
-        // SAFETY: a split string's tail points to an allocation of so many initialised bytes, which lives as long as
-        // `self` and changes never.
+        // SAFETY: a split string's tail points to an allocation of this many initialised bytes,
+        // which lives as long as `self` and never changes.
         Rest(unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), len) })
     }
 
@@ -399,8 +402,9 @@ impl Drop for Bytes {
         if self.short_len() <= INLINE {
             return;
         }
-        // SAFETY: the kind says which of the two it is, so the tail is a pointer: that of a box of so many bytes, which
-        // are freed here alone, or that of a box of this type, dropped here alone.
+        // SAFETY: the kind determines which of the two it is, so the tail is a pointer: that of a
+        // box of this many bytes, which are freed only here, or that of a box of this type, dropped
+        // only here.
         unsafe {
             let pointer = self.tail.pointer;
             if self.kind == LONG {

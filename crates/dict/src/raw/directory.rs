@@ -6,9 +6,9 @@
 //!
 //! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are neighbours.
 //!
-//! When the directory doubles or halves, nothing is copied at once: a new array is filled from its front, [`STRIDE`]
-//! places with each later change of shape. Until it is whole, searches go on in the old one, and what changes is
-//! written in both. So a search never asks which of the two to look at.
+//! Doubling or halving the directory copies nothing at once: a new array is filled from its front,
+//! [`STRIDE`] slots with each later split or join. Until it is complete, searches use the old one,
+//! and changes are written to both. So a search never has to choose.
 //!
 //! The rules unsafe code leans on:
 //!
@@ -28,19 +28,20 @@ const BITS_MAX: u8 = 27;
 
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
 
-/// Bytes of a place: a hash under the mask is their number from the first place on. So the bits that the directory goes
-/// by begin at the sixth.
+/// Bytes of a slot: a masked hash is the byte offset of its slot. So the directory uses hash bits
+/// from the sixth on.
 const PLACE: usize = 1 << PLACE_BITS;
 
 const PLACE_BITS: u32 = 5;
 
-/// Where a hash stands among others in the order of blocks: read from the first bit on that the directory goes by.
+/// The position of a hash in the order of blocks: its bits reversed, from the first bit of the
+/// directory on.
 #[inline]
 pub(crate) fn order(hash: u64) -> u64 {
     hash.rotate_right(PLACE_BITS).reverse_bits()
 }
 
-/// The hash that stands there.
+/// The hash at this position.
 #[inline]
 pub(crate) fn at_order(order: u64) -> u64 {
     order.reverse_bits().rotate_left(PLACE_BITS)
@@ -122,8 +123,8 @@ pub(crate) fn parting_bit(depth: u8) -> u64 {
 
 /// The bits of `place`, for one of the places that hold the same.
 fn copy<T>(place: &Block<T>) -> Place<T> {
-    // SAFETY: a block may be copied bit by bit as long as one copy alone is dropped or changed in itself; the
-    // result drops nothing by its type, and the rule "once" says who does.
+    // SAFETY: a block may be copied bitwise as long as only one copy is dropped or changed; the
+    // result type drops nothing, and the rule "once" says which copy is dropped.
     ManuallyDrop::new(unsafe { core::ptr::read(place) })
 }
 
@@ -325,9 +326,9 @@ impl<T, C> Directory<T, C> {
     /// All entries, to change, and what the caller keeps here.
     pub(crate) fn iter_mut(&mut self) -> (impl Iterator<Item = &mut T>, &mut C) {
         let cells = blocks(&self.places).flat_map(Block::pointers);
-        // SAFETY: the iterator holds a borrow of `places` of the same `&mut self`, so nobody else reads or changes entries.
-        // `blocks` names each block once, `pointers` each of its filled cells once, so no two of the references are of one
-        // entry; neither reads an entry on its way.
+        // SAFETY: the iterator holds a borrow of `places` from the same `&mut self`, so there is no
+        // other access to entries. `blocks` returns each block once, `pointers` each of its filled
+        // cells once, so no two references are to one entry; neither reads an entry on its way.
         (cells.map(|mut cell| unsafe { cell.as_mut() }), &mut self.more.counts)
     }
 
@@ -349,7 +350,7 @@ impl<T, C> Drop for Directory<T, C> {
         while let Some(hash) = next {
             let block = copy(self.block(hash));
             next = behind(hash, block.depth);
-            // Dropped at its first place; the walk goes on behind its last.
+            // Dropped at its first slot; the walk continues behind its last.
             drop(ManuallyDrop::into_inner(block));
         }
     }

@@ -46,7 +46,7 @@ impl<T> Few<T> {
         let Some(head) = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Head<T>>()) else {
             alloc::handle_alloc_error(layout)
         };
-        // SAFETY: within what was just allocated, without a reference to what is not initialised.
+        // SAFETY: within the new allocation, without a reference to uninitialised memory.
         unsafe { (&raw mut (*head.as_ptr()).tags).write([0; 16]) };
         Few { head, len: 0, room: ROOMS[0], owned: PhantomData }
     }
@@ -106,7 +106,7 @@ impl<T> Few<T> {
         let mut found = simd::bytes_of_digest::<RAISE>(self.tags(), digest);
         while found != 0 {
             let at = found.trailing_zeros() as usize;
-            // SAFETY: a tag that is not 0 stands at a position below `len`, and those are initialised.
+            // SAFETY: a tag other than 0 is at a position below `len`, and those are initialised.
             let entry = unsafe { self.entry(at).as_ref() };
             if eq(entry) {
                 return Some((at, entry));

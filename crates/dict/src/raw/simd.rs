@@ -77,7 +77,7 @@ fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
     portable::bytes_of(tags, byte(number).saturating_add(RAISE))
 }
 
-/// Puts a tag in its lane. All sixteen are written: who reads them next would have to wait for a write of one.
+/// Sets a tag in its lane. All sixteen are written: a wide load after a narrow store would stall.
 #[inline(always)]
 pub(crate) fn set_byte(tags: &mut [u8; 16], lane: usize, tag: u8) {
     #[cfg(target_arch = "x86_64")]

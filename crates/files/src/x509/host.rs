@@ -3,7 +3,7 @@
 use super::Certificate;
 use super::extensions::hosts;
 
-/// The names of a certificate that hosts are held against.
+/// The names of a certificate that hosts are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     /// Alternative names, encoded; where there are any, or an extension that should hold them, the
@@ -27,8 +27,8 @@ impl Certificate {
     }
 }
 
-/// Whether a name in a certificate stands for a host: the very same bytes, or a wildcard that
-/// ends the leftmost of at least three labels.
+/// Whether a name in a certificate matches a host: the same bytes, or a wildcard at the end of the
+/// leftmost of at least three labels.
 fn name_matches(host: &[u8], name: &[u8]) -> bool {
     if host == name {
         return true;

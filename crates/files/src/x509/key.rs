@@ -138,7 +138,7 @@ impl<'a> KeyInfo<'a> {
         Some(PublicKey { kind, bits: Some(bits), exponent: None, curve })
     }
 
-    /// A DSA key; the size is that of the prime modulus, where it stands here.
+    /// A DSA key; the size is that of the prime modulus, if it is included.
     fn dsa(&self) -> Result<PublicKey> {
         integer(&mut Reader::new(&self.key))?;
         let bits = match self.algorithm.parameters {

@@ -3,7 +3,7 @@
 use super::Weird;
 use crate::der::{Element, tag};
 
-/// Seconds since 1970 of a UTCTime or GeneralizedTime; zero, with what was odd, where it is neither.
+/// Seconds since 1970 of a UTCTime or GeneralizedTime; zero and a weird if it is neither.
 ///
 /// Digits are not checked, and a month or hour beyond its range runs over into the next field, so
 /// that even broken times keep the value that other tools print. Offsets from UTC are computed in

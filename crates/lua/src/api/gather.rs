@@ -1,8 +1,8 @@
 //! What is done to each batch of a pipeline, by one thread or several.
 //!
-//! All that a packet tells by itself is done here, wherever it runs: filters, plain messages, records
-//! of them, sums. A packet that takes more than that, a piece of a stream or of a datagram, is noted
-//! for the caller, who has them all in order.
+//! The work on single packets, in any thread: filters, plain messages, records of them, sums. A
+//! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
+//! them all in order.
 
 use gannet_capture::Batch;
 use gannet_capture::Beyond;
@@ -44,7 +44,7 @@ impl Choice {
     }
 }
 
-/// What is made of it.
+/// The work on a packet.
 #[derive(Clone)]
 pub(crate) enum Task {
     /// Records for Lua.

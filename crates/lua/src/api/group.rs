@@ -1,7 +1,7 @@
 //! Counting by fields.
 //!
-//! A row's key is made of words: of each field what it is, and a first word that tells which fields
-//! are absent. Text is made of it once, when all is counted.
+//! A row's key is a sequence of words: the value of each field, and a first word that marks absent
+//! fields. It is converted to text once, after counting.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -267,7 +267,7 @@ fn protocol_name(number: u64) -> Option<&'static str> {
     })
 }
 
-/// A row that may be among the first: its sum, where its key stands in the text, and which it is.
+/// A row that may be among the first: its sum, where its key is in the text, and which it is.
 type Candidate = (Reverse<u64>, Range<usize>, usize);
 
 /// What was counted. Keys become text when their rows are asked for: of many, most never are.
@@ -278,7 +278,7 @@ pub(crate) struct Counts {
     /// In place of rows, sums without keys.
     sums: Vec<u64>,
     text: Vec<u8>,
-    /// The first in order: which row, and where its key stands in the text.
+    /// The first in order: which row, and where its key is in the text.
     order: Vec<(usize, Range<usize>)>,
 }
 
@@ -298,7 +298,7 @@ impl Counts {
         self.rows.sums().chain(self.sums.iter().copied()).fold(0, u64::wrapping_add)
     }
 
-    /// Brings the rows that were counted most to the front, in order, so many of them.
+    /// Sorts the `first` rows with the highest counts to the front.
     pub(crate) fn sort(&mut self, first: usize) {
         let first = first.min(self.rows.len());
         if first <= self.order.len() {
@@ -365,7 +365,7 @@ mod tests {
             let mut counts = counts(&all);
             counts.sort(first);
             assert_eq!(rows(&counts, first), expected[..first]);
-            // Fewer are there already, and more come when they are wanted.
+            // Fewer exist already, and more are sorted on demand.
             counts.sort(first / 2);
             assert_eq!(rows(&counts, first), expected[..first]);
             counts.sort(100);

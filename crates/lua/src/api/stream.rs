@@ -64,7 +64,7 @@ pub(crate) struct Flow {
     /// What records of packets point into.
     held: Option<Block<Made>>,
     counts: Counts,
-    /// What was wrong with a capture; told at the end.
+    /// The damage of a capture; reported at the end.
     damage: Option<String>,
     progress: Progress,
 }
@@ -76,7 +76,7 @@ enum Source {
     Ended,
 }
 
-/// What is made of the stream, beside records.
+/// The use of the stream, besides records.
 enum Verb {
     Nothing,
     Sum(Groups),
@@ -311,7 +311,7 @@ impl Flow {
             return Ok(false);
         }
         let task = |flow: &Self| match &flow.verb {
-            // Which are the first so many is only known in order.
+            // The first `limit` items are known only in order.
             _ if flow.left.is_some() => Task::Pick,
             Verb::Sum(groups) => Task::Sum(groups.clone()),
             Verb::Times(pairing, ..) => Task::Times(pairing.clone()),
@@ -436,7 +436,7 @@ impl Flow {
     }
 }
 
-/// Takes one of what is left, if there is.
+/// Takes one of the remaining items, if there is one.
 #[inline]
 fn take_one(left: &mut Option<u64>) -> bool {
     match left {

@@ -1,7 +1,8 @@
 //! Threads with a Lua state of their own, the values that are given to them, and the rings between.
 //!
-//! A thread knows which rings it was given. When it ends, nobody waits for it: a ring that only
-//! ended threads had takes nothing more once it is full, and gives nothing more once it is empty.
+//! A thread knows the rings it was given. When it ends, no other thread waits for it: a ring whose
+//! other threads have all ended accepts nothing once it is full, and returns nothing once it is
+//! empty.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -112,7 +113,7 @@ impl Shared {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nobody is at the other end.
+    /// Whether the other end has no thread.
     fn is_alone(&self) -> bool {
         self.users.load(Ordering::Acquire) <= 0
     }

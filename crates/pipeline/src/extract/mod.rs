@@ -1,8 +1,8 @@
 //! DNS messages out of packets: UDP, and TCP streams put in order.
 //!
-//! An [`Extractor`] takes one packet after the other, of any link type, puts IP fragments together
-//! and hands out every whole [`Message`] that went to or came from one of the DNS ports. What it
-//! could not use is counted in [`Skipped`], never dropped without a word.
+//! An [`Extractor`] takes one packet after the other, of any link type, reassembles IP fragments
+//! and returns every complete [`Message`] to or from one of the DNS ports. Unused packets are
+//! counted in [`Skipped`].
 
 mod streams;
 
@@ -34,13 +34,13 @@ pub enum Transport {
 pub struct Message<'a> {
     /// When its last byte was captured.
     pub time: Time,
-    /// Who sent it.
+    /// Sender.
     pub source: (Addr, u16),
-    /// Whom it is for.
+    /// Receiver.
     pub destination: (Addr, u16),
     /// What carried it.
     pub transport: Transport,
-    /// The message, without the length that stands before it in a stream.
+    /// The message, without the length before it in a stream.
     pub bytes: &'a [u8],
 }
 
@@ -58,7 +58,7 @@ pub fn is_query(message: &[u8]) -> bool {
     message.get(2).is_some_and(|flags| flags & 0x80 == 0)
 }
 
-/// What was seen and not used.
+/// Counts of what was seen and not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Packets that are no IP, no UDP or TCP, of other ports, or broken.
@@ -95,7 +95,7 @@ impl Extractor {
         }
     }
 
-    /// What was not used so far.
+    /// The counts so far.
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }
@@ -202,7 +202,7 @@ impl Extractor {
     }
 }
 
-/// What can be told of a packet by itself.
+/// The result for a packet that needs no reassembly.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain<'a> {
     /// A datagram with a message.
@@ -257,7 +257,7 @@ fn plain_ip<'a>(
     };
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     let wanted = ports.iter().any(|port| *port == from || *port == to);
-    // A length that is not the datagram's, or one that was cut, is for who counts such things.
+    // A length that is not the datagram's, or a truncated one, is only counted.
     let is_whole = ip.is_complete() && u32::from(u16::from_be_bytes([e, f])) == ip.payload_len;
     match ip.protocol {
         protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => {

@@ -30,7 +30,7 @@ gannet_log::row! {
     }
 }
 
-/// Operations that are noise: no row tells of them.
+/// Operations that are not logged.
 const IGNORED: &[(&str, &[&str])] = &[
     (
         "winreg",

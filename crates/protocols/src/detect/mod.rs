@@ -1,9 +1,9 @@
 //! Finding protocols by their content, whatever the port.
 //!
-//! A [`Detector`] sits on each TCP and UDP connection (and in each tunnel that carries a stream).
-//! It keeps what both sides send at first, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together,
-//! and asks after each chunk which protocols' beginnings are now complete. A protocol found is
-//! [started](crate::Context::start) and given everything kept so far.
+//! Each TCP and UDP connection has a [`Detector`], and each tunnel that carries a stream. It stores
+//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together, and checks
+//! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
+//! and receives all stored data.
 //!
 //! What a beginning looks like is said in `tcp.rs` (in order in `rules.rs`) and `udp.rs`, one small function each, written to
 //! accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the

@@ -23,7 +23,7 @@ gannet_event::record! {
         ciaddr: Addr = "ciaddr",
         /// The address that the server assigns.
         yiaddr: Addr = "yiaddr",
-        /// The server to go on with.
+        /// The next server to use.
         siaddr: Addr = "siaddr",
         /// The relay agent.
         giaddr: Addr = "giaddr",
@@ -63,7 +63,7 @@ gannet_event::record! {
 gannet_event::record! {
     /// Part of what a relay agent adds (option 82).
     pub struct SubOpt<'a> = "DHCP::SubOpt" {
-        /// What it is.
+        /// Option code.
         code: u64 = "code",
         /// Its value.
         value: &'a [u8] = "value",

@@ -14,7 +14,7 @@ pub struct Message<'a> {
     pub assigned: Addr,
     /// The client's hardware address (`chaddr`), all sixteen bytes.
     pub hardware: &'a [u8; 16],
-    /// What stands before the options: [`COOKIE`], or this is plain BOOTP.
+    /// The word before the options: [`COOKIE`], otherwise this is plain BOOTP.
     pub cookie: u32,
     /// The options.
     pub options: Options<'a>,
@@ -333,7 +333,7 @@ pub(super) mod tests {
         let mut sum = 0;
         assert!(Options::parse(bytes, &mut sum).is_ok());
         assert_eq!(sum, 6);
-        // The next one of the same side is taken to be longer than it is.
+        // The next option of the same side claims more bytes than available.
         assert!(Options::parse(bytes, &mut sum).is_err());
     }
 

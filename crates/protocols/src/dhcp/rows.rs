@@ -21,7 +21,7 @@ row! {
         uids: Set<Uid> = "uids",
         /// The client's address, where it had one; else the one it was given.
         client_addr: Option<Addr> = "client_addr",
-        /// The server that handed out an address.
+        /// The server that assigned an address.
         server_addr: Option<Addr> = "server_addr",
         /// The client's hardware address.
         mac: Option<Vec<u8>> = "mac",

@@ -102,7 +102,7 @@ gannet_event::record! {
         sig_incep: Time = "sig_incep",
         /// Tag of the key.
         key_tag: u16 = "key_tag",
-        /// Who signed.
+        /// Name of the signer.
         signer_name: &'a [u8] = "signer_name",
         /// The signature.
         signature: &'a [u8] = "signature",

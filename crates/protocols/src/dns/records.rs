@@ -1,7 +1,7 @@
 //! Resource records: headers and the data of every type that is understood.
 //!
-//! A record's length field is believed only where its type has no lengths of its own: reading goes
-//! on where the data ended, so a record that lies disturbs those behind it, as it does in Zeek.
+//! As in Zeek, a record's length field is used only if its type has no lengths of its own: parsing
+//! continues where the data ended, so a wrong length affects the following records.
 
 use gannet_base::Addr;
 

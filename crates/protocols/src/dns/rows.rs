@@ -33,7 +33,7 @@ row! {
         id: &'a ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
-        /// Transaction id, chosen by whoever asks.
+        /// Transaction id, chosen by the client.
         trans_id: u16 = "trans_id",
         /// From the query to its first answer.
         rtt: Option<Interval> = "rtt",

@@ -67,7 +67,7 @@ impl Walk<'_> {
         let header = self.header;
         let mut ended = true;
         let sound = if header.questions > MAX_QUESTIONS {
-            // Much else uses port 53; this tells most of it.
+            // Other traffic on port 53 usually fails this check.
             let name = "DNS_Conn_count_too_large";
             self.scratch.notes.push(Note::Violation(name));
             let detail = format!("{} > {MAX_QUESTIONS}", header.questions);
@@ -272,7 +272,7 @@ impl Walk<'_> {
     fn answer(&mut self, record: &Record, write: impl FnOnce(&mut Vec<u8>, &[u8])) {
         let Some(exchange) = &mut self.exchange else { return };
         if !self.header.is_reply() {
-            return; // whoever asks is not believed to answer
+            return; // the client's side does not send replies
         }
         let Scratch { owner, answers, .. } = &mut *self.scratch;
         if !exchange.has(flag::NAME) {

@@ -9,8 +9,8 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// The type of a transfer is told by its first so many bytes for the control connection's row,
-/// though the file may need more for its own.
+/// The type in the control connection's row is detected from this many bytes, though files.log may
+/// use more.
 pub(crate) const BEGINNING: usize = 1024;
 
 /// The analyzer of a data connection: whatever a side sends is a file.
@@ -65,7 +65,7 @@ pub(crate) fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: 
 
 /// The endpoint that was announced, which is that of the connection.
 fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
-    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_hub())
+    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
 
 fn control(cx: &mut Context<'_>) -> Option<Uid> {
@@ -73,7 +73,7 @@ fn control(cx: &mut Context<'_>) -> Option<Uid> {
     cx.env.ftp.control(to, cx.now)
 }
 
-/// Tells the control connection the type of the file.
+/// Sets the file's type in the control connection's session.
 fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
     if mime.is_some()
         && let Some(control) = control(cx)
@@ -123,7 +123,7 @@ impl Analyze for Data {
             self.identify(cx);
         }
         for file in self.files.iter_mut().filter_map(Option::take) {
-            // What was known before has its row, perhaps; the next transfer may be under way by now.
+            // The control connection's row may already be written, and the next transfer active.
             let before = cx.env.files.mime_type(file);
             let after = cx.env.files.settle_mime_type(file);
             if before != after {
@@ -147,7 +147,10 @@ mod tests {
     fn told_at_the_end(content: &[u8]) -> Option<&'static str> {
         let mut h = Harness::new(Proto::Tcp, 2000);
         let (id, uid) = (h.conn.id, h.conn.uid);
-        assert_eq!(h.env.ftp.announce((id.resp_h, id.resp_p, h.conn.is_hub()), uid, h.now), Ok(()));
+        assert_eq!(
+            h.env.ftp.announce((id.resp_h, id.resp_p, h.conn.is_global()), uid, h.now),
+            Ok(())
+        );
         let mut data = Data::new(&mut h.cx());
         data.stream(&mut h.cx(), Dir::Resp, content);
         // The row is written. Long connections outlive it by seconds.

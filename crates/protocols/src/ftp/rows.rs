@@ -34,9 +34,9 @@ gannet_log::row! {
         reply_msg: Option<&'a [u8]> = "reply_msg",
         /// Whether the server awaits the data connection.
         passive: Option<bool> = "data_channel.passive",
-        /// Who opens the data connection.
+        /// Address that opens the data connection.
         data_orig: Option<Addr> = "data_channel.orig_h",
-        /// Who awaits it.
+        /// Address that accepts it.
         data_resp: Option<Addr> = "data_channel.resp_h",
         /// On which port.
         data_port: Option<Port> = "data_channel.resp_p",

@@ -1,4 +1,4 @@
-//! One control connection: what commands and replies make of rows.
+//! One control connection: rows from commands and replies.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 4096;
 /// A data connection that does not come within this is not expected any longer.
 const AWAIT: Interval = Interval::from_secs(300);
 
-/// Where weird.log says oddities come from.
+/// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
@@ -76,7 +76,7 @@ fn names_file(word: &[u8]) -> bool {
 /// Users whose password is no secret.
 const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 
-/// In place of the number of a command that nobody sent.
+/// The number of a command that was not seen.
 const UNKNOWN: u64 = 0;
 
 /// What is known of a session, the next row included.
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// A line of a reply. A line within a reply that does not begin with its code has `code` 0;
-    /// `within` tells that further lines follow.
+    /// `within` says that further lines follow.
     pub(super) fn reply(&mut self, cx: &mut Context<'_>, code: u16, text: &[u8], within: bool) {
         // Some servers begin a reply of several lines and never end it: what looks like the first
         // line of another one then counts.
@@ -224,7 +224,7 @@ impl Session {
             self.change_directory(at, code, text);
         }
         if self.pending.len() > 1 {
-            // Replies to commands sent in one go: the next command will not end this one.
+            // Replies to pipelined commands: the next command will not end this one.
             let unknown = || Command::new(Vec::new(), self.ts, b"<unknown>", b"", UNKNOWN);
             let command = at.map_or_else(unknown, |at| self.pending.remove(at));
             self.write(cx, command);
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Memory for the next command, unless that of a long one is there.
+    /// Keeps memory for the next command, unless it has longer memory.
     fn keep(&mut self, memory: Vec<u8>) {
         if memory.capacity() <= MAX_SPARE {
             self.spare = memory;
@@ -267,7 +267,8 @@ impl Session {
     fn announce(&mut self, cx: &mut Context<'_>, channel: Channel) {
         let Channel { orig, to: Endpoint { addr, port }, .. } = channel;
         let now = cx.now;
-        if let Err(awaited) = cx.env.ftp.announce((addr, port, cx.conn.is_hub()), cx.conn.uid, now)
+        if let Err(awaited) =
+            cx.env.ftp.announce((addr, port, cx.conn.is_global()), cx.conn.uid, now)
         {
             let (env, addl) = (&mut *cx.env, awaited.to_string());
             let name = "FTP_too_many_expected_data_channels";
@@ -285,8 +286,7 @@ impl Session {
         );
     }
 
-    /// Writes a row for a command that was answered, if it is one of those, and forgets what was known
-    /// of its file.
+    /// Writes a row for an answered command, if it is logged, and drops the facts of its file.
     fn write(&mut self, cx: &mut Context<'_>, command: Command) {
         self.ts = command.ts;
         let word = command.word();

@@ -10,21 +10,20 @@ use gannet_dict::ExpireOn;
 use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
-/// An announcement that nobody asks for is forgotten after this.
+/// An announcement without a connection expires after this time.
 const LIFETIME: Interval = Interval::from_secs(300);
 
 /// Data connections that are awaited at a time.
 const MAX_EXPECTED: usize = 100_000;
 
-/// An announced endpoint, and whether it was announced within the hub.
+/// An announced endpoint, and whether it was announced within the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
 /// What control connections and their data connections share.
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
     expected: ExpiringDict<Endpoint, (Uid, Time)>,
-    /// The last file that a data connection carried, of each control connection that announced one
-    /// and is there.
+    /// The last file of a data connection, by open control connection that announced one.
     files: HashMap<Uid, Transfer, KeyedHash>,
 }
 
@@ -148,7 +147,7 @@ mod tests {
         assert!(found(&mut shared));
         assert_eq!(shared.take(uid).mime_type, Some("text/plain"));
         assert_eq!(shared.take(uid), Transfer::default());
-        // Who is gone is told no more, however long its data connections go on.
+        // A closed control connection gets no further reports of its data connections.
         shared.close(uid);
         assert!(!found(&mut shared) && shared.files.is_empty());
     }

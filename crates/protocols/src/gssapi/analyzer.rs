@@ -6,7 +6,7 @@ use crate::krb;
 use crate::nested::Violations;
 use crate::ntlm;
 
-/// The rows of all logins on one connection, whoever carries them.
+/// The rows of all logins on one connection, whatever protocol carries them.
 #[derive(Debug, Default)]
 pub struct Logins {
     /// The row of kerberos.log.

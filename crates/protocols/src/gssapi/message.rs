@@ -16,7 +16,7 @@ const INITIAL: u8 = 0x60;
 /// What a token holds, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// How the login stands: 0 accepted, 1 not yet over, 2 rejected.
+    /// State of the login: 0 accepted, 1 not yet over, 2 rejected.
     State(u64),
     /// An NTLM message.
     Ntlm(&'a [u8]),

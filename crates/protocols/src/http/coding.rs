@@ -12,9 +12,9 @@ const WINDOW_BITS: u8 = 15;
 
 /// What one step of [`Inflate::step`] gave.
 pub(super) enum Step {
-    /// So many bytes in [`Inflate::out`]; call again.
+    /// This many bytes are in [`Inflate::out`]; call again.
     More(usize),
-    /// So many bytes, and the input is used up or the stream has ended.
+    /// This many bytes, and the input is used up or the stream has ended.
     Last(usize),
     /// The data are damaged; nothing further will come.
     Failed,
@@ -22,8 +22,8 @@ pub(super) enum Step {
 
 /// Decompresses one body.
 ///
-/// Servers send gzip, zlib and bare deflate under either name, so the format is told by the first
-/// bytes: gzip by its magic, zlib by a valid header, anything else is tried bare.
+/// Servers send gzip, zlib and bare deflate under either name, so the format is detected: gzip by
+/// its magic, zlib by a valid header, anything else is tried as bare deflate.
 pub(super) struct Inflate {
     state: Option<Box<Decompress>>,
     magic: Option<u8>,
@@ -224,7 +224,7 @@ mod tests {
             let data = data.repeat(n);
             for z in [gzip(&data), bare(&data)] {
                 let at = at.min(z.len());
-                // Bare deflate is told by its first two bytes, so they come together.
+                // Bare deflate is detected by its first two bytes, which must be passed together.
                 let at = if at < 2 { 2.min(z.len()) } else { at };
                 let got = inflate(&[&z[..at], &z[at..]]).unwrap_or_default();
                 // Bare deflate has nothing at its end that would let out what a full buffer left.

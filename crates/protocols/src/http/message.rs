@@ -5,7 +5,7 @@ use super::syntax::is_token;
 use super::syntax::is_uri;
 use super::syntax::skip_blanks;
 
-/// Something odd on the way, by the name Zeek gives it.
+/// Names of weirds.
 pub type Oddities = Vec<&'static str>;
 
 /// `HTTP/major.minor`; 0.0 when it could not be read.
@@ -184,8 +184,8 @@ fn hex_pair(data: &[u8]) -> Option<u8> {
     }
 }
 
-/// Decodes `%xx`, and `%uxxxx` that some software makes. What is no escape stays as it is and is
-/// told in `odd`.
+/// Decodes `%xx`, and `%uxxxx` that some software sends. Invalid escapes stay unchanged and are
+/// reported in `odd`.
 pub fn unescape(text: &[u8], mut odd: Option<&mut Oddities>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -259,11 +259,11 @@ pub struct ContentRange {
     pub first: i64,
     /// Number of bytes, at least 1.
     pub len: i64,
-    /// Size of the whole; `None` when not told, `Err` when unreadable.
+    /// Total size; `None` if not stated, `Err` if unreadable.
     pub total: Result<Option<i64>, ()>,
 }
 
-/// Why a `Content-Range` cannot be used: a weird's name, and whether the range is told with it.
+/// Why a `Content-Range` cannot be used: a weird's name, and whether the weird includes the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange(pub &'static str, pub bool);
 

@@ -34,7 +34,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// Its addresses and ports.
         id: ConnId = "id",
-        /// The how manieth request of the connection it is.
+        /// Number of the request within the connection, from 1.
         trans_depth: u64 = "trans_depth",
         /// Method of the request.
         method: Option<&'a [u8]> = "method",
@@ -72,13 +72,13 @@ gannet_log::row! {
         proxied: Option<&'a Set<Vec<u8>>> = "proxied",
         /// Files that the originator sent.
         orig_fuids: Option<&'a Vector<Uid>> = "orig_fuids",
-        /// Names of these files, where told.
+        /// Names of these files, if stated.
         orig_filenames: Option<&'a Vector<Vec<u8>>> = "orig_filenames",
         /// Types of these files, where known.
         orig_mime_types: Option<&'a Vector<&'static str>> = "orig_mime_types",
         /// Files that the responder sent.
         resp_fuids: Option<&'a Vector<Uid>> = "resp_fuids",
-        /// Names of these files, where told.
+        /// Names of these files, if stated.
         resp_filenames: Option<&'a Vector<Vec<u8>>> = "resp_filenames",
         /// Types of these files, where known.
         resp_mime_types: Option<&'a Vector<&'static str>> = "resp_mime_types",
@@ -91,7 +91,7 @@ const MAX_FILES: usize = 15;
 /// Proxy headers that are kept of one request: one more than a row may show.
 const MAX_PROXIED: usize = 101;
 
-/// Methods that are no oddity: those of HTTP, WebDAV and QUERY (RFC 10008).
+/// Methods that are no weird: those of HTTP, WebDAV and QUERY (RFC 10008).
 const METHODS: &[&[u8]] = &[
     b"GET",
     b"POST",
@@ -155,7 +155,7 @@ struct Exchange {
     files: [Option<Box<FileLists>>; 2],
     /// Entities begun by each side.
     entities: [u64; 2],
-    /// An entity is open; it may have told a file's name.
+    /// An entity is open, with its file name if stated.
     entity: Option<Text>,
     range_request: bool,
 }
@@ -276,7 +276,7 @@ fn informational(code: u16) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     pending: Vec<Exchange>,
-    /// Number of the request and of the response at hand; 1 is the first.
+    /// Number of the current request and response; 1 is the first.
     request: u64,
     response: u64,
     depth: u64,
@@ -291,7 +291,7 @@ impl Exchanges {
         self.pending.iter().position(|e| e.number == number)
     }
 
-    /// The exchange of the request or response at hand; made when there is none.
+    /// The exchange of the current request or response; created if there is none.
     fn at(&mut self, cx: &Context<'_>, from: Dir) -> &mut Exchange {
         let number = if from.is_orig() { self.request } else { self.response };
         let i = self.index(number).unwrap_or_else(|| {
@@ -427,7 +427,7 @@ impl Exchanges {
         handshake.established(cx, origin);
     }
 
-    /// A message has ended, with so many bytes of body.
+    /// A message with this many bytes of body has ended.
     pub(super) fn message_done(&mut self, cx: &mut Context<'_>, from: Dir, body_len: u64) {
         let number = self.response;
         let e = self.at(cx, from);
@@ -445,19 +445,19 @@ impl Exchanges {
         }
     }
 
-    /// The name that the entity at hand gives its file.
+    /// The file name of the current entity.
     pub(super) fn filename(&mut self) -> Option<Vec<u8>> {
         let e = self.by_depth(self.current)?;
         e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
     }
 
-    /// Whether the request at hand asks for a range.
+    /// Whether the current request asks for a range.
     pub(super) fn asks_for_range(&mut self) -> bool {
         let depth = self.current;
         self.by_depth(depth).is_some_and(|e| e.range_request)
     }
 
-    /// Whether responses to the request at hand may be parts of one file; if so, appends its URL.
+    /// Whether responses to the current request may be parts of one file; if so, appends its URL.
     pub(super) fn range_url(&mut self, id: ConnId, url: &mut Vec<u8>) -> bool {
         let depth = self.current;
         let Some(e) = self.by_depth(depth).filter(|e| e.range_request) else { return false };
@@ -476,13 +476,13 @@ impl Exchanges {
         true
     }
 
-    /// What tells the entity at hand from all others of the connection.
+    /// Identifies the current entity within the connection.
     pub(super) fn entity_name(&mut self, from: Dir) -> [u64; 2] {
         let depth = self.current;
         [depth, self.by_depth(depth).map_or(0, |e| e.entities[from.index()])]
     }
 
-    /// A file begins; returns the name by which its [type](Self::file_type) is told later.
+    /// A file begins; returns the handle for its [type](Self::file_type).
     pub(super) fn file(&mut self, from: Dir, fuid: Option<Uid>, name: Option<Vec<u8>>) -> u64 {
         let depth = self.current;
         if let Some(e) = self.by_depth(depth) {
@@ -509,7 +509,7 @@ impl Exchanges {
     }
 }
 
-/// The user of basic authentication (RFC 7617), and what was wrong with the encoding.
+/// The user of basic authentication (RFC 7617), and weirds of the encoding.
 fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     let (mut decoder, mut text) = (Base64::default(), Vec::new());
     let mut bad = Vec::from_iter(decoder.decode(skip_blanks(&value[5..]), &mut text));

@@ -52,7 +52,7 @@ pub(super) fn filler(data: &[u8]) -> usize {
     i
 }
 
-/// What a character may stand in, a bit each: read once a character of every header line.
+/// What a character may are in, a bit each: read once a character of every header line.
 static CLASSES: [u8; 256] = classes();
 
 const TOKEN: u8 = 1;
@@ -188,7 +188,7 @@ pub(super) fn boundary(mut data: &[u8]) -> Option<Vec<u8>> {
         data = &rest[filler(rest)..];
         let Some(rest) = data.strip_prefix(b"=") else { continue };
         let wanted = name.eq_ignore_ascii_case(b"boundary");
-        // What comes before a boundary is part of it.
+        // Filler before a boundary is part of it.
         let rest = if wanted { rest } else { &rest[filler(rest)..] };
         data = rest;
         if rest.first() == Some(&b'"') {

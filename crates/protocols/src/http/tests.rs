@@ -393,7 +393,7 @@ fn odd_line_ends_are_told_once() {
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\na\rb\n");
     for _ in 0..3 {
-        // What is told of a connection again is dropped for ten minutes only.
+        // Repeated weirds of a connection are suppressed for ten minutes only.
         h.now += gannet_base::Interval::from_secs(700);
         h.env.weirds.look(h.now);
         a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");

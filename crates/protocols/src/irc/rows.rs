@@ -26,7 +26,7 @@ gannet_log::row! {
         addl: Option<Vec<u8>> = "addl",
         /// Name of the file that was offered.
         dcc_file_name: Option<Vec<u8>> = "dcc_file_name",
-        /// Its size as the sender told.
+        /// Its size as stated by the sender.
         dcc_file_size: Option<u64> = "dcc_file_size",
         /// Its type, from its content.
         dcc_mime_type: Option<&'static str> = "dcc_mime_type",

@@ -13,13 +13,13 @@ use gannet_dict::KeyedHash;
 
 use super::rows::IrcRow;
 
-/// An offer that nobody takes up is forgotten after this.
+/// An offer without a connection expires after this time.
 const LIFETIME: Interval = Interval::from_secs(300);
 
 /// Transfers that are awaited at a time.
 const MAX_EXPECTED: usize = 5000;
 
-/// An announced endpoint, and whether it was announced within the hub.
+/// An announced endpoint, and whether it was announced within the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
 /// What connections to servers share with those that carry files.

@@ -104,8 +104,8 @@ impl Session {
         for _ in 0..aside.odd_addresses {
             cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
         }
-        // Who stays anonymous (RFC 8062) has nothing where the certificate would be: a file of its own
-        // nevertheless, as in Zeek.
+        // As in Zeek, an anonymous client (RFC 8062) has an empty certificate, which is a file
+        // nevertheless.
         let certificate = |der: Option<&[u8]>, is_reply, cx: &mut Context<'_>| {
             der.map(|d| Named::new(cx, d, is_reply))
         };
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// The exchange at hand; `None` once there was a row.
+    /// The current exchange; `None` once its row is written.
     fn info(&mut self, now: Time) -> Option<&mut Info> {
         if self.logged {
             return None;

@@ -16,8 +16,8 @@ use crate::gssapi;
 use crate::ntlm;
 use crate::support::Frames;
 
-/// Bytes of a message that are kept; of a longer one the rest is skipped, and what its beginning
-/// says counts.
+/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
+/// parsed.
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A login's result.
@@ -119,7 +119,7 @@ impl Core {
         Ok(())
     }
 
-    /// A token of the mechanism at hand.
+    /// A token of the current mechanism.
     fn follow(
         &mut self,
         cx: &mut Context<'_>,
@@ -269,7 +269,7 @@ impl Analyze for Tcp {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // It says nothing against the protocol.
+        // This is no violation.
         self.give_up();
     }
 
@@ -424,7 +424,7 @@ mod tests {
                 "3 bind SASL - cn=me -",
             ]
         );
-        // Told once a connection.
+        // Reported once a connection.
         assert_eq!(h.rows("weird")[0]["addl"], packages);
     }
 

@@ -77,8 +77,8 @@ fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), 
     Ok(())
 }
 
-/// A field of a condition: whatever its tag, a byte for its length, and so many bytes. Zeek knows no
-/// longer lengths here, and takes their first byte for one.
+/// A field of a condition: whatever its tag, one byte of length, then that many bytes. Zeek does
+/// not support longer lengths here, and uses their first byte as the length.
 fn field<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8], Malformed> {
     let [_, length] = b.array().ok_or(CUT)?;
     b.take(length.into()).ok_or(CUT)

@@ -51,7 +51,7 @@ pub struct Message<'a> {
     pub id: i64,
     /// The operation's number, of [`operation`].
     pub code: u8,
-    /// What it says.
+    /// Contents.
     pub body: Body<'a>,
 }
 
@@ -62,7 +62,7 @@ pub enum Body<'a> {
     Bind {
         /// Version of LDAP.
         version: i64,
-        /// Who.
+        /// Name of the user.
         name: Text<'a>,
         /// How.
         auth: Auth<'a>,
@@ -152,7 +152,7 @@ pub(super) fn length(d: &[u8]) -> usize {
             let len = l.iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
             usize::try_from(len).unwrap_or(usize::MAX).saturating_add(2 + n)
         }
-        // That is no length: what is there will not be understood.
+        // This is not a length: the following bytes will not parse.
         _ if n > 8 => 2,
         _ => 2 + n,
     }
@@ -634,7 +634,7 @@ pub(super) mod tests {
         assert!(read(&entry(usize::from(MAX_DEPTH) + 1)).is_err());
         let broken = message(2, 4, &[tlv(4, b"dc=x"), tlv(0x30, b"\x04\x05a")].concat());
         assert!(read(&broken).is_err());
-        // What was not kept cannot be checked.
+        // Bytes that were not stored cannot be checked.
         assert_eq!(parse(&broken[..22], true).map(|m| m.body), Ok(Body::Nothing));
     }
 

@@ -24,7 +24,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The number that request and response share.
         message_id: i64 = "message_id",
-        /// Version of LDAP, told by logins.
+        /// Version of LDAP, as stated in logins.
         version: Option<i64> = "version",
         /// The operation: `bind simple`, `bind SASL`, `unbind`, `modify`, `add`, `delete`, `compare`,
         /// `abandon`, `extended`.
@@ -63,9 +63,9 @@ gannet_log::row! {
         result: Option<&'static str> = "result",
         /// The server's words.
         diagnostic_message: Option<&'a [u8]> = "diagnostic_message",
-        /// What was searched.
+        /// The search filter.
         filter: Option<&'a [u8]> = "filter",
-        /// The attributes asked for. Always unset, as in Zeek unless it is told to log them.
+        /// The requested attributes. Always unset, as in Zeek by default.
         attributes: Option<Vector<&'a str>> = "attributes",
     }
 }
@@ -211,7 +211,7 @@ impl Pending {
         &mut self.searches[at]
     }
 
-    /// Writes what waited in vain.
+    /// Writes what waited without result.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
         self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));
@@ -321,7 +321,7 @@ fn argument<'a>(auth: &'a Auth<'_>) -> &'a [u8] {
     }
 }
 
-/// Sets a field; that it had another value is odd.
+/// Sets a field; a change of its value is a weird.
 fn change(
     cx: &mut Context<'_>,
     id: i64,

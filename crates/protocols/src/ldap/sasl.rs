@@ -45,7 +45,8 @@ pub(super) fn is_wrap_token(buffer: &[u8]) -> bool {
 /// they are sealed, or it is another kind of token.
 ///
 /// # Errors
-/// When it is cut short, or rotated in a way that nobody does.
+///
+/// If it is truncated, or has an unused rotation.
 pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
     const CUT: Malformed = "token is cut";
     let mut b = Bytes(buffer);
@@ -64,7 +65,7 @@ pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
     if sealed {
         return Ok(&[]);
     }
-    // The checksum stands in front when it was rotated there.
+    // The checksum is in front when it was rotated there.
     if rotated == extra {
         b.take(extra).ok_or(CUT)?;
         Ok(b.rest())

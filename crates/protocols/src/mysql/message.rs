@@ -18,11 +18,11 @@ pub mod capability {
     pub const SSL: u32 = 1 << 11;
     /// The login names its method.
     pub const PLUGIN_AUTH: u32 = 1 << 19;
-    /// The login tells of the client.
+    /// The login contains attributes of the client.
     pub const CONNECT_ATTRS: u32 = 1 << 20;
     /// Results end with OK in place of EOF.
     pub const DEPRECATE_EOF: u32 = 1 << 24;
-    /// The login tells a level of compression.
+    /// The login contains a compression level.
     pub const ZSTD: u32 = 1 << 26;
     /// Queries carry attributes.
     pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
@@ -140,7 +140,7 @@ impl<'a> Greeting<'a> {
 pub struct Login<'a> {
     /// What the client can do.
     pub capabilities: u32,
-    /// Who logs in. `None` when TLS is asked for first.
+    /// User name. `None` if TLS is requested first.
     pub user: Option<&'a [u8]>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// What a client tells of itself: names and values.
+/// Attributes of a client: names and values.
 fn attributes(b: &mut Bytes<'_>) -> Result<()> {
     const RECORD: &str = "Handshake_Connection_Attributes";
     let have = b.0.len();
@@ -208,7 +208,7 @@ fn attributes(b: &mut Bytes<'_>) -> Result<()> {
 pub struct Command<'a> {
     /// Which.
     pub code: u8,
-    /// What it is told; for a change of user who that is.
+    /// The argument; for a change of user the user name.
     pub arg: &'a [u8],
 }
 
@@ -374,7 +374,7 @@ pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A row of results of so many columns, whose first byte was read.
+/// A result row with this many columns, whose first byte was read.
 pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
     let whole = b.0.len();
     string_after(first, b)?;

@@ -18,7 +18,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The command.
         cmd: Command = "cmd",
-        /// What it was told.
+        /// The argument of the command.
         arg: &'a [u8] = "arg",
         /// Whether it succeeded.
         success: Option<bool> = "success",

@@ -6,7 +6,7 @@ use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::Wrong;
 
-/// A datagram's first byte, and what its mode makes of the rest.
+/// A datagram's first byte, and the contents by its mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
     /// Protocol version.
@@ -200,7 +200,7 @@ fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     -EPOCH + seconds + fraction / 4_294_967_296.0
 }
 
-/// What a time message lacks that has so few bytes behind the first.
+/// The missing bytes of a time message with `have` bytes behind the first.
 fn short(have: usize) -> OutOfBound {
     let fields = [("root_dispersion", 11), ("reference_id", 15), ("transmit_ts", 47)];
     let (field, end) = fields.into_iter().find(|(_, end)| have < *end).unwrap_or(fields[2]);

@@ -1,5 +1,5 @@
-//! known_hosts.log, known_services.log, known_certs.log and known_modbus.log: what is there, once a
-//! day.
+//! known_hosts.log, known_services.log, known_certs.log and known_modbus.log: new hosts, services
+//! and certificates, once a day.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -78,12 +78,12 @@ gannet_log::row! {
 
 /// What is known is news again after this time.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is remembered of one kind at the most; beyond that it begins anew.
+/// What is remembered of one kind at the most; beyond that it begins again.
 const MAX: usize = 1_000_000;
 /// A service of unknown protocol is logged if nothing was recognised there within this time.
 const PATIENCE: Interval = Interval::from_secs(300);
 
-/// What was seen within a day.
+/// Items seen within a day.
 #[derive(Debug)]
 struct Daily<K> {
     since: HashMap<K, Time, KeyedHash>,
@@ -106,8 +106,8 @@ impl<K: Hash + Eq> Daily<K> {
     }
 }
 
-/// Makes room for one more among at most so many: what is out of date goes first, and where that is not
-/// much, everything, so that the next search is far away.
+/// Makes room for one more in a table of limited size: expired items are removed, or all of them if
+/// few have expired, so that the next scan is far away.
 pub(super) fn make_room<K: Hash + Eq, V>(
     map: &mut HashMap<K, V, KeyedHash>,
     most: usize,

@@ -7,7 +7,7 @@ pub enum Word {
     Ok,
     /// `-ERR`.
     Err,
-    /// Who logs in.
+    /// User name.
     User,
     /// The password.
     Pass,
@@ -93,7 +93,7 @@ impl Word {
     }
 }
 
-/// How a client proves who it is with AUTH.
+/// The authentication mechanism of AUTH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Name and password in two lines.
@@ -118,7 +118,7 @@ impl Mechanism {
     }
 }
 
-/// A line taken apart. A line ends at a NUL; blanks before it do not count.
+/// A line parsed. A line ends at a NUL; blanks before it do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The first word; `None` in an empty line.
@@ -151,7 +151,7 @@ impl<'a> Parts<'a> {
         self.first.and_then(Word::parse)
     }
 
-    /// The first word, or what stands for it.
+    /// The first word, or its replacement.
     pub fn shown(&self) -> &'a [u8] {
         self.first.unwrap_or(b"???")
     }

@@ -15,8 +15,8 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Frames;
 
-/// Bytes of a message that are kept; of a longer one the rest is skipped, and what its beginning
-/// says counts.
+/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
+/// parsed.
 const MAX_MESSAGE: usize = 64 << 10;
 
 /// Chunks that one side may send while it is not yet known what the other one says to TLS.
@@ -32,7 +32,7 @@ enum Phase {
     Start,
     /// It asked for TLS, and the server has not answered.
     Asked,
-    /// The server does without TLS; the client begins anew.
+    /// The server does without TLS; the client begins again.
     Refused,
     /// Messages.
     Plain,
@@ -44,7 +44,7 @@ enum Phase {
 enum Wrong {
     /// All that both sides say.
     Both(Malformed),
-    /// What this side says from here on; the other goes on.
+    /// Stops parsing this side; the other continues.
     Side(Malformed),
 }
 
@@ -58,7 +58,7 @@ pub struct Analyzer {
     lost: [bool; 2],
     who: Who,
     pending: Option<Pending>,
-    /// Rows of the query at hand.
+    /// Rows of the current query.
     rows: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl Analyzer {
     /// The server's word on TLS.
     fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
-            // Zeek says nothing of it, and waits on.
+            // Zeek reports nothing, and keeps waiting.
             self.lost[Dir::Resp.index()] = true;
             return Ok(());
         };
@@ -152,7 +152,7 @@ impl Analyzer {
             }
             .and_then(|wrong| wrong.map_or(Ok(()), Err))
             .map_err(|wrong| match frame.len() {
-                // What is no session at all is told before it is known which side is read how.
+                // Traffic that is no session is reported before the roles are known.
                 message::FIRST_HEADER if is_first && self.phase == Phase::Start => {
                     Wrong::Both(wrong)
                 }
@@ -264,7 +264,7 @@ impl Analyzer {
         }
     }
 
-    /// The row at hand, or a new one.
+    /// The current row, or a new one.
     fn row(&mut self, cx: &Context<'_>) -> &mut Pending {
         self.pending.get_or_insert_with(|| Pending::new(cx.now))
     }
@@ -321,7 +321,7 @@ impl Analyze for Analyzer {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // It says nothing against the protocol.
+        // This is no violation.
         self.give_up();
     }
 
@@ -477,7 +477,7 @@ mod tests {
             let h = run(&[(Dir::Orig, wrong)]);
             assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql), "{wrong:?}");
         }
-        // An answer that is none says nothing against it, but the client may not say much more.
+        // An invalid answer is no violation, but limits what the client may send.
         let mut chunks = vec![(Dir::Orig, ASK), (Dir::Resp, &b"E"[..])];
         assert!(!run(&chunks).violated(Tag::Postgresql));
         chunks.extend([(Dir::Orig, &b"x"[..]); MAX_EARLY + 1]);

@@ -127,7 +127,8 @@ impl<'a> Frontend<'a> {
     /// Reads a message from its type on. The end of a `cut` one was not kept.
     ///
     /// # Errors
-    /// When its body is not what its type says.
+    ///
+    /// If its body does not match its type.
     pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, mut body) = split(data)?;
         let message = match ty {
@@ -140,15 +141,15 @@ impl<'a> Frontend<'a> {
     }
 }
 
-/// The letter of a field, and what it says.
+/// The letter of a field, and its value.
 pub type Field<'a> = (u8, &'a [u8]);
 
 /// A server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend<'a> {
-    /// `R`: the client is who it says.
+    /// `R`: the login succeeded.
     AuthenticationOk,
-    /// `R`: how the client shall prove who it is.
+    /// `R`: the authentication that the client must use.
     Authentication(u32),
     /// `E`: fields of an error, by their letters.
     Error(Vec<Field<'a>>),
@@ -168,7 +169,8 @@ impl<'a> Backend<'a> {
     /// Reads a message from its type on. The end of a `cut` one was not kept.
     ///
     /// # Errors
-    /// When its body is not what its type says.
+    ///
+    /// If its body does not match its type.
     pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, body) = split(data)?;
         let mut b = Bytes(body);
@@ -270,7 +272,7 @@ mod tests {
         for wrong in [
             &b"\0\0\0\x07\0\x03\0\0"[..],
             b"\0\0\0\x08\0\x03\0\0",
-            // Asks for a query to be given up: no session.
+            // A cancel request: no session.
             b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\0\0\0\x02",
             b"\0\0\0\x0e\0\x02\0\0user\0\0",
             b"\0\0\0\x0f\0\x03\0\0user\0\0\0",
@@ -281,7 +283,7 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
-        // What comes before a parameter without a value counts.
+        // Parameters before one without a value count.
         let Ok((message, Some(_))) = First::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
         else {
             panic!("nothing is wrong")

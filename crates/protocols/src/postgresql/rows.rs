@@ -13,7 +13,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// The user who logs in.
+        /// User name of the login.
         user: Option<&'a [u8]> = "user",
         /// The database that is used.
         database: Option<&'a [u8]> = "database",

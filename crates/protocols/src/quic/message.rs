@@ -17,11 +17,11 @@ const RETRY_TAG: usize = 16;
 /// A packet's header, which is all that is in clear text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Of a connection that stands.
+    /// Of an established connection.
     Short,
     /// Of a handshake.
     Long(Long<'a>),
-    /// Of a version that is not known; nothing but its ids can be read.
+    /// Of a version that is not known; only its ids can be read.
     UnknownVersion(Long<'a>),
     /// Without the bit that all packets have (RFC 9000 section 17.2): to be ignored.
     NoPacket,
@@ -32,9 +32,9 @@ pub enum Packet<'a> {
 pub struct Long<'a> {
     /// Version.
     pub version: u32,
-    /// Whom it is for.
+    /// Destination connection id.
     pub destination: &'a [u8],
-    /// Whom it is from.
+    /// Source connection id.
     pub source: &'a [u8],
     /// Kind.
     pub kind: Kind,

@@ -17,7 +17,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// Who asks for access.
+        /// User that requests access.
         username: Option<&'a [u8]> = "username",
         /// Where from: an address of the link layer.
         mac: Option<&'a [u8]> = "mac",
@@ -27,7 +27,7 @@ gannet_log::row! {
         tunnel_client: Option<&'a [u8]> = "tunnel_client",
         /// What the user's connection is like.
         connect_info: Option<&'a [u8]> = "connect_info",
-        /// What the server tells the user.
+        /// Message from the server to the user.
         reply_msg: Option<&'a [u8]> = "reply_msg",
         /// `success`, `failed` or `unknown`.
         result: Option<&'static str> = "result",
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Takes what a message tells; the result, if it ends the request.
+    /// Adds the facts of a message; returns the result, if it ends the request.
     pub(super) fn message(&mut self, m: &Message<'_>) -> Option<&'static str> {
         let first = |place: &mut Option<Vec<u8>>, code| {
             if place.is_none() {

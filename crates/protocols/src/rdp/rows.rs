@@ -50,7 +50,7 @@ gannet_log::row! {
         cert_type: Option<Name> = "cert_type",
         /// Certificates seen.
         cert_count: u64 = "cert_count",
-        /// Whether the certificate is there to stay.
+        /// Whether the certificate is permanent.
         cert_permanent: Option<bool> = "cert_permanent",
         /// How much RDP itself encrypts.
         encryption_level: Option<Name> = "encryption_level",
@@ -64,7 +64,7 @@ gannet_log::row! {
 pub enum Name {
     /// Known.
     Known(&'static str),
-    /// Unknown: what it would be, and the number.
+    /// Unknown: the kind of value, and the number.
     Unknown(&'static str, u32),
 }
 
@@ -240,7 +240,7 @@ impl Session {
             build: build(core.build),
             name: utf16::text(cx, core.name),
             product: {
-                // Read and thrown away: what is odd about it is told nevertheless.
+                // The value is unused, but its weirds are reported.
                 utf16::text(cx, core.input_method);
                 utf16::text(cx, core.product)
             },

@@ -19,7 +19,7 @@ gannet_log::row! {
         name: Option<&'a [u8]> = "cmd.name",
         /// The key that it is about.
         key: Option<&'a [u8]> = "cmd.key",
-        /// What it does with the key.
+        /// The value that it writes to the key.
         value: Option<&'a [u8]> = "cmd.value",
         /// Whether it succeeded.
         success: Option<bool> = "success",

@@ -99,7 +99,7 @@ fn find_cr(data: &[u8]) -> Option<usize> {
 pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     let digit = |b: &u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
     let small = || line.iter().try_fold(0, |n, b| Some(10 * n + digit(b)?));
-    // So many digits fit.
+    // This many digits fit.
     if let 1..=18 = line.len()
         && let Some(n) = small()
     {

@@ -40,7 +40,7 @@ impl Value {
     }
 }
 
-/// What comes next.
+/// The next element expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Want {
     #[default]
@@ -69,7 +69,7 @@ pub struct Values {
     kind: u8,
     line: Line,
     levels: Vec<Level>,
-    /// Values in lists of the value at hand.
+    /// Number of values in lists of the current value.
     elements: u64,
     /// Attributes came, which belong to the value that follows.
     described: bool,
@@ -185,7 +185,7 @@ impl Values {
         Ok(false)
     }
 
-    /// A list of so many values begins.
+    /// A list of `count` values begins.
     fn list(&mut self, count: i64) -> Result<bool, Malformed> {
         let count = match (count, self.kind) {
             (-1, b'*' | b'>') => 0,

@@ -7,7 +7,7 @@ use crate::Context;
 gannet_log::row! {
     /// One row a remote desktop.
     pub struct RfbRow<'a> = "rfb" {
-        /// When the first version was told.
+        /// Time of the first version message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",

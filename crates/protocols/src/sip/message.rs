@@ -3,11 +3,11 @@
 /// A request line: `METHOD URI SIP/version`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What stands before the method and cannot be part of one.
+    /// Bytes before the method that cannot be part of one.
     pub junk: &'a [u8],
     /// The method.
     pub method: &'a [u8],
-    /// What it is about.
+    /// The request URI.
     pub uri: &'a [u8],
     /// The version: `2.0`.
     pub version: &'a [u8],
@@ -101,7 +101,7 @@ pub fn body_length(value: &[u8]) -> i32 {
     (if negative { n.wrapping_neg() } else { n }) as i32
 }
 
-/// A number with nothing but blanks around it. As in Zeek a negative one is not refused, but taken
+/// A number with only blanks around it. As in Zeek a negative one is not refused, but taken
 /// modulo 2^64, and only blanks are 0.
 pub fn count(value: &[u8]) -> Option<u64> {
     let (negative, n, rest) = number(value);

@@ -85,7 +85,7 @@ impl Analyzer {
     }
 }
 
-/// What Zeek misses where the bytes of a message that were there already are gone.
+/// The bytes that Zeek's parser misses after it dropped the stored beginning of a message.
 fn waited(frames: &Frames) -> OutOfBound {
     if frames.partial().len() < HEADER_LENGTH {
         OutOfBound::short_of("uint24", "", 3, -1)
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_was_told_soon_before_is_not_told_again() {
-        // Given up at once, or when it is looked for it the second time.
+        // Given up at once, or at the second check.
         for (looks, times) in [(&[(121, 121)][..], 1), (&[(121, 120), (240, 240)], 2)] {
             let mut h = Harness::new(Proto::Tcp, 445);
             let mut a = Analyzer::new(&mut h.cx());
@@ -345,7 +345,7 @@ mod tests {
             close.resize(24, 0);
             a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
         }
-        // The first one is not told again.
+        // The first one is not logged again.
         let text = String::from_utf8_lossy(h.env.logs.pending("smb_files")).into_owned();
         assert!(text.lines().next_back().unwrap().contains("\t4999.txt\t"));
     }

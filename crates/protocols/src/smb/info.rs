@@ -40,7 +40,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Its name, if rows tell of it on such a share.
+    /// Its name, if it is logged for such a share.
     pub(super) fn logged(self, share: Share) -> Option<Enum> {
         Some(Enum(match (self, share) {
             (Self::Delete, _) => "SMB::FILE_DELETE",
@@ -125,7 +125,7 @@ pub(super) struct Ref(u32);
 pub(super) struct Pool<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
-    /// Records at which those nobody refers to are looked for.
+    /// Number of records at which unused ones are removed.
     sweep_at: usize,
 }
 
@@ -151,7 +151,7 @@ impl<T: Default> Pool<T> {
         self.slots[at.0 as usize].get_or_insert_with(T::default)
     }
 
-    /// Whether there are so many that unused ones should be let go.
+    /// Whether unused ones should be removed.
     pub(super) fn is_full(&self) -> bool {
         self.slots.len() - self.free.len() >= self.sweep_at
     }

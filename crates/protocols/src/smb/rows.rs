@@ -21,7 +21,7 @@ gannet_log::row! {
         fuid: Option<Uid> = "fuid",
         /// What is done.
         action: Enum = "action",
-        /// The share it lies on.
+        /// Path of the share.
         path: Option<&'a [u8]> = "path",
         /// Its name.
         name: &'a [u8] = "name",
@@ -60,8 +60,7 @@ gannet_log::row! {
     }
 }
 
-/// The row of smb_files.log for a file on a connection; `None` if rows do not tell of what is done with
-/// it.
+/// The row of smb_files.log for a file on a connection; `None` if its action is not logged.
 pub(super) fn file(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
     let (name, (_, action)) = (f.name.as_deref()?, f.action?);
     let times = f.times.as_ref();

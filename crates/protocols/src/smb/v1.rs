@@ -30,7 +30,7 @@ use crate::support::utf16;
 const HEADER_REST: u32 = 28;
 /// Length of the whole header, from which offsets count.
 const HEADER_LENGTH: u16 = 32;
-/// A message of this length says nothing but its status.
+/// A message of this length says only its status.
 const EMPTY: usize = 35;
 /// Commands behind commands that are followed.
 const MAX_DEPTH: u8 = 10;
@@ -56,7 +56,7 @@ struct Header {
     is_pipe: bool,
 }
 
-/// Where a command stands among those of its message.
+/// Position of a command within its message.
 #[derive(Clone, Copy)]
 struct Place {
     command: u8,
@@ -181,7 +181,7 @@ fn echo(record: &'static str, data: &[u8]) -> Read<()> {
     c.bytes("data", f.u16().into()).map(drop)
 }
 
-/// Where an offset lies behind the header.
+/// The position behind the header of an offset.
 fn place(offset: u16) -> i64 {
     i64::from(offset) - i64::from(HEADER_LENGTH)
 }
@@ -336,7 +336,7 @@ mod tests {
         c.ask(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
         c.answer(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
         assert_eq!(c.finish().rows("smb_mapping")[0]["share_type"], "DISK");
-        // Forty logoffs, and one whose successor lies before it.
+        // Forty logoffs, and one whose next command precedes it.
         let mut c = Client::new();
         let mut all = Vec::new();
         for n in 1..40u16 {

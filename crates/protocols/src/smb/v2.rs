@@ -47,18 +47,18 @@ struct Header {
 }
 
 impl Header {
-    /// Where an offset of the message lies behind the header.
+    /// The position behind the header of an offset.
     fn place(&self, offset: u16) -> i64 {
         i64::from(offset) - i64::from(self.length)
     }
 
-    /// The same for offsets of 32 bits. One that lies inside of the header comes out as a place far
+    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
     /// behind any message.
     fn far_place(&self, offset: u32) -> i64 {
         i64::from(offset.wrapping_sub(self.length.into()))
     }
 
-    /// Whether an answer is nothing but an error (§3.3.4.4).
+    /// Whether an answer is only an error (§3.3.4.4).
     fn is_error(&self) -> bool {
         match (self.status, self.command) {
             _ if self.from.is_orig() => false,
@@ -121,7 +121,7 @@ pub(super) fn message(
     Ok(pdu.pos())
 }
 
-/// An answer that is nothing but an error (§2.2.2). Returns its length.
+/// An answer that is only an error (§2.2.2). Returns its length.
 fn error(data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_error_response", data);
     let mut f = c.upto("byte_count", 8)?;
@@ -150,7 +150,7 @@ fn file(f: &mut Fields<'_>) -> u64 {
     f.u64().wrapping_add(f.u64())
 }
 
-/// The length of a message of nothing but numbers.
+/// The length of a message of only numbers.
 fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     c.all(n)?;

@@ -1,12 +1,12 @@
 //! Mail in chunks (RFC 3030): lines out of chunks whose borders fall anywhere.
 
-/// A line of chunked mail is handed on in pieces of this length.
+/// A longer line of chunked mail is passed on in pieces of this length.
 const MAX_LINE: usize = 4096;
 
 /// The chunks of one mail.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// Bytes of the chunk at hand still to come.
+    /// Remaining bytes of the current chunk.
     remaining: u64,
     /// No further chunk follows.
     last: bool,
@@ -18,7 +18,7 @@ pub(super) struct Chunks {
 pub(super) trait LineSink {
     /// A line, and whether CR LF ended it.
     fn line(&mut self, line: &[u8], line_end: bool);
-    /// Something odd, by Zeek's name.
+    /// Reports a weird, by Zeek's name.
     fn weird(&mut self, name: &'static str, addl: &str);
 }
 
@@ -29,7 +29,7 @@ impl Chunks {
         self.last = last;
     }
 
-    /// Bytes of the chunk at hand still to come.
+    /// Remaining bytes of the current chunk.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
@@ -39,7 +39,7 @@ impl Chunks {
         self.last && self.remaining == 0
     }
 
-    /// The next bytes of the chunk at hand, no more than remain.
+    /// The next bytes of the current chunk, no more than remain.
     pub(super) fn data(&mut self, data: &[u8], sink: &mut impl LineSink) {
         if self.partial.last() == Some(&b'\r') && data.first() != Some(&b'\n') {
             sink.weird("smtp_bdat_line_cr_only", "");

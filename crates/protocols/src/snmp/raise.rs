@@ -107,7 +107,7 @@ fn header_v3<'a>(b: &mut Bytes<'a>) -> ber::Result<(HeaderV3<'a>, u8)> {
         pdu_context = Some(ScopedContext { engine_id, name: ber::tagged(b, ber::OCTET_STRING)? });
     }
     let user_security_parameters = match security_model {
-        // As in Zeek, those of an encrypted message are not told.
+        // As in Zeek, those of an encrypted message are not reported.
         3 if pdu_context.is_some() => Some(user_security(&mut Bytes(security_params))?),
         _ => None,
     };

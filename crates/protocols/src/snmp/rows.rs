@@ -26,7 +26,7 @@ gannet_log::row! {
         get_requests: u64 = "get_requests",
         /// Variables asked for in bulk.
         get_bulk_requests: u64 = "get_bulk_requests",
-        /// Variables told.
+        /// Variables returned.
         get_responses: u64 = "get_responses",
         /// Variables set.
         set_requests: u64 = "set_requests",

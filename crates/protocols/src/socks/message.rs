@@ -1,4 +1,4 @@
-//! Single messages, without state. `None` stands for a message that ends too early.
+//! Single messages, without state. `None` means that a message is incomplete.
 
 use gannet_base::Addr;
 
@@ -22,7 +22,7 @@ pub struct Request4<'a> {
     pub port: u16,
     /// Where to.
     pub to: Address<'a>,
-    /// Who asks.
+    /// User name.
     pub user: &'a [u8],
 }
 

@@ -1,5 +1,5 @@
-//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): whom a proxy is asked to
-//! connect to, and what it answers.
+//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): the destination that a
+//! client requests from a proxy, and the answer.
 //!
 //! Each side's segments are read as one message each, in the order of the handshake. Once
 //! both sides have said their last word the rest of the stream is what the proxy relays:

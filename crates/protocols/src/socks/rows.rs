@@ -20,7 +20,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Version of the protocol.
         version: u8 = "version",
-        /// Who logged in at the proxy.
+        /// User name of the login at the proxy.
         user: Option<&'a [u8]> = "user",
         /// The password, which is not kept.
         password: Option<&'a [u8]> = "password",

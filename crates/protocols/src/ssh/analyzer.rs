@@ -208,7 +208,7 @@ impl Analyzer {
                 }
             }
         }
-        // Where they agree on nothing that is known, what comes next may be another list.
+        // If they have no known algorithm in common, the next packet may be another list.
         if let Some(session) = &mut self.session {
             session.algorithms(&client, &server);
         }
@@ -270,7 +270,7 @@ impl Analyzer {
             Some(_) => self.packet(cx, from, frame),
             None => Err(Malformed),
         });
-        // A length counts as soon as it is told, once.
+        // A length counts once, as soon as it is read.
         if done.is_none()
             && before < 4
             && let Some(n) = message::excess(frames.partial())

@@ -20,7 +20,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// The protocol's major version, once both sides told theirs and they agree.
+        /// The protocol's major version, once both sides sent theirs and they agree.
         version: Option<u64> = "version",
         /// Whether a log-in succeeded, by the sizes of packets.
         auth_success: Option<bool> = "auth_success",

@@ -101,7 +101,7 @@ pub struct Certificates {
 /// Fingerprint, `host_cert` and `client_cert`.
 type Key = ([u8; 32], bool, bool);
 
-/// A certificate that one part of an analysis saw, for [`Certificates::decide`].
+/// A certificate that a shard saw, for [`Certificates::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -153,7 +153,7 @@ impl Certificates {
         true
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    /// The items that a shard deferred, in order.
     pub(crate) fn later(&mut self) -> &mut Queue<Item> {
         &mut self.later
     }
@@ -213,7 +213,7 @@ pub(crate) fn seen(
     Some(certificate)
 }
 
-/// An oddity of a file: its name in the logs goes before the addition.
+/// An weird of a file: its name in the logs goes before the addition.
 fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
     // Certificates are files that files.log leaves out; this one's name is used nowhere else.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);

@@ -27,7 +27,7 @@ pub fn cipher(suite: u32) -> Cow<'static, str> {
     }
 }
 
-/// Its key exchange, which its name tells.
+/// Its key exchange, from its name.
 pub(super) fn key_exchange(suite: u32) -> KeyExchange {
     // Two suites with a pre-shared key whose parameters are left unread, as Zeek does.
     if matches!(suite, 0xccac | 0xd004) {

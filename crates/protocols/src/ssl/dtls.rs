@@ -214,7 +214,7 @@ impl Dtls {
         Ok(())
     }
 
-    /// Hands a message on as TLS frames it: that header says nothing of fragments.
+    /// Passes a message on with a TLS header, which has no fragment fields.
     fn forward(&mut self, cx: &mut Context<'_>, from: Dir, kind: u8, len: usize, data: &[u8]) {
         let [_, a, b, c] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
         self.core.handshake_parts(cx, from, [kind, a, b, c], data);
@@ -289,7 +289,7 @@ impl Fragments {
             );
         }
         let all = (1_u32 << (spread + 1)) - 1;
-        // Room for the message is made once so much of it is here: a length claims little.
+        // Memory for the message grows with received data, not with the claimed length.
         Ok(self.seen & all == all && self.bytes.len() >= self.len)
     }
 

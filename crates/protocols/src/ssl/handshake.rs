@@ -59,7 +59,7 @@ impl Handshake {
 }
 
 impl Core {
-    /// Bytes of the handshake protocol: any cut of any number of messages. Tells whether they could
+    /// Bytes of the handshake protocol: any cut of any number of messages. Says whether they could
     /// be read.
     pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> bool {
         let mut held = std::mem::take(&mut self.handshake.partial[from.index()]);
@@ -495,7 +495,7 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &hello);
         a.stream(&mut h.cx(), Dir::Resp, &record(22, &[0xea, 0xff, 0xff, 0xff, 1, 2, 3]));
-        // What comes of it is kept, up to a limit.
+        // The message is stored, up to a limit.
         let more = record(22, &[0; 1 << 15]);
         for _ in 0..320 {
             assert!(!h.violated(Tag::Ssl));

@@ -1,5 +1,5 @@
-//! SSL 2.0 and 3.0, TLS 1.0 to 1.3, DTLS 1.0 to 1.3: who spoke which version with which cipher to
-//! which name, and with what certificates.
+//! SSL 2.0 and 3.0, TLS 1.0 to 1.3, DTLS 1.0 to 1.3: versions, ciphers, server names and
+//! certificates of sessions.
 //!
 //! Specifications: SSL 2.0 (draft-hickman-netscape-ssl-00), SSL 3.0 (RFC 6101), TLS (RFC 2246,
 //! 4346, 5246, 8446), extensions (RFC 6066, 7301, 5077), DTLS (RFC 4347, 6347, 9147).

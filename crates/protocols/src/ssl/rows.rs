@@ -64,8 +64,8 @@ gannet_log::row! {
     }
 }
 
-/// A history of just so many letters takes no further one. Role changes it does, and goes on with
-/// letters then, as in Zeek.
+/// As in Zeek, a history of exactly this many letters takes no further one, except that a change of
+/// roles does and then appends again.
 pub(super) const MAX_HISTORY: usize = 100;
 /// Letters that a history holds at the most: one more than are logged.
 const MAX_LETTERS: usize = 4097;
@@ -95,7 +95,8 @@ pub(super) struct Session {
     retry_request: bool,
     last_alert: Option<u16>,
     next_protocol: Option<Vec<u8>>,
-    /// The analyzer was confirmed and not refuted since: it is to go once the session stands.
+    /// The analyzer was confirmed without a violation: it is removed once the session is
+    /// established.
     pub(super) analyzing: bool,
     established: bool,
     logged: bool,
@@ -222,7 +223,7 @@ impl Session {
         self.next_protocol = Some(name.to_vec());
     }
 
-    /// Any extension, after what it says was noted.
+    /// Any extension, after its facts were recorded.
     pub(super) fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
         self.touch(now);
         match (role, ty) {
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Any handshake message, after what it says was noted.
+    /// Any handshake message, after its facts were recorded.
     pub(super) fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
         self.touch(cx.now);
         if role == Role::Client && ty == kind::CLIENT_KEY_EXCHANGE {
@@ -300,7 +301,7 @@ impl Session {
 
     /// A certificate of `role`'s chain.
     pub(super) fn certificate(&mut self, role: Role, certificate: Link) {
-        // Certificates before any session belong to nobody.
+        // Certificates before any session are ignored.
         if self.since.is_some() {
             let chain = &mut self.chains.get_or_insert_default()[role as usize];
             // The first is the sender's own, whether it could be read or not.

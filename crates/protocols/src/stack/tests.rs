@@ -68,7 +68,7 @@ fn what_stands_inside_of_another_is_not_told_of_gaps() {
     }
 }
 
-/// The rows that a TCP connection to a port has when it is over, of what was sent in segments.
+/// The rows of a TCP connection to a port after these segments.
 fn rows_of(port: u16, path: &str, segments: &[(Dir, &[u8])]) -> Vec<BTreeMap<String, String>> {
     let mut h = Harness::new(Proto::Tcp, port);
     let (mut stack, mut scratch) = (Stack::default(), Scratch::default());

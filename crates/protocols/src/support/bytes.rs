@@ -1,6 +1,6 @@
 //! Reading numbers and parts off the front of a message.
 
-/// What is left of a message. Everything returns `None` beyond its end and then takes nothing.
+/// The rest of a message. Everything returns `None` beyond its end and then takes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -51,7 +51,7 @@ impl<'a> Bytes<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// What is left.
+    /// The rest.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }

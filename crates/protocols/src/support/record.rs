@@ -15,7 +15,7 @@ pub struct OutOfBound {
     field: &'static str,
     /// Bytes that the record needs at least, or objects that are announced.
     need: i64,
-    /// Bytes there are; less than nothing where Zeek tells how many are missing.
+    /// Bytes there are; less than nothing where Zeek says how many are missing.
     have: i64,
 }
 
@@ -54,7 +54,7 @@ pub enum Wrong {
     Short(OutOfBound),
     /// The field named has a value that it must not have.
     Value(&'static str),
-    /// A text is not what it must be.
+    /// A text has an invalid form.
     Words,
     /// No part of the record named has this number.
     Case {
@@ -72,7 +72,7 @@ pub enum Wrong {
         /// The tag it must have.
         expect: u8,
     },
-    /// An integer of ASN.1 has so many bytes: more than nine.
+    /// An integer of ASN.1 has this many bytes: more than nine.
     Wide(usize),
 }
 
@@ -98,7 +98,7 @@ impl From<OutOfBound> for Wrong {
     }
 }
 
-/// A record that is being read: what its parts must lie within.
+/// The enclosing record: the bounds of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Within {
     record: &'static str,
@@ -128,10 +128,10 @@ impl Within {
     }
 }
 
-/// A record that is read from its begin on. What does not fit is told with how far the record would have
-/// to reach, and how far there are bytes.
+/// A reader that starts at the begin of a record. A field that does not fit is reported with the
+/// end that the record would need and the number of bytes available.
 pub struct Record<'a> {
-    /// What it is called.
+    /// Name of the record.
     pub record: &'static str,
     /// Its bytes, and those behind it.
     pub data: &'a [u8],

@@ -11,7 +11,7 @@ pub fn is_space(b: u8) -> bool {
 pub fn is_printable(text: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
-    // What is borrowed or carried goes to bytes above one that is odd anyway.
+    // Borrows and carries affect only bytes above one that needs escaping anyway.
     let odd = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         (word | word.wrapping_sub(LOW * 0x20) | word.wrapping_add(LOW)) & HIGH

@@ -166,7 +166,7 @@ fn memory_is_bounded() {
     assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
 }
 
-/// A message of a million parts that were odd alike took hundreds of megabytes.
+/// A message of a million parts with the same weird took hundreds of megabytes.
 #[test]
 fn what_is_odd_again_is_left_once() {
     let logs = gannet_log::Logs::collecting(gannet_log::Options::default());

@@ -2,7 +2,7 @@
 
 /// `:status` in the code of RFC 7541 Appendix B.
 const CODED_STATUS: &[u8] = &[0xb8, 0x84, 0x8d, 0x36, 0xa3];
-/// The static table's last index; what comes after it would be in the other table (Appendix A).
+/// The static table's last index; higher ones are in the dynamic table (Appendix A).
 const LAST: usize = 61;
 
 /// The fields of each request but its length: POST, https, path, authority, and both media types

@@ -19,8 +19,8 @@ impl Answerer {
         Self { behaviour, served: Served::default(), random: 0x853c_49e6_748f_ea9b }
     }
 
-    /// Takes a message that came, and puts what it gets behind `out`: nothing, an answer or
-    /// several, each a piece.
+    /// Processes a message, and appends the response to `out`: none, one or several answers, each
+    /// as a piece.
     pub(super) fn take(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
         self.served.bytes += query.len() as u64;
         if !message::is_query(query) {

@@ -52,7 +52,7 @@ pub struct Behaviour {
     pub rcode: u8,
     /// Answers nothing at all.
     pub sink: bool,
-    /// Stops after so many queries.
+    /// Stop after this many queries.
     pub queries: Option<u64>,
 }
 

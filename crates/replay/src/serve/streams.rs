@@ -157,7 +157,7 @@ impl<'a> Streams<'a> {
         Ok(())
     }
 
-    /// Goes on with a client that is ready.
+    /// Continues a client that is ready.
     fn go_on(&mut self, ready: Ready) {
         let Some(peer) = self.peers.get_mut(ready.key).and_then(Option::as_mut) else { return };
         let mut gone = false;
@@ -168,7 +168,7 @@ impl<'a> Streams<'a> {
             }
         }
         if !peer.ready {
-            // Its handshake goes on, or it failed.
+            // Its handshake continues, or it failed.
         } else if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
             match peer.line.read(&mut self.buffer) {
                 Ok(0) => peer.ended = true,

@@ -73,7 +73,7 @@ pub(crate) struct Worker<'a> {
     deadlines: VecDeque<Deadline>,
     /// When to see whether a connection is idle: time, place and serial, one for each.
     looks: BinaryHeap<Reverse<(u64, usize, u64)>>,
-    /// When connections that keep time themselves want to go on: likewise, but one may have several.
+    /// Timers of connections that have their own: as above, but a connection may have several.
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Queries that a connection has and that are not settled.
     pending: usize,
@@ -321,7 +321,8 @@ impl<'a> Worker<'a> {
         self.go_on_all()
     }
 
-    /// Goes on with all connections that the poller found ready; how many messages came.
+    /// Continues all connections that the poller found ready; returns the number of messages
+    /// received.
     fn go_on_all(&mut self) -> usize {
         let mut received = 0;
         for index in 0..self.poller.len() {
@@ -333,7 +334,7 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Goes on with a connection that is ready.
+    /// Continues a connection that is ready.
     fn go_on(&mut self, ready: Ready) -> usize {
         let now = self.due.now();
         let received = self.proceed(ready, now);
@@ -414,7 +415,7 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Notes when a connection wants to go on by itself.
+    /// Notes a connection's next timer.
     #[cfg(feature = "quic")]
     fn watch(&mut self, place: usize, now: u64) {
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
@@ -432,7 +433,7 @@ impl<'a> Worker<'a> {
     #[cfg(not(feature = "quic"))]
     fn watch(&mut self, _place: usize, _now: u64) {}
 
-    /// Goes on with connections that want to by themselves.
+    /// Continues connections whose timers are due.
     fn run_timers(&mut self) {
         let now = self.due.now();
         while let Some(Reverse((at, place, serial))) = self.timers.peek().copied() {
@@ -462,8 +463,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits until the other side has taken all: what it sent must not make the kernel throw away
-    /// what we did.
+    /// Waits until the other side has received everything: unread data from it would make the
+    /// kernel drop unsent data.
     fn linger(&mut self, stopped: &dyn Fn() -> bool) {
         let end = self.due.now() + LINGER;
         while self.connections.iter_mut().flatten().any(|c| !c.way.is_delivered())

@@ -197,7 +197,7 @@ pub fn has_work(_: &Vm<'_>) -> bool {
     false
 }
 
-/// Looks at what goes on beside scripts; returns whether there was anything.
+/// Polls activities outside of scripts; returns whether there were any.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.

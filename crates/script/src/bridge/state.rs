@@ -12,7 +12,7 @@ use crate::ids::TypeId;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
 
-/// Records of connections and files that are there.
+/// Records of live connections and files.
 #[derive(Default)]
 pub(super) struct States {
     conns: HashMap<Uid, Rc<Record>>,

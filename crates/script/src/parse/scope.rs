@@ -45,7 +45,7 @@ pub(super) struct Scope {
     pub(super) infers_result: bool,
     /// Globals that were named.
     pub(super) globals: Vec<GlobalId>,
-    /// Whether a `return` with a value was there.
+    /// Whether the function has a `return` with a value.
     pub(super) returns_value: bool,
 }
 

@@ -308,7 +308,7 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    /// The names of an enum, up to the brace. With `redef` they are added to one that is there.
+    /// The names of an enum, up to the brace. With `redef` they are added to an existing one.
     pub(super) fn enum_values(&mut self, ty: TypeId, redef: bool) -> Parsed<()> {
         let mut explicit: Option<bool> = None;
         if redef && let Some(known) = self.program.types.enumeration(ty) {

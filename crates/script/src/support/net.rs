@@ -184,7 +184,7 @@ impl Tree {
         }
     }
 
-    /// Makes a node of an address beside `at`, under a node that takes the place of `at`.
+    /// Adds a node for an address as a sibling of `at`, under a new node that replaces `at`.
     fn split(&mut self, at: usize, input: u32, random: &mut Random) -> usize {
         let old = self.nodes[at];
         let swivel = first_bit(input ^ old.input);

@@ -1,8 +1,9 @@
 //! The interpreter: globals, frames, calls.
 //!
-//! A [`Machine`] keeps what lives as long as a run: globals, compiled code, the event queue. A [`Vm`] is a machine together with its
-//! program, for the time of a call. Script functions call each other without recursion of the interpreter; built-in functions that call back,
-//! hooks and `&default` functions start a loop of their own above the frames that are there.
+//! A [`Machine`] keeps the state of a run: globals, compiled code, the event queue. A [`Vm`] is a
+//! machine together with its program, for the time of a call. Script functions call each other
+//! without recursion of the interpreter; built-in functions that call back, hooks and `&default`
+//! functions start a loop of their own above the existing frames.
 
 mod calls;
 mod convert;

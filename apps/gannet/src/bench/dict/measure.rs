@@ -42,7 +42,8 @@ const UNLEARNT: usize = 20_000;
 /// Times at most that all keys are looked up in a turn, with the clock; the least counts.
 const PASSES: usize = 5;
 
-/// How many of the keys are found, in all maps. Not inlined: one loop, whoever asks.
+/// Looks up the keys in all maps; returns how many were found. Not inlined: one loop for all
+/// callers.
 #[inline(never)]
 fn find_all<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> usize {
     set.maps.iter().map(|map| keys.iter().filter(|k| map.find(k)).count()).sum()

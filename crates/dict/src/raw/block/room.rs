@@ -1,7 +1,8 @@
 //! Where an entry comes to stand: in the window of its home, with room made for it by others, and parted from those that a
 //! search for it may come upon first.
 //!
-//! All of it is done with the block's own moves, each of which leaves every cell either free or initialised.
+//! All of it uses the block's own moves, each of which leaves every cell either free or
+//! initialised.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -72,7 +73,8 @@ impl<T> Block<T> {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
         let tags = self.tags();
-        // From behind: each move brings the free cell nearer, as who moves stood in front of it.
+        // From behind: each move brings the free cell nearer, since the moved entry was in front of
+        // it.
         if let Some(far) = tags.iter().skip(home).position(|tag| *tag == FREE) {
             let mut free = home + far;
             while free - home >= WINDOW {
@@ -89,7 +91,7 @@ impl<T> Block<T> {
                 return Some(free);
             }
         }
-        // From the front: who moves stood behind the free cell, and not behind the window.
+        // From the front: the moved entry was behind the free cell, and not behind the window.
         let mut free = self.tags()[..home].iter().rposition(|tag| *tag == FREE)?;
         while free < home {
             let behind = free + 1..(free + WINDOW).min(self.cells());
@@ -133,8 +135,8 @@ impl<T> Block<T> {
         }
     }
 
-    /// Of two entries with the same tag, has that with the home in front stand in front of the other's home: so who searches
-    /// from there on does not come upon it.
+    /// If two entries have the same tag, moves the one with the earlier home in front of the
+    /// other's home, so that a search from there does not reach it.
     fn part(&mut self, one: usize, other: usize, hasher: impl Fn(&T) -> u64) {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));

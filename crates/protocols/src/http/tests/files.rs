@@ -167,7 +167,7 @@ fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
     h.now += Interval::from_secs(300);
     let now = h.now;
     h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
-    // Another file of ranges begins: the one that was given up is forgotten.
+    // Another file of ranges begins: the one that timed out is dropped.
     h.now += Interval::from_secs(30);
     let mut other = Analyzer::new(&mut h.cx());
     other.stream(&mut h.cx(), Dir::Orig, &get("/b"));
@@ -214,7 +214,7 @@ fn connections_that_bring_ranges_of_one_file() {
     assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
     // The endpoints tell connections from each other.
     assert_eq!(second(range, 1_000), is(false, "-", "5"));
-    // Bytes without a place and a size go on where the others ended, whoever brings them.
+    // Bytes without offset and size continue the file, whichever connection carries them.
     let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(second(whole, 1_001), is(false, "-", "5"));
 }

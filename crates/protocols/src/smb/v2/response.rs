@@ -173,7 +173,7 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     Ok(c.pos())
 }
 
-/// What was asked for of a directory or file, which is not read.
+/// The queried information of a directory or file, which is not parsed.
 fn queried(record: &'static str, h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     let mut f = c.upto("buffer_len", 8)?;

@@ -5,7 +5,7 @@
 /// Characters outside the alphabet are skipped; what follows a padded group is ignored.
 #[derive(Debug, Default)]
 pub struct Base64 {
-    /// Six-bit values of the group at hand.
+    /// Six-bit values of the current group.
     group: u32,
     filled: u8,
     padding: u8,
@@ -63,8 +63,8 @@ impl Base64 {
         first.then(|| "extra base64 groups after '=' padding are ignored".to_owned())
     }
 
-    /// The body ended: appends what an incomplete group still holds. Gives complaints if there
-    /// was one: the other is that it stands behind a padded group.
+    /// The body ended: appends the bytes of an incomplete group. Returns complaints about it, or
+    /// about data behind a padded group.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Vec<String> {
         if self.filled == 0 {
             return Vec::new();
@@ -97,7 +97,7 @@ const NONE: u8 = 0xff;
 /// The padding character.
 const PAD: u8 = 0xfe;
 
-/// What six bits every character stands for.
+/// The six bits of every character.
 static VALUES: [u8; 256] = values();
 
 const fn values() -> [u8; 256] {

@@ -331,7 +331,7 @@ fn prefixed(source: &str, prefix: &str) -> String {
     }
 }
 
-/// What tells one state of a file from another: inode, time of change in seconds.
+/// Identifies a state of a file: inode, modification time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stamp {
     inode: u64,

@@ -319,7 +319,7 @@ pub(super) fn addr(text: &[u8], out: &mut Out) -> [u8; 16] {
     address
 }
 
-/// An IPv4 address of one to four numbers, of which the last fills what is left.
+/// An IPv4 address of one to four numbers, the last of which fills the remaining bytes.
 fn inet_aton(text: &[u8]) -> Option<u32> {
     if text.first().is_none_or(|byte| !byte.is_ascii_digit()) {
         return None;

@@ -33,7 +33,7 @@ pub struct AsciiConfig {
     pub gzip_level: u32,
     /// The extension of compressed files.
     pub gzip_extension: String,
-    /// Whether a file beside the log says that it has not been rotated.
+    /// Whether a file next to the log marks it as not rotated.
     pub leftover_rotation: bool,
     /// `Log::default_logdir`.
     pub log_dir: String,
@@ -453,7 +453,7 @@ pub struct Leftover {
     pub shadow: PathBuf,
 }
 
-/// The logs in a folder that were not rotated. Of logs that are gone, the files beside them are removed.
+/// The logs in a folder that were not rotated. For missing logs, the marker files are removed.
 ///
 /// # Errors
 ///

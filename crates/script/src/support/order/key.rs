@@ -11,7 +11,8 @@
 //! | string, addr, subnet, function, pattern | the methods of these names |
 //! | record | each field in turn; in front of one that is `&optional` [`KeyBytes::presence`] |
 //! | set, table | [`KeyBytes::size`], then the keys in the order of [`sort_elements`], each as a list, of a table with its value |
-//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if it is there, the value |
+//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if present, the
+//! value |
 //! | list | [`KeyBytes::size`], then the values |
 
 use std::cmp::Ordering;
@@ -169,7 +170,7 @@ impl KeyBytes {
 /// Puts the elements of a set or table, of which each has the hash and the bytes of its own key there, in the order in which they
 /// become part of a key.
 pub fn sort_elements<T>(elements: &mut [T], key: impl for<'a> Fn(&'a T) -> (u64, &'a [u8])) {
-    // Dictionaries keep half of the hash. An element without any is hashed anew, as a whole.
+    // Dictionaries keep half of the hash. An element without any is hashed again, as a whole.
     let short = |hash: u64| if hash as u32 == 0 { hash } else { hash & 0xffff_ffff };
     elements.sort_by(|a, b| {
         let ((a_hash, a_key), (b_hash, b_key)) = (key(a), key(b));
