@@ -229,6 +229,12 @@ pub fn interval(value: f64) -> String {
 #[must_use]
 pub fn address(octets: [u8; 16]) -> String {
     let address = std::net::Ipv6Addr::from(octets);
+    // The four last bytes as those of version 4 where nothing but zeros is in front of them.
+    if let [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] = octets
+        && (a, b) != (0, 0)
+    {
+        return format!("::{a}.{b}.{c}.{d}");
+    }
     address.to_ipv4_mapped().map_or_else(|| address.to_string(), |four| four.to_string())
 }
 
@@ -436,6 +442,9 @@ impl<'a> Describe<'a> {
         }
         self.records.push(id);
         self.add("record { ");
+        if program.types.record(id).is_some_and(|record| record.fields.is_empty()) {
+            self.add(" ");
+        }
         for field in program.types.record(id).map_or(&[][..], |record| &record.fields) {
             self.add(program.name(field.name));
             self.add(":");

@@ -82,6 +82,8 @@ pub struct State {
     pub environment: Vec<(String, Vec<u8>)>,
     /// Whether a script called `terminate`.
     pub terminated: bool,
+    /// Whether all scripts were read.
+    pub began: bool,
     /// Whether `zeek_init` is over.
     pub initialized: bool,
     /// Metadata of events that scripts registered, with their types.
@@ -127,6 +129,7 @@ impl Default for State {
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
+            began: false,
             initialized: false,
             event_metadata: HashMap::new(),
             suspended: 0,

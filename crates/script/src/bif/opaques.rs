@@ -299,7 +299,11 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Protocol::Udp => 17,
         Protocol::Icmp if six => 58,
         Protocol::Icmp => 1,
-        Protocol::Unknown => 0,
+        Protocol::Unknown => match u8::try_from(part("proto").count()) {
+            Ok(number) => number,
+            // The protocol is not known.
+            Err(_) => return Ok(Value::string("")),
+        },
     };
     let mut one_way = false;
     if orig_p.protocol == Protocol::Icmp {

@@ -190,7 +190,16 @@ pub(super) const TABLE: Table = &[
     ("get_event_handler_stats", empty),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
-    ("get_matcher_stats", zeros),
+    ("get_matcher_stats", |vm, a| {
+        let stats = zeros(vm, a)?;
+        if let (Value::Record(record), false) = (&stats, vm.p.signature_files.is_empty())
+            && let Some(matchers) = record.fields_mut().first_mut()
+        {
+            *matchers = Value::Count(1);
+        }
+        Ok(stats)
+    }),
+    ("x509_check_hostname", |_, a| Ok(Value::Bool(fits_host(bytes(a, 0), bytes(a, 1))))),
     ("get_proc_stats", zeros),
     ("get_reassembler_stats", zeros),
     ("get_reporter_stats", zeros),
@@ -292,4 +301,31 @@ fn known_tag(vm: &Vm<'_>, name: &str) -> Value {
 fn tag(vm: &Vm<'_>, name: &str) -> Value {
     let found = known_tag(vm, name);
     if found.is_set() { found } else { vm.enum_named("AllAnalyzers::ANALYZER_ERROR") }
+}
+
+/// Whether a host's name fits the name of a certificate, whose first label may have one `*`.
+fn fits_host(host: &[u8], name: &[u8]) -> bool {
+    if host.contains(&0) {
+        return false;
+    }
+    let split = |text: &[u8]| -> Option<(Vec<u8>, Vec<u8>)> {
+        let dot = text.iter().position(|byte| *byte == b'.')?;
+        Some((text[..dot].to_ascii_lowercase(), text[dot..].to_ascii_lowercase()))
+    };
+    if host.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    let (Some((label, domain)), Some((wanted, rest))) = (split(host), split(name)) else {
+        return false;
+    };
+    // A wildcard stands for one label of a domain that has two more.
+    if domain != rest || rest.iter().filter(|byte| **byte == b'.').count() < 2 {
+        return false;
+    }
+    let Some(star) = wanted.iter().position(|byte| *byte == b'*') else { return false };
+    let (front, back) = (&wanted[..star], &wanted[star + 1..]);
+    !back.contains(&b'*')
+        && label.len() >= front.len() + back.len()
+        && label.starts_with(front)
+        && label.ends_with(back)
 }

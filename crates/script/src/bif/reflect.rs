@@ -142,6 +142,13 @@ pub(super) fn value_of(vm: &Vm<'_>, global: crate::ids::GlobalId) -> Value {
 fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let result = vm.result_type();
     let table = vm.new_table(result, None);
+    if !vm.m.state.began {
+        let site = vm.call_site();
+        let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let text = b"top-level global_ids() call unsupported".to_vec();
+        vm.emit(crate::diagnostics::Severity::Error, span, text);
+        return Ok(table);
+    }
     let (Some(element), Some(attr_ty), Some(attrs_ty)) = (
         vm.type_named("script_id"),
         vm.type_named("script_id_attr"),

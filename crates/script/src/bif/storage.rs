@@ -3,6 +3,8 @@
 //! A backend is a table of an SQLite database; keys and values are JSON behind the name of their format. Operations answer with a record of a
 //! code, a text and a value. The asynchronous functions do the same work; the `when` that calls them gets the answer in the next drain.
 
+use std::rc::Rc;
+
 use super::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -45,7 +47,7 @@ struct Backend {
     key_type: TypeId,
     value_type: TypeId,
     forced_sync: bool,
-    counters: Option<Counters>,
+    counters: Option<Rc<Counters>>,
 }
 
 /// The metrics of a backend.
@@ -144,7 +146,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Ok((store, config)) => (Some(store), config, None),
         Err(error) => (None, String::new(), Some(error)),
     };
-    let counters = error.is_none().then(|| make_counters(vm, &tag, &config));
+    let counters = error.is_none().then(|| Rc::new(make_counters(vm, &tag, &config)));
     let number = vm.m.state.storage.0.len();
     vm.m.state.storage.0.push(Backend {
         store,
@@ -244,14 +246,14 @@ fn packed(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
 struct Opened {
     value_type: TypeId,
     key: Vec<u8>,
-    counters: Option<Counters>,
+    counters: Option<Rc<Counters>>,
 }
 
+/// Counters of a backend that refuses an operation, and the code and text of why.
+type Refused = (Option<Rc<Counters>>, &'static str, Option<&'static str>);
+
 /// The backend of an operation with the key in the form of the database, or the code and text of an error.
-fn prepare(
-    vm: &mut Vm<'_>,
-    args: &[Value],
-) -> std::result::Result<Opened, (Option<Counters>, &'static str, Option<&'static str>)> {
+fn prepare(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<Opened, Refused> {
     let Some(found) = backend(vm, args) else {
         return Err((None, "OPERATION_FAILED", Some("Invalid storage handle")));
     };
@@ -272,10 +274,10 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Ok(opened) => opened,
         Err((counters, code, text)) => {
             let result = (code, text);
-            return counted(vm, counters.as_ref(), Operation::Put, result, Value::Unset);
+            return counted(vm, counters.as_deref(), Operation::Put, result, Value::Unset);
         }
     };
-    let counters = opened.counters.as_ref();
+    let counters = opened.counters.as_deref();
     if !vm.is_type(arg(args, 2), opened.value_type) {
         let result = ("VAL_TYPE_MISMATCH", None);
         return counted(vm, counters, Operation::Put, result, Value::Unset);
@@ -311,10 +313,10 @@ fn get(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Ok(opened) => opened,
         Err((counters, code, text)) => {
             let result = (code, text);
-            return counted(vm, counters.as_ref(), Operation::Get, result, Value::Unset);
+            return counted(vm, counters.as_deref(), Operation::Get, result, Value::Unset);
         }
     };
-    let counters = opened.counters.as_ref();
+    let counters = opened.counters.as_deref();
     let now = vm.m.now;
     let found = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
         Some(store) => store.get(&opened.key, now),
@@ -360,10 +362,10 @@ fn erase(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Ok(opened) => opened,
         Err((counters, code, text)) => {
             let result = (code, text);
-            return counted(vm, counters.as_ref(), Operation::Erase, result, Value::Unset);
+            return counted(vm, counters.as_deref(), Operation::Erase, result, Value::Unset);
         }
     };
-    let counters = opened.counters.as_ref();
+    let counters = opened.counters.as_deref();
     let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
         Some(store) => store.erase(&opened.key),
         None => Ok(()),

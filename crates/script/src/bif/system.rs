@@ -490,7 +490,12 @@ fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     let salt = vm.global_named("digest_salt");
-    let hashes = crate::support::order::SaltedHashes::new(salt.str_bytes());
+    // While scripts are read the salt is not known.
+    let hashes = if vm.m.state.began {
+        crate::support::order::SaltedHashes::new(salt.str_bytes())
+    } else {
+        crate::support::order::SaltedHashes::unsalted()
+    };
     let [high, low] = hashes.hash128(bytes(args, 0));
     let mut addr = [0; 16];
     addr[..8].copy_from_slice(&high.to_le_bytes());

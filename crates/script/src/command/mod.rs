@@ -234,7 +234,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
             .map(|(name, value)| Input::Redef { name: name.clone(), value: value.clone() }),
     );
     if !options.exec.is_empty() {
-        let code = options.exec.join("\n").into_bytes();
+        let code = [options.exec.join("\n").as_bytes(), b";\n"].concat();
         inputs.push(Input::Text { name: "<command line>".to_owned(), code });
     }
     inputs

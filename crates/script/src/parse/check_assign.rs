@@ -370,6 +370,10 @@ impl Parser<'_> {
             let built = self.vector_constructor(elements, Some(to));
             return (!self.is_error(built)).then_some((AddTo::AppendAll, built));
         }
+        if b == Tag::Vector && a == Tag::Vector && self.program.fits_unspecified(element, from) {
+            let right = self.coerce_to_specified(right, element);
+            return Some((AddTo::Append, right));
+        }
         if b == Tag::Vector && self.program.fits_unspecified(to, from) {
             let right = self.coerce_to_specified(right, to);
             return Some((AddTo::AppendAll, right));

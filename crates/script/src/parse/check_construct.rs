@@ -100,6 +100,7 @@ impl Parser<'_> {
                     let message =
                         format!("mandatory field \"{}\" missing", self.program.name(field.name));
                     self.error_about(&message, &Object::Expr(expr));
+                    self.set_ty(expr, TypeId::ERROR);
                     error = true;
                 }
             }

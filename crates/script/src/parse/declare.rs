@@ -614,10 +614,11 @@ impl Parser<'_> {
         for mut field in fields {
             let name = self.program.name(field.name).to_owned();
             if !crate::compare::may_be_missing(&field.attrs) {
-                let message = format!("extension field must be &optional or have &default: {name}");
+                let record = self.type_data(ty).name.map_or("", |name| self.program.name(name));
+                let record = record.to_owned();
                 self.error_about(
                     "extension field must be &optional or have &default",
-                    &Object::Text(message.as_bytes(), field.span),
+                    &Object::Text(record.as_bytes(), field.span),
                 );
                 continue;
             }

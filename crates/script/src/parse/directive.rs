@@ -441,6 +441,11 @@ impl Parser<'_> {
     fn absolute_folder(&self) -> String {
         let folder = self.folder();
         let folder = if folder.is_empty() { ".".to_owned() } else { folder };
+        if !Path::new(&folder).is_absolute()
+            && let Ok(current) = std::env::current_dir()
+        {
+            return current.join(&folder).to_string_lossy().into_owned();
+        }
         std::fs::canonicalize(&folder).map_or(folder, |path| path.to_string_lossy().into_owned())
     }
 }

@@ -265,6 +265,7 @@ impl Vm<'_> {
     /// waits for the first (not `timed`).
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
+        self.m.state.began = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {
