@@ -10,6 +10,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod filter_proof;
 mod fuzz;
 mod measure;
@@ -35,6 +36,7 @@ enum Command {
     Ready,
     Conformance(conformance::Args),
     Scripts(scripts::Args),
+    Dist(dist::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Ready => ready::run(),
         Command::Conformance(args) => conformance::run(&args),
         Command::Scripts(args) => scripts::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),

@@ -17,7 +17,7 @@ use crate::events;
 use crate::filter;
 use crate::index;
 use crate::info;
-#[cfg(not(feature = "lua"))]
+#[cfg(not(all(feature = "lua", feature = "columns")))]
 use crate::left_out;
 use crate::man;
 use crate::packets;
@@ -25,6 +25,8 @@ use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
 use crate::synth;
+#[cfg(feature = "columns")]
+use crate::tasks;
 use crate::zeek;
 
 const EXAMPLES: &str = "\
@@ -65,12 +67,22 @@ pub(crate) enum Command {
     Index(index::Args),
     Info(info::Args),
     Packets(packets::Args),
+    #[cfg(feature = "columns")]
+    Plan(tasks::PlanArgs),
+    /// Divide captures into tasks for many machines (not in this build: feature columns)
+    #[cfg(not(feature = "columns"))]
+    Plan(left_out::Args),
     Replay(Box<replay::Args>),
     #[cfg(feature = "lua")]
     Run(run::Args),
     /// Run a Lua script over captures (not in this build: feature lua)
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
+    #[cfg(feature = "columns")]
+    RunTask(tasks::RunArgs),
+    /// Run one task of a plan (not in this build: feature columns)
+    #[cfg(not(feature = "columns"))]
+    RunTask(left_out::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),

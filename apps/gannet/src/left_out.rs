@@ -1,6 +1,6 @@
 //! What this build leaves out: each command and option that needs a cargo feature says which.
 
-#[cfg(not(feature = "lua"))]
+#[cfg(not(all(feature = "lua", feature = "columns")))]
 use std::ffi::OsString;
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// The arguments of a command that this build leaves out: any.
-#[cfg(not(feature = "lua"))]
+#[cfg(not(all(feature = "lua", feature = "columns")))]
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

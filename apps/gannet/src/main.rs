@@ -35,8 +35,11 @@ mod stdin;
 mod stop;
 mod synth;
 mod tally;
+#[cfg(feature = "columns")]
+mod tasks;
 mod terminal;
 mod unanswered;
+mod version;
 mod zeek;
 
 use std::process::ExitCode;
@@ -55,6 +58,9 @@ fn main() -> ExitCode {
     if let Some(arguments) = zeek::arguments(&args) {
         return zeek::run(arguments);
     }
+    if version::is_asked(&args) {
+        return version::print().unwrap_or(Outcome::Failed).into();
+    }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),
         Command::Events(args) => events::run(&args),
@@ -62,11 +68,19 @@ fn main() -> ExitCode {
         Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Packets(args) => packets::run(&args),
+        #[cfg(feature = "columns")]
+        Command::Plan(args) => tasks::run_plan(&args),
+        #[cfg(not(feature = "columns"))]
+        Command::Plan(_) => Ok(left_out::report(&"gannet plan", "columns")),
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
         #[cfg(not(feature = "lua"))]
         Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
+        #[cfg(feature = "columns")]
+        Command::RunTask(args) => tasks::run_task(&args),
+        #[cfg(not(feature = "columns"))]
+        Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -192,6 +192,27 @@ impl Stream {
         stream
     }
 
+    /// Captures that are open already, as one stream. Errors in their first packets come where [`Self::open`] has them.
+    pub fn from_readers(readers: Vec<Reader>) -> Self {
+        let mut stream = Self::empty();
+        let alone = readers.len() == 1;
+        for (order, reader) in readers.into_iter().enumerate() {
+            let path = reader.file().to_owned();
+            match alone {
+                true => stream.take(i64::MIN, order, path, Some(reader)),
+                false => stream.look(order, path, reader),
+            }
+        }
+        stream.waiting.sort_by_key(|w| Reverse((w.first, w.order)));
+        stream
+    }
+
+    /// Numbers packets as if this many had come before, which [`Self::packets`] counts: for the rest of a
+    /// longer stream. For a stream that has not begun.
+    pub fn set_packets_before(&mut self, packets: u64) {
+        self.before = packets;
+    }
+
     fn empty() -> Self {
         Self {
             waiting: Vec::new(),

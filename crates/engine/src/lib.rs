@@ -44,6 +44,7 @@ pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
 pub use limits::Limit;
 pub use limits::Limits;
+pub use notes::Births;
 pub use notes::PacketIndex;
 pub use notes::PacketNotes;
 pub use options::Options;
