@@ -235,6 +235,9 @@ pub fn address(octets: [u8; 16]) -> String {
     {
         return format!("::{a}.{b}.{c}.{d}");
     }
+    if let [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, a, b, c, d] = octets {
+        return format!("::ffff:0:{a}.{b}.{c}.{d}");
+    }
     address.to_ipv4_mapped().map_or_else(|| address.to_string(), |four| four.to_string())
 }
 

@@ -82,6 +82,8 @@ pub struct State {
     pub environment: Vec<(String, Vec<u8>)>,
     /// Whether a script called `terminate`.
     pub terminated: bool,
+    /// Whether the run has no packets.
+    pub packetless: bool,
     /// Whether all scripts were read.
     pub began: bool,
     /// Whether `zeek_init` is over.
@@ -129,6 +131,7 @@ impl Default for State {
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
+            packetless: false,
             began: false,
             initialized: false,
             event_metadata: HashMap::new(),

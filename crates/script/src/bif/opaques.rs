@@ -350,8 +350,10 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     digest.update(&source);
     digest.update(&target);
     digest.update(&[number, 0]);
-    digest.update(&from.to_be_bytes());
-    digest.update(&to.to_be_bytes());
+    if orig_p.protocol != Protocol::Unknown {
+        digest.update(&from.to_be_bytes());
+        digest.update(&to.to_be_bytes());
+    }
     let bytes = digest.finish();
     let text = if arg(args, 2).truth() {
         crate::support::text::base64::encode(&bytes, None)

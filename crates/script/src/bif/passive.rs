@@ -261,7 +261,7 @@ pub(super) const TABLE: Table = &[
     ("EventMetadata::register", |vm, a| {
         let Value::Type(ty) = arg(a, 1) else { return Ok(Value::Bool(false)) };
         let known = vm.m.state.event_metadata.get(&arg(a, 0).int()).copied();
-        if known.is_none() && vm.p.types.tag(*ty) != Tag::Any {
+        if known.is_none() && !has_any(vm, *ty, 0) {
             vm.m.state.event_metadata.insert(arg(a, 0).int(), *ty);
             return Ok(Value::Bool(true));
         }
@@ -328,4 +328,21 @@ fn fits_host(host: &[u8], name: &[u8]) -> bool {
         && label.len() >= front.len() + back.len()
         && label.starts_with(front)
         && label.ends_with(back)
+}
+
+/// Whether values of the type have parts of type `any`.
+fn has_any(vm: &Vm<'_>, ty: TypeId, depth: usize) -> bool {
+    use crate::types::Type;
+    if depth > 100 {
+        return false;
+    }
+    match vm.p.types.get(ty) {
+        Type::Any => true,
+        Type::Vector(element) => has_any(vm, *element, depth + 1),
+        Type::Table(table) => {
+            table.index.iter().chain(table.value.as_ref()).any(|part| has_any(vm, *part, depth + 1))
+        }
+        Type::Record(record) => record.fields.iter().any(|field| has_any(vm, field.ty, depth + 1)),
+        _ => false,
+    }
 }

@@ -69,7 +69,10 @@ fn short_path(path: &str) -> String {
 }
 
 fn type_name(vm: &Vm<'_>, value: &Value) -> String {
-    type_text(vm, if let Value::Type(ty) = value { *ty } else { value.ty() })
+    match value {
+        Value::Type(_) => "type".to_owned(),
+        other => type_text(vm, other.ty()),
+    }
 }
 
 /// The text of a type: a record's fields, other named types by their names.

@@ -378,7 +378,8 @@ impl Parser<'_> {
             let right = self.coerce_to_specified(right, to);
             return Some((AddTo::AppendAll, right));
         }
-        if b == Tag::Vector && a != Tag::Any && self.program.same_type(to, from) {
+        let of_any = self.program.types.element(from) == Some(TypeId::ANY);
+        if b == Tag::Vector && (a == Tag::Any || of_any || self.program.same_type(to, from)) {
             return Some((AddTo::AppendAll, right));
         }
         if is_arithmetic(a) {

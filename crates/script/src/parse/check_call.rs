@@ -213,8 +213,13 @@ impl Parser<'_> {
                 Some(if vector { ty } else { element })
             }
             Type::String => {
-                let [key] = &elements[..] else { return None };
-                is_integral(self.tag(*key)).then_some(TypeId::STRING)
+                let [key] = elements[..] else { return None };
+                if !is_integral(self.tag(key)) {
+                    // What is wrong with it is reported as for any other conversion.
+                    self.promote_index(&mut elements, &[TypeId::INT], TypeId::EMPTY_LIST, list);
+                    return None;
+                }
+                Some(TypeId::STRING)
             }
             Type::Any => Some(TypeId::ANY),
             _ => None,

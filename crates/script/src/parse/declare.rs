@@ -75,6 +75,7 @@ impl Parser<'_> {
         self.set_here(span);
         if self.exporting && name.starts_with("::") {
             self.error_here(&format!("cannot use :: prefix in export section: {name}"));
+            return Err(Halt::Syntax);
         }
         if name.starts_with("GLOBAL::") {
             self.error_here(&format!("cannot use GLOBAL:: prefix: {name}"));

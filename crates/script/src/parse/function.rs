@@ -74,6 +74,7 @@ impl Parser<'_> {
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
         if flavor != Flavor::Function {
+            self.set_here(place);
             self.warn_deprecated(global);
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()

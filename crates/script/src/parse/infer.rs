@@ -51,7 +51,14 @@ impl Parser<'_> {
         }
         let index = index?;
         let table = self.table_type(index.clone(), None);
-        self.check_index_types(&index, table).then_some(index)
+        if self.check_index_types(&index, table) {
+            return Some(index);
+        }
+        if matches!(self.program.exprs[expr].kind, ExprKind::Set(_)) {
+            let message = "values in set(...) constructor do not specify a set";
+            self.error_about(message, &Object::Expr(expr));
+        }
+        None
     }
 
     /// The type that all values fit; `None` where there is none.

@@ -292,6 +292,10 @@ impl Parser<'_> {
             let attrs = self.attributes()?;
             self.since(start);
             let attrs = self.check_attrs(attrs, ty, Place::Field);
+            if find_attr(&attrs, AttrKind::Optional).is_some() {
+                let message = "&optional is only valid for record fields";
+                self.error_about(message, &Object::Attrs(&attrs, self.here));
+            }
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if params.iter().any(|param| param.name == symbol) {

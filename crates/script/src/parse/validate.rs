@@ -2,6 +2,7 @@
 
 use super::Parser;
 use crate::ast::StmtKind;
+use crate::diagnostics::Severity;
 use crate::ids::{BodyId, StmtId};
 use crate::report::Object;
 use crate::types::Flavor;
@@ -47,8 +48,8 @@ impl Parser<'_> {
                 }
                 StmtKind::Fallthrough if around.in_cast => {
                     let span = self.program.stmts[stmt].span;
-                    self.set_here(span);
-                    self.error_here("invalid 'fallthrough' in type-casting 'case' block");
+                    let text = "invalid 'fallthrough' in type-casting 'case' block";
+                    self.program.report(Severity::Error, span, text);
                 }
                 StmtKind::For(_) | StmtKind::While(..) => inner.in_loop = true,
                 StmtKind::Switch(switch) => {

@@ -148,9 +148,8 @@ impl Vm<'_> {
 }
 
 impl Vm<'_> {
-    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
-    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
-        let site = self.call_site();
+    /// Reports an error at an expression with a value that is to blame: `TEXT (expression and value)`.
+    pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &crate::value::Value) {
         let mut line = text.as_bytes().to_vec();
         let mut span = Span::NOWHERE;
         if let Some(expr) = self.p.exprs.find(site) {
@@ -166,6 +165,12 @@ impl Vm<'_> {
             line.push(b')');
         }
         self.emit(Severity::Error, span, line);
+    }
+
+    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
+    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
+        let site = self.call_site();
+        self.error_with_value(site, text, value);
     }
 
     /// Reports something without a place.

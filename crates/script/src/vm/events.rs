@@ -229,6 +229,7 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
+        self.m.state.packetless = true;
         let now = if self.time_goes_on() { wall_clock() } else { self.m.now };
         self.begin(now, true)?;
         self.main_loop()?;

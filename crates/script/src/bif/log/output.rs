@@ -21,6 +21,8 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) struct Writer {
     kind: Value,
     path: String,
+    /// The table of a database that it writes to.
+    table: Option<String>,
     stream: i64,
     filter: String,
     /// The path that it was asked for, where that was taken.
@@ -246,6 +248,9 @@ fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
     vm.report(Severity::Error, format!("{path}/{name}: {message}"));
+    if name == "Log::WRITER_SQLITE" {
+        vm.report(Severity::Error, format!("{path}/{name}: terminating thread"));
+    }
 }
 
 /// The writer of a path; it is opened where there is none.
@@ -264,8 +269,15 @@ fn writer_for(
     if let Some(index) = writers.iter().position(|writer| own(writer) && writer.asked == path) {
         return Ok(Some(index));
     }
-    let taken =
-        |path: &str| writers.iter().find(|writer| writer.kind.int() == kind && writer.path == path);
+    // Two tables of one database are no conflict.
+    let table = filter.config.iter().find(|(name, _)| name == "tablename").map(|(_, table)| table);
+    let taken = |path: &str| {
+        writers.iter().find(|writer| {
+            writer.kind.int() == kind
+                && writer.path == path
+                && (table.is_none() || writer.table.as_ref() == table)
+        })
+    };
     let mut actual = path.to_owned();
     let mut warning = None;
     if let Some(other) = taken(path) {
@@ -298,6 +310,12 @@ fn writer_for(
         }
         #[cfg(feature = "sqlite")]
         "Log::WRITER_SQLITE" => {
+            if !filter.config.iter().any(|(name, _)| name == "tablename") {
+                let text = format!(
+                    "{actual}/Log::WRITER_SQLITE: tablename configuration option not found. Defaulting to path {actual}"
+                );
+                vm.report(Severity::Info, text);
+            }
             let config = crate::support::logs::SqliteConfig {
                 table: filter
                     .config
@@ -326,6 +344,11 @@ fn writer_for(
     let truncated = cut_counters(vm, id, filter, &actual);
     vm.m.state.log.writers.push(Writer {
         truncated,
+        table: filter
+            .config
+            .iter()
+            .find(|(name, _)| name == "tablename")
+            .map(|(_, table)| table.clone()),
         kind: filter.writer.clone(),
         path: actual,
         stream,
