@@ -90,7 +90,7 @@ fn path() -> PathBuf {
     workspace::root().join("conformance/scripts.json")
 }
 
-/// Runs both suites, the cases beside the tests; returns what passes and how many there are of each.
+/// Runs both suites, the cases at the same time as the tests; returns what passes and how many there are of each.
 fn measure(shared: &Path, zeek: &str) -> anyhow::Result<(Passing, usize, usize)> {
     let target = workspace::target();
     fs::create_dir_all(&target).with_context(|| target.display().to_string())?;

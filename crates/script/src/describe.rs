@@ -229,7 +229,7 @@ pub fn interval(value: f64) -> String {
 #[must_use]
 pub fn address(octets: [u8; 16]) -> String {
     let address = std::net::Ipv6Addr::from(octets);
-    // The four last bytes as those of version 4 where nothing but zeros is in front of them.
+    // The four last bytes as those of version 4 where only zeros are in front of them.
     if let [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] = octets
         && (a, b) != (0, 0)
     {

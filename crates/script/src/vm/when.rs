@@ -106,7 +106,7 @@ impl Vm<'_> {
     }
 
     /// Ends the evaluation of the condition that called the running asynchronous function; the next drain evaluates it again, with this
-    /// answer. Outside of conditions the answer is there at once.
+    /// answer. Outside of conditions it returns the answer.
     ///
     /// # Errors
     /// [`Stop::Error`] where a condition waits.

@@ -110,7 +110,7 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
     }
 }
 
-/// What is left of the limits of a record, and what was cut.
+/// The rest of the limits of a record, and the number of cuts.
 struct Budget {
     limits: super::Limits,
     strings: usize,
@@ -118,7 +118,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Cuts a field to what is left.
+    /// Cuts a field to the rest of the limits.
     fn apply(&mut self, field: &mut Field<'static>) {
         match field {
             Field::String(text) => {
