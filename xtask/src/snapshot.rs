@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_told_apart() {
+    fn machines_are_distinguished() {
         let cpuinfo = "processor : 0\nflags\t\t: fpu sse2 avx2 erms\n";
         assert_eq!(features(cpuinfo), " avx2 erms");
         assert_eq!(features(""), "");

@@ -143,7 +143,7 @@ fn render() -> String {
         }
         line("| column | type | description |\n|---|---|---|");
         for field in schema.fields {
-            let mut doc = field.doc.trim().replace('|', "\\|");
+            let mut doc = field.doc.trim().replace('|', "\\|").replace('\n', "");
             if field.optional {
                 doc.push_str(" Only with `--columns`.");
             }

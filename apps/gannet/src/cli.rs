@@ -12,6 +12,8 @@ use clap::error::ErrorKind;
 
 use crate::analyze;
 use crate::bench;
+#[cfg(target_os = "linux")]
+use crate::capture;
 use crate::completions;
 use crate::events;
 use crate::filter;
@@ -61,7 +63,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Analyze(analyze::Args),
+    Analyze(Box<analyze::Args>),
+    #[cfg(target_os = "linux")]
+    Capture(Box<capture::Args>),
     Events(events::Args),
     Filter(filter::Args),
     Index(index::Args),
@@ -148,7 +152,7 @@ fn instead(command: &str, option: &str) -> Option<String> {
     Some(match option {
         "-i" | "--interface" => {
             let reads = if command == "filter" { "filter 'tcp'" } else { command };
-            format!("captures are read: tcpdump -i INTERFACE -w - | gannet {reads} -")
+            format!("captures are read: gannet capture -i INTERFACE -w - | gannet {reads} -")
         }
         "-n" | "-nn" => "addresses and ports are never resolved: leave it out".into(),
         "-w" if command == "analyze" => {

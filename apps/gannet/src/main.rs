@@ -8,6 +8,8 @@
 
 mod analyze;
 mod bench;
+#[cfg(target_os = "linux")]
+mod capture;
 mod cli;
 mod completions;
 mod events;
@@ -19,6 +21,8 @@ mod index;
 mod info;
 mod left_out;
 mod limits;
+#[cfg(target_os = "linux")]
+mod live;
 mod man;
 mod memory;
 mod names;
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
     }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Capture(args) => capture::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Index(args) => index::run(&args),

@@ -56,9 +56,9 @@ impl Words for Terminal {
 
 /// Words that wait for their turn: errors, and the others.
 #[derive(Default)]
-pub(crate) struct Kept(Vec<(bool, String)>);
+pub(crate) struct Collected(Vec<(bool, String)>);
 
-impl Kept {
+impl Collected {
     /// Their turn has come.
     pub(crate) fn tell(&self, terminal: &Terminal) {
         for (is_error, text) in &self.0 {
@@ -67,7 +67,7 @@ impl Kept {
     }
 }
 
-impl Words for Kept {
+impl Words for Collected {
     fn error(&mut self, what: &dyn Display) {
         self.0.push((true, what.to_string()));
     }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let file = gannet_capture::Error::Io {
             file: "x.pcap".into(),
             source: io::ErrorKind::NotFound.into(),

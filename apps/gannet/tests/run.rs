@@ -297,7 +297,7 @@ fn events_agree_with_the_logs() {
 }
 
 #[test]
-fn progress_is_told_to_who_asks() {
+fn progress_is_reported_on_request() {
     let run = script(&["--progress"], "print(gannet.input(arg[2]):count())");
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains(" packets, ") && run.stderr.contains("100 %"), "{}", run.stderr);

@@ -103,7 +103,7 @@ impl File {
         }
     }
 
-    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_anew).
+    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_again).
     #[inline]
     pub(crate) fn is_given_up(&self) -> bool {
         self.dormant && self.due != Time::MAX
@@ -111,7 +111,7 @@ impl File {
 
     /// As if nothing had come so far.
     #[cold]
-    pub(crate) fn begin_anew(&mut self, now: Time, options: &FileOptions) {
+    pub(crate) fn begin_again(&mut self, now: Time, options: &FileOptions) {
         self.dormant = false;
         self.timed_out = false;
         self.started = now;

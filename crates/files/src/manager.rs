@@ -83,7 +83,7 @@ pub struct Trouble {
 /// Kinds of [`Trouble`], by the log that reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// An weird, for weird.log.
+    /// A weird, for weird.log.
     Weird {
         /// Its name.
         name: &'static str,
@@ -481,7 +481,7 @@ impl Files {
         let file = self.files.get_mut(id.index as usize)?.as_mut();
         let file = file.filter(|f| f.number == id.number)?;
         if file.is_given_up() {
-            file.begin_anew(now, &self.options);
+            file.begin_again(now, &self.options);
             file.due = now + TIMEOUT;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }

@@ -22,7 +22,7 @@ mod api;
 mod manual;
 mod script;
 
-pub use gannet_pipeline::crew::Progress;
+pub use gannet_pipeline::worker_pool::Progress;
 pub use manual::manual;
 pub use script::Error;
 pub use script::Options;

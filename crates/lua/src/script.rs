@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use gannet_pipeline::crew::Progress;
+use gannet_pipeline::worker_pool::Progress;
 use mlua::Function;
 use mlua::LightUserData;
 use mlua::Lua;

@@ -2,12 +2,11 @@
 //!
 //! [`extract`] finds DNS messages in packets of any link type, and reassembles fragments and TCP
 //! streams. Replay and scripts both use it. [`question`] parses the question of a message, and
-//! [`tally`] counts by it; [`fingerprint`] identifies keys. [`crew`] runs several threads on one
+//! [`tally`] counts by it; [`fingerprint`] identifies keys. [`worker_pool`] runs several threads on one
 //! stream with results in order, [`split`] distributes packets to outputs, [`pace`] computes when
 //! they are due, [`ring`] passes words between threads. `respdiff` stores queries and the answers
 //! of several servers for respdiff.
 
-pub mod crew;
 pub mod extract;
 pub mod fingerprint;
 pub mod pace;
@@ -17,3 +16,4 @@ pub mod respdiff;
 pub mod ring;
 pub mod split;
 pub mod tally;
+pub mod worker_pool;

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_side_that_is_gone() {
+    fn no_side_waits_for_one_that_is_gone() {
         let ring = Ring::new(2);
         assert_eq!(ring.take_unless(|| true), None);
         ring.put(1).unwrap();

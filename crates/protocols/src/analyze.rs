@@ -19,7 +19,7 @@ pub trait Analyze {
     /// it is filled.
     fn closed(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A datagram's payload. `data` is what was captured; `len` what was on the wire.
+    /// A datagram's payload. `data` is the captured part; `len` the length on the wire.
     fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
 
     /// Whether nothing is held that a fresh analyzer on the same connection would not know: an

@@ -24,7 +24,7 @@ use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
 
-/// What a freshly started analyzer is given before anything else, in order.
+/// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// Parts of the stream, each from one side.
@@ -50,7 +50,7 @@ pub enum Piece {
     Gap(u64),
 }
 
-/// What an analyzer asked for; carried out by the driver when the packet is done.
+/// A request of an analyzer, which the driver applies after the packet.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The protocol is confirmed: its name goes into `service`.
@@ -165,8 +165,8 @@ impl Context<'_> {
 
     /// The protocol is recognised. May be called often; counts once an analyzer.
     pub fn confirm(&mut self, tag: Tag) {
-        // Requests have bytes counted, up to where violations count; and where services are logged,
-        // each message may be what they wait for.
+        // Counting bytes matters only as long as violations count; where services are logged, any
+        // message may complete one.
         let is_known =
             self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
         if !is_known {
@@ -209,7 +209,7 @@ impl Context<'_> {
 
     /// The same, with a reason that quotes the data.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
-        // What is missing may be what seems to be wrong.
+        // The violation may be caused by missing data.
         if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
             let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
             self.raise(|c| AnalyzerViolationInfo {

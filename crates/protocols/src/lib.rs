@@ -14,11 +14,11 @@
 mod analyze;
 pub mod conn_state;
 mod context;
+pub mod deferred;
 mod env;
 pub mod events;
 pub mod failure;
 pub mod global;
-pub mod later;
 pub mod lifecycle;
 mod nested;
 mod pending;

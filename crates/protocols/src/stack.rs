@@ -1,4 +1,4 @@
-//! The analyzers of one connection, and what they ask for.
+//! The analyzers of one connection, and their requests.
 
 pub(crate) mod events;
 pub(crate) mod ids;
@@ -98,7 +98,7 @@ enum Waiting {
     Idle(Released),
 }
 
-/// What a connection keeps of an analyzer that was released while idle.
+/// The state that a connection keeps of an analyzer that was released while idle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Released {
     tag: Tag,
@@ -123,7 +123,7 @@ const _: () = assert!(size_of::<Entry>() <= 32);
 const ENTRIES: usize = 2;
 
 impl Stack {
-    /// Decides what a new connection is analysed as.
+    /// Decides how a new connection is analysed.
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
             return self.number(env, conn);
@@ -583,8 +583,8 @@ fn has_looked(analyzer: &Analyzer) -> bool {
     matches!(analyzer, Analyzer::Detector(d) if d.is_done())
 }
 
-/// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
-/// be wrong.
+/// Whether a violation counts: early, and on a complete stream, since missing data may be its
+/// cause.
 pub(crate) fn blames(conn: &Conn) -> bool {
     !is_incomplete(conn) && !is_long(conn)
 }

@@ -15,12 +15,12 @@ use gannet_event::Sinks;
 use gannet_log::Enum;
 use gannet_log::Key;
 
-use crate::later::Queue;
+use crate::deferred::Queue;
 
 gannet_log::row! {
-    /// One row a tunnel found, and one when it ends.
+    /// One row for each tunnel found, and one when it ends.
     pub struct TunnelRow = "tunnel" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The connection that is the tunnel; unset where several make up one (proxies).
         uid: Option<Uid> = "uid",
@@ -28,7 +28,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Kind of tunnel.
         tunnel_type: Enum = "tunnel_type",
-        /// Found, closed or forgotten.
+        /// Whether it was discovered, closed or expired.
         action: Enum = "action",
     }
 }
@@ -59,7 +59,7 @@ pub struct Tunnels {
     next_sweep: Time,
     /// When the table was looked through first.
     first: Option<Time>,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
 /// A tunnel that a shard saw, for [`Tunnels::decide`].
@@ -87,7 +87,7 @@ impl Tunnels {
     /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
     pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) {
         if logs.key().is_some() {
-            return self.later.push(logs, Item { now, what: Seen::Used(tunnel) });
+            return self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
         }
         let first = self.first.unwrap_or(now);
         let used = first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000);
@@ -107,7 +107,7 @@ impl Tunnels {
     /// ended it, or of the next one where it had been silent for too long.
     pub fn close(&mut self, logs: &mut Sinks, now: Time, id: &ConnId, uid: Uid) {
         if logs.key().is_some() {
-            return self.later.push(logs, Item { now, what: Seen::Closed(*id, uid) });
+            return self.deferred.push(logs, Item { now, what: Seen::Closed(*id, uid) });
         }
         if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
             && let Some(active) = self.active.remove(id)
@@ -141,8 +141,8 @@ impl Tunnels {
     }
 
     /// The items that a shard deferred, in order.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left. Returns the time of a look, if it is one.
@@ -164,7 +164,7 @@ impl Tunnels {
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
             logs.set_key(Key { due, tie: 0, ..key });
-            return self.later.push(logs, Item { now: packet, what: Seen::Look });
+            return self.deferred.push(logs, Item { now: packet, what: Seen::Look });
         }
         let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();

@@ -13,7 +13,7 @@ use crate::h2;
 use crate::h2::NoRoom;
 use crate::inflight::Waiting;
 use crate::message;
-use crate::way::Way;
+use crate::transport_link::TransportLink;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
@@ -63,7 +63,7 @@ pub(crate) struct Ticket {
 
 /// A connection.
 pub(crate) struct Connection {
-    pub(crate) way: Way,
+    pub(crate) way: TransportLink,
     /// No other connection of the run has this number.
     pub(crate) serial: u64,
     /// Whose it is.
@@ -103,7 +103,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(
-        way: Way,
+        way: TransportLink,
         h2: Option<h2::Session>,
         (client, serial): (usize, u64),
         now: u64,
@@ -146,7 +146,7 @@ impl Connection {
     /// Whether a query of this length can be appended.
     pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
         #[cfg(feature = "quic")]
-        if let Way::Quic(session) = &self.way {
+        if let TransportLink::Quic(session) = &self.way {
             return if session.has_room() { Ok(()) } else { Err(NoRoom::Now) };
         }
         self.h2.as_ref().map_or(Ok(()), |h2| h2.has_room(len))
@@ -166,9 +166,9 @@ impl Connection {
     /// answer, and QUIC has room when the other side has received data.
     pub(crate) fn wants_to_answer(&self) -> bool {
         match &self.way {
-            Way::Line(_) => self.is_h2() && self.backlog() > 0,
+            TransportLink::ByteStream(_) => self.is_h2() && self.backlog() > 0,
             #[cfg(feature = "quic")]
-            Way::Quic(_) => !self.queue.is_empty(),
+            TransportLink::Quic(_) => !self.queue.is_empty(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Connection {
     /// The answer to that query is not awaited any longer; returns whether to notify the server.
     pub(crate) fn cancel(&mut self, id: u16) -> bool {
         #[cfg(feature = "quic")]
-        if let Way::Quic(session) = &mut self.way {
+        if let TransportLink::Quic(session) = &mut self.way {
             session.cancel(id);
             return true;
         }
@@ -217,9 +217,9 @@ impl Connection {
     /// last byte. Whether all is.
     pub(crate) fn write(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
         let line = match &mut self.way {
-            Way::Line(line) => line,
+            TransportLink::ByteStream(line) => line,
             #[cfg(feature = "quic")]
-            Way::Quic(_) => return self.write_quic(sent),
+            TransportLink::Quic(_) => return self.write_quic(sent),
         };
         while self.out.len() > self.written {
             match line.write(&self.out[self.written..]) {
@@ -243,7 +243,7 @@ impl Connection {
     /// Likewise: hands queries over as long as there is room for them, and counts those that are out.
     #[cfg(feature = "quic")]
     fn write_quic(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
-        let Way::Quic(session) = &mut self.way else { return Ok(true) };
+        let TransportLink::Quic(session) = &mut self.way else { return Ok(true) };
         while let Some(queued) = self.queue.get(self.handed) {
             let message = queued.place(self.before);
             let framed = self.out.get(message.start.saturating_sub(LENGTH)..message.end);
@@ -276,9 +276,9 @@ impl Connection {
     ) -> io::Result<bool> {
         for _ in 0..READS {
             let line = match &mut self.way {
-                Way::Line(line) => line,
+                TransportLink::ByteStream(line) => line,
                 #[cfg(feature = "quic")]
-                Way::Quic(session) => {
+                TransportLink::Quic(session) => {
                     let (waiting, used) = (&mut self.waiting, &mut self.used);
                     session.read(&mut |_, message| {
                         *used = now;
@@ -362,7 +362,7 @@ fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Line;
+    use crate::byte_stream::ByteStream;
     use std::io::Read;
     use std::net::TcpStream;
 
@@ -373,7 +373,12 @@ mod tests {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
         (
-            Connection::new(Way::Line(Line::new(socket, None)), None, (0, 1), 0),
+            Connection::new(
+                TransportLink::ByteStream(ByteStream::new(socket, None)),
+                None,
+                (0, 1),
+                0,
+            ),
             listener.accept().unwrap().0,
         )
     }

@@ -26,18 +26,18 @@
 
 mod batch;
 mod block;
+mod byte_stream;
 mod compare;
 mod connection;
-mod due;
 mod error;
 mod feed;
 mod h2;
 mod https;
 mod inflight;
 mod json;
-mod judge;
-mod line;
+mod matching;
 mod message;
+mod paced_queue;
 mod plot;
 mod poller;
 #[cfg(feature = "quic")]
@@ -57,7 +57,7 @@ pub mod text;
 mod timing;
 mod tls;
 mod transport;
-mod way;
+mod transport_link;
 
 pub use compare::Against;
 pub use compare::Compared;

@@ -15,11 +15,11 @@ use crate::Timing;
 use crate::Tls;
 use crate::Transport;
 use crate::compare::Observer;
-use crate::due::AHEAD;
-use crate::due::Due;
-use crate::due::GO;
-use crate::due::Start;
 use crate::feed::Feed;
+use crate::paced_queue::AHEAD;
+use crate::paced_queue::GO;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::Start;
 use crate::sender;
 use crate::sender::Part;
 use crate::stats::Stats;
@@ -151,7 +151,7 @@ pub(crate) fn observed(
             channels.push(to);
             let (failed, stopped, start) = (&failed, &stopped, &start);
             workers.push(scope.spawn(move || {
-                let due = Due::new(options, start, blocks);
+                let due = PacedQueue::new(options, start, blocks);
                 let part = send(options, number, due, (live, observer), stopped);
                 if part.is_err() {
                     failed.store(true, Ordering::Relaxed);
@@ -200,7 +200,7 @@ pub(crate) fn observed(
 fn send(
     options: &Options,
     number: usize,
-    due: Due<'_>,
+    due: PacedQueue<'_>,
     watchers: (&Live, Option<&Observer>),
     stopped: &dyn Fn() -> bool,
 ) -> Result<Part, Error> {

@@ -21,11 +21,11 @@ use crate::Options;
 use crate::batch;
 use crate::batch::Batch;
 use crate::compare::Observer;
-use crate::due::Due;
-use crate::due::nanoseconds;
 use crate::inflight::Expired;
 use crate::inflight::Waiting;
-use crate::judge::judge;
+use crate::matching::match_response;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::nanoseconds;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::socket;
@@ -66,7 +66,7 @@ pub(crate) struct Part {
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due<'a>,
+    due: PacedQueue<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due<'a>,
+        due: PacedQueue<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -438,7 +438,7 @@ impl<'a> Worker<'a> {
         for message in (0..messages).filter_map(|m| self.receive.message(m)) {
             for datagram in message.datagrams() {
                 received += 1;
-                answered += u64::from(judge(
+                answered += u64::from(match_response(
                     &mut self.stats,
                     &mut client.waiting,
                     datagram,

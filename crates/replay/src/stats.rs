@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 
 use crate::Options;
-use crate::due::ROBBED;
-use crate::due::nanoseconds;
+use crate::paced_queue::ROBBED;
+use crate::paced_queue::nanoseconds;
 
 /// Digits that histograms keep: values are right to one percent.
 const DIGITS: u8 = 2;

@@ -197,7 +197,7 @@ fn a_server_that_dies_answers_no_more_and_the_report_says_so() {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_closed_port() {
     let gone = {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.local_addr().unwrap()

@@ -137,7 +137,7 @@ fn late_answers_are_not_answers_and_lost_queries_go_again() {
 }
 
 #[test]
-fn nobody_listens_or_nobody_speaks_quic() {
+fn a_closed_port_or_one_without_quic() {
     let capture = Capture::new("quic-nobody", 20, 1_000_000, 1);
     let gone = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let report = run(&options(&capture, gone, anybody()));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_adds_up_counts_lies_beside() {
+    fn sums_are_counted_separately() {
         let merge = |path: &str| Bolt(path.into()).merge().get_program().to_owned();
         assert_eq!(merge("/usr/lib/llvm-22/bin/llvm-bolt"), "/usr/lib/llvm-22/bin/merge-fdata");
         assert_eq!(merge("llvm-bolt-22"), "merge-fdata-22");

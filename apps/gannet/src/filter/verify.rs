@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
-    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
     /// Compare with the programs of libpcap's own compiler, too

@@ -59,16 +59,16 @@ pub(crate) struct Args {
     /// Print bytes and their characters; twice, from the link layer on
     #[arg(short = 'X', action = clap::ArgAction::Count, conflicts_with = "hex")]
     text: u8,
-    /// Sequence numbers as they are
+    /// Print absolute sequence numbers
     #[arg(short = 'S', long)]
     absolute: bool,
     /// As tcpdump: -t prints no times, -tt seconds since 1970, -tttt dates
     #[arg(short = 't', action = clap::ArgAction::Count)]
     time: u8,
-    /// Addresses and ports as numbers, which they are anyway
+    /// Addresses and ports as numbers; always on
     #[arg(short, action = clap::ArgAction::Count, hide = true)]
     numbers: u8,
-    /// Print the hierarchy of protocols and the hosts and pairs of hosts with most bytes instead
+    /// Print the protocol hierarchy and the hosts and host pairs with most bytes instead
     #[arg(long, conflicts_with_all = ["hex", "text", "absolute", "time"])]
     summary: bool,
     /// Only packets of these connections, tunnels among them; the capture needs an index (gannet index)
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Write the packets of --uid into a capture instead
     #[arg(short, long, value_name = "OUT", requires = "uid")]
     write: Option<PathBuf>,
-    /// Hosts and pairs of hosts that --summary prints
+    /// Number of hosts and host pairs that --summary prints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "summary")]
     top: usize,
 }

@@ -312,7 +312,7 @@ fn within_a_microsecond_no_time_passes() {
 }
 
 #[test]
-fn what_nothing_reads_is_told_by_the_layer_that_leads_to_it() {
+fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
     let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
     let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
     let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");

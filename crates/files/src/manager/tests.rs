@@ -97,7 +97,7 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn silence_ends_a_file_and_more_begins_it_anew() {
+fn silence_ends_a_file_and_more_begins_it_again() {
     let mut w = World::new();
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
@@ -216,7 +216,7 @@ fn connections_over_the_same_ends_are_one() {
 }
 
 #[test]
-fn gaps_of_a_part_are_told_by_its_own_places() {
+fn gaps_of_a_part_are_reported_by_its_own_places() {
     let now = Time::from_secs(2);
     // A part from 2,000 on lacks 10 of its bytes behind the first 50, and ends after 40 more.
     let mut w = World::new();

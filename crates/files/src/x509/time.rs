@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn oddities_are_named() {
+    fn weirds_are_named() {
         assert_eq!(time(23, b"12092017Z"), Err(Weird::UtcLength));
         assert_eq!(time(23, b"120920171259+0100"), Err(Weird::UtcFormat));
         assert_eq!(time(24, b"2012Z"), Err(Weird::GeneralizedLength));

@@ -18,7 +18,7 @@ use gannet_event::Interest;
 use gannet_filter::Filter;
 use gannet_log::Format;
 use gannet_log::Selection;
-use gannet_pipeline::crew::Progress;
+use gannet_pipeline::worker_pool::Progress;
 
 use super::Position;
 use super::fail;

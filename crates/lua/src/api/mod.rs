@@ -34,9 +34,9 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use gannet_base::Addr;
-use gannet_pipeline::crew::Progress;
 use gannet_pipeline::split::ByClient;
 use gannet_pipeline::split::Split;
+use gannet_pipeline::worker_pool::Progress;
 
 use crate::script::Report;
 

@@ -31,14 +31,14 @@ pub struct Detector {
     met: u32,
     /// How many there were, or [`DONE`].
     chunks: u8,
-    /// In what the sides sent, once both did.
+    /// Facts found in the data of both sides, once both sent some.
     seen: tcp::Seen,
 }
 
 const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
 const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
 
-// What is kept has lengths that fit.
+// Stored lengths fit.
 const _: () = assert!(BUFFER <= kept::MAX_CHUNK);
 
 impl Detector {
@@ -84,7 +84,7 @@ impl Detector {
         chunks.any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
     }
 
-    /// The rules that what the sides sent meets for the first time, a bit each.
+    /// The rules that the data matches for the first time, a bit each.
     fn meet(&self, sides: Sides<'_>) -> u32 {
         let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
         while left != 0 {

@@ -5,12 +5,11 @@
 //! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
 //! and receives all stored data.
 //!
-//! What a beginning looks like is said in `tcp.rs` (in order in `rules.rs`) and `udp.rs`, one small function each, written to
-//! accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
-//! start of the stream (or of each datagram), some count for one side only, and some
-//! need the other side to have begun in a certain way as well. Being
-//! questions about all bytes of a side so far, they need no state between chunks; what takes long to
-//! look for is remembered nevertheless.
+//! The rules are in `tcp.rs` (in the order of `rules.rs`) and `udp.rs`, one small function each,
+//! and accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
+//! start of the stream (or of each datagram), some apply to one side only, and some require a
+//! certain beginning of the other side as well. A rule depends on all bytes of a side so far and
+//! needs no state between chunks, except that results of long searches are cached.
 
 mod detector;
 mod kept;

@@ -15,13 +15,13 @@ pub(super) struct Rule {
     /// The protocol that it means.
     pub(super) tag: Tag,
     lead: Lead,
-    /// Whether what the sides sent so far is that.
+    /// Whether the data so far matches.
     pub(super) test: fn(Sides<'_>) -> bool,
 }
 
 type Class = fn(u8) -> bool;
 
-/// Without what a rule is not met.
+/// A precondition of a rule.
 #[derive(Clone, Copy)]
 enum Lead {
     /// It is worth trying always.

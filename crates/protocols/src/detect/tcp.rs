@@ -36,7 +36,7 @@ pub(super) struct Seen {
 const USER: u8 = 1;
 const NICK: u8 = 2;
 const SERVER: u8 = 4;
-/// By side: what the settings of an RDP server begin with.
+/// By side: the first bytes of an RDP server's settings.
 const SETTINGS: [u8; 2] = [8, 16];
 
 impl Seen {
@@ -58,7 +58,7 @@ impl Seen {
     fn commands(&mut self, d: &[u8]) {
         let from = usize::from(u16::from_ne_bytes(self.line));
         for line in line_starts(d.get(from..).unwrap_or_default()) {
-            // Beyond what is kept there is no next time.
+            // Beyond the stored data there is no next time.
             let at = u16::try_from(d.len() - line.len()).unwrap_or_default();
             self.line = at.to_ne_bytes();
             let line = after(line, |b| b == b' ');
@@ -272,7 +272,7 @@ pub(super) fn postgresql(s: Sides<'_>) -> bool {
     ty.is_ascii_alphanumeric() && memmem::find(names, b"user\0").is_some()
 }
 
-/// What a server's settings begin with.
+/// The first bytes of a server's settings.
 const MC_DN: &[u8] = b"McDn";
 static MC_DN_FINDER: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(MC_DN));

@@ -35,7 +35,7 @@ pub struct Options<'a> {
     pub lease: Option<u32>,
     /// Why something was refused (56).
     pub message: Option<&'a [u8]>,
-    /// What the sender is (60).
+    /// Vendor class of the sender (60).
     pub vendor_class: Option<&'a [u8]>,
     /// Client identifier (61): hardware type and address.
     pub client_id: Option<(u8, &'a [u8])>,
@@ -75,7 +75,7 @@ fn hardware(head: &[u8; FIXED_LEN]) -> &[u8; 16] {
     }
 }
 
-/// What a message that ends before its options lacks.
+/// The missing bytes of a message that ends before its options.
 fn short(data: &[u8]) -> OutOfBound {
     let fields = [("giaddr", 28), ("chaddr", 44), ("sname", 108), ("file_n", 236)];
     let missing = fields.iter().find(|(_, end)| data.len() < *end);

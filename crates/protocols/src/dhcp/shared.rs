@@ -249,7 +249,7 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
     }
 }
 
-/// What a message says of the software of its sender.
+/// The software that a message states for its sender.
 fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, message: &Message<'_>) {
     if let Some(transaction) = env.dhcp.transactions.get_mut(&message.xid) {
         if is_client(id, from) {

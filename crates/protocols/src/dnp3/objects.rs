@@ -43,7 +43,7 @@ const RANGES: [&str; 6] = [
     "Range_Field_5",
 ];
 
-/// An object header and its objects; returns what is behind them.
+/// Parses an object header and its objects; returns the rest.
 fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
     let mut d = Record::new("Object_Header", data);
     let head = d.upto("qualifier_field", 3)?;
@@ -110,7 +110,7 @@ fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
     Ok(rest)
 }
 
-/// What the list of objects behind a header is called, and whether they are packed; `None` if there
+/// The name of the list of objects behind a header, and whether they are packed; `None` if there
 /// are none.
 fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
     if from == Dir::Resp {
@@ -528,7 +528,7 @@ mod tests {
         // A confirmation has no objects; those of an unknown function are not parsed.
         assert_eq!(error(Orig, b"\xc0\0\xff"), "");
         assert_eq!(error(Resp, b"\xc0\x70\0\0\xff"), "");
-        // What no qualifier is takes the rest.
+        // An unknown qualifier takes the rest.
         assert_eq!(error(Orig, b"\xc0\x01\x1e\x02\x0f\x01"), "");
     }
 

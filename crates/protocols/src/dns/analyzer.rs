@@ -326,7 +326,7 @@ fn log_kept(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
     }
 }
 
-/// Fills in what a question says.
+/// Fills in the fields of a question.
 pub(super) fn ask(
     exchange: &mut Exchange,
     header: &Header,

@@ -50,7 +50,7 @@ impl<'a> Iterator for Strings<'a> {
     }
 }
 
-/// What a record says. Names are decompressed and in lower case unless stated otherwise.
+/// The data of a record. Names are decompressed and in lower case unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
     /// Nothing that is reported: the record was skipped, or broken.
@@ -77,7 +77,7 @@ pub enum Data<'a> {
         preference: u16,
         /// How the rest is to be read.
         flags: &'a [u8],
-        /// What is offered.
+        /// The offered service.
         service: &'a [u8],
         /// Substitution expression.
         regexp: &'a [u8],
@@ -119,7 +119,7 @@ pub enum Data<'a> {
     Unknown(u16),
 }
 
-/// A record's data, and whether what follows can still be read.
+/// A record's data, and whether the rest can still be parsed.
 pub type Parsed<'a> = (Data<'a>, bool);
 
 const BROKEN: Parsed<'static> = (Data::Nothing, false);
@@ -506,7 +506,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// What is to be said of a DNSSEC algorithm that signs a zone.
+/// The status of a DNSSEC algorithm that signs a zone.
 enum Algorithm {
     Known,
     NotRecommended,

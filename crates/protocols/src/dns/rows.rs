@@ -23,7 +23,7 @@ use crate::Context;
 use crate::context;
 
 row! {
-    /// One row a DNS query with its reply, or either alone.
+    /// One row for each DNS query with its reply, or either alone.
     pub struct Dns<'a> = "dns" {
         /// Time of the query, or of the reply if no query was seen.
         ts: Time = "ts",

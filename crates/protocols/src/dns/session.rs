@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     pub(super) trans_id: u16,
     pub(super) qtype: u16,
     pub(super) qclass: u16,
-    /// What is known; see [`flag`].
+    /// Flags of known facts; see [`flag`].
     pub(super) flags: u16,
     pub(super) opcode: u8,
     pub(super) rcode: u8,

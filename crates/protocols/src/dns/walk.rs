@@ -36,7 +36,7 @@ pub(super) struct Walk<'w> {
     /// Either port is the NetBIOS name service's.
     pub(super) netbios: bool,
     pub(super) place: records::Place,
-    /// What the message belongs to, unless it is not joined with others.
+    /// The exchange of the message, unless it is not joined with others.
     pub(super) exchange: Option<&'w mut Exchange>,
     pub(super) rejected: bool,
     pub(super) scratch: &'w mut Scratch,
@@ -88,7 +88,7 @@ impl Walk<'_> {
         self.header.opcode() == opcode::UPDATE && !self.netbios
     }
 
-    /// A dynamic update: a zone, what must hold before, and the changes (RFC 2136 §2).
+    /// A dynamic update: a zone, prerequisites, and changes (RFC 2136 §2).
     fn update(&mut self, msg: &[u8], ended: &mut bool) -> bool {
         let header = self.header;
         if header.questions != 1 {
@@ -217,7 +217,7 @@ impl Walk<'_> {
         more
     }
 
-    /// What must hold before an update (RFC 2136 §2.4). Its data is not read.
+    /// A prerequisite of an update (RFC 2136 §2.4). Its data is not parsed.
     fn prerequisite(&mut self, record: &Record, zone_class: u16) {
         let notes = &mut self.scratch.notes;
         let any_or_none = matches!(record.class, class::ANY | class::NONE);

@@ -77,7 +77,7 @@ mod tests {
     use gannet_base::Proto;
 
     #[test]
-    fn told_when_the_originator_closed() {
+    fn reported_when_the_originator_closed() {
         let mut h = Harness::new(Proto::Tcp, 79);
         h.conn.note(Dir::Resp, b'F');
         Analyzer::new(&mut h.cx()).finish(&mut h.cx());

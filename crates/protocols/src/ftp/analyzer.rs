@@ -31,7 +31,7 @@ struct Oddities {
     nul: bool,
 }
 
-/// What the lines mean.
+/// The dialogue of the lines.
 #[derive(Default)]
 struct Dialogue {
     confirmed: bool,

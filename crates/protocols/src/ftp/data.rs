@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
 
-    /// What the end of a data connection changes of the type in its control connection's next row.
-    fn told_at_the_end(content: &[u8]) -> Option<&'static str> {
+    /// How the end of a data connection changes the type in its control connection's next row.
+    fn reported_at_the_end(content: &[u8]) -> Option<&'static str> {
         let mut h = Harness::new(Proto::Tcp, 2000);
         let (id, uid) = (h.conn.id, h.conn.uid);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     fn a_transfer_does_not_get_the_type_of_the_one_before() {
         let mut long = b"%PDF-1.4\n".to_vec();
         long.resize(5000, b' ');
-        assert_eq!(told_at_the_end(&long), None);
-        assert_eq!(told_at_the_end(b"%PDF-1.4\n short"), Some("application/pdf"));
+        assert_eq!(reported_at_the_end(&long), None);
+        assert_eq!(reported_at_the_end(b"%PDF-1.4\n short"), Some("application/pdf"));
     }
 }

@@ -79,7 +79,7 @@ const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 /// The number of a command that was not seen.
 const UNKNOWN: u64 = 0;
 
-/// What is known of a session, the next row included.
+/// The state of a session, including its next row.
 #[derive(Debug)]
 pub(super) struct Session {
     ts: Time,
@@ -295,7 +295,7 @@ impl Session {
         let argument = &mut self.argument;
         argument.clear();
         let is_logged = is_logged(word);
-        // What no row will show need not be made, unless it might be too long.
+        // A path that no row will show need not be built, unless it might be too long.
         let longest = paths::MAX_AROUND + self.directory.len() + command.argument().len();
         let matters = is_logged || !self.logged || longest > MAX_TEXT;
         if names_file(word) && matters {

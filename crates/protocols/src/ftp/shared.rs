@@ -1,4 +1,4 @@
-//! Data connections that control connections announced, and what they found.
+//! Data connections that control connections announced, and their results.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Default for Shared {
     }
 }
 
-/// What is known of a transferred file.
+/// The facts of a transferred file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Its name in the logs.
@@ -49,7 +49,7 @@ impl Shared {
     /// # Errors
     /// How many are awaited, when that is too many for one more.
     pub fn announce(&mut self, to: Endpoint, control: Uid, now: Time) -> Result<(), usize> {
-        // Whatever is full costs no search for what may go: all that went before is at the front.
+        // A full table costs no search for expired entries: they are all at the front.
         self.expected.expire(nanos(now), usize::MAX, |_, _| ());
         let awaited = self.expected.len();
         if awaited >= MAX_EXPECTED && self.expected.peek(&to).is_none() {

@@ -13,7 +13,7 @@ use crate::support::ber::Result;
 /// Tag of a token that opens a negotiation.
 const INITIAL: u8 = 0x60;
 
-/// What a token holds, in order.
+/// The parts of a token, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// State of the login: 0 accepted, 1 not yet over, 2 rejected.

@@ -134,7 +134,7 @@ impl Analyzer {
         }
     }
 
-    /// A message is over. If it is interrupted, what follows makes no sense.
+    /// A message is over. If it is interrupted, the following data makes no sense.
     fn made(&mut self, cx: &mut Context<'_>, from: Dir, ending: Ending, rest: &[u8]) {
         let side = &mut self.sides[from.index()];
         if !std::mem::take(&mut side.ongoing) {
@@ -196,7 +196,7 @@ impl Analyzer {
         });
     }
 
-    /// A line without its end; `rest` is what follows it in the chunk.
+    /// A line without its end; `rest` is the text behind it in the chunk.
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8], rest: &[u8]) {
         match (self.sides[from.index()].expect, from) {
             (Expect::Line, Dir::Orig) => self.request_line(cx, line),
@@ -356,7 +356,7 @@ impl Analyzer {
         self.made(cx, Dir::Resp, ending, &[]);
     }
 
-    /// Nothing more will be read: ends what is under way.
+    /// Nothing more will be read: ends the current messages.
     fn leave(&mut self, cx: &mut Context<'_>) {
         self.interrupt(cx, Ending::Done);
         self.pass_on(cx, Nested::finish);

@@ -56,7 +56,7 @@ pub(super) struct Facts {
     pub(super) request_ongoing: bool,
 }
 
-/// What a message works with.
+/// The environment of a message.
 pub(super) struct Scope<'s, 'c> {
     pub(super) cx: &'s mut Context<'c>,
     pub(super) exchanges: &'s mut Exchanges,
@@ -117,7 +117,7 @@ impl Ending {
 pub(super) struct Message {
     /// The message and the parts within it that are open, outermost first; the last may have ended.
     pub(super) entities: Vec<Entity>,
-    /// All parts above this level do nothing with what is no boundary but pass it on.
+    /// All entities above this level only pass on lines that are no boundary.
     through: usize,
     /// A header line that the next line may continue.
     header: Vec<u8>,
@@ -499,8 +499,8 @@ impl Message {
         s.exchanges.message_done(s.cx, s.from, self.body_len);
     }
 
-    /// `len` bytes are missing. Returns whether they lie within the body, so that what follows can
-    /// be made sense of.
+    /// `len` bytes are missing. Returns whether they are within the body, so that parsing can
+    /// continue.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
         let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
         let within = level + 1 < self.entities.len();

@@ -111,7 +111,7 @@ impl Entity {
         }
     }
 
-    /// What a line is to it.
+    /// The kind of a line within it.
     #[inline]
     pub(super) fn delimiter(&self, line: &[u8]) -> Delimiter {
         let boundary = self.boundary.as_ref().filter(|_| self.kind == Kind::Multipart);
@@ -187,7 +187,7 @@ impl Entity {
     }
 }
 
-/// What a line within a multipart body is.
+/// The kind of a line within a multipart body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delimiter {
     None,

@@ -139,7 +139,7 @@ impl Feed {
 
     /// Takes a line's buffer back, to be used again.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        // What one long line made is not worth keeping for the rest of the connection.
+        // Does not keep the memory of one long line for the rest of the connection.
         if self.partial.is_empty() && buffer.capacity() <= 1 << 10 {
             buffer.clear();
             self.partial = buffer;

@@ -33,7 +33,7 @@ pub(super) struct BodyFile {
 /// Bytes that go to a file at a time.
 const PIECE: usize = 1500;
 
-/// What a key of [`Shared::ranges`] goes by, its first byte: a client, a URL and a server,
+/// First byte of a key of [`Shared::ranges`]: a client, a URL and a server,
 const BY_URL: u8 = 0;
 /// or a connection and one of its entities.
 const BY_ENTITY: u8 = 1;

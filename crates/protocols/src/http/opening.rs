@@ -1,4 +1,4 @@
-//! First lines of messages, and what they set off.
+//! First lines of messages, and their effects.
 
 use gannet_base::Dir;
 

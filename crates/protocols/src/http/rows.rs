@@ -26,7 +26,7 @@ use crate::websocket::Handshake;
 use crate::websocket::Origin;
 
 gannet_log::row! {
-    /// One row a request and its response.
+    /// One row for each request and its response.
     pub struct HttpRow<'a> = "http" limits(Limits { string: usize::MAX, elements: 100 }) {
         /// When the request was seen.
         ts: Time = "ts",
@@ -62,7 +62,7 @@ gannet_log::row! {
         info_code: Option<u16> = "info_code",
         /// Its reason phrase.
         info_msg: Option<&'a [u8]> = "info_msg",
-        /// Marks that scripts give; none by default.
+        /// Tags set by scripts; none by default.
         tags: Set<Enum> = "tags",
         /// User of basic authentication.
         username: Option<&'a [u8]> = "username",
@@ -118,7 +118,7 @@ const METHODS: &[&[u8]] = &[
 
 type Text = Option<Box<[u8]>>;
 
-/// What is known of the files of one side.
+/// The files of one side.
 #[derive(Debug)]
 struct FileLists {
     fuids: Vector<Uid>,
@@ -224,7 +224,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// What a header field says of the request.
+    /// Sets a header field of the request.
     fn request_header(&mut self, cx: &mut Context<'_>, field: Field, name: &[u8], value: &[u8]) {
         match field {
             Field::Host => self.host = Some(value.into()),
@@ -251,7 +251,7 @@ impl Exchange {
         }
     }
 
-    /// What a header field says of the entity that is open.
+    /// Sets a header field of the open entity.
     fn entity_header(&mut self, cx: &mut Context<'_>, field: Field, value: &[u8]) {
         let Some(entity) = &mut self.entity else {
             cx.weird("missing_HTTP_entity", "", Some("HTTP"));
@@ -526,7 +526,7 @@ fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     (user, bad)
 }
 
-/// What a header field says of the software behind it, where that is logged.
+/// Reports the software in a header field, if software.log is enabled.
 fn software(cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
     let Some(mut policy) = cx.env.policy() else { return };
     let id = cx.conn.id;

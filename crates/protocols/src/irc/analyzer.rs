@@ -44,7 +44,7 @@ pub struct Analyzer {
     session: bool,
 }
 
-/// What a side said when it introduced itself as a server.
+/// The introduction of a side as a server.
 #[derive(Clone, Copy, Default)]
 struct Server {
     registered: bool,
@@ -319,7 +319,7 @@ impl Analyzer {
     }
 }
 
-/// Whether a command made sense, or else the weird and what goes with it.
+/// Whether a command is valid, otherwise the weird and its details.
 type Understood = Result<(), (&'static str, String)>;
 
 impl Analyze for Analyzer {

@@ -1,4 +1,4 @@
-//! Messages as they are in lines (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
+//! Messages, one line each (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
 
 use gannet_base::Addr;
 
@@ -18,7 +18,7 @@ pub struct Message<'a> {
     pub params: &'a [u8],
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb<'a> {
     /// A reply of a server.
@@ -117,7 +117,7 @@ pub struct Dcc<'a> {
     pub size: u64,
 }
 
-/// What is wrong with an offer.
+/// The fault of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DccProblem {
     /// Too few or too many words.
@@ -133,7 +133,7 @@ impl<'a> Dcc<'a> {
     /// begins with `DCC`.
     ///
     /// # Errors
-    /// What is wrong with the offer.
+    /// The fault of the offer.
     pub fn parse(text: &'a [u8]) -> Result<Option<Self>, DccProblem> {
         if text.len() <= 3 || !text.starts_with(b"DCC") {
             return Ok(None);

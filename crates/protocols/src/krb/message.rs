@@ -57,7 +57,7 @@ impl Principal<'_> {
     }
 }
 
-/// What a client asks a key distribution centre for.
+/// A client's request to a key distribution centre.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Number in the message's `msg-type` field.
@@ -214,7 +214,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
     element(b)?;
     let kind = element(b)?;
     optional_padata(b, 3, aside)?;
-    // What is read here, if there is no pre-authentication data, is the body's sequence.
+    // Without pre-authentication data, this is the body's sequence.
     head(b)?;
     let mut r = Request { kind: ber::unsigned(kind), ..Request::default() };
     while !b.is_empty() {
@@ -506,8 +506,8 @@ fn time(b: &mut Reader<'_, '_>) -> Result<Option<i64>> {
     })
 }
 
-/// Seconds since 1970 of fourteen digits. Other characters count by their distance from `0`, and
-/// what is beyond a unit's range runs over into the next.
+/// Seconds since 1970 from fourteen digits. Other characters count by their distance from `0`, and
+/// excess units carry over to the next.
 fn seconds(text: &[u8]) -> i64 {
     let digit = |at: usize| text.get(at).map_or(0, |c| i64::from(*c as i8) - i64::from(b'0'));
     let two = |at: usize| digit(at) * 10 + digit(at + 1);

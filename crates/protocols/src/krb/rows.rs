@@ -18,7 +18,7 @@ use crate::Context;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row a connection: the first request that is answered.
+    /// One row for each connection: the first request that is answered.
     pub struct KerberosRow<'a> = "kerberos" {
         /// When the first message was seen.
         ts: Time = "ts",
@@ -34,7 +34,7 @@ gannet_log::row! {
         service: Option<&'a [u8]> = "service",
         /// Whether it was granted.
         success: Option<bool> = "success",
-        /// Why not.
+        /// Error message.
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Wanted start.
         from: Option<Date> = "from",
@@ -61,7 +61,7 @@ gannet_log::row! {
 /// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
-/// What is known of the exchange that becomes the row.
+/// The facts of the exchange that becomes the row.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -87,7 +87,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// What the analyzer `tag` met on the way through a message, and the message if it was whole.
+    /// Logs the facts that the analyzer `tag` found in a message, and the message if it was
+    /// complete.
     pub(super) fn aside(
         &mut self,
         cx: &mut Context<'_>,

@@ -184,7 +184,7 @@ fn is_success(m: &Message<'_>) -> bool {
 pub struct Tcp {
     core: Core,
     frames: [Frames; 2],
-    /// What the beginning that each side's frames hold was taken for.
+    /// How the stored beginning of each side's message was interpreted.
     buffered: [bool; 2],
     /// Nothing further can be read.
     blind: bool,
@@ -201,7 +201,7 @@ impl Tcp {
         }
     }
 
-    /// Reads a chunk; gives what follows the message that ended LDAP, if one did.
+    /// Processes a chunk; returns the bytes behind the message that ended LDAP, if one did.
     fn chunk<'d>(
         &mut self,
         cx: &mut Context<'_>,
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_handed_on_when_told_to() {
+    fn inner_tls_is_analysed_on_request() {
         let start = [
             (O, message(1, 23, &tlv(0x80, message::START_TLS))),
             (R, message(1, 24, &result(0, b""))),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_followed_when_told_to() {
+    fn inner_logins_are_analysed_on_request() {
         let answer = [result(14, b""), tlv(0x87, &challenge())].concat();
         let login = [(O, sasl_bind(b"GSS-SPNEGO", &negotiate())), (R, message(1, 1, &answer))];
         let mut h = Harness::new(Proto::Tcp, 389);

@@ -160,7 +160,7 @@ fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// What has a meaning in filters is written as two digits after a backslash.
+/// Characters with a meaning in filters are written as two digits after a backslash.
 fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for &b in bytes {
         if matches!(b, 0 | 27 | b'(' | b')' | b'*') {

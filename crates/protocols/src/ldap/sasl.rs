@@ -1,4 +1,4 @@
-//! What a stream of LDAP is after a login by SASL, and what tokens of that login say.
+//! The format of an LDAP stream after a SASL login, and of that login's tokens.
 
 use super::message;
 use super::message::Malformed;
@@ -12,7 +12,7 @@ const SPNEGO: &[u8] = b"1.3.6.1.5.5.2";
 /// Length of the buffers that SASL puts messages in (RFC 4422 section 3.7).
 pub(super) const BUFFER_HEADER: usize = 4;
 
-/// What a stream is.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Messages of LDAP.

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_told_with_the_last_header() {
+    fn exceptions_are_reported_with_the_last_header() {
         let mut h = Harness::new(Proto::Tcp, 502);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Resp, b"\0\x01\0\0\0\x03\x11\x83");

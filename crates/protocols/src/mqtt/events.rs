@@ -138,7 +138,7 @@ gannet_event::events! {
         msg_id: u16 = "msg_id",
         /// The topics.
         topics: Vec<&'a [u8]> = "topics",
-        /// Quality asked for, topic by topic.
+        /// Requested quality of service, for each topic.
         requested_qos: Vec<u64> = "requested_qos",
     }
 

@@ -1,4 +1,5 @@
-//! Packets: a fixed header with type and flags, the length of the rest, then what the type says.
+//! Packets: a fixed header with type and flags, the length of the rest, then the fields of the
+//! type.
 
 use std::fmt;
 

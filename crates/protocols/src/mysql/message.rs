@@ -138,7 +138,7 @@ impl<'a> Greeting<'a> {
 /// A client's login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Login<'a> {
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: u32,
     /// User name. `None` if TLS is requested first.
     pub user: Option<&'a [u8]>,
@@ -218,8 +218,8 @@ pub const QUERY: u8 = 3;
 pub const CHANGE_USER: u8 = 0x11;
 
 impl<'a> Command<'a> {
-    /// Parses a packet after its header, given whether queries carry attributes, and what the
-    /// client can do.
+    /// Parses a packet after its header, given whether queries have attributes, and the client's
+    /// capabilities.
     pub fn parse(data: &'a [u8], query_attributes: bool, capabilities: u32) -> Result<Self> {
         let mut b = Bytes(data);
         let b = &mut b;
@@ -396,7 +396,7 @@ pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What is said of bytes that are wrong.
+    /// The error for invalid bytes.
     fn said<T>(r: Result<T>) -> String {
         let e = r.err().map(|e| e.to_string()).unwrap_or_default();
         e.strip_prefix(crate::support::BINPAC).unwrap_or_default().to_owned()

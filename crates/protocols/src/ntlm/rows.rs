@@ -27,7 +27,7 @@ gannet_log::row! {
         server_dns_computer_name: Option<&'a [u8]> = "server_dns_computer_name",
         /// DNS name of the server's forest.
         server_tree_name: Option<&'a [u8]> = "server_tree_name",
-        /// Whether the server let the client in.
+        /// Whether the login succeeded.
         success: Option<bool> = "success",
     }
 }

@@ -11,11 +11,11 @@ use gannet_log::Logs;
 use crate::weird::NoticeRow;
 
 gannet_log::row! {
-    /// How much of the traffic the capture missed: after a minute, then every quarter of an hour.
+    /// Estimate of capture loss: after a minute, then every quarter of an hour.
     pub struct LossRow = "capture_loss", opt_in {
         /// When it was measured.
         ts: Time = "ts",
-        /// For how long.
+        /// Length of the measured interval.
         ts_delta: Interval = "ts_delta",
         /// Name of the measuring process: always `zeek`, as for a process outside of a cluster.
         peer: &'static str = "peer",

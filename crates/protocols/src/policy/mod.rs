@@ -1,4 +1,4 @@
-//! Logs that are written only where they are asked for: what is in a network, and how well it is seen.
+//! Logs that are written only on request: assets of a network, and the quality of the capture.
 //!
 //! These logs contain conclusions from traffic: hosts, services and certificates ([`known`]),
 //! software ([`software`]), capture loss ([`loss`]), unknown protocols ([`unknown`]), counts of
@@ -45,7 +45,7 @@ pub enum Assets {
     All,
 }
 
-/// What the wanted logs remember.
+/// The state of the enabled logs.
 #[derive(Debug, Default)]
 pub struct Policy {
     hosts: Option<known::Hosts>,

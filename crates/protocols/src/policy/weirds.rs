@@ -14,7 +14,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// The weird.
         name: &'a str = "name",
-        /// How often it was seen since the last time.
+        /// Number of occurrences since the last row.
         num_seen: u64 = "num_seen",
     }
 }

@@ -36,7 +36,7 @@ enum Session {
     Over,
 }
 
-/// What the next reply answers.
+/// The command that the next reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Greeting,
@@ -77,8 +77,7 @@ pub struct Analyzer {
     lines: [Lines; 2],
     session: Session,
     asked: Asked,
-    /// What a command out of place asked for: if it is granted after all, the client had logged
-    /// in unseen.
+    /// The command that was sent out of sequence: if it succeeds, the client had logged in unseen.
     guess: Option<Asked>,
     /// The current reply has more lines.
     in_reply: bool,
@@ -500,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_beginning_have_odd_ends_all_the_same() {
+    fn lines_without_a_beginning_have_weird_ends_nevertheless() {
         let mut h = Harness::new(Proto::Tcp, 110);
         h.conn.set_partial(true);
         let mut a = Analyzer::new(&mut h.cx());

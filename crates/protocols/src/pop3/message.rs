@@ -33,7 +33,7 @@ pub enum Word {
     Quit,
     /// The first lines of a message.
     Top,
-    /// What the server is capable of.
+    /// The server's capabilities.
     Capa,
     /// Names of messages.
     Uidl,
@@ -123,7 +123,7 @@ impl Mechanism {
 pub struct Parts<'a> {
     /// The first word; `None` in an empty line.
     pub first: Option<&'a [u8]>,
-    /// What follows the blanks behind it.
+    /// The argument, behind the blanks.
     pub argument: &'a [u8],
 }
 

@@ -19,7 +19,7 @@ use crate::support::Frames;
 /// parsed.
 const MAX_MESSAGE: usize = 64 << 10;
 
-/// Chunks that one side may send while it is not yet known what the other one says to TLS.
+/// Chunks that one side may send before the other side's answer to TLS is known.
 const MAX_EARLY: usize = 4;
 
 /// Bytes of such chunks.
@@ -40,7 +40,7 @@ enum Phase {
     Blind,
 }
 
-/// What cannot be understood.
+/// Data that cannot be parsed.
 enum Wrong {
     /// All that both sides say.
     Both(Malformed),
@@ -52,7 +52,7 @@ enum Wrong {
 pub struct Analyzer {
     phase: Phase,
     frames: [Frames; 2],
-    /// What a side sent before it could be understood: it is read when more of it comes.
+    /// Data of a side that could not be parsed yet: it is parsed when more arrives.
     early: [Vec<Vec<u8>>; 2],
     /// Sides that are not read any longer.
     lost: [bool; 2],
@@ -158,7 +158,7 @@ impl Analyzer {
                 }
                 _ => Wrong::Side(wrong),
             });
-            // What follows the wish for TLS has to wait.
+            // Data behind the TLS request has to wait.
             if is_first && self.phase == Phase::Asked {
                 if !rest.is_empty() {
                     result = self.wait(from, rest);

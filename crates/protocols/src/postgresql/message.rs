@@ -2,7 +2,7 @@
 
 use crate::support::Bytes;
 
-/// What a first message says instead of a version when it asks for TLS.
+/// The value in place of a version in a TLS request.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// The version of the protocol that is read: 3, whatever its minor.
@@ -17,13 +17,13 @@ const LAST_AUTHENTICATION: u32 = 12;
 /// Why bytes are no message.
 pub type Malformed = &'static str;
 
-/// A message, and what is wrong behind the part of it that was read: that much counts all the same.
+/// A message, and a fault behind the part that was parsed: that part counts nevertheless.
 pub type Read<M> = Result<(M, Option<Malformed>), Malformed>;
 
-/// Behind what a message is made of there is more.
+/// More data follows the end of a message's fields.
 const MORE: Malformed = "message is longer than what it is made of";
 
-/// Bytes of a first message from its length on, or how many are needed to tell. Of what is of another
+/// The length of a first message, or the number of bytes needed to determine it. For another
 /// version, or another protocol, only the header.
 pub fn first_length(data: &[u8]) -> usize {
     match data.first_chunk() {
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(parse(b"P\0\0\0\x05x", false), Some(Frontend::Other(b'P')));
         assert!(Frontend::parse(b"Q\0\0\0\x07sel", false).is_err());
         assert!(Frontend::parse(b"Q\0\0\0\x03", false).is_err());
-        // What is read before too much counts.
+        // The part before the excess counts.
         let read = Frontend::parse(b"Q\0\0\0\x08se\0l", false);
         assert_eq!(read, Ok((Frontend::Query(b"se"), Some(MORE))));
         let read = Frontend::parse(b"X\0\0\0\x05x", false);

@@ -42,11 +42,11 @@ impl Shorts {
 pub struct Analyzer {
     /// The row of the current QUIC connection.
     session: Option<Session>,
-    /// What the hellos of both sides go to, once there is one.
+    /// The TLS analyzer for the hellos of both sides, once there is one.
     tls: Option<Box<ssl::Analyzer>>,
     /// Its bytes were none of TLS.
     tls_failed: bool,
-    /// What the keys are made of: the destination id of the client's first packet.
+    /// The source of the keys: the destination id of the client's first packet.
     client_id: Option<Vec<u8>>,
     /// Keys of both sides with their version, made when needed.
     keys: [Option<Box<(u32, Keys)>>; 2],
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_closes_the_row_and_begins_anew() {
+    fn a_retry_closes_the_row_and_begins_again() {
         let mut retry = header(0xf0, 1, b"cl", b"new id");
         retry.extend([9; 20]);
         let mut again = header(0xc0, 1, b"new id", b"cl");

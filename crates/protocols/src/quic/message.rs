@@ -5,7 +5,7 @@ use crate::support::Bytes;
 /// Version 2 (RFC 9369): its packet types have other numbers.
 pub const VERSION_2: u32 = 0x6b33_43cf;
 
-/// What is wrong with a datagram, in words.
+/// The fault of a datagram.
 pub type Malformed = &'static str;
 
 /// Least length of an Initial packet after its token: a packet number of four bytes and a sample

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_are_told_again() {
+    fn repeated_channels() {
         let mut settings = client_settings();
         settings.extend_from_slice(b"\x03\xc0\x14\0\x01\0\0\0cliprdr\0\0\0\0\0");
         let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);

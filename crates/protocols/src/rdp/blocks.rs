@@ -52,7 +52,7 @@ pub struct ServerSecurity<'a> {
 /// A block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block<'a> {
-    /// What the client is.
+    /// Core settings of the client.
     ClientCore(ClientCore<'a>),
     /// Channels that the client wants.
     ClientNetwork(Vec<&'a [u8]>),
@@ -124,7 +124,7 @@ fn value(r: &mut Record<'_>) -> Result<(), OutOfBound> {
     Ok(())
 }
 
-/// A key with its length, and what follows it.
+/// A key with its length, and the rest.
 fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
     let n = r.upto("key_object_length", 2).map(|d| u16::from_be_bytes([d[0], d[1]]))?;
     r.list("key_object", n, 1)?;

@@ -16,7 +16,7 @@ use crate::support::utf16;
 const PATIENCE: Interval = Interval::from_secs(10);
 
 gannet_log::row! {
-    /// One row a remote desktop.
+    /// One row for each remote desktop.
     pub struct RdpRow<'a> = "rdp" {
         /// When the first message was sent.
         ts: Time = "ts",
@@ -26,7 +26,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The client's cookie: mostly the beginning of the user's name.
         cookie: Option<&'a [u8]> = "cookie",
-        /// How the negotiation ended, or `encrypted`.
+        /// Result of the negotiation, or `encrypted`.
         result: Option<Name> = "result",
         /// Encryption.
         security_protocol: Option<Name> = "security_protocol",
@@ -52,9 +52,9 @@ gannet_log::row! {
         cert_count: u64 = "cert_count",
         /// Whether the certificate is permanent.
         cert_permanent: Option<bool> = "cert_permanent",
-        /// How much RDP itself encrypts.
+        /// Level of RDP's own encryption.
         encryption_level: Option<Name> = "encryption_level",
-        /// How RDP itself encrypts.
+        /// Method of RDP's own encryption.
         encryption_method: Option<Name> = "encryption_method",
     }
 }
@@ -201,7 +201,7 @@ fn depth(core: &ClientCore<'_>) -> Name {
     name("high_color_depth", u32::from(core.depth), known)
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) ts: Time,

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_got_an_answer_is_told_at_the_end() {
+    fn requests_without_an_answer_are_reported_at_the_end() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, b"GET a\r\nGET b\r\n")]);
         assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -", "GET b - - -"]);
         assert!(told(&run(&[(O, b"PING\r\n")])).is_empty(), "no server, no Redis");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_subscribed_is_told_things() {
+    fn subscribers_receive_messages() {
         let note = b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
             (O, b"PING\r\n"),
@@ -364,7 +364,7 @@ mod tests {
             (R, note),
         ]);
         assert_eq!(told(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
-        // In version 3 such messages say what they are.
+        // In version 3 such messages have a type.
         let note = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
             (O, b"HELLO 3\r\n"),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_commands_are_told() {
+    fn answers_without_commands_are_reported() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n+OK\r\n")]);
         assert_eq!(told(&h), ["PING - - T PONG", "- - - T OK"]);
         let h = run(&[
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_nothing_are_told_when_too_many_wait() {
+    fn answers_to_nothing_are_reported_when_too_many_wait() {
         let many = b"+OK\r\n".repeat(MAX_PENDING + 3);
         let mut h = Harness::new(Proto::Tcp, 6379);
         let mut a = Analyzer::new(&mut h.cx());

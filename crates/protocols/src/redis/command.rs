@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 4;
 /// A command: its first words, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The first words, each cut to what is logged of it. There is at least one.
+    /// The first words, each truncated to its logged length. There is at least one.
     pub words: Vec<Vec<u8>>,
     /// How many there are in all.
     pub count: u64,

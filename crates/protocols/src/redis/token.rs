@@ -6,7 +6,7 @@ pub(super) const MAX_LENGTH: u64 = 1 << 20;
 /// Values in a list of lists at the most.
 pub(super) const MAX_ELEMENTS: u64 = 20_000;
 
-/// Bytes of a text that are kept: what is logged of it.
+/// Stored bytes of a text: its logged length.
 pub(super) const MAX_KEPT: usize = 250;
 
 /// Bytes of a line that are kept: a command on a line is no longer.
@@ -109,7 +109,7 @@ pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     text.and_then(|t| t.parse().ok()).ok_or("number is none")
 }
 
-/// Appends to a text what is logged of it.
+/// Appends the logged part of a text.
 #[inline]
 pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
     let room = MAX_KEPT.saturating_sub(text.len());

@@ -22,7 +22,8 @@ fn is_of_version_3(kind: u8) -> bool {
 pub struct Value {
     /// Its first byte: what kind it is.
     pub kind: u8,
-    /// It in a text, cut to what is logged: `[a, b]`, `{k: v}`, `(a, b)`, `null`, `T`.
+    /// The value as text, truncated to its logged length: `[a, b]`, `{k: v}`, `(a, b)`, `null`,
+    /// `T`.
     pub text: Vec<u8>,
     /// Only version 3 of the protocol has such values.
     pub version_3: bool,
@@ -49,7 +50,7 @@ enum Want {
     Line,
     Boolean,
     Content(u64),
-    /// What follows content.
+    /// The end of content.
     End,
 }
 
@@ -249,7 +250,7 @@ impl Values {
     }
 }
 
-/// Whether what is being read are attributes.
+/// Whether attributes are being parsed.
 fn is_described(levels: &[Level]) -> bool {
     levels.iter().any(|l| l.kind == b'|')
 }

@@ -31,7 +31,7 @@ pub struct Analyzer {
 enum Malformed {
     /// Nothing more is read.
     Stop(String),
-    /// What follows is read nevertheless.
+    /// Parsing continues nevertheless.
     GoOn(String),
 }
 

@@ -18,7 +18,7 @@ const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
 
 gannet_log::row! {
-    /// One row a reply to a request.
+    /// One row for each reply to a request.
     pub struct SipRow<'a> = "sip" {
         /// When the request was sent.
         ts: Time = "ts",
@@ -44,15 +44,15 @@ gannet_log::row! {
         response_to: Option<&'a [u8]> = "response_to",
         /// `Reply-To` header: address for replies.
         reply_to: Option<&'a [u8]> = "reply_to",
-        /// Name of the call.
+        /// `Call-ID` header.
         call_id: Option<&'a [u8]> = "call_id",
-        /// Number of the request in its call.
+        /// Number of the request within its call.
         seq: Option<&'a [u8]> = "seq",
         /// Subject.
         subject: Option<&'a [u8]> = "subject",
-        /// The request's way.
+        /// `Via` headers of the request.
         request_path: Vector<&'a [u8]> = "request_path",
-        /// The reply's way.
+        /// `Via` headers of the reply.
         response_path: Vector<&'a [u8]> = "response_path",
         /// The client's software.
         user_agent: Option<&'a [u8]> = "user_agent",

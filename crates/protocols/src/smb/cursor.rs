@@ -1,4 +1,4 @@
-//! Reading records whose parts are found by offsets, and saying what is missing as Zeek does.
+//! Parsing records whose parts are at offsets, with Zeek's descriptions of missing data.
 
 use crate::support::OutOfBound;
 use crate::support::Wrong;
@@ -6,8 +6,8 @@ use crate::support::Wrong;
 /// A value, or the fault of the record.
 pub(super) type Read<T> = Result<T, Wrong>;
 
-/// A record that is read from its begin on. Lengths and offsets are counted from there, and so is what
-/// an error says of bytes that are not there.
+/// A reader that starts at the begin of a record. Lengths, offsets and errors about missing bytes
+/// count from there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     record: &'static str,

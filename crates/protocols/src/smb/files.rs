@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_not_kept_to_be_told_again() {
+    fn long_names_are_not_stored_for_a_second_report() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let some = File { name: Some(vec![b'a'].into()), ..File::default() };
         let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();

@@ -1,4 +1,4 @@
-//! What is known of files, trees and commands, and where it is kept.
+//! The state of files, trees and commands.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Times {
     }
 }
 
-/// What is done with a file.
+/// An action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Read,
@@ -54,7 +54,7 @@ impl Action {
     }
 }
 
-/// What a share gives access to.
+/// The kind of a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Share {
     #[default]
@@ -97,7 +97,7 @@ impl Share {
 pub(super) struct File {
     pub(super) ts: Time,
     pub(super) fuid: Option<Uid>,
-    /// What is done with it, and how rows name that.
+    /// The action on it, and its name in rows.
     pub(super) action: Option<(Action, Option<Enum>)>,
     pub(super) path: Option<Text>,
     pub(super) name: Option<Text>,

@@ -205,8 +205,8 @@ fn network_address(text: &[u8]) -> usize {
     best
 }
 
-/// The end of what may follow a `::` that ends at `at`: up to `most` groups, or up to `before`
-/// groups that a dotted quad follows at once.
+/// The end of the groups behind a `::` that ends at `at`: up to `most` groups, or up to `before`
+/// groups followed by a dotted quad.
 fn after_gap(text: &[u8], at: usize, most: usize, before: usize) -> usize {
     let mut best = at;
     if before > 0 || most == 2 {

@@ -76,7 +76,7 @@ enum Reading {
     Lines,
     /// TLS took over.
     Tls,
-    /// There is a hole in that: what follows is taken for SMTP again, chunk by chunk.
+    /// After a gap in that: following data is parsed as SMTP again, chunk by chunk.
     BehindTls,
     /// The dialogue makes no sense.
     Off,

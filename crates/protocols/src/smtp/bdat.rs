@@ -51,7 +51,7 @@ impl Chunks {
             let rest = split(data, 0, sink);
             self.partial.extend_from_slice(&data[rest..]);
         } else {
-            // What is kept holds no line end, save a CR at its very end.
+            // The stored part has no line end, except a CR at its very end.
             let from = self.partial.len() - 1;
             self.partial.extend_from_slice(data);
             let rest = split(&self.partial, from, sink);

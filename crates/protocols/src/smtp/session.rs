@@ -33,7 +33,7 @@ const MAX_INVALID: u64 = 25;
 /// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
 
-/// What is known of the transactions of one connection.
+/// The state of the transactions of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     helo: Option<Vec<u8>>,
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// What a reply is an answer to, as far as it matters for rows.
+/// The command that a reply answers, as far as rows need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     EndOfData,
@@ -222,7 +222,7 @@ pub(super) enum Answers {
 }
 
 impl Transaction {
-    /// What the mail says of the software that wrote it, where that is logged.
+    /// Reports the software that wrote the mail, if software.log is enabled.
     fn software(&self, cx: &mut Context<'_>) {
         let (row, relay) = (&self.row, cx.conn.id.orig_h);
         let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };

@@ -42,7 +42,7 @@ pub struct Message<'a> {
     pub description: Option<&'a [u8]>,
     /// `sysUpTime.0` in hundredths of a second, if present.
     pub up_time: Option<u64>,
-    /// What is too long in header and body, in the order in which it is asked for when all is read.
+    /// Values in header and body that are too long, in the order of use.
     pub too_long: Vec<TooLong>,
     /// Whether the flags of version 3 are a byte, as they must be.
     pub odd_flags: bool,
@@ -55,7 +55,7 @@ pub struct Malformed<'a> {
     pub after_header: bool,
     /// The message as far as it was read.
     pub told: Option<Box<Message<'a>>>,
-    /// What is wrong.
+    /// The fault.
     pub reason: Wrong,
 }
 
@@ -229,11 +229,11 @@ enum Then {
     Nothing,
     /// A body.
     Body,
-    /// What is wrong with the parameters of an encrypted message.
+    /// The fault of the parameters of an encrypted message.
     Broken(Wrong),
 }
 
-/// The header, and what follows.
+/// The header; returns the next step.
 fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
     b.sequence()?;
     let version = b.integer()?;

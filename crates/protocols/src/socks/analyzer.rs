@@ -44,7 +44,7 @@ pub struct Analyzer {
     done: [bool; 2],
     /// The stream makes no sense.
     over: bool,
-    /// Looks at what the proxy relays.
+    /// Analyses the relayed stream.
     relayed: Option<Nested>,
     violated: bool,
     session: Option<Session>,

@@ -24,7 +24,7 @@ pub struct Malformed;
 pub struct Packet<'a> {
     /// Message number.
     pub number: u8,
-    /// What follows it, without padding.
+    /// The payload, without padding.
     pub payload: &'a [u8],
 }
 

@@ -290,7 +290,7 @@ impl Analyzer {
         *encrypted
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_client_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -311,7 +311,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_server_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -348,7 +348,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_client_master_key<'a>(
         &mut self,
         cx: &mut Context<'_>,

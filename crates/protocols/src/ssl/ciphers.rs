@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::names::unlisted;
 
-/// What a ServerKeyExchange message of a cipher suite holds.
+/// The contents of a ServerKeyExchange message of a cipher suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyExchange {
     /// Signed elliptic-curve parameters (RFC 8422 section 5.4).

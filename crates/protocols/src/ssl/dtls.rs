@@ -225,7 +225,7 @@ impl Fragments {
     /// Adds a part; `Ok(true)` when the message is whole with it.
     ///
     /// # Errors
-    /// What is wrong with the part, in words.
+    /// Adds a part; returns its fault.
     fn add(&mut self, part: Fragment<'_>) -> Result<bool, String> {
         if part.len > MAX_MESSAGE {
             return Err(format!("DTLS record length {} larger than allowed maximum.", part.len));
@@ -397,8 +397,8 @@ mod tests {
     fn a_message_behind_a_broken_one() {
         let hello = client_hello(0xfefd, &[], &[]);
         let mut first = part(1, 0, &hello, 0..hello.len());
-        // Two bytes lack of the length of all extensions and what follows, and come with the next
-        // message: there is no such extension.
+        // Two bytes of the extensions' length and what follows arrive with the next message: there
+        // is no such extension.
         first[3] += 2;
         first[11] += 2;
         let again = message(1, &hello);
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(f.add(far(0, 89_000)), Ok(false));
         assert_eq!(f.add(far(1, 89_999)), Ok(false));
         assert!(f.bytes.capacity() < 100);
-        // Both ends are here; what is between them never was.
+        // Both ends have arrived, but not the middle.
         assert_eq!(f.add(Fragment { record: 6, ..far(1, 0) }), Ok(false));
         assert!(f.bytes.capacity() < 100);
         // Records that go back all the time are never seen twice.

@@ -25,7 +25,7 @@ pub mod ty {
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 65037;
 }
 
-/// One extension: its type and what is in it.
+/// One extension: its type and contents.
 ///
 /// # Errors
 /// When it reaches beyond the message.

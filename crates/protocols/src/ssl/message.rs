@@ -30,7 +30,7 @@ impl fmt::Display for Malformed {
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Bytes read of the structure: what is needed is counted from its first.
+    /// Bytes read of the structure: a required length counts from its start.
     read: usize,
 }
 

@@ -1,4 +1,5 @@
-//! What a record means, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section 6.2).
+//! The meaning of a record, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section
+//! 6.2).
 //!
 //! Records are clear until their sender changes to encryption. Up to TLS 1.2 a ChangeCipherSpec
 //! announces it; in TLS 1.3 that message has no meaning, and the first application data is
@@ -38,7 +39,7 @@ const MAX_ALERTS: usize = 10;
 pub(super) struct Core {
     /// SSL or DTLS.
     pub(super) tag: Tag,
-    /// What is said, for the log.
+    /// The facts for the log.
     pub(super) session: Session,
     /// The handshake protocol.
     pub(super) handshake: Handshake,
@@ -91,7 +92,7 @@ impl Core {
         self.confirmed
     }
 
-    /// The bytes are not the protocol. What is known of the session is written.
+    /// The bytes are not the protocol. Writes the row with the known facts.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
         // Where bytes were missed, nothing can be said against the protocol.

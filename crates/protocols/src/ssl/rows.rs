@@ -1,4 +1,4 @@
-//! The row of ssl.log, and what is remembered of a session until it is written.
+//! The row of ssl.log, and the facts of a session until it is written.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ gannet_log::row! {
         last_alert: Option<&'a str> = "last_alert",
         /// Application protocol that the server chose (ALPN).
         next_protocol: Option<&'a [u8]> = "next_protocol",
-        /// Whether both sides came to send encrypted records.
+        /// Whether both sides sent encrypted records.
         established: bool = "established",
         /// One letter a message, upper case from the client: `C` client hello, `S` server hello, `J` hello
         /// retry request, `X` certificate, `K` server key exchange, `N` server hello done, `G` client
@@ -53,7 +53,7 @@ gannet_log::row! {
         cert_chain_fps: Option<Vector<&'a str>> = "cert_chain_fps",
         /// SHA-256 of the client's certificates, in their order.
         client_cert_chain_fps: Option<Vector<&'a str>> = "client_cert_chain_fps",
-        /// Whether the server's certificate is one for the name asked for.
+        /// Whether the server's certificate matches the requested name.
         sni_matches_cert: Option<bool> = "sni_matches_cert",
         /// JA3 fingerprint of the client's hello.
         ja3: Extra<Option<&'a str>> = "ja3",
@@ -76,7 +76,7 @@ const MAX_LINKS: usize = 102;
 /// A certificate of a chain; `None` where it could not be read.
 pub(super) type Link = Option<Arc<Certificate>>;
 
-/// What is known of a session so far.
+/// The facts of a session so far.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// When it was first seen; nothing counts before.

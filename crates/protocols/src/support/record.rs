@@ -1,10 +1,10 @@
-//! Records that Zeek's parsers are generated from: what they say when bytes are missing.
+//! Records as parsed by Zeek's generated parsers, with their errors for missing bytes.
 
 use std::fmt;
 
 use super::Bytes;
 
-/// What Zeek says before what is wrong.
+/// The prefix of Zeek's error messages.
 pub const BINPAC: &str = "Binpac exception: binpac exception: ";
 
 /// A field or record that reaches beyond the message, by the name Zeek has for it.
@@ -40,14 +40,14 @@ impl fmt::Display for OutOfBound {
     }
 }
 
-/// What is said of something, without what Zeek says before all of them.
+/// The text of an error, without Zeek's common prefix.
 #[cfg(test)]
 pub(crate) fn said(wrong: impl fmt::Display) -> String {
     let text = wrong.to_string();
     text.strip_prefix(BINPAC).unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// What is wrong with a record; a text for analyzer.log.
+/// The fault of a record; its text goes to analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// It reaches beyond what holds it.
@@ -191,7 +191,7 @@ impl<'a> Record<'a> {
         i64::from(self.u16_at(at))
     }
 
-    /// What is behind.
+    /// The rest.
     pub fn rest(&self) -> &'a [u8] {
         &self.data[self.at..]
     }

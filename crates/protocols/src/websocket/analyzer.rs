@@ -80,7 +80,7 @@ impl Analyzer {
         Self { flows: Default::default(), nested }
     }
 
-    /// One event; `Err` says what is wrong with it.
+    /// Processes one event; `Err` is its fault.
     fn event(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,6 +1,6 @@
 //! Frames (RFC 6455 section 5.2), out of a stream cut anywhere.
 
-/// What a message is.
+/// The types of messages.
 pub mod opcode {
     /// More of the message that the last frame began.
     pub const CONTINUATION: u8 = 0;
@@ -26,7 +26,7 @@ pub struct Header {
     pub fin: bool,
     /// See [`opcode`].
     pub opcode: u8,
-    /// What the payload is masked with.
+    /// The mask of the payload.
     pub mask: Option<[u8; 4]>,
     /// Bytes of payload.
     pub len: u64,

@@ -1,6 +1,6 @@
 //! Weirds: weird.log, its sampling and its suppression.
 //!
-//! An weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
+//! A weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
 //! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only every [`SAMPLE_EACH`]th
@@ -45,21 +45,21 @@ use self::events::ExpiredConnWeird;
 use self::events::FlowWeird;
 use self::events::NetWeird;
 use crate::conn_state::mention;
-use crate::later::Queue;
+use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
 /// Weirds of one name and subject that all count, before sampling begins.
 pub const SAMPLE_AFTER: u64 = 25;
 /// Of the further ones only each so-manieth counts.
 pub const SAMPLE_EACH: u64 = 1000;
-/// How long sampling lasts, and how long an weird that was logged stays suppressed.
+/// How long sampling lasts, and how long a weird that was logged stays suppressed.
 pub const WINDOW: Interval = Interval::from_secs(600);
 /// How long a name that is logged once an originator or connection stays silent.
 pub const DAY: Interval = Interval::from_secs(86_400);
 /// Most pairs of name and subject that are remembered.
 pub const REMEMBERED: usize = 1 << 17;
 
-/// An weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
+/// A weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
 #[derive(Clone, Copy, Debug)]
 pub struct Oddity<'a> {
     /// Its name.
@@ -72,7 +72,7 @@ pub struct Oddity<'a> {
     pub in_tunnel: bool,
 }
 
-/// An weird, with details as they came from the wire.
+/// A weird, with details as they came from the wire.
 struct Told<'a> {
     name: &'static str,
     addl: &'a [u8],
@@ -101,7 +101,7 @@ struct Key {
     in_tunnel: bool,
     /// Suppression for a day, not sampling.
     daily: bool,
-    /// All zero for an weird of nothing; ports 0 for a pair of hosts.
+    /// All zero for a weird of nothing; ports 0 for a pair of hosts.
     id: ConnId,
 }
 
@@ -143,7 +143,7 @@ pub struct Weirds {
     looks: Looks,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
 /// A weird that a shard saw, for [`Weirds::decide`].
@@ -170,7 +170,7 @@ impl Item {
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
-/// What an weird concerns.
+/// The subject of a weird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Subject {
     uid: Option<Uid>,
@@ -193,7 +193,7 @@ impl Weirds {
         self.looks = Some((first, packet));
     }
 
-    /// An weird of a connection.
+    /// A weird of a connection.
     pub fn conn(
         &mut self,
         logs: &mut Sinks,
@@ -206,7 +206,7 @@ impl Weirds {
         self.conn_bytes(logs, now, conn, name, addl.as_bytes(), source);
     }
 
-    /// An weird of a connection, with details as they came from the wire.
+    /// A weird of a connection, with details as they came from the wire.
     pub fn conn_bytes(
         &mut self,
         logs: &mut Sinks,
@@ -223,30 +223,30 @@ impl Weirds {
         self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
     }
 
-    /// An weird of a connection that is gone.
+    /// A weird of a connection that is gone.
     pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An weird of two hosts.
+    /// A weird of two hosts.
     pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An weird of no connection.
+    /// A weird of no connection.
     pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
         self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
     }
 
-    /// An weird of a packet without IP header.
+    /// A weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
     }
 
-    /// An weird of a file.
+    /// A weird of a file.
     pub fn file(
         &mut self,
         logs: &mut Sinks,
@@ -312,7 +312,7 @@ impl Weirds {
             return;
         }
         // A message may have the same weird a million times.
-        if let Some(last) = self.later.last(logs)
+        if let Some(last) = self.deferred.last(logs)
             && last.is(now, subject, what)
         {
             last.times += 1;
@@ -321,12 +321,12 @@ impl Weirds {
         let Told { name, addl, source, in_tunnel } = *what;
         let addl = addl.into();
         let item = Item { now, subject: *subject, name, addl, source, in_tunnel, times: 1 };
-        self.later.push(logs, item);
+        self.deferred.push(logs, item);
     }
 
     /// The items that a shard deferred, in order.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left.
@@ -338,7 +338,7 @@ impl Weirds {
         }
     }
 
-    /// The name's action, for an weird that is neither sampled out nor suppressed.
+    /// The name's action, for a weird that is neither sampled out nor suppressed.
     #[cold]
     fn policy(
         &mut self,
@@ -442,13 +442,13 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
 }
 
 impl Seen {
-    /// Whether a window of what is no connection's has yet to begin.
+    /// Whether the window has not begun, for subjects other than connections.
     #[inline]
     fn is_over(&self, now: Time) -> bool {
         self.count == 0 || now >= self.sampling + WINDOW
     }
 
-    /// Counts an weird; whether it is to be left out.
+    /// Counts a weird; whether it is to be left out.
     ///
     /// Of a connection's weirds the window begins with sampling; of others it began with the first,
     /// and is over when its time has come.

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::Error;
 use crate::Identity;
+use crate::byte_stream::ByteStream;
 use crate::connection::frames;
-use crate::line::Line;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -47,7 +47,7 @@ pub(super) struct Streams<'a> {
 
 /// A client.
 struct Peer {
-    line: Line,
+    line: ByteStream,
     /// Whether messages can go over the line.
     ready: bool,
     serial: u64,
@@ -144,7 +144,7 @@ impl<'a> Streams<'a> {
         }
         self.serial += 1;
         self.peers[place] = Some(Peer {
-            line: Line::new(socket, tls),
+            line: ByteStream::new(socket, tls),
             ready: false,
             serial: self.serial,
             interest,

@@ -25,10 +25,10 @@ use crate::Options;
 use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
-use crate::due::Due;
-use crate::due::nanoseconds;
 use crate::h2::NoRoom;
-use crate::judge::judge;
+use crate::matching::match_response;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::nanoseconds;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -37,7 +37,7 @@ use crate::socket;
 use crate::stats::Stats;
 use crate::stats::note;
 #[cfg(feature = "quic")]
-use crate::way::Way;
+use crate::transport_link::TransportLink;
 
 use open::Remembered;
 
@@ -55,7 +55,7 @@ const LINGER: u64 = 1_000_000_000;
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due<'a>,
+    due: PacedQueue<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due<'a>,
+        due: PacedQueue<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -395,7 +395,7 @@ impl<'a> Worker<'a> {
         let read = c.read(&mut self.buffer, now, &mut |waiting, message| {
             received += 1;
             if answers {
-                answered += usize::from(judge(stats, waiting, message, now, observer));
+                answered += usize::from(match_response(stats, waiting, message, now, observer));
             }
         });
         let over = read.unwrap_or_else(|error| {
@@ -419,7 +419,7 @@ impl<'a> Worker<'a> {
     #[cfg(feature = "quic")]
     fn watch(&mut self, place: usize, now: u64) {
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
-        let Way::Quic(session) = &mut c.way else { return };
+        let TransportLink::Quic(session) = &mut c.way else { return };
         let Some(at) = session.timeout() else { return };
         let left = at.saturating_duration_since(std::time::Instant::now());
         let at = now.saturating_add(nanoseconds(left));

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
 use crate::connection::Ticket;
-use crate::due::nanoseconds;
+use crate::paced_queue::nanoseconds;
 
 use super::Deadline;
 use super::Why;

@@ -23,7 +23,7 @@ const UNARY: u8 = 160;
 const POSTFIX: u8 = 170;
 const CAST: u8 = 180;
 
-/// How many operators may are in a row.
+/// Most operators in a row.
 const MAX_CHAIN: usize = 4_000;
 
 impl Parser<'_> {

@@ -87,7 +87,7 @@ fn a_range_that_is_answered_with_nothing_ends_its_file() {
 }
 
 #[test]
-fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
+fn a_gap_of_a_range_is_reported_by_its_place_in_the_body() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nRange: bytes=20-\r\n\r\n");
@@ -126,7 +126,7 @@ fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
 }
 
 #[test]
-fn a_body_that_goes_on_after_long_silence_is_told_again() {
+fn a_body_that_goes_on_after_long_silence_is_reported_again() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let head = b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=f\r\n\
@@ -220,7 +220,7 @@ fn connections_that_bring_ranges_of_one_file() {
 }
 
 #[test]
-fn the_lf_of_an_empty_line_that_was_cut_begins_a_part_of_told_length() {
+fn the_lf_of_a_split_empty_line_begins_a_part_of_stated_length() {
     // Within a part CR alone ends no line any more when the LF comes.
     let parts = b"--b\r\nContent-Length: 6\r\n\r\nGIF89a\r\n--b--\r\n";
     let head = format!(

@@ -1,7 +1,7 @@
 //! software.log: software of hosts, by its own identification.
 //!
-//! Analyzers bring what they [`Found`]; it is parsed ([`version`](self), browsers apart) and logged
-//! once a day for each host, name and version.
+//! Analyzers report what they [`Found`]; it is parsed ([`version`](self), browsers separately) and
+//! logged once a day for each host, name and version.
 
 mod browser;
 mod version;
@@ -31,7 +31,7 @@ gannet_log::row! {
         host: Addr = "host",
         /// Its port, for servers.
         host_p: Option<Port> = "host_p",
-        /// What kind it is, like `HTTP::BROWSER`.
+        /// Kind of software, like `HTTP::BROWSER`.
         software_type: Enum = "software_type",
         /// Its name.
         name: &'a [u8] = "name",
@@ -43,7 +43,7 @@ gannet_log::row! {
         minor2: Option<u64> = "version.minor2",
         /// Fourth number.
         minor3: Option<u64> = "version.minor3",
-        /// What follows the numbers.
+        /// The text behind the numbers.
         addl: Option<&'a [u8]> = "version.addl",
         /// The software's own identification.
         unparsed_version: &'a [u8] = "unparsed_version",
@@ -65,7 +65,7 @@ pub struct Found<'a> {
 
 /// A finding is remembered for this long after it was first made for a host.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is found again within this time is no news in any case.
+/// A repeated finding within this time is ignored in any case.
 const REPEATS: Interval = Interval::from_secs(600);
 /// Versions of one piece of software on one host that are remembered: with one more it begins again.
 const MAX_VERSIONS: usize = 20;

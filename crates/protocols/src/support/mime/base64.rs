@@ -2,7 +2,7 @@
 
 /// Decodes one entity's base64 body, cut anywhere.
 ///
-/// Characters outside the alphabet are skipped; what follows a padded group is ignored.
+/// Characters outside the alphabet are skipped; data behind a padded group is ignored.
 #[derive(Debug, Default)]
 pub struct Base64 {
     /// Six-bit values of the current group.
@@ -22,7 +22,7 @@ impl Base64 {
             if self.filled == 0 && !self.after_padding {
                 rest = whole_groups(rest, out);
             }
-            // To the end of a group, or of what is no plain one.
+            // To the end of a group, or of irregular data.
             while let Some((&c, tail)) = rest.split_first() {
                 rest = tail;
                 let words = self.character(c, out);
@@ -112,7 +112,7 @@ const fn values() -> [u8; 256] {
     values
 }
 
-/// Appends what groups of four characters of the alphabet decode to; gives what follows them.
+/// Decodes whole groups of four characters of the alphabet; returns the rest.
 fn whole_groups<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     out.reserve(text.len() / 4 * 3);
     let mut rest = text;

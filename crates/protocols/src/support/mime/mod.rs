@@ -102,7 +102,8 @@ impl Mime {
     /// The next line, without its end. `line_end` says whether CR LF followed it.
     pub fn line(&mut self, line: &[u8], line_end: bool, sink: &mut impl Sink) {
         let delimiter = line.starts_with(b"--");
-        // What is no boundary is for the innermost: those around it are past their headers.
+        // Lines that are no boundary are for the innermost entity: those around it are past their
+        // headers.
         let mut depth = if delimiter { 0 } else { self.open.len().saturating_sub(1) };
         while depth < self.open.len() {
             let entity = &mut self.open[depth];

@@ -9,7 +9,7 @@ use crate::stats::note;
 
 /// Matches a message received at `now` with `waiting` queries, counts it, and notifies the
 /// observer; returns whether it completed a query.
-pub(crate) fn judge(
+pub(crate) fn match_response(
     stats: &mut Stats,
     waiting: &mut Waiting,
     bytes: &[u8],

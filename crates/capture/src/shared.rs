@@ -1,5 +1,6 @@
 //! Shared buffers: bytes of captures and positions of packets that outlive their batch.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,34 +14,47 @@ use crate::packet::PacketRef;
 /// instance in another thread, clone [`Batch::bytes`](crate::Batch::bytes): nothing is copied, and
 /// the reader continues in another buffer.
 #[derive(Clone, Debug)]
-pub struct Bytes(Arc<Held>);
+pub struct Bytes(Arc<Storage>);
 
 #[derive(Debug)]
-enum Held {
+enum Storage {
     Map(Mmap),
     Buffer(Vec<u8>),
+    Owned(Box<dyn Owner>),
 }
+
+/// Memory that another crate owns, like a block of a capture ring: dropped when its last reader is done.
+pub trait Owner: AsRef<[u8]> + fmt::Debug + Send + Sync {}
+
+impl<T: AsRef<[u8]> + fmt::Debug + Send + Sync> Owner for T {}
 
 impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match &*self.0 {
-            Held::Map(map) => map,
-            Held::Buffer(buffer) => buffer,
+            Storage::Map(map) => map,
+            Storage::Buffer(buffer) => buffer,
+            Storage::Owned(owner) => (**owner).as_ref(),
         }
+    }
+}
+
+impl From<Box<dyn Owner>> for Bytes {
+    fn from(owner: Box<dyn Owner>) -> Self {
+        Self(Arc::new(Storage::Owned(owner)))
     }
 }
 
 impl From<Mmap> for Bytes {
     fn from(map: Mmap) -> Self {
-        Self(Arc::new(Held::Map(map)))
+        Self(Arc::new(Storage::Map(map)))
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(buffer: Vec<u8>) -> Self {
-        Self(Arc::new(Held::Buffer(buffer)))
+        Self(Arc::new(Storage::Buffer(buffer)))
     }
 }
 
@@ -54,8 +68,8 @@ impl Bytes {
     /// The map, if it is one.
     pub(crate) fn map(&self) -> Option<&Mmap> {
         match &*self.0 {
-            Held::Map(map) => Some(map),
-            Held::Buffer(_) => None,
+            Storage::Map(map) => Some(map),
+            Storage::Buffer(_) | Storage::Owned(_) => None,
         }
     }
 
@@ -67,8 +81,8 @@ impl Bytes {
     /// The buffer, if it has no other owner.
     pub(crate) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
         match Arc::get_mut(&mut self.0)? {
-            Held::Buffer(buffer) => Some(buffer),
-            Held::Map(_) => None,
+            Storage::Buffer(buffer) => Some(buffer),
+            Storage::Map(_) | Storage::Owned(_) => None,
         }
     }
 }
@@ -99,18 +113,18 @@ impl Refs {
 }
 
 /// A value that may have several owners.
-pub(crate) trait Lent: Clone + Default {
+pub(crate) trait Pooled: Clone + Default {
     /// Whether there is no other owner.
     fn is_free(&mut self) -> bool;
 }
 
-impl Lent for Bytes {
+impl Pooled for Bytes {
     fn is_free(&mut self) -> bool {
         self.buffer().is_some()
     }
 }
 
-impl Lent for Refs {
+impl Pooled for Refs {
     fn is_free(&mut self) -> bool {
         self.own().is_some()
     }
@@ -118,12 +132,12 @@ impl Lent for Refs {
 
 /// A pool of shared values; one can be reused once its other owners dropped it.
 #[derive(Debug, Default)]
-pub(crate) struct Spares<T>(Vec<T>);
+pub(crate) struct Pool<T>(Vec<T>);
 
 /// Most values that the pool remembers.
 const SPARES: usize = 32;
 
-impl<T: Lent> Spares<T> {
+impl<T: Pooled> Pool<T> {
     /// Makes `current` exclusively owned, exchanging it for another value with any contents if
     /// necessary. Returns the value that was exchanged.
     pub(crate) fn exchange(&mut self, current: &mut T) -> Option<T> {
@@ -145,18 +159,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_when_nobody_reads_them() {
-        let mut spares = Spares::default();
+    fn buffers_come_back_when_no_owner_reads_them() {
+        let mut pool = Pool::default();
         let mut current = Bytes::from(b"one".to_vec());
-        assert!(spares.exchange(&mut current).is_none());
+        assert!(pool.exchange(&mut current).is_none());
         assert!(!current.is_shared_beyond(1));
         let reader = current.clone();
         assert!(current.is_shared_beyond(1));
-        let old = spares.exchange(&mut current).unwrap();
+        let old = pool.exchange(&mut current).unwrap();
         assert_eq!((&*reader, &*old, &*current), (&b"one"[..], &b"one"[..], &b""[..]));
         let other = current.clone();
         drop((reader, old));
-        spares.exchange(&mut current);
+        pool.exchange(&mut current);
         assert_eq!((&*other, &*current), (&b""[..], &b"one"[..]), "the first one again");
     }
 }

@@ -14,14 +14,14 @@ pub(crate) enum Output {
     /// It moves to a thread with the first bytes: captures that fit in the writer's buffer need no
     /// thread.
     Waiting(Encoder),
-    Apart(Apart),
+    EncoderThread(EncoderThread),
     /// Ended, or failed.
     Gone,
 }
 
 impl Output {
-    pub(crate) fn new(encoder: Encoder, apart: bool) -> Self {
-        if apart { Self::Waiting(encoder) } else { Self::Here(encoder) }
+    pub(crate) fn new(encoder: Encoder, encoder_thread: bool) -> Self {
+        if encoder_thread { Self::Waiting(encoder) } else { Self::Here(encoder) }
     }
 
     /// Writes the buffer's contents and empties it. Errors of the thread are returned by a later
@@ -30,7 +30,7 @@ impl Output {
         if matches!(self, Self::Waiting(_))
             && let Self::Waiting(encoder) = std::mem::replace(self, Self::Gone)
         {
-            *self = Self::Apart(Apart::start(encoder)?);
+            *self = Self::EncoderThread(EncoderThread::start(encoder)?);
         }
         match self {
             Self::Here(encoder) | Self::Waiting(encoder) => {
@@ -38,7 +38,7 @@ impl Output {
                 buffer.clear();
                 written
             }
-            Self::Apart(apart) => apart.send(buffer),
+            Self::EncoderThread(encoder_thread) => encoder_thread.send(buffer),
             Self::Gone => {
                 buffer.clear();
                 Ok(())
@@ -50,7 +50,7 @@ impl Output {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Here(encoder) | Self::Waiting(encoder) => encoder.flush(),
-            Self::Apart(apart) => apart.flush(),
+            Self::EncoderThread(encoder_thread) => encoder_thread.flush(),
             Self::Gone => Ok(()),
         }
     }
@@ -62,9 +62,9 @@ impl Output {
                 encoder.write_all(buffer)?;
                 encoder.finish()
             }
-            Self::Apart(mut apart) => {
-                apart.send(buffer)?;
-                apart.end()
+            Self::EncoderThread(mut encoder_thread) => {
+                encoder_thread.send(buffer)?;
+                encoder_thread.end()
             }
             Self::Gone => Ok(()),
         }
@@ -76,7 +76,7 @@ impl Output {
 }
 
 /// A thread that encodes and writes buffers and returns them empty.
-pub(crate) struct Apart {
+pub(crate) struct EncoderThread {
     /// `None` once the thread was ordered to end.
     full: Option<Sender<Order>>,
     empty: Receiver<Vec<u8>>,
@@ -93,7 +93,7 @@ enum Order {
 /// Buffers in circulation: one is written, one waits.
 const BUFFERS: usize = 2;
 
-impl Apart {
+impl EncoderThread {
     fn start(mut encoder: Encoder) -> io::Result<Self> {
         let (full, orders) = channel();
         let (back, empty) = channel();
@@ -223,15 +223,15 @@ mod tests {
 
     #[test]
     fn errors_come_once() {
-        for apart in [false, true] {
-            let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), apart);
+        for encoder_thread in [false, true] {
+            let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), encoder_thread);
             let mut failures = 0;
             for _ in 0..10 {
                 failures += usize::from(output.drain(&mut b"abcd".to_vec()).is_err());
             }
             failures += usize::from(output.finish(&mut b"abcd".to_vec()).is_err());
-            assert!(failures >= 1, "apart: {apart}");
-            assert!(!apart || failures == 1);
+            assert!(failures >= 1, "encoder_thread: {encoder_thread}");
+            assert!(!encoder_thread || failures == 1);
         }
         let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), true);
         output.drain(&mut b"12345678901".to_vec()).unwrap();

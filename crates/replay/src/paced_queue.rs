@@ -112,7 +112,7 @@ impl Start {
 }
 
 /// What a sender has to send.
-pub(crate) struct Due<'a> {
+pub(crate) struct PacedQueue<'a> {
     start: &'a Start,
     /// When that was, and whether this sender has said that it is ready.
     began: Option<Instant>,
@@ -172,7 +172,7 @@ impl Rank {
     }
 }
 
-impl<'a> Due<'a> {
+impl<'a> PacedQueue<'a> {
     pub(crate) fn new(options: &Options, start: &'a Start, blocks: Receiver<Block>) -> Self {
         // The feed ends a schedule when its time is over; a sender that is late may take a bit
         // longer.
@@ -352,7 +352,7 @@ impl<'a> Due<'a> {
     }
 }
 
-impl Drop for Due<'_> {
+impl Drop for PacedQueue<'_> {
     fn drop(&mut self) {
         // The others do not wait for one that failed.
         if !self.is_ready {
@@ -390,7 +390,7 @@ mod tests {
                 let (start, options) = (&start, &options);
                 scope.spawn(move || {
                     let (_to, blocks) = sync_channel(1);
-                    let mut due = Due::new(options, start, blocks);
+                    let mut due = PacedQueue::new(options, start, blocks);
                     std::thread::sleep(wait);
                     assert_eq!(due.now(), 0);
                     due.wait_for_start(&|| false);
@@ -401,22 +401,22 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_one_that_failed_or_after_a_stop() {
+    fn no_sender_waits_for_one_that_failed_or_after_a_stop() {
         let start = Start::of(2);
         let options = options();
-        let due = || Due::new(&options, &start, sync_channel(1).1);
+        let due = || PacedQueue::new(&options, &start, sync_channel(1).1);
         let mut one = due();
         drop(due());
         one.wait_for_start(&|| false);
         let start = Start::of(2);
-        Due::new(&options, &start, sync_channel(1).1).wait_for_start(&|| true);
+        PacedQueue::new(&options, &start, sync_channel(1).1).wait_for_start(&|| true);
     }
 
     #[test]
     fn what_is_there_is_taken_before_the_start() {
         let (options, start) = (options(), Start::of(1));
         let (to, blocks) = sync_channel(AHEAD);
-        let mut due = Due::new(&options, &start, blocks);
+        let mut due = PacedQueue::new(&options, &start, blocks);
         for client in 0..3 {
             let mut block = Block::default();
             block.push(5, client, 0, b"query");

@@ -6,7 +6,7 @@
 //!            └─▶ work ─┘
 //! ```
 //!
-//! A [`Crew`] is a pool of worker threads that includes the caller's. An idle worker takes the next
+//! A [`WorkerPool`] is a pool of worker threads that includes the caller's. An idle worker takes the next
 //! batch of the stream, shares its packets (without a copy) and does its [`Work`] on them; the
 //! caller receives the results as [`Block`]s in order. Results that need no order, such as sums,
 //! stay with each worker until the end.
@@ -26,9 +26,9 @@ use std::thread::JoinHandle;
 
 use gannet_capture::Batch;
 use gannet_capture::Error;
-use gannet_capture::Kept;
+use gannet_capture::OwnedBatch;
+use gannet_capture::PageReadahead;
 use gannet_capture::Stream;
-use gannet_capture::Tending;
 
 /// Blocks for each thread that are read and not yet taken; beyond, reading pauses.
 const AHEAD: u64 = 8;
@@ -53,25 +53,25 @@ pub fn next_turn(threads: usize) -> usize {
 /// What is done to each batch, by each thread with a worker of its own.
 pub trait Work: Send + 'static {
     /// What becomes of a batch.
-    type Made: Default + Send + 'static;
+    type Output: Default + Send + 'static;
 
     /// Works on a batch; `made` may hold the results of an earlier one.
-    fn batch(&mut self, batch: Batch<'_>, made: &mut Self::Made);
+    fn batch(&mut self, batch: Batch<'_>, output: &mut Self::Output);
 }
 
 /// A batch and what became of it.
 #[derive(Debug, Default)]
 pub struct Block<M> {
     /// Its packets.
-    pub packets: Kept,
+    pub packets: OwnedBatch,
     /// What became of them.
-    pub made: M,
+    pub output: M,
 }
 
 /// Threads at work on a stream.
 #[derive(Debug)]
-pub struct Crew<W: Work> {
-    shared: Arc<Shared<W::Made>>,
+pub struct WorkerPool<W: Work> {
+    shared: Arc<Shared<W::Output>>,
     own: Option<W>,
     threads: Vec<JoinHandle<W>>,
     next: u64,
@@ -81,11 +81,11 @@ pub struct Crew<W: Work> {
 struct Shared<M> {
     source: Mutex<Source>,
     /// Whether a worker is reading from it.
-    is_read: Apart<AtomicBool>,
-    desk: Mutex<Desk<M>>,
+    is_read: OwnLines<AtomicBool>,
+    reorder: Mutex<ReorderBuffer<M>>,
     changed: Condvar,
     /// Of the stream's files, where there are several threads.
-    pages: Tending,
+    pages: PageReadahead,
     ahead: u64,
     at_once: u64,
 }
@@ -93,7 +93,7 @@ struct Shared<M> {
 /// A value on cache lines of its own, so that polling it does not disturb writers of other fields.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct OwnLines<T>(T);
 
 /// The stream, while one thread reads from it.
 struct Reading<'a> {
@@ -130,7 +130,7 @@ struct Source {
 }
 
 #[derive(Debug)]
-struct Desk<M> {
+struct ReorderBuffer<M> {
     done: BTreeMap<u64, Result<Block<M>, Error>>,
     /// Blocks that are read or may be.
     begun: u64,
@@ -169,7 +169,7 @@ enum Turn {
     Ended,
 }
 
-impl<W: Work> Crew<W> {
+impl<W: Work> WorkerPool<W> {
     /// Starts the workers: one thread less than `threads`, since the caller's counts.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl<W: Work> Crew<W> {
         threads: usize,
         mut worker: impl FnMut() -> W,
     ) -> io::Result<Self> {
-        let desk = Desk {
+        let reorder = ReorderBuffer {
             done: BTreeMap::new(),
             begun: 0,
             taken: 0,
@@ -189,31 +189,31 @@ impl<W: Work> Crew<W> {
             waiting: 0,
             progress: Progress::default(),
         };
-        let mut pages = Tending::default();
+        let mut pages = PageReadahead::default();
         if threads > 1 {
             stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
-            pages = stream.tend();
+            pages = stream.share_pages();
         }
         let shared = Arc::new(Shared {
             source: Mutex::new(Source { stream, read: 0, ended: false }),
-            desk: Mutex::new(desk),
+            reorder: Mutex::new(reorder),
             changed: Condvar::new(),
             pages,
-            is_read: Apart::default(),
+            is_read: OwnLines::default(),
             ahead: AHEAD * threads.max(1) as u64,
             at_once: if threads > 1 { AT_ONCE } else { 1 },
         });
-        let mut crew = Self { shared, own: Some(worker()), threads: Vec::new(), next: 0 };
+        let mut pool = Self { shared, own: Some(worker()), threads: Vec::new(), next: 0 };
         for _ in 1..threads {
-            let (shared, mut work) = (Arc::clone(&crew.shared), worker());
+            let (shared, mut work) = (Arc::clone(&pool.shared), worker());
             let run = move || {
                 let _last = Last(&shared);
                 shared.work_on(&mut work);
                 work
             };
-            crew.threads.push(std::thread::Builder::new().name("pipeline".into()).spawn(run)?);
+            pool.threads.push(std::thread::Builder::new().name("pipeline".into()).spawn(run)?);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// The next block; `None` after the last.
@@ -224,49 +224,49 @@ impl<W: Work> Crew<W> {
     ///
     /// # Panics
     /// Where another thread did.
-    pub fn next_block(&mut self) -> Result<Option<Block<W::Made>>, Error> {
+    pub fn next_block(&mut self) -> Result<Option<Block<W::Output>>, Error> {
         loop {
-            let mut desk = self.shared.desk();
-            if let Some(block) = desk.done.remove(&self.next) {
+            let mut reorder = self.shared.reorder();
+            if let Some(block) = reorder.done.remove(&self.next) {
                 self.next += 1;
-                desk.taken += 1;
-                self.shared.tell(desk);
+                reorder.taken += 1;
+                self.shared.tell(reorder);
                 return block.map(Some);
             }
-            if desk.total.is_some_and(|total| self.next >= total) {
+            if reorder.total.is_some_and(|total| self.next >= total) {
                 return Ok(None);
             }
-            if desk.stopped {
-                drop(desk);
+            if reorder.stopped {
+                drop(reorder);
                 // The pool was finished, or a worker panicked.
                 self.join();
                 return Ok(None);
             }
-            drop(desk);
+            drop(reorder);
             let Some(own) = &mut self.own else { return Ok(None) };
             if matches!(self.shared.turn(own), Turn::Did) {
                 continue;
             }
-            let desk = self.shared.desk();
-            let waits = desk.total.is_none_or(|total| self.next < total);
-            if waits && !desk.done.contains_key(&self.next) && !desk.stopped {
-                self.shared.wait(desk);
+            let reorder = self.shared.reorder();
+            let waits = reorder.total.is_none_or(|total| self.next < total);
+            if waits && !reorder.done.contains_key(&self.next) && !reorder.stopped {
+                self.shared.wait(reorder);
             }
         }
     }
 
     /// A block's memory may be used again.
-    pub fn give_back(&self, mut block: Block<W::Made>) {
+    pub fn give_back(&self, mut block: Block<W::Output>) {
         block.packets.clear();
-        let mut desk = self.shared.desk();
-        if (desk.spare.len() as u64) < self.shared.ahead {
-            desk.spare.push(block);
+        let mut reorder = self.shared.reorder();
+        if (reorder.spare.len() as u64) < self.shared.ahead {
+            reorder.spare.push(block);
         }
     }
 
     /// How far reading has come.
     pub fn progress(&self) -> Progress {
-        self.shared.desk().progress
+        self.shared.reorder().progress
     }
 
     /// Ends all work; the workers with what they kept, the caller's first.
@@ -278,7 +278,7 @@ impl<W: Work> Crew<W> {
     }
 
     fn stop(&self) {
-        self.shared.desk().stopped = true;
+        self.shared.reorder().stopped = true;
         self.shared.changed.notify_all();
     }
 
@@ -291,7 +291,7 @@ impl<W: Work> Crew<W> {
     }
 }
 
-impl<W: Work> Drop for Crew<W> {
+impl<W: Work> Drop for WorkerPool<W> {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
@@ -307,22 +307,22 @@ struct Last<'a, M>(&'a Shared<M>);
 impl<M> Drop for Last<'_, M> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.desk().stopped = true;
+            self.0.reorder().stopped = true;
             self.0.changed.notify_all();
         }
     }
 }
 
 impl<M: Default + Send + 'static> Shared<M> {
-    fn work_on<W: Work<Made = M>>(&self, work: &mut W) {
+    fn work_on<W: Work<Output = M>>(&self, work: &mut W) {
         loop {
             match self.turn(work) {
                 Turn::Did => {}
                 Turn::Ended => return,
                 Turn::NoRoom => {
-                    let desk = self.desk();
-                    if desk.begun - desk.taken >= self.ahead && !desk.stopped {
-                        self.wait(desk);
+                    let reorder = self.reorder();
+                    if reorder.begun - reorder.taken >= self.ahead && !reorder.stopped {
+                        self.wait(reorder);
                     }
                 }
             }
@@ -330,19 +330,19 @@ impl<M: Default + Send + 'static> Shared<M> {
     }
 
     /// Reads some batches, if there is room for them, and works on them.
-    fn turn<W: Work<Made = M>>(&self, work: &mut W) -> Turn {
+    fn turn<W: Work<Output = M>>(&self, work: &mut W) -> Turn {
         let mut spare = {
-            let mut desk = self.desk();
-            if desk.stopped || desk.total.is_some() {
+            let mut reorder = self.reorder();
+            if reorder.stopped || reorder.total.is_some() {
                 return Turn::Ended;
             }
-            let room = self.ahead.saturating_sub(desk.begun - desk.taken).min(self.at_once);
+            let room = self.ahead.saturating_sub(reorder.begun - reorder.taken).min(self.at_once);
             if room == 0 {
                 return Turn::NoRoom;
             }
-            desk.begun += room;
-            let from = desk.spare.len().saturating_sub(room as usize);
-            let mut spare = desk.spare.split_off(from);
+            reorder.begun += room;
+            let from = reorder.spare.len().saturating_sub(room as usize);
+            let mut spare = reorder.spare.split_off(from);
             spare.resize_with(room as usize, Block::default);
             spare
         };
@@ -365,18 +365,18 @@ impl<M: Default + Send + 'static> Shared<M> {
         let total = source.ended.then_some(source.read);
         let progress = Progress::of(&source.stream);
         drop(source);
-        self.pages.see_to();
+        self.pages.prepare();
         for block in found.iter_mut().flatten() {
-            work.batch(block.packets.batch(), &mut block.made);
+            work.batch(block.packets.batch(), &mut block.output);
         }
         let turn = if found.is_empty() { Turn::Ended } else { Turn::Did };
-        let mut desk = self.desk();
-        desk.done.extend((first..).zip(found));
-        desk.total = desk.total.or(total);
-        if progress.packets >= desk.progress.packets {
-            desk.progress = progress;
+        let mut reorder = self.reorder();
+        reorder.done.extend((first..).zip(found));
+        reorder.total = reorder.total.or(total);
+        if progress.packets >= reorder.progress.packets {
+            reorder.progress = progress;
         }
-        self.tell(desk);
+        self.tell(reorder);
         turn
     }
 }
@@ -402,21 +402,21 @@ impl<M> Shared<M> {
         Reading { source, is_read }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk<M>> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reorder(&self) -> MutexGuard<'_, ReorderBuffer<M>> {
+        self.reorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something has changed.
-    fn wait(&self, mut desk: MutexGuard<'_, Desk<M>>) {
-        desk.waiting += 1;
-        let mut desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
-        desk.waiting -= 1;
+    fn wait(&self, mut reorder: MutexGuard<'_, ReorderBuffer<M>>) {
+        reorder.waiting += 1;
+        let mut reorder = self.changed.wait(reorder).unwrap_or_else(PoisonError::into_inner);
+        reorder.waiting -= 1;
     }
 
     /// Wakes waiting workers, if there are any.
-    fn tell(&self, desk: MutexGuard<'_, Desk<M>>) {
-        let waiting = desk.waiting;
-        drop(desk);
+    fn tell(&self, reorder: MutexGuard<'_, ReorderBuffer<M>>) {
+        let waiting = reorder.waiting;
+        drop(reorder);
         if waiting > 0 {
             self.changed.notify_all();
         }
@@ -440,20 +440,20 @@ mod tests {
     struct Sum(u64);
 
     impl Work for Sum {
-        type Made = Vec<u64>;
+        type Output = Vec<u64>;
 
-        fn batch(&mut self, batch: Batch<'_>, made: &mut Vec<u64>) {
-            made.clear();
+        fn batch(&mut self, batch: Batch<'_>, output: &mut Vec<u64>) {
+            output.clear();
             for packet in batch {
                 self.0 += packet.data.len() as u64;
-                made.push(packet.number);
+                output.push(packet.number);
             }
         }
     }
 
     fn capture(packets: u64) -> Vec<u8> {
         let path = std::env::temp_dir().join(format!(
-            "gannet-crew-{}-{:?}",
+            "gannet-pool-{}-{:?}",
             std::process::id(),
             std::thread::current().id()
         ));
@@ -486,19 +486,19 @@ mod tests {
     fn blocks_come_in_order_and_sums_are_whole() {
         let bytes = capture(30_000);
         for threads in 1..5 {
-            let mut crew = Crew::start(stream(&bytes), threads, Sum::default).unwrap();
+            let mut pool = WorkerPool::start(stream(&bytes), threads, Sum::default).unwrap();
             let mut next = 1;
-            while let Some(block) = crew.next_block().unwrap() {
-                assert_eq!(block.made.len(), block.packets.batch().len());
-                for number in &block.made {
+            while let Some(block) = pool.next_block().unwrap() {
+                assert_eq!(block.output.len(), block.packets.batch().len());
+                for number in &block.output {
                     assert_eq!(*number, next);
                     next += 1;
                 }
-                crew.give_back(block);
+                pool.give_back(block);
             }
             assert_eq!(next, 30_001, "{threads} threads");
-            assert_eq!(crew.progress().packets, 30_000);
-            let sum: u64 = crew.finish().iter().map(|worker| worker.0).sum();
+            assert_eq!(pool.progress().packets, 30_000);
+            let sum: u64 = pool.finish().iter().map(|worker| worker.0).sum();
             assert_eq!(sum, (1..=30_000).map(|n| n % 90).sum::<u64>());
         }
     }
@@ -507,11 +507,11 @@ mod tests {
     fn damage_comes_in_its_place() {
         let mut bytes = capture(5_000);
         bytes.truncate(bytes.len() - 3);
-        let mut crew = Crew::start(stream(&bytes), 3, Sum::default).unwrap();
+        let mut pool = WorkerPool::start(stream(&bytes), 3, Sum::default).unwrap();
         let (mut packets, mut errors) = (0, 0);
         loop {
-            match crew.next_block() {
-                Ok(Some(block)) => packets += block.made.len(),
+            match pool.next_block() {
+                Ok(Some(block)) => packets += block.output.len(),
                 Ok(None) => break,
                 Err(_) => errors += 1,
             }
@@ -522,14 +522,14 @@ mod tests {
     #[test]
     fn a_crew_that_is_left_ends() {
         let bytes = capture(30_000);
-        let mut crew = Crew::start(stream(&bytes), 3, Sum::default).unwrap();
-        assert!(crew.next_block().unwrap().is_some());
+        let mut pool = WorkerPool::start(stream(&bytes), 3, Sum::default).unwrap();
+        assert!(pool.next_block().unwrap().is_some());
     }
 
     struct Panics;
 
     impl Work for Panics {
-        type Made = ();
+        type Output = ();
 
         fn batch(&mut self, _: Batch<'_>, (): &mut ()) {
             if std::thread::current().name() == Some("pipeline") {
@@ -542,8 +542,8 @@ mod tests {
     fn a_panic_goes_on_in_the_caller() {
         let bytes = capture(30_000);
         let all = move || {
-            let mut crew = Crew::start(stream(&bytes), 2, || Panics).unwrap();
-            while crew.next_block().unwrap().is_some() {
+            let mut pool = WorkerPool::start(stream(&bytes), 2, || Panics).unwrap();
+            while pool.next_block().unwrap().is_some() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         };

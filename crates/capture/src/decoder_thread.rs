@@ -22,7 +22,7 @@ use crate::Bytes;
 use crate::gzip::Checker;
 use crate::gzip::Due;
 use crate::gzip::HISTORY;
-use crate::held::Spares;
+use crate::shared::Pool;
 use crate::source::Input;
 use crate::source::Source;
 use crate::source::Streamed;
@@ -51,7 +51,7 @@ pub(crate) enum Unpacked<R> {
         /// Whether a thread is allowed.
         threads: bool,
     },
-    Beside(Beside),
+    DecoderThread(DecoderThread),
 }
 
 impl<R: Input + 'static> Unpacked<R> {
@@ -73,7 +73,7 @@ impl<R: Input + 'static> Unpacked<R> {
             }
             return;
         };
-        let here = std::mem::replace(self, Self::Beside(Beside::default()));
+        let here = std::mem::replace(self, Self::DecoderThread(DecoderThread::default()));
         let Self::Here { streamed, .. } = here else { return };
         let (buffer, window, mut input) = streamed.into_parts();
         let history = buffer[window.end.saturating_sub(HISTORY)..window.end].to_vec();
@@ -87,7 +87,13 @@ impl<R: Input + 'static> Unpacked<R> {
         let _ = hand.send(Worker { input, history, empty, full });
         let ring = Ring { checker, ready: Some(ready), free: Some(free), thread: Some(thread) };
         let (start, end) = (window.start, window.end);
-        *self = Self::Beside(Beside { buffer, start, end, ring: Some(ring), ..Beside::default() });
+        *self = Self::DecoderThread(DecoderThread {
+            buffer,
+            start,
+            end,
+            ring: Some(ring),
+            ..DecoderThread::default()
+        });
     }
 }
 
@@ -95,21 +101,27 @@ impl<R: Input + 'static> Source for Unpacked<R> {
     fn window(&self) -> &[u8] {
         match self {
             Self::Here { streamed, .. } => streamed.window(),
-            Self::Beside(beside) => beside.buffer.get(beside.start..beside.end).unwrap_or_default(),
+            Self::DecoderThread(decoder_thread) => decoder_thread
+                .buffer
+                .get(decoder_thread.start..decoder_thread.end)
+                .unwrap_or_default(),
         }
     }
 
     fn bytes(&self) -> &Bytes {
         match self {
             Self::Here { streamed, .. } => streamed.bytes(),
-            Self::Beside(beside) => &beside.buffer,
+            Self::DecoderThread(decoder_thread) => &decoder_thread.buffer,
         }
     }
 
     fn advance(&mut self, n: usize) {
         match self {
             Self::Here { streamed, .. } => streamed.advance(n),
-            Self::Beside(beside) => beside.start = beside.start.saturating_add(n).min(beside.end),
+            Self::DecoderThread(decoder_thread) => {
+                decoder_thread.start =
+                    decoder_thread.start.saturating_add(n).min(decoder_thread.end)
+            }
         }
     }
 
@@ -128,7 +140,7 @@ impl<R: Input + 'static> Source for Unpacked<R> {
         }
         match self {
             Self::Here { streamed, .. } => streamed.fill(want),
-            Self::Beside(beside) => beside.fill(want),
+            Self::DecoderThread(decoder_thread) => decoder_thread.fill(want),
         }
     }
 }
@@ -191,13 +203,13 @@ impl<R: Input> Worker<R> {
 
 /// The reader's side.
 #[derive(Default)]
-pub(crate) struct Beside {
+pub(crate) struct DecoderThread {
     /// The piece that is read, preceded by the unread bytes of the previous one.
     buffer: Bytes,
     start: usize,
     end: usize,
     /// Buffers whose packets other owners still read.
-    spares: Spares<Bytes>,
+    pool: Pool<Bytes>,
     /// `None` once all data was received.
     ring: Option<Ring>,
     /// Returned after the bytes of the buffer.
@@ -222,7 +234,7 @@ impl Drop for Ring {
     }
 }
 
-impl Beside {
+impl DecoderThread {
     fn fill(&mut self, want: usize) -> io::Result<()> {
         while self.end - self.start < want {
             if let Some(error) = self.failed.take() {
@@ -295,7 +307,7 @@ impl Beside {
 
     /// Returns a read buffer to the thread, or another one if an owner still reads it.
     fn give_back(&mut self, mut buffer: Bytes) {
-        self.spares.exchange(&mut buffer);
+        self.pool.exchange(&mut buffer);
         if let Some(Ring { free: Some(free), .. }) = &self.ring {
             // If the thread has ended, the next receive reports it.
             let _ = free.send(buffer);
@@ -382,7 +394,7 @@ mod tests {
     #[test]
     fn a_thread_begins_once_a_buffer_is_full() {
         let bytes = Any(3).bytes(2 * ALL);
-        for (length, threads, beside) in
+        for (length, threads, decoder_thread) in
             [(ALL - 1, 2, false), (2 * ALL, 1, false), (2 * ALL, 2, true)]
         {
             let packed = packed(&bytes[..length], Compression::Gzip);
@@ -392,12 +404,12 @@ mod tests {
                 let n = source.window().len();
                 source.advance(n);
             }
-            assert_eq!(matches!(source, Unpacked::Beside(_)), beside);
+            assert_eq!(matches!(source, Unpacked::DecoderThread(_)), decoder_thread);
         }
     }
 
     #[test]
-    fn nobody_waits_for_a_thread_that_is_no_longer_needed() {
+    fn no_thread_waits_for_one_that_is_no_longer_needed() {
         let packed = packed(&Any(4).bytes(8 * ALL), Compression::Gzip);
         for pieces in 1..4 {
             let mut source = Unpacked::new(crate::gzip::Gunzip::new(Cursor::new(packed.clone())));
@@ -453,9 +465,9 @@ mod tests {
                 _ => bytes[at] ^= 1 << any.below(8),
             }
             let alone = all(&bytes, compression, 1, seed);
-            let beside = all(&bytes, compression, 2, seed ^ 1);
-            prop_assert!(alone.0 == beside.0, "{} and {} bytes", alone.0.len(), beside.0.len());
-            prop_assert_eq!(alone.1, beside.1);
+            let decoder_thread = all(&bytes, compression, 2, seed ^ 1);
+            prop_assert!(alone.0 == decoder_thread.0, "{} and {} bytes", alone.0.len(), decoder_thread.0.len());
+            prop_assert_eq!(alone.1, decoder_thread.1);
         }
     }
 }

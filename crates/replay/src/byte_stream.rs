@@ -16,13 +16,13 @@ use rustls::HandshakeKind;
 const RECORD: usize = 16 << 10;
 
 /// A socket that does not block, and what is over it.
-pub(crate) struct Line {
+pub(crate) struct ByteStream {
     socket: TcpStream,
     connected: bool,
     tls: Option<Box<Connection>>,
 }
 
-impl Line {
+impl ByteStream {
     /// Over a socket that may still be connecting.
     pub(crate) fn new(socket: TcpStream, tls: Option<Connection>) -> Self {
         Self { socket, connected: false, tls: tls.map(Box::new) }
@@ -118,7 +118,7 @@ impl Line {
     }
 }
 
-impl AsFd for Line {
+impl AsFd for ByteStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

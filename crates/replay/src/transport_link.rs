@@ -4,24 +4,24 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 
-use crate::line::Line;
+use crate::byte_stream::ByteStream;
 #[cfg(feature = "quic")]
 use crate::quic;
 
 /// What a connection goes over.
-pub(crate) enum Way {
+pub(crate) enum TransportLink {
     /// A stream of bytes, with or without TLS.
-    Line(Line),
+    ByteStream(ByteStream),
     /// Streams in datagrams.
     #[cfg(feature = "quic")]
     Quic(Box<quic::Session>),
 }
 
-impl Way {
+impl TransportLink {
     /// Continues the handshake; returns whether queries can be sent.
     pub(crate) fn prepare(&mut self) -> io::Result<bool> {
         match self {
-            Self::Line(line) => line.prepare(),
+            Self::ByteStream(line) => line.prepare(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.prepare(),
         }
@@ -30,7 +30,7 @@ impl Way {
     /// Whether it waits for room to write.
     pub(crate) fn wants_room(&self) -> bool {
         match self {
-            Self::Line(line) => line.wants_room(),
+            Self::ByteStream(line) => line.wants_room(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.wants_room(),
         }
@@ -39,7 +39,7 @@ impl Way {
     /// Whether it resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         match self {
-            Self::Line(line) => line.is_resumed(),
+            Self::ByteStream(line) => line.is_resumed(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.is_resumed(),
         }
@@ -48,7 +48,7 @@ impl Way {
     /// Whether both sides agreed on HTTP/2.
     pub(crate) fn is_h2(&self) -> bool {
         match self {
-            Self::Line(line) => line.is_h2(),
+            Self::ByteStream(line) => line.is_h2(),
             #[cfg(feature = "quic")]
             Self::Quic(_) => false,
         }
@@ -57,7 +57,7 @@ impl Way {
     /// Whether the other side has all that it will ever get: of a line, only its kernel can tell.
     pub(crate) fn is_delivered(&mut self) -> bool {
         match self {
-            Self::Line(_) => true,
+            Self::ByteStream(_) => true,
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.is_delivered(),
         }
@@ -66,7 +66,7 @@ impl Way {
     /// Ends the sending side; returns whether the other side may still send.
     pub(crate) fn end(&mut self) -> bool {
         match self {
-            Self::Line(line) => {
+            Self::ByteStream(line) => {
                 line.end();
                 true
             }
@@ -79,10 +79,10 @@ impl Way {
     }
 }
 
-impl AsFd for Way {
+impl AsFd for TransportLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Line(line) => line.as_fd(),
+            Self::ByteStream(line) => line.as_fd(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.as_fd(),
         }

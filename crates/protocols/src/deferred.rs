@@ -1,4 +1,4 @@
-//! What is decided over the whole of an analysis and not by one of its parts.
+//! Decisions over the whole analysis, deferred by its shards.
 
 use gannet_base::Time;
 use gannet_event::Sinks;
@@ -10,10 +10,10 @@ use crate::weird;
 
 /// An observation of a shard, to be processed in the order of all shards.
 #[derive(Clone, Debug)]
-pub struct Later<T> {
+pub struct DeferredItem<T> {
     /// Its place in that order.
     pub key: Key,
-    /// Says what came first of what has one place.
+    /// Order among items with equal keys.
     pub ticket: u64,
     /// Packet time, should this make the first row of a log.
     pub opened: Time,
@@ -24,9 +24,9 @@ pub struct Later<T> {
 /// Items that there is room for after others were taken, at the most.
 const ROOM: usize = 64;
 
-/// What one part saw so far; stays empty where there is only one.
+/// Deferred items of one shard; stays empty if there is only one.
 #[derive(Debug)]
-pub(crate) struct Queue<T>(Vec<Later<T>>);
+pub(crate) struct Queue<T>(Vec<DeferredItem<T>>);
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
@@ -38,7 +38,7 @@ impl<T> Queue<T> {
     /// Keeps something for later, at the place of the rows of `logs`.
     pub(crate) fn push(&mut self, logs: &Sinks, what: T) {
         let Some(key) = logs.key() else { return };
-        self.0.push(Later { key, ticket: logs.ticket(), opened: logs.time(), what });
+        self.0.push(DeferredItem { key, ticket: logs.ticket(), opened: logs.time(), what });
     }
 
     /// The last item, if its key is that of the rows of `logs`.
@@ -52,7 +52,7 @@ impl<T> Queue<T> {
     }
 
     /// All that was kept; there is room for about as much once more.
-    pub(crate) fn take(&mut self) -> Vec<Later<T>> {
+    pub(crate) fn take(&mut self) -> Vec<DeferredItem<T>> {
         let room = Vec::with_capacity(self.0.len().min(ROOM));
         std::mem::replace(&mut self.0, room)
     }
@@ -62,15 +62,15 @@ impl<T> Queue<T> {
 #[derive(Debug, Default)]
 pub struct Deferred {
     /// Weirds.
-    pub weirds: Vec<Later<weird::Item>>,
+    pub weirds: Vec<DeferredItem<weird::Item>>,
     /// Tunnels.
-    pub tunnels: Vec<Later<tunnel::Item>>,
+    pub tunnels: Vec<DeferredItem<tunnel::Item>>,
     /// Certificates.
-    pub certificates: Vec<Later<ssl::CertificateItem>>,
+    pub certificates: Vec<DeferredItem<ssl::CertificateItem>>,
 }
 
 impl Deferred {
-    /// Adds what the same part left later.
+    /// Appends later items of the same shard.
     pub fn append(&mut self, mut more: Self) {
         self.weirds.append(&mut more.weirds);
         self.tunnels.append(&mut more.tunnels);
@@ -81,7 +81,7 @@ impl Deferred {
 /// Items that memory is kept for.
 const ORDER_KEPT: usize = 1_024;
 
-/// Decides what the parts of an analysis left.
+/// Decides the deferred items of all shards.
 #[derive(Default)]
 pub struct Whole {
     weirds: weird::Weirds,
@@ -145,19 +145,21 @@ impl Whole {
     fn one(&mut self, logs: &mut Sinks, left: &Deferred, kind: Kind, at: usize) {
         match kind {
             Kind::Weird => {
-                let Some(Later { opened, what, .. }) = left.weirds.get(at) else { return };
+                let Some(DeferredItem { opened, what, .. }) = left.weirds.get(at) else { return };
                 logs.set_time(*opened);
                 self.weirds.decide(logs, what);
             }
             Kind::Tunnel => {
-                let Some(Later { opened, what, .. }) = left.tunnels.get(at) else { return };
+                let Some(DeferredItem { opened, what, .. }) = left.tunnels.get(at) else { return };
                 logs.set_time(*opened);
                 if let Some(packet) = self.tunnels.decide(logs, what) {
                     self.weirds.look(packet);
                 }
             }
             Kind::Certificate => {
-                let Some(Later { opened, what, .. }) = left.certificates.get(at) else { return };
+                let Some(DeferredItem { opened, what, .. }) = left.certificates.get(at) else {
+                    return;
+                };
                 logs.set_time(*opened);
                 self.certificates.decide(logs, &mut self.weirds, what);
             }
@@ -166,22 +168,27 @@ impl Whole {
 }
 
 /// How many items come before `until`.
-fn due<T>(items: &[Later<T>], until: Option<Key>) -> usize {
+fn due<T>(items: &[DeferredItem<T>], until: Option<Key>) -> usize {
     items.partition_point(|item| until.is_none_or(|u| item.key < u))
 }
 
 fn places<T>(
-    items: &[Later<T>],
+    items: &[DeferredItem<T>],
     until: Option<Key>,
     (part, kind): (u16, Kind),
     to: &mut Vec<Place>,
 ) {
     let due = items.iter().take(due(items, until));
-    let place =
-        |(at, item): (u32, &Later<T>)| Place { key: item.key, ticket: item.ticket, part, kind, at };
+    let place = |(at, item): (u32, &DeferredItem<T>)| Place {
+        key: item.key,
+        ticket: item.ticket,
+        part,
+        kind,
+        at,
+    };
     to.extend((0..).zip(due).map(place));
 }
 
-fn drain<T>(items: &mut Vec<Later<T>>, until: Option<Key>) {
+fn drain<T>(items: &mut Vec<DeferredItem<T>>, until: Option<Key>) {
     items.drain(..due(items, until));
 }
