@@ -338,7 +338,7 @@ fn optional_columns() -> String {
     names.join(", ")
 }
 
-/// What goes to standard output instead of files.
+/// What is written to standard output instead of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToStdout {
     /// One log, as its file would be.
@@ -386,7 +386,7 @@ fn limits_of(args: &Args) -> Limits {
     limits
 }
 
-/// Limits of state below this are for what is in use alone.
+/// Smaller limits of state count only the bytes in use.
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
@@ -477,7 +477,8 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Every file for itself, several at a time, and what is said of them in the order of the files.
+    /// Analyses every file separately, several in parallel, and prints the messages in the order of
+    /// the files.
     fn spread(&mut self, files: &[Found], out: &Path, threads: usize) -> anyhow::Result<Outcome> {
         let workers = threads.min(files.len());
         let mut folders = Folders::new(out);
