@@ -178,7 +178,7 @@ fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
 }
 
 impl Options {
-    /// All options as a file has them, each with where it comes from.
+    /// All options as a file has them, each with where it comes from; defaults as comments.
     fn show(&self) -> String {
         let mut out = String::new();
         let command = command();
@@ -214,7 +214,9 @@ impl Options {
             } else {
                 self.matches.get_flag(id).to_string()
             };
-            out.push_str(&format!("{long} = {value} # {source}\n"));
+            // Options that say what holds anyway may exclude others: as comments they do not.
+            let hidden = if source == "default" { "# " } else { "" };
+            out.push_str(&format!("{hidden}{long} = {value} # {source}\n"));
         }
         out
     }
@@ -240,9 +242,9 @@ mod tests {
             "json = true # x.toml",
             "threads = \"2\" # x.toml",
             "interface = \"eth0\" # command line",
-            "ring-size = \"128M\" # default",
+            "# ring-size = \"128M\" # default",
             "# metrics is not set",
-            "quiet = false # default",
+            "# quiet = false # default",
         ] {
             assert!(shown.lines().any(|l| l == line), "{line}:\n{shown}");
         }
