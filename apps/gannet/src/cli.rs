@@ -26,6 +26,8 @@ use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+#[cfg(target_os = "linux")]
+use crate::sensor;
 use crate::synth;
 #[cfg(feature = "columns")]
 use crate::tasks;
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Analyze(Box<analyze::Args>),
     #[cfg(target_os = "linux")]
     Capture(Box<capture::Args>),
+    #[cfg(target_os = "linux")]
+    Config(sensor::ConfigArgs),
     Events(events::Args),
     Filter(filter::Args),
     Index(index::Args),
@@ -87,6 +91,8 @@ pub(crate) enum Command {
     /// Run one task of a plan (not in this build: feature columns)
     #[cfg(not(feature = "columns"))]
     RunTask(left_out::Args),
+    #[cfg(target_os = "linux")]
+    Sensor(sensor::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),

@@ -1,4 +1,5 @@
-//! Records of connections and files: one for the life of each, so that scripts find again what they added.
+//! Records of connections and files: one for the lifetime of each, so that scripts find their added
+//! fields again.
 
 use std::collections::HashMap;
 use std::rc::Rc;
