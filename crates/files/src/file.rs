@@ -27,6 +27,7 @@ use crate::manager::FileStart;
 use crate::manager::Pair;
 use crate::manager::Trouble;
 use crate::manager::TroubleKind;
+use crate::pe_raise;
 use crate::sniff;
 
 /// The type of a file is detected from this many bytes.
@@ -291,6 +292,17 @@ impl File {
         }
     }
 
+    /// Raises the events of an executable's headers, which show a file of `seen` bytes: those that end
+    /// the headers are not counted yet.
+    #[cold]
+    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks, seen: u64) {
+        let headers = self.analyzers.take_headers();
+        let f = sinks.events.file(FileState { seen_bytes: seen, ..self.state() });
+        for (kind, data) in headers {
+            pe_raise::raise(sinks, f, kind, &data);
+        }
+    }
+
     /// As events show it.
     pub(crate) fn state(&self) -> FileState {
         let conns = std::iter::once(self.id).chain(self.others.iter().map(|(_, id)| *id));
@@ -314,6 +326,7 @@ impl File {
         self.sniffed = true;
         self.mime_type = mime_type;
         if let Some(mime) = mime_type {
+            self.analyzers.keeps_headers = self.reports_matches;
             self.analyzers.add_for(mime);
         }
     }

@@ -516,9 +516,13 @@ impl Files {
     /// More data, in order. A file of known size ends with its last byte; later data is ignored.
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
+        let before = file.seen;
         file.deliver_next(data);
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
+        }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs, before);
         }
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -551,9 +555,13 @@ impl Files {
             self.troubles.push(trouble);
             return self.end_if_complete(logs, now, id);
         }
+        let before = file.seen;
         file.deliver_at(offset, data);
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
+        }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs, before);
         }
         if file.is_in_trouble() {
             self.note_trouble(id);

@@ -326,6 +326,9 @@ impl Session<'_> {
             // Nothing was sent, but the announcing connection is notified of the end.
             self.start_waiting(conn);
         }
+        if self.stack.waiting == Waiting::ByPort && self.env.logs.events.any() {
+            self.finish_waiting(conn);
+        }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
@@ -587,6 +590,22 @@ impl Session<'_> {
 }
 
 impl Session<'_> {
+    /// A connection ends on which nothing was sent: raises what analyzers of its port would.
+    #[cold]
+    fn finish_waiting(&mut self, conn: &mut Conn) {
+        if by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
+            let mut cx = Context {
+                confirmed: None,
+                now: self.now,
+                conn,
+                env: self.env,
+                requests: &mut self.scratch.requests,
+                starts: &mut self.scratch.starts,
+            };
+            cx.raise_file_handle(Tag::Http, Dir::Orig);
+        }
+    }
+
     #[cold]
     fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);

@@ -22,6 +22,7 @@ use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
 use gannet_protocols::policy::known::Served;
+use gannet_protocols::tunnel::raise_changed;
 
 use crate::community_id::community_id;
 use crate::conn_log;
@@ -143,6 +144,7 @@ impl Shard {
             slot.conn.note_limit();
             return;
         }
+        raise_changed(&mut self.env.logs, &slot.conn, encapsulation.iter());
         if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
             slot.conn.add_tunnel_parent(uid);
         }

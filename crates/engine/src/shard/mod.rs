@@ -19,7 +19,6 @@ use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
-use gannet_files::events::FileSniff;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
 use gannet_flow::Services;
@@ -59,6 +58,8 @@ pub(crate) struct Rare {
     encapsulation: (Encapsulation, u8),
     /// Tunnel protocols that had a violation on it.
     pub(crate) tunnels_failed: Services,
+    /// Whether the event of a connection that may carry GTP was raised.
+    pub(crate) has_gtp_state: bool,
     /// Bad UDP checksums of each side.
     pub(crate) bad_checksums: [u32; 2],
     /// Whether it is a tunnel from which packets were extracted.
@@ -195,8 +196,8 @@ impl Shard {
     /// Events of `interest` go to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
-        let wants_matches = self.env.logs.events.wants::<FileSniff>();
-        self.env.files.report_matches(wants_matches);
+        let any = self.env.logs.events.any();
+        self.env.files.report_matches(any);
         let events = &mut self.env.logs.events;
         events.ask();
         self.carry_out();
