@@ -17,13 +17,15 @@ use crate::events;
 use crate::filter;
 use crate::index;
 use crate::info;
-#[cfg(not(feature = "lua"))]
+#[cfg(not(all(feature = "lua", feature = "sql")))]
 use crate::left_out;
 use crate::man;
 use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+#[cfg(feature = "sql")]
+use crate::sql;
 use crate::synth;
 use crate::zeek;
 
@@ -39,6 +41,8 @@ Examples:
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
   gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
+  gannet sql "SELECT * FROM 'trace.pcap' LIMIT 10"
+                                         SQL over captures and logs
   gannet synth sample sample.pcap        a small capture to try things with
 
 Exit codes:
@@ -71,6 +75,11 @@ pub(crate) enum Command {
     /// Run a Lua script over captures (not in this build: feature lua)
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
+    #[cfg(feature = "sql")]
+    Sql(sql::Args),
+    /// Ask SQL about captures and logs (not in this build: feature sql)
+    #[cfg(not(feature = "sql"))]
+    Sql(left_out::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),

@@ -31,6 +31,8 @@ mod replay;
 #[cfg(feature = "lua")]
 mod run;
 mod spread;
+#[cfg(feature = "sql")]
+mod sql;
 mod stdin;
 mod stop;
 mod synth;
@@ -67,6 +69,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(not(feature = "lua"))]
         Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(&args),
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => Ok(left_out::report(&"gannet sql", "sql")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
