@@ -1,4 +1,4 @@
-//! Filter expressions, held against the bytes behind their first line.
+//! Filter expressions, compared with the bytes behind their first line.
 #![no_main]
 
 use gannet_filter::Filter;

@@ -9,7 +9,7 @@ use gannet_capture::gzip::Inflate;
 use gannet_capture::gzip::Stop;
 use libfuzzer_sys::fuzz_target;
 
-/// More output than this is not held against anything.
+/// More output than this is not compared with anything.
 const MOST: usize = 1 << 20;
 
 /// Bytes that lengths of codes take at most, of one bit each: 286 of literals, 30 of distances.

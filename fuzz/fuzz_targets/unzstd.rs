@@ -8,7 +8,7 @@ use std::io::Read;
 use gannet_capture::zstd::Unzstd;
 use libfuzzer_sys::fuzz_target;
 
-/// More output than this is not held against anything.
+/// More output than this is not compared with anything.
 const MOST: usize = 4 << 20;
 
 fuzz_target!(|data: &[u8]| {

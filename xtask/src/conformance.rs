@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: our logs held against Zeek's, and the scores against those in the
+//! `cargo xtask conformance`: our logs compared with Zeek's, and the scores against those in the
 //! repository.
 //!
 //! `conformance/scores.json` holds, log by log, how many rows are equal of how many. A score may

@@ -1,4 +1,4 @@
-//! `cargo xtask filter-proof`: the filter compiler's passes, each held against what it was given,
+//! `cargo xtask filter-proof`: the filter compiler's passes, each compared with what it was given,
 //! over many random filters.
 
 use crate::workspace::cargo;

@@ -41,7 +41,7 @@ enum Command {
     Pipes(pipes::Args),
     Prose(prose::Args),
     Snapshot(snapshot::Args),
-    /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
+    /// Write again what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
     #[command(hide = true)]
     Measure(measure::Args),

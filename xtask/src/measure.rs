@@ -1,6 +1,6 @@
 //! What a command costs, measured from outside: CPU time, wall time, peak memory.
 //!
-//! The system tells what a process's children cost only as a sum, and for memory as a maximum. So
+//! The system says what a process's children cost only as a sum, and for memory as a maximum. So
 //! each measurement runs in a process of its own: this program starts itself as `measure`, which
 //! runs one command and prints one line.
 
@@ -74,7 +74,7 @@ fn warm() {
     memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
 }
 
-/// Runs a command once, with warm memory, and tells what it cost.
+/// Runs a command once, with warm memory, and says what it cost.
 pub(crate) fn measure(command: &[String]) -> anyhow::Result<Cost> {
     warm();
     let own = std::env::current_exe()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask snapshot`: what fixed traffic costs in instructions and allocations, held against what is
+//! `cargo xtask snapshot`: what fixed traffic costs in instructions and allocations, compared with what is
 //! committed. The build counted is that of profile `dist`.
 //!
 //! Time needs a quiet machine; counts do not. The traffic is generated, so that it is the same
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints every count beside the committed one; tells how many rose.
+/// Prints every count beside the committed one; says how many rose.
 fn compare(counts: &Counts, committed: &Counts) -> usize {
     let mut worse = 0;
     for (what, counts) in counts {

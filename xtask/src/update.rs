@@ -1,4 +1,4 @@
-//! `cargo xtask update`: everything in the repository that is generated, written anew.
+//! `cargo xtask update`: everything in the repository that is generated, written again.
 //!
 //! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events; the sample capture from the generator of traffic;
 //! its golden logs from the command. Scores have a command of their own, since they may only rise.

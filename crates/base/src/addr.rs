@@ -47,7 +47,7 @@ impl Addr {
     /// Whether this is an IPv4 address.
     #[inline]
     pub fn is_v4(self) -> bool {
-        // Two numbers: of bytes compilers make bytes again.
+        // Two integer comparisons: compilers compare the bytes one by one otherwise.
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = self.0;
         let lead = (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes([i, j, k, l]));
         lead == MAPPED
@@ -122,7 +122,7 @@ impl FromStr for Addr {
 pub struct Subnet {
     /// The prefix, and zeros, as a number in the order of its bytes in memory.
     base: u128,
-    /// Ones where the prefix is, in the same order.
+    /// The mask of the prefix, in the same order.
     mask: u128,
 }
 
@@ -140,7 +140,7 @@ impl Subnet {
         Addr(self.base.to_ne_bytes())
     }
 
-    /// Length of the prefix in 128 bits, also where the addresses are of IPv4.
+    /// Length of the prefix in 128 bits, also for IPv4 addresses.
     pub fn bits(&self) -> u8 {
         self.mask.count_ones() as u8
     }

@@ -1,6 +1,7 @@
 use crate::Addr;
 
-/// Who talks to whom: the four columns `id.orig_h`, `id.orig_p`, `id.resp_h`, `id.resp_p`.
+/// The endpoints of a connection: the columns `id.orig_h`, `id.orig_p`, `id.resp_h` and
+/// `id.resp_p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId {
     /// Originator's address.
@@ -20,12 +21,12 @@ impl ConnId {
     }
 }
 
-/// Which side of a connection sent something.
+/// The side of a connection that sent something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dir {
-    /// The originator (client, mostly).
+    /// The originator, usually the client.
     Orig,
-    /// The responder (server, mostly).
+    /// The responder, usually the server.
     Resp,
 }
 

@@ -1,8 +1,8 @@
-//! Words that every room of gannet shares.
+//! Types that all crates of gannet share.
 //!
-//! Nothing here knows of packets or protocols: [`Time`] and [`Interval`] in nanoseconds,
-//! [`Addr`] (IPv4 and IPv6 in one comparable form), transport [`Proto`], and [`Uid`], the
-//! short printable names that logs give to connections and files.
+//! [`Time`] and [`Interval`] in nanoseconds, [`Addr`] (IPv4 and IPv6 in one comparable form),
+//! transport [`Proto`], and [`Uid`], the short printable names of connections and files in logs.
+//! Nothing here depends on packets or protocols.
 //!
 //! ```
 //! use gannet_base::{Addr, Interval, Time};

@@ -1,11 +1,11 @@
-//! Asking the cache for memory before it is needed.
+//! Prefetching memory into the cache.
 #![allow(unsafe_code)]
 
-/// Bytes of a cache line, on all machines that matter here.
+/// Bytes of a cache line on common machines.
 const LINE: usize = 64;
 
-/// Asks for the cache lines in which a `T` at `at` lies. It is a hint: nothing is read, the address
-/// need not be good, and where the machine has no such instruction nothing happens.
+/// Prefetches the cache lines of the `T` at `at`. This is a hint: nothing is read, the address need
+/// not be valid, and on machines without such an instruction nothing happens.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     for line in 0..size_of::<T>().div_ceil(LINE) {
@@ -13,8 +13,8 @@ pub fn prefetch<T>(at: *const T) {
     }
 }
 
-/// The same for what is needed later only: as near as the second-level cache, so that nothing in the first
-/// one has to go for it.
+/// Like [`prefetch`] for memory that is needed later: into the second-level cache, so that it
+/// evicts nothing from the first.
 #[inline(always)]
 pub fn prefetch_for_later<T>(at: *const T) {
     for line in 0..size_of::<T>().div_ceil(LINE) {
@@ -27,8 +27,8 @@ pub fn prefetch_for_later<T>(at: *const T) {
 fn touch(at: *const u8) {
     use core::arch::x86_64::_MM_HINT_T0;
     use core::arch::x86_64::_mm_prefetch;
-    // SAFETY: PREFETCHT0 belongs to SSE, which every x86-64 has. It accesses no memory as far as the
-    // language can see, and does not fault, whatever the address.
+    // SAFETY: PREFETCHT0 belongs to SSE, which every x86-64 has. It accesses no memory in the sense
+    // of the language and does not fault, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
 }
 

@@ -2,7 +2,7 @@ use std::ops::Add;
 use std::ops::AddAssign;
 use std::ops::Sub;
 
-/// A point in time: nanoseconds since 1970-01-01T00:00:00Z. Packet time, never a clock's.
+/// A point in time: nanoseconds since 1970-01-01T00:00:00Z. Always packet time, never a clock's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(i64);
 
@@ -13,7 +13,7 @@ pub struct Interval(i64);
 impl Time {
     /// 1970-01-01T00:00:00Z.
     pub const ZERO: Self = Self(0);
-    /// Later than any packet: what a timer that never fires is due at.
+    /// Later than any packet: the due time of a timer that never fires.
     pub const MAX: Self = Self(i64::MAX);
 
     /// From nanoseconds since the epoch.
@@ -36,22 +36,22 @@ impl Time {
         self.0
     }
 
-    /// The time since an `earlier` one in whole microseconds of both, as captures mostly have them: none
-    /// within one of these.
+    /// The time since `earlier`, with both truncated to whole microseconds, the usual precision of
+    /// captures: zero within one microsecond.
     pub const fn micros_since(self, earlier: Self) -> Interval {
         let micros = self.0.div_euclid(1_000) - earlier.0.div_euclid(1_000);
         Interval(micros.saturating_mul(1_000))
     }
 
-    /// Seconds since the epoch, as near as a double comes.
+    /// Seconds since the epoch, as the nearest double.
     pub fn as_secs_f64(self) -> f64 {
-        // Whole seconds and the rest apart: the sum is then the double nearest to the truth.
+        // Whole seconds and the fraction separately: the sum is then the nearest double.
         self.0.div_euclid(1_000_000_000) as f64 + self.0.rem_euclid(1_000_000_000) as f64 / 1e9
     }
 }
 
 impl Interval {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Self = Self(0);
 
     /// From nanoseconds.
@@ -84,7 +84,7 @@ impl Interval {
         self.0
     }
 
-    /// Seconds, as near as a double comes.
+    /// Seconds, as the nearest double.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

@@ -7,7 +7,7 @@ use siphasher::sip128::SipHasher24;
 /// The name of a connection (`C…`), a file (`F…`) or a tunnel without a connection: a letter and
 /// 96 bits in base 62, as Zeek prints them.
 ///
-/// Thirteen bytes: there is one for every live connection.
+/// Thirteen bytes: each live connection has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(Rust, packed)]
 pub struct Uid {
@@ -32,11 +32,11 @@ const PAIRS: [[u8; 2]; 62 * 62] = {
     all
 };
 
-/// Where a 64-bit number is cut in two, so that both halves can be worked on at a time.
+/// A 64-bit number is split here, so that both halves can be converted in parallel.
 const CUT: u64 = 62_u64.pow(6);
 
 impl Uid {
-    /// The text, and how many of the bytes are its: at most [`UID_TEXT_MAX`].
+    /// The text and its length, at most [`UID_TEXT_MAX`].
     #[inline]
     pub fn text(self) -> ([u8; 24], usize) {
         let mut out = [0; 24];
@@ -61,7 +61,7 @@ fn six_digits(v: u64) -> u64 {
     pair(v) | pair(v / 3_844) << 16 | pair(v / (3_844 * 3_844)) << 32
 }
 
-/// How many of six digits are no leading zeros; at least one is shown.
+/// The number of digits without leading zeros; at least one.
 #[inline]
 fn significant(digits: u64) -> usize {
     let rest = digits ^ 0x3030_3030_3030;
@@ -69,7 +69,7 @@ fn significant(digits: u64) -> usize {
 }
 
 impl Uid {
-    /// Sixty-four of its bits: an order that has nothing to do with time.
+    /// Sixty-four of its bits: an order that does not depend on time.
     pub fn bits(self) -> u64 {
         self.low
     }
@@ -120,8 +120,8 @@ impl UidSource {
         Self::finish(b'F', &h)
     }
 
-    /// The uid of a file that is known by what it is, such as a place on a server, and not by who
-    /// carries it: the same each time that it comes.
+    /// The uid of a file that is identified by its name, such as a path on a server, and not by the
+    /// connection: the same for each transfer of that file.
     pub fn named_file(&self, name: &[u8]) -> Uid {
         let mut h = SipHasher24::new_with_keys(self.seed, 0x4e46);
         h.write(name);

@@ -1,4 +1,4 @@
-//! What takes the bytes of a capture that is written: an encoder, here or in a thread of its own.
+//! Output of a capture: an encoder, in the caller's thread or in an encoder thread.
 
 use std::io;
 use std::sync::mpsc::Receiver;
@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 
 use crate::compress::Encoder;
 
-/// An encoder, and where it works.
+/// An encoder and the thread it runs in.
 pub(crate) enum Output {
     Here(Encoder),
-    /// It moves into a thread with the first bytes: captures that fit in the writer's buffer need
-    /// none.
+    /// It moves to a thread with the first bytes: captures that fit in the writer's buffer need no
+    /// thread.
     Waiting(Encoder),
     Apart(Apart),
     /// Ended, or failed.
@@ -24,7 +24,8 @@ impl Output {
         if apart { Self::Waiting(encoder) } else { Self::Here(encoder) }
     }
 
-    /// Writes what is in the buffer and leaves it empty. Errors of a thread come with a later call.
+    /// Writes the buffer's contents and empties it. Errors of the thread are returned by a later
+    /// call.
     pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         if matches!(self, Self::Waiting(_))
             && let Self::Waiting(encoder) = std::mem::replace(self, Self::Gone)
@@ -45,7 +46,7 @@ impl Output {
         }
     }
 
-    /// Waits until all that was drained is where others see it.
+    /// Waits until all drained bytes are written to the file.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Here(encoder) | Self::Waiting(encoder) => encoder.flush(),
@@ -54,7 +55,7 @@ impl Output {
         }
     }
 
-    /// Writes the last bytes and ends the file; what is done after that does nothing.
+    /// Writes the last bytes and ends the file; later calls do nothing.
     pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         match std::mem::replace(self, Self::Gone) {
             Self::Here(mut encoder) | Self::Waiting(mut encoder) => {
@@ -74,12 +75,12 @@ impl Output {
     }
 }
 
-/// A thread that encodes and writes what is handed over, and hands the empty buffers back.
+/// A thread that encodes and writes buffers and returns them empty.
 pub(crate) struct Apart {
-    /// Absent once the thread was told to end.
+    /// `None` once the thread was ordered to end.
     full: Option<Sender<Order>>,
     empty: Receiver<Vec<u8>>,
-    /// Buffers that were not yet needed.
+    /// Buffers not yet used.
     unused: usize,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -89,7 +90,7 @@ enum Order {
     Flush,
 }
 
-/// Buffers on their way: one is written, one waits.
+/// Buffers in circulation: one is written, one waits.
 const BUFFERS: usize = 2;
 
 impl Apart {
@@ -109,7 +110,7 @@ impl Apart {
                         Vec::new()
                     }
                 };
-                // Whoever waits for it may have gone: then the next order does not come either.
+                // The receiver may be gone: then there is no next order either.
                 let _ = back.send(buffer);
             }
             encoder.finish()
@@ -154,7 +155,7 @@ impl Apart {
         }
     }
 
-    /// What made the thread end.
+    /// The error that ended the thread.
     fn failed(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
         self.end()
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
     use crate::test::Shared;
 
-    /// A disk that is full after so many bytes.
+    /// A disk that is full after this many bytes.
     struct Small(usize);
 
     impl Write for Small {

@@ -1,4 +1,4 @@
-//! Unpacking in a thread of its own, beside the one that reads records.
+//! Decompression in a decoder thread, concurrent with the thread that reads records.
 //!
 //! ```text
 //! thread:  input ──▶ │ room │ last 32 KiB │ unpacked │ ──▶ others that are ready
@@ -8,9 +8,9 @@
 //!          buffers that were read ◀────────────────────────────┘
 //! ```
 //!
-//! What matches reach back to stands in front of what is unpacked, and so does the record that the buffer before
-//! ended within: the reader goes on there, and copies nothing but what is longer. Buffers go round, so the
-//! thread is never further ahead than there are of them.
+//! The bytes that matches refer back to precede the decompressed bytes in the buffer, as does the
+//! unfinished record at the end of the previous buffer: the reader continues there and copies only
+//! longer records. The fixed number of buffers limits how far the decoder thread is ahead.
 
 use std::io;
 use std::sync::mpsc::Receiver;
@@ -27,10 +27,12 @@ use crate::source::Input;
 use crate::source::Source;
 use crate::source::Streamed;
 
-/// What is unpacked at a time: what two processors have near, and much more than it takes to wake one of them.
+/// Bytes decompressed at a time: small enough for a shared cache, and large compared with the cost
+/// of waking a thread.
 const PIECE: usize = 256 << 10;
 
-/// Where it begins in a buffer: behind what it reaches back to, and behind the beginning of a record.
+/// Offset of decompressed bytes in a buffer: room for the match history and the beginning of a
+/// record.
 const FRONT: usize = 96 << 10;
 
 const _: () = assert!(FRONT >= HISTORY, "there is room for what is reached back to");
@@ -38,15 +40,15 @@ const _: () = assert!(FRONT >= HISTORY, "there is room for what is reached back 
 /// Size of the buffers.
 const ALL: usize = FRONT + PIECE;
 
-/// Buffers that go round: one is read, one is written, one waits.
+/// Buffers in circulation: one is read, one is written, one waits.
 const BUFFERS: usize = 3;
 
-/// Compressed input: unpacked here until a first buffer was full, for short files are read before a thread has
-/// begun, and in a thread from then on.
+/// Compressed input: decompressed in the caller's thread until a first buffer is full, since short
+/// files are read before a thread has started, and in a decoder thread afterwards.
 pub(crate) enum Unpacked<R> {
     Here {
         streamed: Streamed<R>,
-        /// Whether there may be a thread.
+        /// Whether a thread is allowed.
         threads: bool,
     },
     Beside(Beside),
@@ -57,7 +59,7 @@ impl<R: Input + 'static> Unpacked<R> {
         Self::Here { streamed: Streamed::with_buffer(input, ALL), threads: false }
     }
 
-    /// Has a thread unpack from now on. If none can be had, nothing changes.
+    /// Moves decompression to a thread from now on. If no thread can be started, nothing changes.
     fn part(&mut self) {
         let (hand, taken) = channel::<Worker<R>>();
         let work = move || {
@@ -78,7 +80,7 @@ impl<R: Input + 'static> Unpacked<R> {
         let (full, ready) = channel();
         let (free, empty) = channel();
         for _ in 0..BUFFERS {
-            // It is listening.
+            // The receiver exists.
             let _ = free.send(Bytes::default());
         }
         let checker = input.leave_checks();
@@ -131,21 +133,21 @@ impl<R: Input + 'static> Source for Unpacked<R> {
     }
 }
 
-/// A piece of what was unpacked.
+/// A piece of decompressed data.
 struct Piece {
-    /// It stands from [`FRONT`] on.
+    /// The data begins at [`FRONT`].
     buffer: Bytes,
     end: usize,
-    /// Checksums that came with it.
+    /// Checksums of members that end in the piece.
     dues: Vec<Due>,
-    /// How it went on: the end, an error, or nothing if there is more.
+    /// The end of the input, an error, or `None` if more follows.
     ended: Option<io::Result<()>>,
 }
 
-/// What the thread does.
+/// The state of the decoder thread.
 struct Worker<R> {
     input: R,
-    /// The last bytes that were unpacked.
+    /// The last decompressed bytes.
     history: Vec<u8>,
     empty: Receiver<Bytes>,
     full: Sender<Piece>,
@@ -153,7 +155,7 @@ struct Worker<R> {
 
 impl<R: Input> Worker<R> {
     fn run(mut self) {
-        // Whoever reads may have gone: then there are no buffers any more, or nobody takes them.
+        // The reader may be gone: then no more buffers arrive, or none is received.
         while let Ok(mut buffer) = self.empty.recv() {
             if buffer.buffer().is_none_or(|buffer| buffer.len() != ALL) {
                 buffer = vec![0; ALL].into();
@@ -171,7 +173,7 @@ impl<R: Input> Worker<R> {
         }
     }
 
-    /// Fills a buffer; up to where, and how it ended.
+    /// Fills a buffer; returns the end offset and how the input ended.
     fn piece(&mut self, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
         let mut end = FRONT;
         while end < buffer.len() {
@@ -190,19 +192,19 @@ impl<R: Input> Worker<R> {
 /// The reader's side.
 #[derive(Default)]
 pub(crate) struct Beside {
-    /// The piece that is read, with what was left of the one before in front of it.
+    /// The piece that is read, preceded by the unread bytes of the previous one.
     buffer: Bytes,
     start: usize,
     end: usize,
-    /// Buffers whose packets others still read.
+    /// Buffers whose packets other owners still read.
     spares: Spares<Bytes>,
-    /// Absent once all was taken.
+    /// `None` once all data was received.
     ring: Option<Ring>,
-    /// Comes after what is in the buffer.
+    /// Returned after the bytes of the buffer.
     failed: Option<io::Error>,
 }
 
-/// A thread, and the ways to it and back.
+/// The thread, and the channels to and from it.
 struct Ring {
     checker: Option<Checker>,
     ready: Option<Receiver<Piece>>,
@@ -214,7 +216,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         (self.ready, self.free) = (None, None);
         if let Some(thread) = self.thread.take() {
-            // It ends with the piece it is at; if it panicked, that was told or matters to nobody any more.
+            // The thread ends after its current piece. A panic was reported, or no longer matters.
             let _ = thread.join();
         }
     }
@@ -250,7 +252,8 @@ impl Beside {
         Ok(())
     }
 
-    /// Goes on in the buffer of a piece, behind what is left of the one before; which buffer is free now.
+    /// Continues in the buffer of a piece, behind the unread bytes of the previous one; returns the
+    /// previous buffer.
     fn take(&mut self, mut piece: Bytes, end: usize) -> Bytes {
         let rest = self.end - self.start;
         let Some(bytes) = piece.buffer() else { return piece };
@@ -258,7 +261,7 @@ impl Beside {
             return self.append(piece, end);
         }
         if rest > 0 {
-            // What is no longer than that stands there already.
+            // Up to this many bytes are in the buffer already.
             let known = rest.min(HISTORY);
             let before = &self.buffer[self.start..self.end - known];
             bytes[FRONT - rest..FRONT - known].copy_from_slice(before);
@@ -267,12 +270,13 @@ impl Beside {
         std::mem::replace(&mut self.buffer, piece)
     }
 
-    /// Copies a piece behind what is left: a record is longer than all the room in front of it.
+    /// Copies a piece behind the unread bytes: a record is longer than the room in front of the
+    /// piece.
     fn append(&mut self, piece: Bytes, end: usize) -> Bytes {
         let more = &piece[FRONT..end];
         let window = self.start..self.end;
         match self.buffer.buffer() {
-            // One that was made here: it grows with what came.
+            // A buffer made here grows with the data.
             Some(buffer) if buffer.len() != ALL => {
                 buffer.truncate(self.end);
                 buffer.extend_from_slice(more);
@@ -289,11 +293,11 @@ impl Beside {
         piece
     }
 
-    /// Lets the thread have a buffer that was read, or another one if somebody still reads it.
+    /// Returns a read buffer to the thread, or another one if an owner still reads it.
     fn give_back(&mut self, mut buffer: Bytes) {
         self.spares.exchange(&mut buffer);
         if let Some(Ring { free: Some(free), .. }) = &self.ring {
-            // If it has ended, that is noticed when there is nothing more from it.
+            // If the thread has ended, the next receive reports it.
             let _ = free.send(buffer);
         }
     }
@@ -309,7 +313,7 @@ mod tests {
     use crate::Compression;
     use crate::test::packed;
 
-    /// Numbers that do not matter.
+    /// Pseudo-random numbers.
     struct Any(u64);
 
     impl Any {
@@ -318,7 +322,7 @@ mod tests {
             (self.0 >> 33) as usize % n.max(1)
         }
 
-        /// Bytes of which many stand somewhere before, near or far.
+        /// Bytes with many repetitions, near and far.
         fn bytes(&mut self, n: usize) -> Vec<u8> {
             let mut all = Vec::with_capacity(n + 300);
             while all.len() < n {
@@ -335,7 +339,8 @@ mod tests {
         }
     }
 
-    /// All that comes out, in steps of any length, and the error behind it; and whether there was a thread.
+    /// All decompressed bytes, read in steps of any length, the error behind them, and whether a
+    /// thread was used.
     fn all(
         packed: &[u8],
         compression: Compression,
@@ -347,7 +352,7 @@ mod tests {
         source.set_threads(threads);
         let (mut any, mut all, mut held) = (Any(seed), Vec::new(), Vec::new());
         let error = loop {
-            // Now and then more than the room in front of a piece, or than a piece.
+            // Sometimes more than the room in front of a piece, or than a piece.
             let most = [100, 100, 100, 40_000, 40_000, 300_000][any.below(6)];
             let want = 1 + any.below(most);
             let failed = source.fill(want).err();
@@ -355,7 +360,7 @@ mod tests {
             let ended = window.len() < want;
             let n = if ended { window.len() } else { 1 + any.below(window.len()) };
             all.extend_from_slice(&window[..n]);
-            // Others may go on reading what was handed out.
+            // Other owners may keep reading batches.
             if any.below(8) == 0 && held.len() < 6 {
                 held.push((source.bytes().clone(), source.bytes().to_vec()));
             } else if any.below(8) == 0 && !held.is_empty() {

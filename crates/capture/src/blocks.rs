@@ -1,5 +1,5 @@
-//! Blocks of a pcapng file that are no packets, for those who write some of its packets again: its
-//! sections and interfaces with their options, names of hosts, secrets of TLS, statistics.
+//! Blocks of a pcapng file other than packets, for programs that write some of its packets again:
+//! sections and interfaces with their options, host names, TLS secrets, statistics.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -11,14 +11,15 @@ use crate::pcapng::SECTION;
 /// Interface Statistics Block.
 const STATISTICS: u32 = 5;
 
-/// A block that is no packet.
+/// A block that is not a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Packets of the file before it.
+    /// Number of packets of the file before it.
     pub before: u64,
-    /// What it is.
+    /// Block type.
     pub kind: u32,
-    /// All of it, in the byte order of its section. A section's header says that its length is not known.
+    /// The whole block, in the byte order of its section. The length of a section header is set to
+    /// unknown.
     pub bytes: Box<[u8]>,
 }
 
@@ -33,22 +34,22 @@ impl Block {
         Self { before, kind, bytes }
     }
 
-    /// Whether a section begins with it.
+    /// Whether it starts a section.
     pub fn is_section(&self) -> bool {
         self.kind == SECTION
     }
 
-    /// Whether it says more than every capture does: names, secrets, or anything else that a pcap file has no
-    /// place for.
+    /// Whether a pcap file cannot hold its contents: names, secrets, and everything but sections
+    /// and interfaces.
     pub fn is_extra(&self) -> bool {
         !matches!(self.kind, SECTION | INTERFACE | STATISTICS)
     }
 }
 
-/// Bytes of blocks that are kept at a time: many times what stands between packets.
+/// Most bytes of blocks that are kept at a time: far more than files hold between two packets.
 const MAX_KEPT: usize = 256 << 20;
 
-/// The blocks that were kept and not taken yet.
+/// The blocks that were kept and not yet taken.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks(Arc<Mutex<Kept>>);
 
@@ -56,7 +57,7 @@ pub struct Blocks(Arc<Mutex<Kept>>);
 struct Kept {
     blocks: Vec<Block>,
     bytes: usize,
-    /// Blocks for which there was no room.
+    /// Blocks that exceeded the limit.
     dropped: u64,
 }
 
@@ -71,14 +72,14 @@ impl Blocks {
         kept.blocks.push(block);
     }
 
-    /// Those that came since the last time, in order.
+    /// The blocks since the last call, in order.
     pub fn take(&self) -> Vec<Block> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes = 0;
         std::mem::take(&mut kept.blocks)
     }
 
-    /// Blocks that were dropped so far because more than 256 MiB of them came without a packet between.
+    /// Number of blocks dropped because more than 256 MiB of them came without a packet between.
     pub fn dropped(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).dropped
     }

@@ -1,6 +1,6 @@
-//! Numbers from and to bytes, in the byte order of the capture.
+//! Reading and writing numbers in the byte order of the capture.
 
-/// Two bytes at `at`; 0 beyond the end, so that callers check lengths once, up front.
+/// Two bytes at `at`; 0 beyond the end, so that callers check lengths only once.
 #[inline(always)]
 pub(crate) fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     let word = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();

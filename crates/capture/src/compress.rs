@@ -1,4 +1,4 @@
-//! Compressed captures: told by their first bytes, written by their suffix.
+//! Compressed captures: recognised by their first bytes when reading, by their suffix when writing.
 
 use std::io;
 use std::io::BufRead;
@@ -31,10 +31,10 @@ pub enum Compression {
     Lz4,
 }
 
-/// Memory that decompressing xz may take: what its strongest preset needs, several times over.
+/// Memory limit for decompressing xz: several times what its strongest preset needs.
 const XZ_MEMORY: u64 = 512 << 20;
 
-/// What is read of a compressed stream at a time.
+/// Bytes read of a compressed stream at a time.
 pub(crate) const INPUT: usize = 128 << 10;
 
 impl Compression {
@@ -48,11 +48,11 @@ impl Compression {
         }
     }
 
-    /// Tells by the first bytes of a file.
+    /// Recognises the format by the first bytes of a file.
     pub fn sniff(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
-            // Skippable frames, which LZ4 has too, are how parallel zstd starts its files.
+            // Parallel zstd starts its files with skippable frames, which LZ4 also has.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
             [0x04, 0x22, 0x4d, 0x18, ..] => Some(Self::Lz4),
@@ -60,7 +60,7 @@ impl Compression {
         }
     }
 
-    /// Tells by the suffix of a file that is to be written.
+    /// Recognises the format by the suffix of an output path.
     pub fn from_suffix(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
@@ -71,7 +71,7 @@ impl Compression {
         }
     }
 
-    /// What `input` holds, decompressed; nobody has to wait for what is `at_hand`.
+    /// The decompressed `input`. `at_hand` means that reading the input never blocks.
     pub(crate) fn source(
         self,
         input: Box<dyn BufRead + Send>,
@@ -109,12 +109,12 @@ impl Compression {
     }
 }
 
-/// What a decoder unpacks, ahead in a thread of its own where nobody has to wait for input.
+/// Decompressed data, from a decoder thread where reading the input never blocks.
 fn unpacked<R: Input + 'static>(decoder: R, at_hand: bool) -> Box<dyn Source> {
     if at_hand { Box::new(Unpacked::new(decoder)) } else { Box::new(Streamed::new(decoder)) }
 }
 
-/// Output that may be compressed, and knows how to end.
+/// Output that may be compressed and has an explicit end.
 pub(crate) enum Encoder {
     Plain(Box<dyn Write + Send>),
     Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
@@ -144,7 +144,7 @@ impl Encoder {
         }
     }
 
-    /// Writes what the compressed format needs at its end, and flushes.
+    /// Writes the trailer of the compressed format, and flushes.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Plain(w) => Ok(w),
@@ -157,8 +157,8 @@ impl Encoder {
     }
 }
 
-/// xz with all that was unpacked before an error, which the decoder below keeps to itself: how much that is
-/// depends on how much was asked for.
+/// xz with all data that precedes an error. The decoder below loses some of it, depending on the
+/// size of the read.
 struct Xz<R> {
     decoder: liblzma::bufread::XzDecoder<R>,
     failed: Option<io::Error>,
@@ -180,17 +180,17 @@ impl<R: BufRead> Read for Xz<R> {
     }
 }
 
-/// LZ4 frames one after the other, with an error where the input ends within one: the decoder
-/// below takes that for the end. Each has a decoder of its own, as blocks of the next may be smaller, which one
-/// decoder does not expect.
+/// Consecutive LZ4 frames, with an error where the input ends within one; the decoder below takes
+/// that for the end. Each frame has a decoder of its own, since one decoder does not expect smaller
+/// blocks in a later frame.
 struct Lz4<R: Read> {
-    /// Always there.
+    /// Always `Some`.
     decoder: Option<lz4_flex::frame::FrameDecoder<Tail<R>>>,
-    /// Whether a frame has begun that has not ended.
+    /// Whether the input is within a frame.
     inside: bool,
 }
 
-/// Notes whether bytes came, and whether the end did.
+/// Records whether bytes were read and whether the input ended.
 struct Tail<R> {
     input: R,
     came: bool,
@@ -227,7 +227,7 @@ impl<R: Read> Read for Lz4<R> {
             }
             let tail = decoder.get_mut();
             if !tail.ended {
-                // The end mark of a frame; another frame may follow.
+                // The frame ended; another one may follow.
                 self.inside = false;
                 if !tail.came {
                     return Ok(0);
@@ -244,7 +244,7 @@ impl<R: Read> Read for Lz4<R> {
     }
 }
 
-/// What is known of raw input while decoders and buffers stand in front of it.
+/// The state of the raw input below decoders and buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// Bytes read so far.
@@ -263,7 +263,7 @@ impl Meter {
     }
 }
 
-/// Input with a [`Meter`] on it.
+/// Input that updates a [`Meter`].
 pub(crate) struct Metered<R> {
     input: R,
     meter: Arc<Meter>,

@@ -1,19 +1,19 @@
-//! What can go wrong with a capture.
+//! Errors of captures.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a capture cannot be read or written, or not to its end.
+/// Why a capture cannot be read or written to its end.
 ///
-/// `packet` counts from 1 within the file; `offset` counts bytes from 0 in the capture as it is
-/// after decompression.
+/// `packet` counts from 1 within the file; `offset` counts bytes from 0 in the decompressed
+/// capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The first bytes are of no capture format, nor of a compressed one.
+    /// The first bytes match no capture format and no compressed format.
     #[error("{}: not a capture: {found} where pcap or pcapng was expected", file.display())]
     NotACapture {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
         /// What the file looks like instead.
         found: &'static str,
@@ -21,18 +21,18 @@ pub enum Error {
     /// A capture of a kind or version that gannet does not read or write.
     #[error("{}: {what}", file.display())]
     Unsupported {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
-        /// What it is, and what to do about it.
+        /// The kind, and what to do about it.
         what: String,
     },
-    /// A record that cannot be true. The packets before it were delivered.
+    /// An invalid record. The packets before it were delivered.
     #[error(
         "{}: damaged at packet {packet}, byte {offset}: {what}; the packets before it were read",
         file.display()
     )]
     Damaged {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
         /// Number of the packet that could not be read.
         packet: u64,
@@ -47,7 +47,7 @@ pub enum Error {
         file.display()
     )]
     Cut {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
         /// Number of the packet that could not be read.
         packet: u64,
@@ -56,10 +56,10 @@ pub enum Error {
         /// What is missing.
         what: String,
     },
-    /// The system could not open, read or write.
+    /// The system could not open, read or write a file.
     #[error("{}: {source}", file.display())]
     Io {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -67,7 +67,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the input is a capture that was read in part: everything before the damage was
+    /// Whether the input is a capture that was read in part: all packets before the damage were
     /// delivered.
     pub fn is_partial(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Cut { .. })

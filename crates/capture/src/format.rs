@@ -1,4 +1,4 @@
-//! Capture formats: telling them apart, and the one way records are walked.
+//! Capture formats: recognising them, and the common interface of their record readers.
 
 use std::borrow::Cow;
 
@@ -52,12 +52,12 @@ impl Endian {
 /// An interface that packets were captured on. A pcap file has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// What its packets start with.
+    /// Link type of its packets.
     pub link_type: crate::LinkType,
-    /// The most bytes of a packet that were kept; 0 where there was no limit.
+    /// Most bytes stored of a packet; 0 for no limit.
     pub snaplen: u32,
-    /// Decimal digits of a second that its time stamps resolve: 6 for µs, 9 for ns. For powers of
-    /// two the digits they amount to, rounded up.
+    /// Decimal digits of a second in its time stamps: 6 for µs, 9 for ns. For powers of two the
+    /// equivalent number of digits, rounded up.
     pub digits: u8,
     /// `if_name`.
     pub name: Option<String>,
@@ -75,7 +75,7 @@ pub struct Interface {
     pub comment: Option<String>,
 }
 
-/// What the headers of a capture say about its making.
+/// Facts about the origin of a capture, from its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Sections seen so far; 1 for pcap.
@@ -95,48 +95,48 @@ pub struct Origin {
 pub(crate) enum Stop {
     /// The batch is full.
     Full,
-    /// The next record needs this many bytes, more than there are.
+    /// The next record needs this many bytes, more than the window has.
     More(usize),
-    /// The next record cannot be true.
+    /// The next record is invalid.
     Damage(Cow<'static, str>),
 }
 
-/// What a walk goes over.
+/// The bytes to walk over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     pub(crate) data: &'a [u8],
-    /// Whether it lies in no near cache, so that what comes next is to be fetched.
+    /// Whether it is not in a near cache, so that prefetching pays.
     pub(crate) is_far: bool,
 }
 
-/// How far a walk came.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Bytes of whole records.
+    /// Bytes of complete records.
     pub(crate) used: usize,
     pub(crate) stop: Stop,
 }
 
-/// State of the one record reader: what the headers said.
+/// The state of a record reader: the facts from the headers.
 #[derive(Debug)]
 pub(crate) enum Records {
     Pcap(pcap::Records),
     PcapNg(pcapng::Records),
 }
 
-/// The bytes that must be at hand to tell what a file is.
+/// Bytes needed to recognise a file format.
 pub(crate) const SNIFF: usize = 16;
 
-/// What the first bytes of a file are.
+/// The format of a file by its first bytes.
 pub(crate) enum Sniffed {
     Capture(Format),
-    /// A capture, or a compressed file, of a kind that is not read: what to do about it.
+    /// A capture or compressed file of an unsupported kind, with advice.
     Foreign(&'static str),
-    /// No capture: what it looks like.
+    /// Not a capture, with a description.
     Nothing(&'static str),
 }
 
-/// Tells what `head`, the first bytes of a file, is.
+/// Recognises the format by `head`, the first bytes of a file.
 pub(crate) fn sniff(head: &[u8]) -> Sniffed {
     if pcap::is_magic(head) {
         return Sniffed::Capture(Format::Pcap);
@@ -167,19 +167,19 @@ pub(crate) fn sniff(head: &[u8]) -> Sniffed {
 }
 
 impl Records {
-    /// Bytes the file header takes; [`Records::open`] needs them in its window.
+    /// Bytes of the file header; [`Records::open`] needs them in its window.
     pub(crate) fn header_len(format: Format) -> usize {
         match format {
             Format::Pcap => pcap::HEADER,
-            // Its section header is a block like others; its version is seen in advance.
+            // The section header is read as a block; its version is checked in advance.
             Format::PcapNg => SNIFF,
         }
     }
 
-    /// Reads the file header; also gives the bytes it used.
+    /// Reads the file header; returns the reader and the number of bytes used.
     ///
     /// # Errors
-    /// What is wrong, as an end of a sentence, where the version is not read.
+    /// The reason, as the end of a sentence, if the version is not supported.
     pub(crate) fn open(format: Format, head: &[u8]) -> Result<(Self, usize), String> {
         match format {
             Format::Pcap => pcap::Records::open(head).map(|r| (Self::Pcap(r), pcap::HEADER)),
@@ -187,8 +187,8 @@ impl Records {
         }
     }
 
-    /// Walks over whole records in `data` and notes their packets in `out`, until these are `most`,
-    /// `data` ends or a record is damaged.
+    /// Walks over complete records in `data` and appends their packets to `out`, until there are
+    /// `most`, `data` ends or a record is damaged.
     pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
         match self {
             Self::Pcap(r) => r.walk(data, most, out),

@@ -1,4 +1,4 @@
-//! What outlives its batch: bytes of captures, and where packets lie in them.
+//! Shared buffers: bytes of captures and positions of packets that outlive their batch.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use memmap2::Mmap;
 
 use crate::packet::PacketRef;
 
-/// A mapped file or a buffer, shared by those who still read packets in it.
+/// A mapped file or a buffer, shared by the owners of batches in it.
 ///
-/// A [`Batch`](crate::Batch) borrows its packets from one of these. Whoever wants them for longer
-/// than the batch lives, in another thread for instance, clones [`Batch::bytes`](crate::Batch::bytes):
-/// nothing is copied, and the reader goes on in another buffer.
+/// A [`Batch`](crate::Batch) borrows its packets from one of these. To keep them for longer, for
+/// instance in another thread, clone [`Batch::bytes`](crate::Batch::bytes): nothing is copied, and
+/// the reader continues in another buffer.
 #[derive(Clone, Debug)]
 pub struct Bytes(Arc<Held>);
 
@@ -59,12 +59,12 @@ impl Bytes {
         }
     }
 
-    /// Whether somebody reads it besides so many who hold it.
+    /// Whether it has more owners than `holders`.
     pub(crate) fn is_shared_beyond(&self, holders: usize) -> bool {
         Arc::strong_count(&self.0) > holders
     }
 
-    /// The buffer, if nobody else reads it.
+    /// The buffer, if it has no other owner.
     pub(crate) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
         match Arc::get_mut(&mut self.0)? {
             Held::Buffer(buffer) => Some(buffer),
@@ -73,7 +73,7 @@ impl Bytes {
     }
 }
 
-/// Where the packets of a batch lie, shared by those who still read them.
+/// Positions of the packets of a batch, shared by its owners.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refs(Arc<Vec<PacketRef>>);
 
@@ -92,15 +92,15 @@ impl From<Vec<PacketRef>> for Refs {
 }
 
 impl Refs {
-    /// All of them, if nobody else reads them.
+    /// All positions, if there is no other owner.
     pub(crate) fn own(&mut self) -> Option<&mut Vec<PacketRef>> {
         Arc::get_mut(&mut self.0)
     }
 }
 
-/// What others may read besides its owner.
+/// A value that may have several owners.
 pub(crate) trait Lent: Clone + Default {
-    /// Whether nobody does.
+    /// Whether there is no other owner.
     fn is_free(&mut self) -> bool;
 }
 
@@ -116,16 +116,16 @@ impl Lent for Refs {
     }
 }
 
-/// What went out to others and may have come back.
+/// A pool of shared values; one can be reused once its other owners dropped it.
 #[derive(Debug, Default)]
 pub(crate) struct Spares<T>(Vec<T>);
 
-/// Spares that are remembered; more are left to those who read them.
+/// Most values that the pool remembers.
 const SPARES: usize = 32;
 
 impl<T: Lent> Spares<T> {
-    /// Sees to it that nobody else reads `current`, exchanging it for another one with any
-    /// contents if need be. Returns the one that was given away.
+    /// Makes `current` exclusively owned, exchanging it for another value with any contents if
+    /// necessary. Returns the value that was exchanged.
     pub(crate) fn exchange(&mut self, current: &mut T) -> Option<T> {
         if current.is_free() {
             return None;

@@ -1,4 +1,4 @@
-//! What can be said of a capture as a whole, from its record headers alone.
+//! Facts about a whole capture, from its record headers alone.
 
 use std::fmt;
 use std::path::Path;
@@ -16,28 +16,28 @@ use crate::Origin;
 use crate::Reader;
 use crate::json::Object;
 
-/// A summary of one capture. Its [`Display`](fmt::Display) is a table for people, [`Info::json`]
+/// A summary of one capture. Its [`Display`](fmt::Display) is a table for readers, [`Info::json`]
 /// an object for programs.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Info {
-    /// The file as it was named.
+    /// The path as given.
     pub file: PathBuf,
     /// Its size on disk; `None` for pipes and the like.
     pub file_bytes: Option<u64>,
     /// The capture's format.
     pub format: Format,
-    /// What it is wrapped in.
+    /// Its compression.
     pub compression: Option<Compression>,
     /// Byte order, of the last section where there are several.
     pub endian: Endian,
     /// Packets, up to any damage.
     pub packets: u64,
-    /// Bytes of packets that the capture kept.
+    /// Captured bytes of all packets.
     pub kept_bytes: u64,
     /// Bytes of packets on the wire.
     pub wire_bytes: u64,
-    /// Packets of which the capture kept less than the whole.
+    /// Packets of which the capture holds only a part.
     pub sliced: u64,
     /// The earliest time of a packet, not always the first packet's.
     pub earliest: Option<Time>,
@@ -47,9 +47,9 @@ pub struct Info {
     pub ordered: bool,
     /// The interfaces, and how many packets each has.
     pub interfaces: Vec<(Interface, u64)>,
-    /// What the headers say about the capture's making.
+    /// Facts about the origin of the capture, from its headers.
     pub origin: Origin,
-    /// What ended the capture before its end.
+    /// The damage at which reading stopped.
     pub damage: Option<Error>,
 }
 
@@ -57,12 +57,12 @@ impl Info {
     /// Opens a capture and reads it to its end; `-` is standard input.
     ///
     /// # Errors
-    /// As [`Reader::open`]. Damage further on is no error: [`Info::damage`] holds it.
+    /// As [`Reader::open`]. Later damage is no error: it is in [`Info::damage`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::read(Reader::open(path)?))
     }
 
-    /// Reads what is left of a capture.
+    /// Reads the rest of a capture.
     pub fn read(mut reader: Reader) -> Self {
         let (mut packets, mut kept_bytes, mut wire_bytes, mut sliced) = (0, 0, 0, 0);
         let (mut earliest, mut latest, mut before) = (i64::MAX, i64::MIN, i64::MIN);
@@ -142,7 +142,7 @@ impl Info {
         (self.packets > 0).then(|| self.wire_bytes as f64 / self.packets as f64)
     }
 
-    /// The most digits of a second that an interface's times have: 6 or 9, as a rule.
+    /// The highest time resolution of its interfaces in decimal digits of a second: usually 6 or 9.
     pub fn digits(&self) -> u8 {
         self.interfaces.iter().map(|(i, _)| i.digits).max().unwrap_or(6)
     }
@@ -277,7 +277,7 @@ impl fmt::Display for Info {
     }
 }
 
-/// Text from a capture, with what could steer a terminal taken out.
+/// Text from a capture, without terminal control characters.
 struct Plain<'a>(&'a str);
 
 impl fmt::Display for Plain<'_> {
@@ -296,7 +296,7 @@ fn decimal(nanos: i64) -> String {
     format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
-/// UTC in the form of RFC 3339, with so many digits of a second.
+/// UTC in the form of RFC 3339, with `digits` digits of a second.
 fn date(time: Time, digits: usize) -> String {
     let secs = time.as_nanos().div_euclid(1_000_000_000);
     let nanos = format!("{:09}", time.as_nanos().rem_euclid(1_000_000_000));
@@ -309,14 +309,14 @@ fn date(time: Time, digits: usize) -> String {
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Years are taken to begin in March, so that the leap day is the last of its year, and are
-    // counted from the start of a cycle of 400 years (146,097 days).
+    // Years begin in March, so that the leap day is the last of its year, and are counted from the
+    // start of a cycle of 400 years (146,097 days).
     let from_0000_03_01 = days + 719_468;
     let cycle = from_0000_03_01.div_euclid(146_097);
     let day = from_0000_03_01.rem_euclid(146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March have 31, 30, 31, 30, 31 days, twice and a bit: 153 days in five.
+    // Months from March have 31, 30, 31, 30, 31 days, repeated: 153 days in five months.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };

@@ -1,4 +1,4 @@
-//! As much JSON as a summary needs (RFC 8259).
+//! A JSON writer for summaries (RFC 8259).
 
 use std::fmt::Display;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ impl Object {
         self.0.push(':');
     }
 
-    /// A value whose text is JSON already: a number or a truth. `null` where there is none.
+    /// A value whose text is JSON already, such as a number or a boolean. `null` for `None`.
     pub(crate) fn number(&mut self, name: &str, value: Option<impl Display>) {
         self.name(name);
         match value {

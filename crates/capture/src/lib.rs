@@ -1,10 +1,10 @@
 //! Packets in and out: pcap and pcapng, mapped, streamed and compressed.
 //!
-//! A [`Reader`] reads one capture from a file, from standard input or from anything that is
+//! A [`Reader`] reads one capture from a file, from standard input or from any
 //! [`Read`](std::io::Read); a [`Stream`] reads many files and directories as one capture in the
-//! order of time. Both hand out [`Batch`]es: up to [`NEAR_PACKETS`] [`Packet`]s, or as many as are asked
-//! for, with time (ns), wire length, link type, interface and bytes. A [`Writer`] writes them again, and [`Info`] sums
-//! a capture up.
+//! order of time. Both return [`Batch`]es: up to [`NEAR_PACKETS`] [`Packet`]s by default, with time
+//! (ns), wire length, link type, interface and bytes. A [`Writer`] writes packets, and [`Info`]
+//! summarises a capture.
 //!
 //! # How data moves
 //!
@@ -14,17 +14,17 @@
 //! gzip ─┴buffer▶ window ┘
 //! ```
 //!
-//! A source is a window over bytes: all that is left of a mapped file, or the filled part of one
-//! buffer that is used again and again. The record reader walks over the window and notes where
-//! packets lie, in a list that is used again too. So a packet costs neither a copy nor an
-//! allocation: a batch borrows the reader until the next one is asked for. Only packets of files
-//! that overlap in time are copied, to be merged.
+//! A source is a window over bytes: the rest of a mapped file, or the filled part of a reused
+//! buffer. The record reader walks over the window and stores the positions of packets in a list,
+//! which is reused too. So a packet needs neither a copy nor an allocation: a batch borrows the
+//! reader until the next one is requested. Only packets of files that overlap in time are copied,
+//! to be merged.
 //!
 //! # Bad input
 //!
-//! Captures are cut off, damaged or no captures at all. Everything before the damage is delivered;
-//! then an [`Error`] tells file, packet and byte. No length that a file claims is believed before
-//! the bytes are there.
+//! Captures may be truncated, damaged or not captures at all. Everything before the damage is
+//! delivered; then an [`Error`] names file, packet and byte. A length in a file is trusted only as
+//! far as its bytes are available.
 //!
 //! ```
 //! use gannet_base::Time;

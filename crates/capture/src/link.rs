@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the bytes of a packet start with: a LINKTYPE_ number of the tcpdump registry.
+/// The link type of a packet: a LINKTYPE_ number of the tcpdump registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
@@ -60,7 +60,7 @@ link_types! {
     SYMANTEC_FIREWALL = 99, "Symantec firewall";
     /// LLC/SNAP-encapsulated ATM (RFC 2684).
     ATM_RFC1483 = 100, "RFC 1483 ATM";
-    /// IPv4 or IPv6 without a link layer; the version nibble tells which.
+    /// IPv4 or IPv6 without a link layer; the version nibble says which.
     RAW = 101, "Raw IP";
     /// Cisco HDLC.
     C_HDLC = 104, "Cisco HDLC";
@@ -203,7 +203,7 @@ link_types! {
 }
 
 impl fmt::Display for LinkType {
-    /// The name in words, with the number where there is none.
+    /// The description, with the number if it is unknown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.description() {
             "unknown" => write!(f, "link type {}", self.0),

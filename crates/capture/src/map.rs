@@ -1,5 +1,5 @@
-//! Files mapped into memory, and what the processor is told about them: the one place of this
-//! crate that needs `unsafe`.
+//! Files mapped into memory, and advice to the kernel about their pages: one of the modules of this
+//! crate with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -27,77 +27,78 @@ use crate::Bytes;
 #[derive(Debug)]
 pub(crate) struct Map {
     pages: Pages,
-    /// Where a thread of their own sees to the pages.
+    /// Set if a thread prepares the pages.
     ahead: Option<Ahead>,
-    /// Where whoever has time does.
+    /// Set if the receivers of batches prepare the pages.
     tended: Option<Arc<Tended>>,
 }
 
-/// Which pages of a map are there.
+/// The state of a map's pages.
 #[derive(Clone, Debug)]
 struct Pages {
     bytes: Bytes,
-    /// Up to here pages were asked for in advance.
+    /// Pages before this offset were requested.
     wanted: usize,
-    /// Up to here pages were given back.
+    /// Pages before this offset were released.
     released: usize,
-    /// Who holds the bytes without reading them.
+    /// Owners of the bytes that do not read them.
     holders: usize,
 }
 
 /// How far ahead of the reader pages are mapped at a time, instead of one fault for every 64 KiB.
 const AHEAD: usize = 1 << 20;
 
-/// How much lies behind the reader before its pages are given back.
+/// Bytes behind the reader that are kept mapped.
 const BEHIND: usize = 1 << 20;
 
-/// The same where others read what was handed out, and may be some batches late, a megabyte each: pages
-/// that are given back before all have read them come back, one by one, and stay.
+/// The same where other threads read the batches and may be some batches (a megabyte each) late: a
+/// page released before all have read it is faulted in again and stays mapped.
 const BEHIND_OTHERS: usize = 12 << 20;
 
-/// The same, of how much is given back at once: every processor that has one of the threads must be
-/// told, and waits.
+/// The same for the bytes released at a time: each release interrupts all processors that run one
+/// of the threads.
 const RELEASED_OTHERS: usize = 2 << 20;
 
-/// Advice starts at page borders: a multiple of every page size in use, and what the kernel maps around
-/// a page that was asked for.
+/// Advice starts at multiples of this: a multiple of every page size in use, and the kernel's
+/// fault-around size.
 const PAGE: usize = 64 << 10;
 
 impl Map {
-    /// Maps `file` as long as it is now; what is appended later is not seen.
+    /// Maps `file` at its current length; bytes appended later are not seen.
     pub(crate) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the mapping is shared and read-only, and nothing here writes to the file.
-        // Another process may: bytes that change under the reader give wrong packets but no
-        // undefined lengths, because every length is read once and checked against the map
-        // before it is used. If another process cuts the file below what is mapped, touching the
-        // lost pages ends this process with SIGBUS, as with every program that maps its input;
-        // reading such files through standard input avoids it.
+        // SAFETY: the mapping is shared and read-only, and nothing here writes to the file. Another
+        // process may: bytes that change under the reader give wrong packets but no invalid
+        // lengths, because every length is read once and checked against the map before use. If
+        // another process truncates the file, accessing the lost pages ends this process with
+        // SIGBUS, as in every program that maps its input; reading such files through standard
+        // input avoids it.
         let map = unsafe { Mmap::map(file) }?;
-        // Advice only: a kernel that knows it not loses speed, nothing else.
+        // Advice only: without support for it, only speed is lost.
         let _ = map.advise(Advice::Sequential);
         let pages = Pages { bytes: map.into(), wanted: 0, released: 0, holders: 1 };
         Ok(Self { pages, ahead: None, tended: None })
     }
 
-    /// All its bytes.
+    /// All bytes.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.pages.bytes
     }
 
-    /// All its bytes from front to back, for what unpacks them.
+    /// A reader of all bytes from front to back, for decompression.
     pub(crate) fn into_reader(self) -> MapReader {
         MapReader { map: self, at: 0 }
     }
 
-    /// From now on a thread sees to the pages, if there are enough of them for that to pay.
+    /// Starts a thread that prepares the pages, if the file is long enough for that to pay.
     pub(crate) fn read_ahead(&mut self) {
         if self.ahead.is_none() && self.pages.bytes.len() >= LONG {
-            // Without another thread the reader does it, as it did so far.
+            // Without a thread the reader continues to prepare them.
             self.ahead = Ahead::start(self.pages.clone()).ok();
         }
     }
 
-    /// From now on others see to the pages, by what this gives, if no thread of their own does.
+    /// Lets other threads prepare the pages through the returned handle, unless a dedicated thread
+    /// does.
     pub(crate) fn tend(&mut self) -> Option<Weak<Tended>> {
         if self.ahead.is_some() {
             return None;
@@ -108,7 +109,7 @@ impl Map {
         Some(Arc::downgrade(self.tended.insert(tended)))
     }
 
-    /// Tells that everything before `at` has been read and that what follows is next.
+    /// Records that everything before `at` was read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
         match (&self.ahead, &self.tended) {
             (Some(ahead), _) => ahead.reading_at(at),
@@ -122,7 +123,8 @@ impl Map {
 }
 
 impl Pages {
-    /// Asks for more pages if those asked for end less than `near` behind `at`; whether it did.
+    /// Requests more pages if those requested end less than `near` bytes behind `at`; returns
+    /// whether it did.
     #[cfg_attr(
         not(target_os = "linux"),
         allow(clippy::unused_self, clippy::needless_pass_by_ref_mut)
@@ -135,10 +137,10 @@ impl Pages {
         {
             let from = self.wanted.max(at) & !(PAGE - 1);
             let to = (from + AHEAD).min(map.len());
-            // Asking for one page brings those around it that are in memory (the kernel's
-            // fault-around, 64 KiB if nobody set it otherwise), without the fault. Asking for all
-            // of them in one call has the kernel walk over each of them once more, which takes a
-            // quarter of the time that reading small packets does.
+            // Touching one page maps the cached pages around it (the kernel's fault-around, 64 KiB
+            // by default) without further faults. One call for the whole range makes the kernel
+            // walk over each page once more, which takes a quarter of the time of reading small
+            // packets.
             for page in (from..to).step_by(PAGE) {
                 let _ = map.advise_range(Advice::PopulateRead, page, 1);
             }
@@ -149,7 +151,7 @@ impl Pages {
         false
     }
 
-    /// Gives back what lies far enough behind `at`.
+    /// Releases the pages far enough behind `at`.
     fn release(&mut self, at: usize) {
         #[cfg(unix)]
         if let Some(map) = self.bytes.map() {
@@ -161,9 +163,9 @@ impl Pages {
                 return;
             }
             let to = at.saturating_sub(behind) & !(PAGE - 1);
-            // SAFETY: in a shared mapping of a file, dropped pages come back from the file with
-            // the same bytes when they are touched again, so even a view that outlived its use
-            // would stay valid. It keeps the resident size small on captures of many gigabytes.
+            // SAFETY: in a shared mapping of a file, released pages are read from the file again
+            // when they are accessed, with the same bytes, so even an outdated view stays valid.
+            // This keeps the resident size small for captures of many gigabytes.
             let _ = unsafe {
                 map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,
@@ -178,40 +180,41 @@ impl Pages {
     }
 }
 
-/// How far ahead of the reader pages are made ready by those who take batches from it: some batches for
-/// each of a few of them, a megabyte each.
+/// How far ahead of the reader the receivers of batches prepare pages: some batches (a megabyte
+/// each) for each of a few threads.
 const AHEAD_OTHERS: usize = 4 << 20;
 
-/// The pages of a map, for others than its reader.
+/// The pages of a map, prepared by other threads than its reader.
 #[derive(Debug)]
 pub(crate) struct Tended {
-    /// Where the reader is.
+    /// The position of the reader.
     at: AtomicUsize,
     pages: Mutex<Pages>,
 }
 
 impl Tended {
     fn see_to(&self) {
-        // Whoever does it is not waited for.
+        // If another thread is preparing them, there is nothing to do.
         let Ok(mut pages) = self.pages.try_lock() else { return };
         pages.release(self.at.load(Ordering::Acquire));
         while pages.want(self.at.load(Ordering::Acquire), AHEAD_OTHERS) {}
     }
 }
 
-/// The pages of mapped files that a stream reads from, for those who take its batches to see to: so that a
-/// reader of whom many wait does nothing but read.
+/// The pages of the mapped files of a stream, prepared by the threads that receive its batches, so
+/// that the reader, on which all others wait, only reads.
 #[derive(Clone, Debug, Default)]
 pub struct Tending(Arc<Mutex<Vec<Weak<Tended>>>>);
 
 impl Tending {
-    /// Adds those of one more file.
+    /// Adds the pages of one more file.
     pub(crate) fn add(&self, tended: Weak<Tended>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tended);
     }
 
-    /// Makes pages ready that come next, and gives back those that lie behind, unless somebody else is at
-    /// it. Where nobody does that for some time, pages come one by one as they are read, and stay.
+    /// Prepares the next pages and releases those behind the reader, unless another thread is doing
+    /// so. If no thread calls this for some time, pages are faulted in one by one as they are read,
+    /// and stay mapped.
     pub fn see_to(&self) {
         let Ok(mut all) = self.0.try_lock() else { return };
         all.retain(|tended| {
@@ -223,21 +226,21 @@ impl Tending {
     }
 }
 
-/// A thread that sees to the pages of a map: a third of the time that reading takes without one.
+/// A thread that prepares the pages of a map: reading takes a third longer without it.
 #[derive(Debug)]
 struct Ahead {
     place: Arc<Place>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where the reader is.
+/// The position of the reader.
 #[derive(Debug, Default)]
 struct Place {
     at: AtomicUsize,
     ended: AtomicBool,
 }
 
-/// Shorter files are read before a thread has begun.
+/// Shorter files are read before a thread has started.
 const LONG: usize = 16 << 20;
 
 /// How far the thread may be ahead of the reader.
@@ -253,7 +256,7 @@ impl Ahead {
                 let at = seen.at.load(Ordering::Acquire);
                 pages.release(at);
                 if !pages.want(at, FAR) {
-                    // A reader that went on meanwhile has left a token: this returns at once.
+                    // If the reader moved meanwhile, this returns at once.
                     std::thread::park();
                 }
             }
@@ -275,20 +278,20 @@ impl Drop for Ahead {
         self.place.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It only ends: what it held goes with it.
+            // The thread just ends.
             let _ = thread.join();
         }
     }
 }
 
-/// A mapped file that is read: nothing is copied.
+/// A reader of a mapped file, without copies.
 #[derive(Debug)]
 pub(crate) struct MapReader {
     map: Map,
     at: usize,
 }
 
-/// Bytes that a [`MapReader`] shows at a time, so that pages come and go as they are read.
+/// Bytes that a [`MapReader`] returns at a time, so that pages are prepared and released in step.
 const SHOWN: usize = AHEAD / 2;
 
 impl BufRead for MapReader {
@@ -313,23 +316,23 @@ impl Read for MapReader {
     }
 }
 
-/// How far ahead of a record reader lines are fetched: a few dozen small packets.
+/// How far ahead of a record reader cache lines are prefetched: a few dozen small packets.
 const FETCH_AHEAD: usize = 4096;
 
-/// The bytes of a record that are worth fetching for: its headers, and those of small packets
-/// behind it.
+/// The bytes of a record that are worth prefetching: its headers, and those of small packets behind
+/// it.
 const FETCH_RECORD: usize = 512;
 
-/// Bytes that are fetched at a time: about what a small record takes.
+/// Bytes prefetched at a time: about the size of a small record.
 const FETCH_SMALL: usize = 128;
 
-/// Starts loading what lies a little beyond the record `data[from..to]`.
+/// Prefetches memory a little beyond the record `data[from..to]`.
 ///
-/// Where a record begins is known only once the one before it has come from memory, so the
-/// processor cannot look ahead by itself; small packets are walked twice as fast for this.
+/// The processor cannot prefetch by itself, since the start of a record is known only when the
+/// previous one was read. Small packets are walked twice as fast with this.
 #[inline(always)]
 pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
-    // Both lines in any case: how many a small record takes is not to be guessed.
+    // Always both lines: the size of a small record is unpredictable.
     let ahead = data.as_ptr().wrapping_add(from + FETCH_AHEAD);
     prefetch(ahead.cast::<[u8; FETCH_SMALL]>());
     if to - from > FETCH_SMALL {
@@ -337,8 +340,8 @@ pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
     }
 }
 
-/// Large records come in rows of one length: where the next but one and its third neighbour would begin
-/// then is fetched as well.
+/// Large records often have the same length: this prefetches the expected starts of two of the
+/// following records.
 #[inline(never)]
 fn fetch_beyond_long(data: &[u8], from: usize, to: usize) {
     let fetch = |at: usize| prefetch(data.as_ptr().wrapping_add(at).cast::<[u8; FETCH_SMALL]>());
@@ -369,7 +372,7 @@ mod tests {
             map.reading_at(0);
             map.read_ahead();
             assert_eq!(map.ahead.is_some(), threads);
-            // Others still read what lies behind.
+            // Other owners still read the bytes behind.
             let kept = map.bytes().clone();
             for at in (0..bytes.len()).step_by(300_001) {
                 map.reading_at(at);

@@ -1,5 +1,6 @@
-//! Files that the user names for output. A new file replaces an old one by a rename, so that the bytes of the old
-//! one stay what they are: under its other names (hard links), for processes that read it, and after a failure.
+//! Output files named by the user. A new file replaces an old one by a rename, so that the old
+//! bytes remain intact: under other names (hard links), for processes that read them, and after a
+//! failure.
 
 use std::fs;
 use std::fs::File;
@@ -11,10 +12,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// A file that is written under a temporary name beside its own, which it gets when it is complete.
+/// A file that is written under a temporary name in the same folder, and renamed when complete.
 ///
-/// Dropped before [`NewFile::finish`], it leaves whatever had the name before. What is no regular file (a pipe, a
-/// terminal, `/dev/null`) cannot be replaced and is written directly.
+/// If it is dropped before [`NewFile::finish`], the old file remains. A path that is not a regular
+/// file (a pipe, a terminal, `/dev/null`) cannot be replaced and is written directly.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -25,7 +26,7 @@ impl NewFile {
     /// Opens a temporary file in the folder of `path`.
     ///
     /// # Errors
-    /// When the folder or an old file of that name cannot be written, or the path is a folder.
+    /// If the folder or an old file of that name cannot be written, or the path is a folder.
     pub fn create(path: &Path) -> io::Result<Self> {
         let Some(path) = replaceable(path)? else {
             return Ok(Self { file: File::create(path)?, rename: Rename::default() });
@@ -38,26 +39,26 @@ impl NewFile {
         let (file, temporary) = temporary(&path)?;
         let rename = Rename { names: Some((temporary, path)) };
         if let Some(old) = old {
-            // File systems without permissions refuse; the file is as good without them.
+            // File systems without permissions refuse this, without harm.
             let _ = file.set_permissions(old.permissions());
         }
         Ok(Self { file, rename })
     }
 
-    /// Gives the file its name at once, empty as it is: for output that is read while it grows.
+    /// Renames the empty file at once: for output that is read while it grows.
     ///
     /// # Errors
-    /// When the file cannot be renamed.
+    /// If the file cannot be renamed.
     pub fn at_once(self) -> io::Result<File> {
         let (file, rename) = self.into_parts();
         rename.finish()?;
         Ok(file)
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     ///
     /// # Errors
-    /// When the file cannot be renamed.
+    /// If the file cannot be renamed.
     pub fn finish(self) -> io::Result<()> {
         self.rename.finish()
     }
@@ -66,10 +67,10 @@ impl NewFile {
         (self.file, self.rename)
     }
 
-    /// Makes a file of these bytes.
+    /// Creates a file with these bytes.
     ///
     /// # Errors
-    /// When it cannot be created or written.
+    /// If it cannot be created or written.
     pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut new = Self::create(path)?;
         new.file.write_all(bytes)?;
@@ -80,7 +81,7 @@ impl NewFile {
 /// The last step of writing a file; without it the temporary file is removed.
 #[derive(Debug, Default)]
 pub(crate) struct Rename {
-    /// The temporary name and the final one; `None` where there is nothing to rename.
+    /// The temporary name and the final one; `None` if there is nothing to rename.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -98,19 +99,19 @@ impl Rename {
 impl Drop for Rename {
     fn drop(&mut self) {
         if let Some((temporary, _)) = &self.names {
-            // Nothing can be done about a failure here.
+            // A failure here cannot be handled.
             let _ = fs::remove_file(temporary);
         }
     }
 }
 
-/// What identifies a file under all of its names: device and inode where the system has them.
+/// Identifies a file independently of its name: device and inode where the system has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileId {
-    /// Of an existing file; symbolic links are followed. `None` where the file cannot be looked up, or is no regular
-    /// file.
+    /// The id of an existing file; symbolic links are followed. `None` if the file cannot be looked
+    /// up or is not a regular file.
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         #[cfg(unix)]
@@ -126,9 +127,10 @@ impl FileId {
     }
 }
 
-/// The path that a rename has to replace, behind all symbolic links; `None` for what is written directly.
+/// The path that a rename has to replace, with all symbolic links resolved; `None` if the path must
+/// be written directly.
 fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
-    // Standard output under its names as a file belongs to the process that started this one.
+    // Standard output under its path as a file belongs to the parent process.
     let is_system = path.starts_with("/dev") || path.starts_with("/proc");
     match fs::metadata(path) {
         Ok(metadata) if is_system || !metadata.is_file() => return Ok(None),
@@ -136,7 +138,7 @@ fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Err(_) => {}
     }
-    // A new file, or one that links lead to.
+    // A new file, or one that symbolic links lead to.
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         let Ok(target) = fs::read_link(&path) else { return Ok(Some(path)) };
@@ -145,10 +147,10 @@ fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// As many links in a row as Linux follows.
+/// Most links in a row, as in Linux.
 const LINKS: u32 = 40;
 
-/// A file of a name that no other has, beside `path`.
+/// A new file with a unique name in the folder of `path`.
 fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();
@@ -163,10 +165,10 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Writes pieces that end at multiples of [`PIECE`] in the file, as far as that goes.
+/// Writes in pieces that end at multiples of [`PIECE`] in the file, where possible.
 ///
-/// Kernels allocate the page cache in units of the size of a write: from 128 KiB on they look for larger units, which on
-/// virtual machines costs more than the copy.
+/// Kernels allocate the page cache in units of the write size: from 128 KiB on they look for larger
+/// units, which on virtual machines costs more than the copy.
 pub(crate) struct Pieces<W> {
     inner: W,
     /// Bytes written.

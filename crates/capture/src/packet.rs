@@ -1,4 +1,4 @@
-//! Packets and the batches that carry them.
+//! Packets and batches of packets.
 
 use std::ops::Range;
 
@@ -12,68 +12,69 @@ use crate::LinkType;
 use crate::bytes::u32_at;
 use crate::held::Refs;
 
-/// The most packets one batch holds, where it goes to other threads: what each batch costs there is
-/// shared by many.
+/// The most packets of a batch that is sent to other threads, which shares the fixed cost of a
+/// batch among many packets.
 pub const BATCH_PACKETS: usize = 1024;
 
-/// Packets of a batch that is looked at where it is read: with their first lines they stay in a core's
-/// first-level cache meanwhile.
+/// The packets of a batch that is processed in the thread that reads it: few enough that their
+/// first cache lines stay in the first-level cache.
 pub const NEAR_PACKETS: usize = 256;
 
-/// The bytes of capture one batch spans at most, save that one bigger packet makes a batch alone.
+/// The bytes of capture that one batch spans at most; a single larger packet forms a batch of its
+/// own.
 ///
-/// About what stays in a core's second-level cache while the packets are looked at.
+/// About the size that stays in a second-level cache while the packets are processed.
 pub const BATCH_BYTES: usize = 1 << 20;
 
-/// The longest packet that is believed: a record that claims more is damage.
+/// The longest valid packet: a record that claims more is damaged.
 ///
-/// Far above what links carry (libpcap's own limit is 256 KiB), so that odd captures still read,
-/// and low enough that a flipped length byte cannot make a stream buffer eat the machine.
+/// Far above the packet sizes of links (libpcap's own limit is 256 KiB), so that unusual captures
+/// can be read, and low enough that a flipped length byte cannot exhaust the memory.
 pub const MAX_PACKET: usize = 256 << 20;
 
-/// A line of memory.
+/// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes that are fetched for each packet: what a query takes with the record around it.
+/// Bytes prefetched for each packet: a DNS query with its record header.
 const FETCHED: usize = 2 * LINE;
 
 /// One packet of a batch, borrowed from the mapped file or from the reader's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When it was captured. 0 where the capture does not say (Simple Packet Blocks).
+    /// Capture time. 0 where the capture has none (Simple Packet Blocks).
     pub time: Time,
-    /// Bytes it had on the wire; `data` is shorter where the capture kept less.
+    /// Bytes on the wire; `data` is shorter if the capture truncated the packet.
     pub wire_len: u32,
-    /// What `data` starts with.
+    /// Link type of `data`.
     pub link_type: LinkType,
     /// Index of the interface among those of its file, see [`Reader::interfaces`](crate::Reader::interfaces).
     pub interface: u32,
-    /// What kind of file it is from.
+    /// Format of its file.
     pub format: Format,
     /// 1 for the first packet of the whole stream.
     pub number: u64,
-    /// The bytes that were kept.
+    /// The captured bytes.
     pub data: &'a [u8],
 }
 
-/// Where a packet lies in its batch's bytes: what record readers produce.
+/// The position of a packet in its batch's bytes, as record readers produce it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketRef {
     /// Nanoseconds since the epoch.
     pub(crate) time: i64,
-    /// From the start of the batch's bytes. A batch spans less than 4 GiB by [`BATCH_BYTES`] and
-    /// [`MAX_PACKET`].
+    /// Offset from the start of the batch's bytes. A batch spans less than 4 GiB because of
+    /// [`BATCH_BYTES`] and [`MAX_PACKET`].
     pub(crate) offset: u32,
     pub(crate) cap_len: u32,
     pub(crate) wire_len: u32,
     pub(crate) link_type: u16,
-    /// Index into the file's interfaces, with [`PCAPNG`] if it is a file of that format.
+    /// Index into the file's interfaces, with [`PCAPNG`] set for that format.
     pub(crate) origin: u16,
 }
 
-/// Bit of an [origin](PacketRef::origin) in a pcapng file.
+/// Flag in an [origin](PacketRef::origin): from a pcapng file.
 pub(crate) const PCAPNG: u16 = 1 << 15;
 
-/// Bit of an [origin](PacketRef::origin) in a Simple Packet Block.
+/// Flag in an [origin](PacketRef::origin): from a Simple Packet Block.
 pub(crate) const SIMPLE: u16 = 1 << 14;
 
 impl PacketRef {
@@ -83,84 +84,85 @@ impl PacketRef {
         self.origin & !(PCAPNG | SIMPLE)
     }
 
-    /// Bytes of its block in front of its data, in a pcapng file.
+    /// Bytes of its block before its data, in a pcapng file.
     fn head(&self) -> usize {
         if self.origin & SIMPLE == 0 { 28 } else { 12 }
     }
 
-    /// What kind of file it is from.
+    /// Format of its file.
     #[inline]
     pub(crate) fn format(&self) -> Format {
         if self.origin & PCAPNG == 0 { Format::Pcap } else { Format::PcapNg }
     }
 }
 
-/// Bytes of a packet that are looked at first.
+/// Bytes of a packet that are read first.
 const HEAD: usize = 128;
 
-/// Bytes of a packet that are asked for where they are far away: the whole of most messages; of long data few
-/// are looked at.
+/// Bytes of a packet that are prefetched from another core: the whole of most messages; of long
+/// payloads only little is read.
 const AFAR: usize = 512;
 
-/// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader that
-/// made it; never empty when a reader hands it out.
+/// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader; readers
+/// never return an empty batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     refs: &'a [PacketRef],
-    /// What `refs` is a part of.
+    /// The list that `refs` is a part of.
     all: &'a Refs,
     data: &'a [u8],
-    /// What `data` is a part of.
+    /// The buffer that `data` is a part of.
     bytes: &'a Bytes,
     /// Number of the first packet.
     first: u64,
-    /// Where `data` begins in the file.
+    /// Offset of `data` in the file.
     position: Option<u64>,
 }
 
 impl<'a> Batch<'a> {
-    /// Packets `refs`, whose bytes lie in `data`, a part of `bytes`.
+    /// The packets `refs` with their bytes in `data`, a part of `bytes`.
     pub(crate) fn new(refs: &'a Refs, data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
         Self { refs, all: refs, data, bytes, first, position: None }
     }
 
-    /// The same, its bytes lying at this place of a file.
+    /// The same, with its bytes at this offset of a file.
     pub(crate) fn lying_at(self, position: Option<u64>) -> Self {
         Self { position, ..self }
     }
 
-    /// Where its bytes begin in the file of its packets: the record of the first packet begins there, or blocks without
-    /// packets before it. `None` where the file is compressed, or packets of several files were merged.
+    /// The offset of its bytes in the file: that of the first packet's record, or of blocks without
+    /// packets before it. `None` if the file is compressed, or packets of several files were
+    /// merged.
     pub fn position(&self) -> Option<u64> {
         self.position
     }
 
-    /// Those of its packets that are at `places`, with the same first number.
+    /// The packets at these indices, with the same first number.
     pub(crate) fn at(self, places: Range<usize>) -> Self {
         Self { refs: self.refs.get(places).unwrap_or_default(), ..self }
     }
 
-    /// What holds the bytes of all its packets: a clone of it keeps them beyond the batch.
+    /// The buffer that holds the bytes of all its packets: a clone keeps them beyond the batch.
     pub fn bytes(&self) -> &'a Bytes {
         self.bytes
     }
 
-    /// Where the data of a packet begins, counted from where the bytes of the batch begin.
+    /// The offset of a packet's data from the start of the batch's bytes.
     pub fn data_offset(&self, at: usize) -> Option<usize> {
         self.refs.get(at).map(|r| r.offset as usize)
     }
 
-    /// How many packets it holds.
+    /// Number of packets.
     pub fn len(&self) -> usize {
         self.refs.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it has no packets.
     pub fn is_empty(&self) -> bool {
         self.refs.is_empty()
     }
 
-    /// Bytes of its packets on the wire, together.
+    /// Sum of the wire lengths of its packets.
     pub fn wire_bytes(&self) -> u64 {
         self.refs.iter().map(|r| u64::from(r.wire_len)).sum()
     }
@@ -171,13 +173,13 @@ impl<'a> Batch<'a> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
     }
 
-    /// The pcapng block of the packet at `index`, from a reader that was told to
-    /// [keep](crate::Stream::keep_blocks) blocks.
+    /// The pcapng block of the packet at `index`, from a reader that
+    /// [keeps](crate::Stream::keep_blocks) blocks.
     pub fn block(&self, index: usize) -> Option<&'a [u8]> {
         let r = self.refs.get(index).filter(|r| r.format() == Format::PcapNg)?;
         let start = (r.offset as usize).checked_sub(r.head())?;
         let rest = self.data.get(start..)?;
-        // Its section's byte order is the one in which both of its lengths are the same.
+        // The byte order of its section is the one in which both of its lengths are equal.
         [false, true].into_iter().find_map(|big| {
             let len = u32_at(rest, 4, big) as usize;
             let block = rest.get(..len).filter(|b| b.len() >= r.head() + r.cap_len as usize + 4)?;
@@ -191,7 +193,7 @@ impl<'a> Batch<'a> {
         self.refs.get(index).map(|r| Time::from_nanos(r.time))
     }
 
-    /// The packet at `index`, if there is one, is looked at soon: its headers are to be near by then.
+    /// Prefetches the headers of the packet at `index`, which will be processed soon.
     #[inline]
     pub fn expect_soon(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
@@ -199,8 +201,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The same of a packet that another core has near, which is to come from there: its headers and some of what
-    /// they are about.
+    /// The same for a packet that is in another core's cache: its headers and some of its payload.
     #[inline]
     pub fn expect_from_afar(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
@@ -214,15 +215,15 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The first `n` packets, all of them if there are no more, and the others.
+    /// The first `n` packets (or all if fewer), and the rest.
     pub fn split_at(self, n: usize) -> (Self, Self) {
         let n = n.min(self.refs.len());
         let (head, tail) = self.refs.split_at(n);
         (Self { refs: head, ..self }, Self { refs: tail, first: self.first + n as u64, ..self })
     }
 
-    /// What lies so many batches behind, if those are as long as this one. `None` where that is beyond the
-    /// end, and where packets are long, so that few of their lines are read.
+    /// The bytes `batches` batches further on, if those are as long as this one. `None` beyond the
+    /// end, and for long packets, of which few cache lines are read.
     pub fn beyond(&self, batches: usize) -> Option<Beyond<'a>> {
         let first = self.refs.first()?.offset;
         let span = self.refs.last()?.offset.checked_sub(first)? as usize;
@@ -234,7 +235,7 @@ impl<'a> Batch<'a> {
         Some(Beyond { refs: self.refs, bytes })
     }
 
-    /// The packets in order.
+    /// Iterates over the packets in order.
     pub fn iter(&self) -> Iter<'a> {
         Iter { refs: self.refs.iter(), data: self.data, number: self.first }
     }
@@ -256,17 +257,17 @@ impl<'a> IntoIterator for &Batch<'a> {
     }
 }
 
-/// What lies behind a batch, to be read later.
+/// Bytes behind a batch, which will be read later.
 #[derive(Clone, Copy, Debug)]
 pub struct Beyond<'a> {
     refs: &'a [PacketRef],
-    /// As far behind the batch's bytes as what is meant.
+    /// The bytes, shifted by that distance.
     bytes: &'a [u8],
 }
 
 impl Beyond<'_> {
-    /// Has memory begin to bring what lies there behind the packet at `index`: while that one is looked at,
-    /// so that whoever reads it later does not wait.
+    /// Prefetches the memory at the position of the packet at `index`, while that packet is
+    /// processed, so that its reader does not wait later.
     #[inline]
     pub fn fetch(&self, index: usize) {
         if let Some(packet) = self.refs.get(index)
@@ -278,21 +279,21 @@ impl Beyond<'_> {
     }
 }
 
-/// The packets of a batch, kept beyond it: for other threads. The bytes are shared, not copied.
+/// An owned batch: its packets, for other threads. The bytes are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     refs: Refs,
-    /// Which of these are the batch's.
+    /// The range of them that belongs to the batch.
     places: Range<usize>,
     bytes: Bytes,
-    /// Where the batch's bytes begin in them.
+    /// Offset of the batch's bytes in the buffer.
     start: usize,
     len: usize,
     first: u64,
 }
 
 impl Kept {
-    /// Keeps a batch in place of what was kept before.
+    /// Replaces the contents by this batch.
     pub fn keep(&mut self, batch: &Batch<'_>) {
         self.refs = batch.all.clone();
         let before = batch.refs.as_ptr().addr().saturating_sub(batch.all.as_ptr().addr());
@@ -303,12 +304,12 @@ impl Kept {
         (self.len, self.first) = (batch.data.len(), batch.first);
     }
 
-    /// Keeps nothing any more.
+    /// Drops the contents.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// What holds the bytes of its packets.
+    /// The buffer that holds the bytes of its packets.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -364,7 +365,7 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
         interface: u32::from(r.interface()),
         format: r.format(),
         number,
-        // Record readers only note ranges they have seen inside `data`.
+        // Record readers only store ranges that they checked to be inside `data`.
         data: data.get(start..start + r.cap_len as usize).unwrap_or_default(),
     }
 }
@@ -373,7 +374,7 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
 mod tests {
     use super::*;
 
-    /// Ten packets of so many bytes, every so many bytes.
+    /// Ten packets of `len` bytes, one every `every` bytes.
     fn refs(every: u32, len: u32) -> Refs {
         let packet = |n| PacketRef {
             time: i64::from(n),

@@ -1,8 +1,9 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap).
 //!
-//! A header of 24 bytes, then for each packet 16 bytes (seconds, fraction, kept length, wire
-//! length) and the data. The magic number tells byte order and fraction: µs or ns. In Kuznetzov's
-//! variant ("modified") a record header has 8 bytes more: interface, protocol and packet type.
+//! A header of 24 bytes, then for each packet 16 bytes (seconds, fraction, captured length, wire
+//! length) and the data. The magic number gives byte order and unit of the fraction: µs or ns. In
+//! Kuznetzov's variant ("modified") a record header has 8 bytes more: interface, protocol and
+//! packet type.
 
 use crate::LinkType;
 use crate::bytes::u16_at;
@@ -22,7 +23,7 @@ use crate::packet::PacketRef;
 pub(crate) const HEADER: usize = 24;
 /// Bytes before the data of a packet.
 pub(crate) const RECORD: usize = 16;
-/// Likewise in the modified variant.
+/// The same in the modified variant.
 const MODIFIED_RECORD: usize = 24;
 
 /// Time stamps in µs.
@@ -44,14 +45,14 @@ fn magic(head: &[u8]) -> Option<(u32, Endian)> {
     })
 }
 
-/// Which of the two lengths of a record comes first.
+/// The order of the two lengths of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
-    /// Kept, then wire: since version 2.4.
+    /// Captured, then wire: since version 2.4.
     KeptFirst,
-    /// Wire, then kept: before version 2.3.
+    /// Wire, then captured: before version 2.3.
     WireFirst,
-    /// Version 2.3 was written both ways: the kept length is the smaller.
+    /// Version 2.3 was written both ways: the captured length is the smaller.
     SmallerKept,
 }
 
@@ -59,11 +60,11 @@ enum Lengths {
 #[derive(Debug)]
 pub(crate) struct Records {
     endian: Endian,
-    /// Nanoseconds a unit of the fraction.
+    /// Nanoseconds per unit of the fraction.
     unit: i64,
     record: usize,
     lengths: Lengths,
-    /// Bytes of a packet that count.
+    /// The most bytes of a packet that are used.
     limit: u32,
     interface: [Interface; 1],
     origin: Origin,
@@ -75,7 +76,7 @@ impl Records {
         let (magic, endian) = magic(head).ok_or("no pcap magic number")?;
         let big = endian.is_big();
         let (major, minor) = (u16_at(head, 4, big), u16_at(head, 6, big));
-        // 543.0 is what one vendor's embedded writer puts there; libpcap takes it too.
+        // One vendor's embedded writer uses version 543.0; libpcap accepts it too.
         if major != 2 && (major, minor) != (543, 0) {
             return Err(format!("pcap version {major}.{minor} is not known, only 2.x is"));
         }
@@ -85,8 +86,8 @@ impl Records {
             _ => Lengths::KeptFirst,
         };
         let nanos = magic == MAGIC_NANOS;
-        // What a record holds beyond the file's snapshot length does not count, as in libpcap;
-        // none, or one beyond 31 bits, sets no limit.
+        // As in libpcap, bytes of a record beyond the file's snapshot length are ignored; 0, or a
+        // value beyond 31 bits, sets no limit.
         let snaplen = u32_at(head, 16, big);
         let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
         let interface = Interface {
@@ -121,7 +122,7 @@ impl Records {
 
     /// See [`crate::format::Records::walk`].
     pub(crate) fn walk(&self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
-        // Copies of the loop, so that no packet pays for the questions.
+        // Specialised copies of the loop, so that packets need no further checks.
         let usual = self.lengths == Lengths::KeptFirst && self.record == RECORD;
         match (self.endian, usual) {
             (Endian::Little, true) => self.walk_in::<false, true>(data, most, out),
@@ -167,7 +168,7 @@ impl Records {
             if end > data.len() {
                 break Stop::More(header + len);
             }
-            // As libpcap has it, which takes a fraction beyond its unit as it stands, with its sign.
+            // As in libpcap, which accepts a fraction beyond its unit, and reads it as signed.
             let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * unit;
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,

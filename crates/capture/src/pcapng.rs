@@ -1,9 +1,9 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng).
 //!
-//! A file is a row of blocks: type, length, body, length again. A section header sets the byte
-//! order and forgets the interfaces before it; interface descriptions set link type and time unit
-//! for the packets that name them; packets come as Enhanced, Simple and (obsolete) Packet Blocks.
-//! Blocks of other types are stepped over.
+//! A file is a sequence of blocks: type, length, body, length again. A section header sets the byte
+//! order and resets the interfaces; interface descriptions set link type and time unit for the
+//! packets that name them; packets are in Enhanced, Simple and (obsolete) Packet Blocks. Blocks of
+//! other types are skipped.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ use crate::packet::PacketRef;
 use crate::packet::SIMPLE;
 use crate::ticks::Ticks;
 
-/// Section Header Block; reads the same in both byte orders.
+/// Section Header Block; the same in both byte orders.
 pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 /// Interface Description Block.
 pub(crate) const INTERFACE: u32 = 1;
@@ -38,20 +38,21 @@ const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 /// Enhanced Packet Block.
 pub(crate) const ENHANCED_PACKET: u32 = 6;
-/// Custom Block that a tool which changes the file must not copy.
+/// Custom Block that must not be copied by a tool that modifies the file.
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
-/// What a section header holds after its length, in the byte order of the section.
+/// The word behind the length of a section header, in the byte order of the section.
 pub(crate) const ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// The longest block that is believed: a packet of the longest kind with room for its options.
+/// The longest valid block: a packet of maximum length with room for its options.
 const MAX_BLOCK: usize = MAX_PACKET + (1 << 20);
 
-/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 14 bits.
+/// The most interfaces of one file, over all its sections; more are damage. Packets store theirs in
+/// 14 bits.
 const MAX_INTERFACES: usize = 16_384;
 
 const _: () = assert!(MAX_INTERFACES <= SIMPLE as usize && SIMPLE < PCAPNG);
 
-/// Comments that are kept of one file.
+/// The most comments stored of one file.
 const MAX_COMMENTS: usize = 16;
 
 /// Whether `head` starts with a section header of either byte order.
@@ -63,7 +64,7 @@ fn order(block: &[u8]) -> Option<Endian> {
     [Endian::Little, Endian::Big].into_iter().find(|e| u32_at(block, 8, e.is_big()) == ORDER_MAGIC)
 }
 
-/// What the packets of an interface need, kept small and together.
+/// The facts of an interface that its packets need, in compact form.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     ticks: Ticks,
@@ -82,15 +83,16 @@ pub(crate) struct Records {
     /// Interfaces of the file.
     interfaces: Vec<Interface>,
     origin: Origin,
-    /// Where blocks go that are no packets, if anyone wants them, and the packets so far.
+    /// The receiver of blocks that are not packets, if there is one, and the number of packets so
+    /// far.
     kept: Option<(Blocks, u64)>,
 }
 
-/// What is wrong with a block.
+/// Why a block is invalid.
 type Flaw = Cow<'static, str>;
 
 impl Records {
-    /// A reader for a file that starts with `head`, of which nothing is used up.
+    /// A reader for a file that starts with `head`, none of which is consumed.
     pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
         let endian = order(head).ok_or("no pcapng byte order")?;
         known_version(head.get(8..).unwrap_or_default(), endian)?;
@@ -98,7 +100,7 @@ impl Records {
         Ok(Self { endian, ports: Vec::new(), interfaces: Vec::new(), origin, kept: None })
     }
 
-    /// Keeps blocks that are no packets from here on.
+    /// Keeps blocks that are not packets from here on.
     pub(crate) fn keep_blocks(&mut self) -> Blocks {
         let (blocks, _) = self.kept.get_or_insert_default();
         blocks.clone()
@@ -130,7 +132,7 @@ impl Records {
                 break Stop::More(12);
             };
             if u32_at(head, 0, false) == SECTION {
-                // Its length can be read only after its byte order is known.
+                // Its length can be read only when its byte order is known.
                 match order(head) {
                     Some(endian) => self.endian = endian,
                     None => break Stop::Damage("a section header without byte order".into()),
@@ -168,7 +170,7 @@ impl Records {
         Walk { used: at, stop }
     }
 
-    /// Takes one block, whose `body` lies at `at` in the batch.
+    /// Reads one block, whose `body` is at offset `at` of the batch.
     #[inline]
     fn block(
         &mut self,
@@ -183,7 +185,7 @@ impl Records {
                 let Some(head) = body.first_chunk::<20>() else {
                     return Err("a packet block is too short".into());
                 };
-                // The obsolete block has a count of drops in the upper half of this word's place.
+                // The obsolete block has a drop count in the upper half of this word.
                 let id = if kind == ENHANCED_PACKET {
                     u32_at(head, 0, big)
                 } else {
@@ -214,7 +216,7 @@ impl Records {
                 let Some(port) = self.ports.first() else {
                     return Err("a simple packet before any interface".into());
                 };
-                // The block has no kept length: it follows from the others.
+                // The block has no captured length: it follows from the other lengths.
                 let wire_len = u32_at(head, 0, big);
                 let limit = if port.snaplen == 0 { u32::MAX } else { port.snaplen };
                 let cap_len = wire_len.min(limit).min((body.len() - 4) as u32);
@@ -279,7 +281,7 @@ impl Records {
                 (3, _) => keep(&mut interface.description, value),
                 (8, [_, _, _, _, _, _, _, _]) => interface.speed = Some(u64_at(value, 0, big)),
                 (9, [r]) => resolution = *r,
-                // A first byte of 0 says that the filter is a string.
+                // A first byte of 0 means that the filter is a string.
                 (11, [0, filter @ ..]) => keep(&mut interface.filter, filter),
                 (12, _) => keep(&mut interface.os, value),
                 (14, [_, _, _, _, _, _, _, _]) => offset = u64_at(value, 0, big) as i64,
@@ -303,19 +305,19 @@ impl Records {
 /// Checks the version in the body of a section header.
 fn known_version(body: &[u8], endian: Endian) -> Result<(), String> {
     let (major, minor) = (u16_at(body, 4, endian.is_big()), u16_at(body, 6, endian.is_big()));
-    // 1.2 differs from 1.0 in nothing a reader sees.
+    // A reader need not distinguish 1.2 from 1.0.
     if major != 1 {
         return Err(format!("pcapng version {major}.{minor} is not known, only 1.x is"));
     }
     Ok(())
 }
 
-/// Bytes of an option's text that are kept.
+/// The most bytes stored of an option's text.
 const MAX_TEXT: usize = 1024;
 
 fn text(value: &[u8]) -> String {
     let value = value.get(..MAX_TEXT).unwrap_or(value);
-    // Some writers end their texts with a NUL, which the format neither asks for nor forbids.
+    // Some writers end their texts with a NUL, which the format neither requires nor forbids.
     String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
 }
 

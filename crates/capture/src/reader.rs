@@ -1,4 +1,4 @@
-//! One capture, whatever its source and compression.
+//! One capture, from any source and compression.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -42,56 +42,55 @@ use crate::source::READ;
 use crate::source::Source;
 use crate::source::Streamed;
 
-/// Threads that unpack a file at the most, if nothing is said: with more, what is done in order by one of
-/// them takes longer than all that the others do.
+/// Default of the most threads that decompress a file: with more, the sequential part takes longer
+/// than the parallel one.
 pub const UNPACK_THREADS: usize = 4;
 
 fn unpack_threads() -> usize {
     available_parallelism().map_or(1, NonZero::get).min(UNPACK_THREADS)
 }
 
-/// The path that stands for standard input.
+/// The path that means standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// How the bytes of a file that is not compressed come to its reader.
+/// How the bytes of an uncompressed file are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// The file is mapped: nothing is copied, and of packets that nobody looks at nothing is touched.
+    /// Map the file: nothing is copied, and packets that are not processed are not read.
     #[default]
     Map,
-    /// It is read, some hundred kilobytes at a time, into buffers that are used again: what is looked
-    /// at is near the processor already, there is no work with pages, which can cost more than the copy
-    /// (see benchsuite/lab-book.md, "Mapped or read"), and a file that another process cuts ends early instead
-    /// of ending this process.
+    /// Read the file, some hundred kilobytes at a time, into reused buffers: the data is in a near
+    /// cache when it is processed, there is no page-table work, which can cost more than the copy
+    /// (see benchsuite/lab-book.md, "Mapped or read"), and a file that another process truncates
+    /// ends early instead of ending this process.
     Read,
 }
 
-/// Reads the packets of one capture in the order they stand there.
+/// Reads the packets of one capture in file order.
 ///
-/// [`Reader::open`] maps files into memory and streams what cannot be mapped or is compressed;
-/// [`Reader::from_read`] takes any other source. Both are the same record reader over different
-/// bytes.
+/// [`Reader::open`] maps files into memory and streams compressed files and those that cannot be
+/// mapped; [`Reader::from_read`] reads any other source. Both use the same record reader.
 pub struct Reader {
     file: PathBuf,
     source: Box<dyn Source>,
     records: Records,
     compression: Option<Compression>,
-    /// Absent for mapped files.
+    /// `None` for mapped files.
     meter: Option<Arc<Meter>>,
     total: Option<u64>,
     /// The packets of the current batch.
     refs: Refs,
-    /// Those of batches that others still read.
+    /// Lists of batches that other owners still read.
     spares: Spares<Refs>,
-    /// How many it may have.
+    /// The most packets of a batch.
     most: usize,
     /// Bytes the current batch spans, at the start of the window.
     used: usize,
-    /// Where the window starts in the capture.
+    /// Offset of the window in the capture.
     base: u64,
     /// Packets before the current batch.
     before: u64,
-    /// Comes after the current batch.
+    /// Returned after the current batch.
     pending: Option<Error>,
     ended: bool,
 }
@@ -106,14 +105,14 @@ impl Reader {
     /// Opens a capture by its path; `-` is standard input.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be opened or read, [`Error::NotACapture`] when it is something
-    /// else, [`Error::Unsupported`] when it is a capture of a kind that is not read, and
-    /// [`Error::Cut`] when it ends within the file header.
+    /// [`Error::Io`] if it cannot be opened or read, [`Error::NotACapture`] if it is something
+    /// else, [`Error::Unsupported`] if it is a capture of an unsupported kind, and [`Error::Cut`]
+    /// if it ends within the file header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_by(path.as_ref(), Access::Map)
     }
 
-    /// Opens a capture by its path, its bytes coming as `access` says.
+    /// Opens a capture by its path and reads it with `access`.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -127,9 +126,9 @@ impl Reader {
         if meta.is_dir() {
             return Err(io(io::ErrorKind::IsADirectory.into()));
         }
-        // Files of the kernel (/proc) say they are empty and are not: they are streamed.
+        // Files of the kernel (/proc) report a length of 0 and have contents: they are streamed.
         let len = if meta.is_file() { meta.len() } else { 0 };
-        // What is compressed is mapped in any case: several threads unpack it as it lies there.
+        // Compressed files are always mapped, so that several threads can decompress them in place.
         let maps = len > 0 && (access == Access::Map || is_compressed(&mut file).map_err(io)?);
         if maps && let Ok(map) = Map::new(&file) {
             let file = path.to_owned();
@@ -143,7 +142,7 @@ impl Reader {
         Self::stream(Box::new(file), path.to_owned(), (len > 0).then_some(len))
     }
 
-    /// Reads a capture, compressed or not, from any source; `name` stands for it in errors.
+    /// Reads a capture, compressed or not, from any source; `name` is its name in errors.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -157,7 +156,7 @@ impl Reader {
         total: Option<u64>,
     ) -> Result<Self, Error> {
         let (input, meter) = Metered::new(input);
-        // A little more than there is, so that its end is seen without a larger buffer.
+        // A little more than the file's length, so that its end is found without a larger buffer.
         let size = total.map_or(READ, |len| READ.min(len as usize + 1));
         let mut source = Streamed::with_buffer(Box::new(input) as Box<dyn Read + Send>, size);
         if let Err(source) = source.fill(SNIFF) {
@@ -248,13 +247,13 @@ impl Reader {
     /// The next packets, or `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Cut`] and [`Error::Io`] come once, after the batches with all
-    /// packets before the damage; then the capture has ended.
+    /// [`Error::Damaged`], [`Error::Cut`] and [`Error::Io`] are returned once, after the batches
+    /// with all packets before the damage; then the capture has ended.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
         Ok(if self.read_batch()? { Some(self.batch()) } else { None })
     }
 
-    /// Moves on to the next batch; false after the last.
+    /// Moves to the next batch; false after the last.
     pub(crate) fn read_batch(&mut self) -> Result<bool, Error> {
         self.before += self.refs.len() as u64;
         self.spares.exchange(&mut self.refs);
@@ -270,7 +269,7 @@ impl Reader {
         }
         while !self.ended {
             let window = Window { data: self.source.window(), is_far: !self.source.is_near() };
-            // Nobody else has them: see above.
+            // There is no other owner: see above.
             let Some(refs) = self.refs.own() else { break };
             let walk = self.records.walk(window, self.most, refs);
             if !refs.is_empty() {
@@ -280,7 +279,7 @@ impl Reader {
                 }
                 return Ok(true);
             }
-            // Headers and blocks without packets: nobody looks at these bytes.
+            // Headers and blocks without packets are not needed any more.
             self.step(walk.used);
             match walk.stop {
                 Stop::Full => {}
@@ -311,28 +310,28 @@ impl Reader {
         Ok(false)
     }
 
-    /// Has a thread of its own see to the pages of a long mapped file, so that packets come sooner where
-    /// a processor is free for it.
+    /// Starts a thread that prepares the pages of a long mapped file, so that packets arrive sooner
+    /// where a processor is idle.
     pub fn read_ahead(&mut self) {
         self.source.read_ahead();
     }
 
-    /// Has so many threads unpack a compressed file, the caller's being one of them: with 1 there is no
-    /// other. If nothing is said there is one for each core, up to [`UNPACK_THREADS`]. They work where the file
-    /// is long and can be mapped: several on zstd, and on all else one beside the caller's, which reads records
-    /// and holds what came out against checksums.
+    /// Sets the number of threads that decompress a file, including the caller's: 1 starts no
+    /// thread. The default is one for each core, up to [`UNPACK_THREADS`]. Threads are used for
+    /// long files that can be mapped: several for zstd, and for other formats one in addition to
+    /// the caller's, which reads records and verifies checksums.
     pub fn set_unpack_threads(&mut self, threads: usize) {
         self.source.set_threads(threads);
     }
 
-    /// Has those who take batches see to the pages of a mapped file.
+    /// Lets the receivers of batches prepare the pages of a mapped file.
     pub(crate) fn tend(&mut self, tending: &Tending) {
         if let Some(tended) = self.source.tend() {
             tending.add(tended);
         }
     }
 
-    /// Keeps blocks of a pcapng file that are no packets: see [`crate::Stream::keep_blocks`].
+    /// Keeps blocks of a pcapng file that are not packets: see [`crate::Stream::keep_blocks`].
     pub fn keep_blocks(&mut self) -> Option<Blocks> {
         match &mut self.records {
             Records::PcapNg(records) => Some(records.keep_blocks()),
@@ -340,8 +339,8 @@ impl Reader {
         }
     }
 
-    /// From now on batches have up to so many packets, [`BATCH_PACKETS`] at most; [`NEAR_PACKETS`] if
-    /// nothing is said.
+    /// Sets the most packets of further batches, at most [`BATCH_PACKETS`]; [`NEAR_PACKETS`] by
+    /// default.
     pub fn set_batch_packets(&mut self, most: usize) {
         self.most = most.clamp(1, BATCH_PACKETS);
     }
@@ -351,13 +350,13 @@ impl Reader {
         self.batch_from(self.before + 1)
     }
 
-    /// The same, its first packet having this number.
+    /// The same, numbered from `first`.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
         let position = self.compression.is_none().then_some(self.base);
         Batch::new(&self.refs, self.source.window(), self.source.bytes(), first).lying_at(position)
     }
 
-    /// Its packets, where only their places matter.
+    /// The positions of its packets.
     pub(crate) fn refs(&self) -> &[PacketRef] {
         &self.refs
     }
@@ -385,7 +384,7 @@ impl Reader {
         Error::Damaged { file, packet, offset, what: what.into_owned() }
     }
 
-    /// The file as it was named.
+    /// The path as given.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -395,7 +394,7 @@ impl Reader {
         self.records.format()
     }
 
-    /// What the capture is wrapped in.
+    /// The capture's compression.
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
@@ -410,17 +409,17 @@ impl Reader {
         self.records.interfaces()
     }
 
-    /// What the headers read so far say about the capture's making.
+    /// Facts about the capture's origin, from the headers read so far.
     pub fn origin(&self) -> &Origin {
         self.records.origin()
     }
 
-    /// Packets handed out so far.
+    /// Packets returned so far.
     pub fn packets(&self) -> u64 {
         self.before + self.refs.len() as u64
     }
 
-    /// Bytes read so far of the file as it lies on disk, compressed or not.
+    /// Bytes read so far of the file on disk, compressed or not.
     pub fn bytes_done(&self) -> u64 {
         match &self.meter {
             Some(meter) => meter.bytes(),
@@ -428,7 +427,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of the file as it lies on disk; `None` for pipes and the like.
+    /// Size of the file on disk in bytes; `None` for pipes and the like.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -442,7 +441,7 @@ fn is_compressed(file: &mut File) -> io::Result<bool> {
     Ok(Compression::sniff(&head).is_some())
 }
 
-/// Where reading failed.
+/// Position of a read error.
 struct Place {
     file: PathBuf,
     packet: u64,

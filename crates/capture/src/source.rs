@@ -1,4 +1,4 @@
-//! Where bytes come from: a mapped file, or anything that can be read.
+//! Sources of bytes: a mapped file, or any reader.
 
 use std::io;
 use std::io::BufRead;
@@ -16,18 +16,18 @@ use crate::map::Map;
 use crate::map::Tended;
 use crate::zstd::Unzstd;
 
-/// A run of bytes that is looked at through a window and used up from its front.
+/// A sequence of bytes that is read through a window and consumed from its front.
 ///
-/// Record readers walk over the window without copying. When it ends within a record they ask for
+/// Record readers walk over the window without copying. When it ends within a record they request
 /// more, and only then may bytes move.
 pub(crate) trait Source: Send {
-    /// The bytes at hand.
+    /// The current bytes.
     fn window(&self) -> &[u8];
 
-    /// What the window is a part of.
+    /// The buffer that the window is a part of.
     fn bytes(&self) -> &Bytes;
 
-    /// Whether the bytes are near the processor, having just been written.
+    /// Whether the bytes are in a near cache, since they were just written.
     fn is_near(&self) -> bool {
         false
     }
@@ -35,23 +35,23 @@ pub(crate) trait Source: Send {
     /// Drops `n` bytes from the front of the window.
     fn advance(&mut self, n: usize);
 
-    /// Tries to widen the window to at least `want` bytes; the window stays shorter only at the
+    /// Tries to extend the window to at least `want` bytes; the window stays shorter only at the
     /// end of the input or after an error, which later calls do not repeat.
     fn fill(&mut self, want: usize) -> io::Result<()>;
 
-    /// Has a thread of its own make bytes ready, where that can be.
+    /// Starts a thread that makes bytes ready, where possible.
     fn read_ahead(&mut self) {}
 
-    /// Has so many threads unpack, the caller's being one of them, where they can.
+    /// Sets the number of threads that decompress, including the caller's, where possible.
     fn set_threads(&mut self, _threads: usize) {}
 
-    /// Has others see to mapped pages, where there are any.
+    /// Lets other threads prepare mapped pages, if there are any.
     fn tend(&mut self) -> Option<Weak<Tended>> {
         None
     }
 }
 
-/// A mapped file: the window is all that is left of it.
+/// A mapped file: the window is the rest of it.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     map: Map,
@@ -92,24 +92,24 @@ impl Source for Mapped {
     }
 }
 
-/// What fills a buffer from front to back.
+/// An input that fills a buffer from front to back.
 pub(crate) trait Input: Send {
-    /// Bytes before the place where it writes that must stay what they were.
+    /// Bytes before the write position that must not change.
     const KEPT: usize;
 
-    /// Writes to `buffer[at..]`; how many bytes, 0 at the end of the input.
+    /// Writes to `buffer[at..]`; returns the number of bytes, 0 at the end of the input.
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize>;
 
     /// As [`Source::set_threads`].
     fn set_threads(&mut self, _threads: usize) {}
 
-    /// Leaves it to the caller to hold what comes out from now on against its checksums, if there are any:
-    /// [`Self::dues`] says which.
+    /// From now on the caller verifies checksums, if the format has any, with the returned checker
+    /// and [`Self::dues`].
     fn leave_checks(&mut self) -> Option<Checker> {
         None
     }
 
-    /// Checksums that came since this was asked for the last time.
+    /// Trailers since the last call.
     fn dues(&mut self) -> Vec<Due> {
         Vec::new()
     }
@@ -151,21 +151,21 @@ impl<R: BufRead + Send + 'static> Input for Unzstd<R> {
     }
 }
 
-/// Size the stream buffer starts with: what was unpacked is still near when it is read.
+/// Initial size of the stream buffer: decompressed data is still in a near cache when it is read.
 const BUFFER: usize = 1 << 19;
 
-/// The same where nothing is unpacked: half of it, as what is read lies beside tables in the second-level
-/// cache.
+/// The same for uncompressed files: half of it, as the data shares the second-level cache with
+/// tables.
 pub(crate) const READ: usize = 1 << 18;
 
-/// Anything readable, through one buffer that is reused and grows only for a record that does not
-/// fit in it, and only as far as bytes have really come.
+/// Any reader, through one reused buffer that grows only for a record that does not fit, and only
+/// as far as bytes have been read.
 pub(crate) struct Streamed<R> {
     input: R,
     buffer: Bytes,
-    /// Buffers whose packets others still read.
+    /// Buffers whose packets other owners still read.
     spares: Spares<Bytes>,
-    /// What a buffer has at least.
+    /// The least size of a buffer.
     size: usize,
     start: usize,
     end: usize,
@@ -177,18 +177,18 @@ impl<R: Input> Streamed<R> {
         Self::with_buffer(input, BUFFER)
     }
 
-    /// The same with a buffer of so many bytes.
+    /// The same with a buffer of `size` bytes.
     pub(crate) fn with_buffer(input: R, size: usize) -> Self {
         let buffer = vec![0; size].into();
         Self { input, buffer, spares: Spares::default(), size, start: 0, end: 0, ended: false }
     }
 
-    /// The buffer, where in it the window is, and the input it came from.
+    /// The buffer, the range of the window in it, and the input.
     pub(crate) fn into_parts(self) -> (Bytes, Range<usize>, R) {
         (self.buffer, self.start..self.end, self.input)
     }
 
-    /// Whether as much has come as there was room for.
+    /// Whether the buffer is full.
     pub(crate) fn is_full(&self) -> bool {
         self.end == self.buffer.len()
     }
@@ -227,7 +227,7 @@ impl<R: Input> Source for Streamed<R> {
             Some(old) => {
                 let len = self.size.max(rest.len());
                 if buffer.is_empty() {
-                    // Fresh memory is zero already, and not touched for it.
+                    // Fresh memory is zero already and is not written.
                     *buffer = vec![0; len];
                 } else if buffer.len() < len {
                     buffer.resize(len, 0);
@@ -239,7 +239,8 @@ impl<R: Input> Source for Streamed<R> {
         self.start -= rest.start;
         while self.end - self.start < want {
             if self.end == buffer.len() {
-                // Doubling follows the bytes that came, never the length a record claims.
+                // The size doubles with the bytes that were read, independent of the length in a
+                // record.
                 buffer.resize(buffer.len() * 2, 0);
             }
             let spare = buffer.len() - self.end;
@@ -264,7 +265,7 @@ impl<R: Input> Source for Streamed<R> {
 mod tests {
     use super::*;
 
-    /// Gives one byte a call, as a slow pipe does.
+    /// Returns one byte per call, like a slow pipe.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

@@ -1,9 +1,9 @@
 //! Many captures as one stream in the order of time.
 //!
-//! Files are sorted by their first packet. A file joins when the stream reaches that packet, so
-//! rotated captures are read one after the other, without a copy; while files overlap in time
-//! their packets are merged, by time and then by the order in which the files were given. Within a
-//! file the order is the file's own, even where its times run backwards.
+//! Files are sorted by the time of their first packet. A file is opened when the stream reaches
+//! that time, so rotated captures are read one after the other without a copy. While files overlap
+//! in time their packets are merged, by time and then by the order in which the files were given.
+//! Within a file the order is that of the file, even where its times run backwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,14 +27,14 @@ use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
 
-/// How a [`Stream`] takes its files.
+/// How a [`Stream`] reads its files.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether directories within directories are entered too. Links to directories never are.
+    /// Whether subdirectories are read too. Links to directories never are.
     pub recurse: bool,
-    /// Whether pages of long files are made ready by a thread of their own: [`Reader::read_ahead`].
+    /// Whether a thread prepares pages of long files: [`Reader::read_ahead`].
     pub ahead: bool,
-    /// How the bytes of files come.
+    /// How the bytes of files are read.
     pub access: Access,
 }
 
@@ -44,24 +44,24 @@ impl Default for Options {
     }
 }
 
-/// Captures read as one.
+/// Several captures as one stream.
 ///
-/// Damage ends its file and not the stream: after the error, [`Stream::next_batch`] goes on with
+/// Damage ends its file and not the stream: after the error, [`Stream::next_batch`] continues with
 /// the other files.
 #[derive(Debug)]
 pub struct Stream {
-    /// Files that have not begun, the next one last.
+    /// Files not yet started, the next one last.
     waiting: Vec<Waiting>,
-    /// Files that are being read, by slot.
+    /// Files being read, by slot.
     active: Vec<Option<Active>>,
     /// The next packet of each active file.
     heads: BinaryHeap<Reverse<Head>>,
-    /// Packets of several files brought together.
+    /// A batch merged from several files.
     merged: Merged,
     current: Current,
     /// Packets before the current batch.
     before: u64,
-    /// Errors that are due before any further packet.
+    /// Errors to return before any further packet.
     failed: VecDeque<Error>,
     skipped: Vec<Error>,
     /// Bytes of files that have ended.
@@ -79,7 +79,7 @@ pub struct Stream {
     tending: Option<Tending>,
 }
 
-/// A packet's place in the stream: time, order of its file; then the slot of its file.
+/// A packet's position in the stream: time, order of its file; then the slot of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     time: i64,
@@ -93,7 +93,7 @@ struct Waiting {
     first: i64,
     order: usize,
     path: PathBuf,
-    /// Kept open for the first files, and where opening again would lose what was read.
+    /// Kept open for the first files, and where reopening would lose data.
     reader: Option<Reader>,
 }
 
@@ -109,13 +109,13 @@ struct Active {
 struct Merged {
     refs: Refs,
     data: Bytes,
-    /// Those whose packets others still read.
+    /// Lists whose packets other owners still read.
     spare_refs: Spares<Refs>,
-    /// The same.
+    /// Buffers whose packets other owners still read.
     spare_data: Spares<Bytes>,
 }
 
-/// What the current batch is.
+/// The kind of the current batch.
 #[derive(Clone, Copy, Debug)]
 enum Current {
     Nothing,
@@ -128,22 +128,22 @@ enum Current {
     Merged,
 }
 
-/// Runs of this many packets from one file are handed out as they lie; shorter ones are copied
-/// together, because batches of a few packets would cost more than the copy.
+/// Runs of at least this many packets from one file are returned without a copy; shorter ones are
+/// merged by copying, since tiny batches would cost more than the copy.
 const RUN: usize = 64;
 
-/// Files that stay open between looking at their first packet and reading them.
+/// Files that stay open between reading their first packet and reading the rest.
 const KEEP_OPEN: usize = 16;
 
 impl Stream {
-    /// Opens files and directories as one stream; `-` is standard input. Of directories all
-    /// captures are taken, in the order of their names; what else they hold is skipped and noted
-    /// in [`Stream::skipped`].
+    /// Opens files and directories as one stream; `-` is standard input. From directories all
+    /// captures are read, in the order of their names; other files are skipped and listed in
+    /// [`Stream::skipped`].
     ///
-    /// A single capture is not looked into before it is read.
+    /// A single capture is not opened in advance.
     ///
     /// # Errors
-    /// As [`Reader::open`] for files named in `paths`, and [`Error::NotACapture`] when there is no
+    /// As [`Reader::open`] for files named in `paths`, and [`Error::NotACapture`] if there is no
     /// capture at all.
     pub fn open(paths: &[PathBuf], options: Options) -> Result<Self, Error> {
         let mut files = Vec::new();
@@ -185,7 +185,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// One capture that is open already.
+    /// A stream of one open capture.
     pub fn from_reader(reader: Reader) -> Self {
         let mut stream = Self::empty();
         stream.take(i64::MIN, 0, reader.file().to_owned(), Some(reader));
@@ -212,14 +212,15 @@ impl Stream {
         }
     }
 
-    /// Leaves the pages of files that have not begun to those who take batches, by what this gives.
+    /// Lets the receivers of batches prepare the pages of files not yet started, through the
+    /// returned handle.
     pub fn tend(&mut self) -> Tending {
         self.tending.get_or_insert_default().clone()
     }
 
-    /// Keeps the blocks of a single pcapng file that are no packets, so that its packets can be written again
-    /// with all that is said about them; [`Batch::block`] then gives a packet's own. `None` where there
-    /// are several files, of which no section stays what it was, where it has begun, and for pcap.
+    /// Keeps the blocks of a single pcapng file that are not packets, so that its packets can be
+    /// written again with all metadata; [`Batch::block`] then returns a packet's own block. `None`
+    /// for several files, whose sections would change, for a stream that has started, and for pcap.
     pub fn keep_blocks(&mut self) -> Option<Blocks> {
         match &mut self.waiting[..] {
             [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
@@ -229,18 +230,19 @@ impl Stream {
         }
     }
 
-    /// Says how many packets a batch of a file may have that has not begun: as
+    /// Sets the most packets of a batch for files not yet started: see
     /// [`Reader::set_batch_packets`].
     pub fn set_batch_packets(&mut self, most: usize) {
         self.batch_packets = most;
     }
 
-    /// Says how many threads unpack a file that has not begun: as [`Reader::set_unpack_threads`].
+    /// Sets the number of decompression threads for files not yet started: see
+    /// [`Reader::set_unpack_threads`].
     pub fn set_unpack_threads(&mut self, threads: usize) {
         self.unpack_threads = Some(threads);
     }
 
-    /// Looks for the first packet of one of many files.
+    /// Reads the first packet of one of many files.
     fn look(&mut self, order: usize, path: PathBuf, mut reader: Reader) {
         match reader.read_batch() {
             Ok(true) => {
@@ -266,8 +268,8 @@ impl Stream {
     /// The next packets, or `None` after the last.
     ///
     /// # Errors
-    /// As [`Reader::next_batch`]; each error comes once, after all packets of its file and of the
-    /// others up to that time. The next call goes on with the other files.
+    /// As [`Reader::next_batch`]; each error is returned once, after all packets of its file and of
+    /// the others up to that time. The next call continues with the other files.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
         Ok(if self.step()? { Some(self.batch()) } else { None })
     }
@@ -285,7 +287,7 @@ impl Stream {
         }
     }
 
-    /// Moves on to the next batch; false after the last.
+    /// Moves to the next batch; false after the last.
     fn step(&mut self) -> Result<bool, Error> {
         self.settle();
         loop {
@@ -318,7 +320,7 @@ impl Stream {
         }
     }
 
-    /// Leaves the current batch behind.
+    /// Releases the current batch.
     fn settle(&mut self) {
         self.before += self.batch().len() as u64;
         match std::mem::replace(&mut self.current, Current::Nothing) {
@@ -368,7 +370,7 @@ impl Stream {
         self.next_head(slot);
     }
 
-    /// Notes the next packet of the file in `slot`, reading on where its batch is used up.
+    /// Queues the next packet of the file in `slot`, reading on if its batch is used up.
     fn next_head(&mut self, slot: usize) {
         let Some(Some(active)) = self.active.get_mut(slot) else { return };
         if active.at >= active.reader.refs().len() {
@@ -389,7 +391,7 @@ impl Stream {
         }
     }
 
-    /// The packets of the file in `head`'s slot that come before those of all other files.
+    /// The packets of the file in `head`'s slot that precede those of all other files.
     fn run(&self, head: Head) -> (usize, usize) {
         let Some(Some(active)) = self.active.get(head.slot) else { return (0, 0) };
         let refs = active.reader.refs().get(active.at..).unwrap_or_default();
@@ -400,20 +402,20 @@ impl Stream {
             (a, b) => {
                 let last = (i64::MAX, usize::MAX);
                 let limit = a.unwrap_or(last).min(b.unwrap_or(last));
-                // The first one is the least of all heads, so there is always one.
+                // The first packet is the least of all heads, so the result is at least one.
                 refs.iter().skip(1).take_while(|r| (r.time, head.order) < limit).count() + 1
             }
         };
         (active.at, active.at + len)
     }
 
-    /// Copies packets of the file in `slot`, up to the one at `to`, while there is room; false
-    /// when there was none for the first.
+    /// Copies packets of the file in `slot`, up to index `to`, while there is room; false if there
+    /// was none for the first.
     fn copy(&mut self, slot: usize, to: usize) -> bool {
         let Some(Some(active)) = self.active.get_mut(slot) else { return true };
         let (refs, data) = (active.reader.refs(), active.reader.window());
         let from = active.at;
-        // Nobody else reads it before it is handed out.
+        // It has no other owner before it is returned.
         let Merged { refs: to_refs, data: merged, .. } = &mut self.merged;
         let (Some(to_refs), Some(merged)) = (to_refs.own(), merged.buffer()) else { return false };
         for r in refs.get(from..to).unwrap_or_default() {
@@ -432,22 +434,22 @@ impl Stream {
         active.at > from
     }
 
-    /// Files of directories that are no captures, and why.
+    /// Files in directories that are not captures, and why.
     pub fn skipped(&self) -> &[Error] {
         &self.skipped
     }
 
-    /// Packets handed out so far.
+    /// Packets returned so far.
     pub fn packets(&self) -> u64 {
         self.before + self.batch().len() as u64
     }
 
-    /// Bytes read so far of all files as they lie on disk.
+    /// Bytes read so far of all files on disk.
     pub fn bytes_done(&self) -> u64 {
         self.finished + self.active.iter().flatten().map(|a| a.reader.bytes_done()).sum::<u64>()
     }
 
-    /// Bytes of all files as they lie on disk; `None` where one is a pipe or the like.
+    /// Size of all files on disk in bytes; `None` if one is a pipe or the like.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -457,7 +459,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
 }
 
-/// Adds the files of a directory, and whether each was named by the caller.
+/// Adds the files of a directory, and whether the caller named each.
 fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::Result<()> {
     let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -468,7 +470,7 @@ fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::R
                 list(&path, options, files)?;
             }
         } else if fs::metadata(&path).is_ok_and(|m| m.is_file()) {
-            // Opening a pipe or a device because it lies in a directory could hang.
+            // Opening a pipe or a device found in a directory could block.
             files.push((path, false));
         }
     }

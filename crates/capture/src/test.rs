@@ -1,4 +1,4 @@
-//! What tests of several modules share.
+//! Helpers shared by the tests of several modules.
 
 use std::io;
 use std::io::Write;
@@ -60,7 +60,7 @@ impl From<Packet<'_>> for Owned {
     }
 }
 
-/// A sink whose bytes can be looked at afterwards.
+/// A sink whose bytes can be read afterwards.
 #[derive(Clone, Default)]
 pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -90,7 +90,7 @@ pub(crate) fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
     sink.take()
 }
 
-/// A capture of `packets`, its format by `name`.
+/// A capture of `packets` in the format given by `name`.
 pub(crate) fn written(name: &str, packets: &[Packet<'_>]) -> Vec<u8> {
     written_with(name, packets, WriteOptions::default())
 }
@@ -145,7 +145,7 @@ pub(crate) fn drained_stream(mut stream: Stream) -> (Vec<Owned>, Vec<Error>) {
     }
 }
 
-/// A directory that goes away with the test.
+/// A directory that is removed after the test.
 pub(crate) struct Dir(pub(crate) PathBuf);
 
 impl Dir {

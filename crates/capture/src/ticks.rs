@@ -1,6 +1,6 @@
 //! Time units of pcapng interfaces.
 
-/// How the ticks of an interface become nanoseconds since the epoch: its `if_tsresol` and
+/// Conversion of an interface's ticks to nanoseconds since the epoch, by its `if_tsresol` and
 /// `if_tsoffset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
@@ -18,7 +18,7 @@ enum Unit {
     Part(u64),
     /// A tick is 2 to the minus this many seconds.
     Shift(u32),
-    /// Finer than 64 bits of ticks can tell from 0.
+    /// Too fine for 64 bits of ticks to differ from 0.
     Zero,
 }
 

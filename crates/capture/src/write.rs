@@ -1,4 +1,4 @@
-//! Captures written.
+//! Writing captures.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,51 +22,52 @@ use crate::pcap;
 use crate::pcapng;
 use crate::reader::STDIN;
 
-/// What a pcap file's time stamps resolve.
+/// The resolution of a pcap file's time stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// Microseconds: what every tool reads. Finer times are cut.
+    /// Microseconds, which every tool reads. Finer times are truncated.
     Micros,
     /// Nanoseconds.
     Nanos,
 }
 
-/// How a [`Writer`] writes.
+/// Options of a [`Writer`].
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// By default pcapng for paths that end in `.pcapng` or `.ntar` before any suffix of
-    /// compression, else pcap.
+    /// By default pcapng for paths that end in `.pcapng` or `.ntar` before any compression suffix,
+    /// otherwise pcap.
     pub format: Option<Format>,
-    /// By default nanoseconds, which lose nothing.
+    /// By default nanoseconds, without loss.
     pub precision: Option<Precision>,
-    /// Bytes kept of each packet; by default all, and the header says 262,144 as libpcap does.
+    /// Bytes stored of each packet; by default all, with 262,144 in the header as in libpcap.
     pub snaplen: Option<u32>,
     /// Link type of a pcap file without packets; by default Ethernet.
     pub link_type: Option<LinkType>,
     /// Name of the writing program in pcapng.
     pub application: Option<String>,
-    /// Of pcapng: write no section and interfaces, which come as [blocks](Writer::add_block).
+    /// For pcapng: write no section and interfaces of its own; they are added as
+    /// [blocks](Writer::add_block).
     pub as_blocks: bool,
-    /// Compress and write in a thread of its own, beside whoever makes the packets. Errors from
-    /// writing then come with a later packet, or from [`Writer::finish`].
+    /// Compress and write in an encoder thread, concurrent with the caller. A write error is then
+    /// returned with a later packet, or by [`Writer::finish`].
     pub apart: bool,
-    /// Give the file its name when it is created rather than when it is complete: for captures that are read while
-    /// they grow. In both cases an old file of that name is replaced, never overwritten.
+    /// Rename the file when it is created rather than when it is complete: for captures that are
+    /// read while they grow. In both cases an old file of that name is replaced, never overwritten.
     pub at_once: bool,
 }
 
 /// Writes packets to a capture.
 ///
-/// Call [`Writer::finish`] at the end: dropping a writer also writes what is left, but hides
-/// errors. After an error the new file is discarded.
+/// Call [`Writer::finish`] at the end: dropping a writer also writes the buffered bytes, but hides
+/// errors. After an error the new file is removed.
 pub struct Writer {
     file: PathBuf,
     output: Output,
-    /// Gives the file its name; dropped after an error, which removes the file.
+    /// Renames the file when complete; dropped after an error, which removes the file.
     rename: Option<Rename>,
     format: Format,
     options: WriteOptions,
-    /// Bytes not yet given to `output`.
+    /// Bytes not yet passed to `output`.
     buffer: Vec<u8>,
     /// The link type of a pcap file, once it has a header.
     link_type: Option<LinkType>,
@@ -82,19 +83,19 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// What is gathered before it is written.
+/// Size of the write buffer.
 const BUFFER: usize = 256 << 10;
 
-/// What libpcap puts into headers for "all".
+/// The snapshot length that libpcap writes for "all".
 const SNAPLEN: u32 = 262_144;
 
 impl Writer {
-    /// Creates a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
-    /// compressed. `-` is standard output. An old file of that name is replaced when the new one is complete: see
+    /// Creates a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` selects the compression. `-` is
+    /// standard output. An old file of that name is replaced when the new one is complete: see
     /// [`NewFile`].
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be created.
+    /// [`Error::Io`] if the file cannot be created.
     pub fn create(path: impl AsRef<Path>, options: WriteOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let compression = Compression::from_suffix(path);
@@ -115,8 +116,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes to any sink, uncompressed; `name` stands for it in errors and says the format as a
-    /// path would.
+    /// Writes to any sink, uncompressed; `name` is its name in errors and selects the format like a
+    /// path.
     pub fn to_write(
         output: Box<dyn Write + Send>,
         name: impl Into<PathBuf>,
@@ -164,8 +165,8 @@ impl Writer {
     /// Adds a packet.
     ///
     /// # Errors
-    /// [`Error::Io`] from writing; [`Error::Unsupported`] for what pcap cannot hold: a second link
-    /// type, or times before 1970 or after 2106 (pcapng: before 1970).
+    /// [`Error::Io`] if writing fails; [`Error::Unsupported`] if pcap cannot represent it: a second
+    /// link type, or times before 1970 or after 2106 (pcapng: before 1970).
     pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), Error> {
         let limit = self.options.snaplen.map_or(usize::MAX, |s| s as usize);
         let data = packet.data.get(..limit).unwrap_or(packet.data);
@@ -191,7 +192,7 @@ impl Writer {
         if self.buffer.len() >= BUFFER { self.drain() } else { Ok(()) }
     }
 
-    /// The part of a pcap record before its data.
+    /// Writes the part of a pcap record before its data.
     #[inline]
     fn record(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
         if self.link_type != Some(packet.link_type) {
@@ -217,7 +218,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The part of an enhanced packet block before its data.
+    /// Writes the part of an enhanced packet block before its data.
     #[inline]
     fn block(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
         let Ok(ticks) = u64::try_from(self.cut(packet.time).as_nanos()) else {
@@ -235,10 +236,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds a block of another pcapng file as it is, where [`WriteOptions::as_blocks`] says so.
+    /// Adds a block of another pcapng file unchanged, with [`WriteOptions::as_blocks`].
     ///
     /// # Errors
-    /// [`Error::Io`] from writing.
+    /// [`Error::Io`] if writing fails.
     pub fn add_block(&mut self, block: &[u8], is_packet: bool) -> Result<(), Error> {
         self.buffer.extend_from_slice(block);
         self.packets += u64::from(is_packet);
@@ -258,7 +259,7 @@ impl Writer {
         self.options.snaplen.unwrap_or(SNAPLEN)
     }
 
-    /// The header of a pcap file.
+    /// Writes the header of a pcap file.
     fn header(&mut self, link_type: LinkType) {
         self.link_type = Some(link_type);
         let magic = match self.options.precision {
@@ -271,7 +272,7 @@ impl Writer {
         put(&mut self.buffer, &words);
     }
 
-    /// The section header of a pcapng file: version 1.0, length not known.
+    /// Writes the section header of a pcapng file: version 1.0, length unknown.
     fn section(&mut self) {
         let mut options = Vec::new();
         if let Some(application) = &self.options.application {
@@ -310,25 +311,25 @@ impl Writer {
         self.checked(written)
     }
 
-    /// Writes out what is gathered, so that a reader of a pipe sees it.
+    /// Writes the buffered bytes, so that a reader of a pipe sees them.
     ///
     /// # Errors
-    /// [`Error::Io`] from writing.
+    /// [`Error::Io`] if writing fails.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.drain()?;
         let flushed = self.output.flush();
         self.checked(flushed)
     }
 
-    /// Ends the file, also one without packets.
+    /// Ends the file, even one without packets.
     ///
     /// # Errors
-    /// [`Error::Io`] from writing.
+    /// [`Error::Io`] if writing fails.
     pub fn finish(mut self) -> Result<(), Error> {
         self.end()
     }
 
-    /// Removes the file, and leaves an old one of its name, unless it got its name at once.
+    /// Removes the file and leaves an old one of its name, unless it was renamed at its creation.
     pub fn discard(mut self) {
         self.rename = None;
     }
@@ -353,7 +354,7 @@ impl Writer {
         self.checked(renamed)
     }
 
-    /// Discards the file after an error.
+    /// Removes the file after an error.
     fn checked(&mut self, done: io::Result<()>) -> Result<(), Error> {
         done.map_err(|source| {
             self.rename = None;
@@ -379,7 +380,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Errors have nowhere to go from here; `finish` is for those who ask.
+        // Errors cannot be returned here; call `finish` to see them.
         let _ = self.end();
     }
 }
@@ -393,7 +394,7 @@ fn put(buffer: &mut Vec<u8>, words: &[u32]) {
     }
 }
 
-/// Adds an option, padded to four bytes; values beyond 65,535 bytes are cut.
+/// Adds an option, padded to four bytes; values beyond 65,535 bytes are truncated.
 fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
     let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
     buffer.extend_from_slice(&code.to_le_bytes());
@@ -403,7 +404,7 @@ fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
 }
 
 impl Format {
-    /// The format that a capture of this name is written in, if nothing else is said.
+    /// The default format for a capture of this name.
     pub fn of_name(path: &Path) -> Self {
         by_suffix(path)
     }
@@ -517,12 +518,12 @@ mod tests {
                 let options = WriteOptions { apart, ..WriteOptions::default() };
                 let mut writer = Writer::create(&path, options).unwrap();
                 writer.write(&packet.packet()).unwrap();
-                // More than is gathered, so that the thread begins.
+                // More than the buffer, so that the thread starts.
                 let long = Owned::new(78, &[9; BUFFER / 2]);
                 for _ in 0..3 {
                     writer.write(&long.packet()).unwrap();
                 }
-                // Dropped, not finished: the file is whole all the same.
+                // Dropped, not finished: the file is complete nevertheless.
                 drop(writer);
                 let reader = Reader::open(&path).unwrap();
                 assert_eq!((reader.format(), reader.compression()), (format, compression));
@@ -566,7 +567,7 @@ mod tests {
             let name = if ng { "x.pcapng" } else { "x.pcap" };
             let views: Vec<_> = packets.iter().map(Owned::packet).collect();
             let mut all = read(written(name, &views));
-            // Interfaces are numbered anew, in the order they appear.
+            // Interfaces are renumbered in the order they appear.
             for p in packets.iter_mut().chain(&mut all) {
                 p.interface = 0;
             }

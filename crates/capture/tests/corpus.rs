@@ -1,5 +1,5 @@
-//! Reads every capture of the conformance corpus, which lies beside the project, and compares the
-//! packets with those that pcap-parser finds. Without the corpus this says so and does nothing.
+//! Reads every capture of the conformance corpus and compares the packets with those that pcap-parser
+//! finds. Without the corpus the test prints a note and passes.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
@@ -38,7 +38,7 @@ fn files(dir: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Time in ns, wire length and data, as both readers tell them.
+/// Time in ns, wire length and data, as both readers return them.
 type Seen = (i64, u32, Vec<u8>);
 
 fn ours(mut reader: Reader) -> (Vec<Seen>, Option<Error>) {
@@ -57,7 +57,7 @@ fn ours(mut reader: Reader) -> (Vec<Seen>, Option<Error>) {
 fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
     let (mut rest, header) = pcap::parse_pcap_header(bytes).unwrap();
     let unit = if header.is_nanosecond_precision() { 1 } else { 1_000 };
-    // The oracle gives what a record holds beyond the snapshot length; libpcap and gannet do not.
+    // The oracle returns bytes of a record beyond the snapshot length; libpcap and gannet do not.
     let snaplen = header.snaplen;
     let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
             (true, true) => panic!("no oracle for big-endian modified captures"),
         };
         let Ok((next, frame)) = frame else { return all };
-        // Fractions have a sign in libpcap, and in gannet.
+        // Fractions are signed in libpcap, and in gannet.
         let fraction = i64::from(frame.ts_usec.cast_signed()) * unit;
         let time = i64::from(frame.ts_sec) * 1_000_000_000 + fraction;
         let kept = frame.caplen.min(limit) as usize;

@@ -4,7 +4,7 @@
 //! and writes them as [`Batch`]es: as row groups of a Parquet file, each sorted by time, or as batches of an Arrow
 //! file, in the order of the log. Types come from the one declaration of a log ([`schema()`]); a stream that is
 //! declared at run time is written in the same way. Files have their names only when they are complete
-//! ([`WholeFile`]). A file depends on nothing but the rows: neither on the number of threads nor on the clock.
+//! ([`WholeFile`]). A file depends on only the rows: neither on the number of threads nor on the clock.
 //!
 //! | Zeek | Arrow |
 //! |---|---|

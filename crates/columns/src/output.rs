@@ -54,7 +54,7 @@ impl Output for Columns {
 }
 
 /// Packed bytes of the rows that are collected of one file, at the most: its row group ends there. So the memory for
-/// a log is bounded, and where a row group ends depends on nothing but the rows of its file.
+/// a log is bounded, and where a row group ends depends on only the rows of its file.
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;

@@ -1,6 +1,6 @@
 //! Rows that go into Parquet files and out again make the same text logs, to the byte; several formats of one run are
 //! those of a run each; and files are the same bytes for any number of threads. Of generated traffic, of the
-//! repository's sample, and of every capture of the conformance corpus, which lies beside the project (or where
+//! repository's sample, and of every capture of the conformance corpus, which is next to the project (or where
 //! `GANNET_SHARED` says). Without the corpus this says so.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]

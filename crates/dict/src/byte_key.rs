@@ -21,9 +21,9 @@ pub const INLINE: usize = bytes::INLINE;
 /// ```
 ///
 /// Short keys are compared without following a pointer, and most others that differ do so before it, too. What
-/// stands in the key is hardly kept behind the pointer again; so the bytes of a key are not all in one place, and are had
+/// is in the key is hardly kept behind the pointer again; so the bytes of a key are not all in one place, and are had
 /// as [`parts`](Self::parts), or together for a moment ([`with_bytes`](Self::with_bytes)). Hashes as its bytes
-/// do, so tables keyed by it are searched with a plain `&[u8]`, which is told apart by its length once a search.
+/// do, so tables keyed by it are searched with a plain `&[u8]`, which is distinguished by its length once a search.
 ///
 /// ```
 /// use gannet_dict::{ByteKey, Dict};

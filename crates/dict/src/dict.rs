@@ -172,7 +172,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined whatever it weighs: in a loop of searches the states are then told apart once, before it. Compilers would
+    // Inlined whatever it weighs: in a loop of searches the states are then distinguished once, before it. Compilers would
     // multiply the loops over one entry or two, which are but comparisons, and keep what counts their turns through all
     // others; what they may not look into makes them leave that, and takes no instruction.
     #[inline(always)]

@@ -15,7 +15,7 @@
 //! segment          │ cells for entries │    │ tags of 8 bits, one for each cell │
 //! ```
 //!
-//! A segment is a *clustered* array: entries stand in one array about in the order of their homes, the cells that 32 bits
+//! A segment is a *clustered* array: entries are in one array about in the order of their homes, the cells that 32 bits
 //! of their hashes name: each in its home or in one of the fifteen cells behind, others making room for it where they may
 //! stand further behind. A search compares the sixteen tags from the home on at once and nearly always knows then which
 //! entry to compare, or that there is none: it never has to go on. Removal frees a cell: there are no tombstones, and a
@@ -29,7 +29,7 @@
 //!
 //! Hashes that do not spread may leave a segment without room for an entry though it is far from full. Such entries stand
 //! apart in a list, which searches go through that come to nothing in their segments. An operation makes a large segment
-//! anew once: should an entry find no room even then, it stands apart until the next one comes to that segment.
+//! again once: should an entry find no room even then, it stands apart until the next one comes to that segment.
 //!
 //! A search waits for three places in turn: the directory, the tags, the entry. A program that looks up one key after another
 //! waits for those of several keys at once, as many as the processor has room for their instructions and results: so it is

@@ -21,7 +21,7 @@ struct Node<K, V> {
 
 /// A map that keeps the order in which keys were inserted; removal and moving to the end take constant time.
 ///
-/// Entries stand in one array, linked both ways; beyond 12 a clustered table of positions finds them (6 bytes
+/// Entries are in one array, linked both ways; beyond 12 a clustered table of positions finds them (6 bytes
 /// or so an entry). Finding, inserting and removing cost what they cost in a [`Dict`](crate::Dict), except
 /// that growing the array of entries copies it, once in a doubling.
 pub struct OrderedDict<K, V, S = KeyedHash> {

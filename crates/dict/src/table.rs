@@ -26,7 +26,7 @@ const FRESH: (usize, usize) = (39, 50);
 /// else cost such a table a quarter of its memory. As many as the array of the first one has room for.
 const APART_EARLY: usize = 4;
 
-/// Blocks of so many homes are made anew once an operation: that is most of what the longest ones take. What finds no room
+/// Blocks of so many homes are made again once an operation: that is most of what the longest ones take. What finds no room
 /// then stands apart until the next entry comes to the block.
 const LARGE: usize = 128;
 
@@ -173,7 +173,7 @@ fn is_large<T>(block: &Block<T>) -> bool {
     block.homes() >= LARGE
 }
 
-/// Whether entries of a block stand apart that may have room in one made anew.
+/// Whether entries of a block stand apart that may have room in one made again.
 fn is_owed_room<T>(block: &Block<T>) -> bool {
     block.has_apart && is_large(block) && !is_thin(block)
 }
@@ -235,7 +235,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// The same beyond the first entry with the tag. Begins anew, with `eq` as it was: so a search that need not go on keeps
+    /// The same beyond the first entry with the tag. Begins again, with `eq` as it was: so a search that need not go on keeps
     /// nothing for this, not even `eq` in memory.
     #[cold]
     #[inline(never)]

@@ -1,4 +1,4 @@
-//! What travels to the parts: packets.
+//! A block: the unit of packets that the dispatcher sends to the shards.
 
 use std::num::NonZeroU32;
 
@@ -9,80 +9,84 @@ use gannet_capture::Kept;
 
 use crate::tunnels::Encapsulation;
 
-/// Packets in their order, for all parts: each takes its own, and of the others their time.
+/// Packets in order, for all shards: each shard analyses its own, and uses the times of the others.
 #[derive(Default)]
 pub(crate) struct Block {
     packets: Kept,
-    /// By part, where the packets are that it has something to do with.
-    dealt: Vec<Vec<Place>>,
-    /// Where packets are that nobody has, in order.
-    nobodys: Vec<u16>,
-    /// The latest time up to each packet, that of earlier blocks included: only if that is not its own
-    /// everywhere.
+    /// By shard, the positions of its packets.
+    assigned: Vec<Vec<Place>>,
+    /// Positions of packets that no shard analyses, in order.
+    unowned: Vec<u16>,
+    /// The latest time up to each packet, including earlier blocks. Empty where that is always the
+    /// packet's own time.
     latest: Vec<Time>,
     pub(crate) found: Found,
 }
 
-/// What the hub found inside of packets.
+/// What the global shard extracted from packets.
 #[derive(Default)]
 pub(crate) struct Found {
     /// In order.
     pub(crate) handed: Vec<Handed>,
-    /// Bytes that lie nowhere in the block: datagrams put together from fragments.
+    /// Bytes that are not in the block: reassembled datagrams.
     pub(crate) own: Vec<u8>,
-    /// The tunnels around some of it.
-    around: Vec<Encapsulation>,
+    /// The encapsulations of some of it.
+    encapsulation: Vec<Encapsulation>,
 }
 
 impl Found {
     fn clear(&mut self) {
         self.handed.clear();
         self.own.clear();
-        self.around.clear();
+        self.encapsulation.clear();
     }
 
-    /// Notes the tunnels around something that is handed over.
-    pub(crate) fn note_around(&mut self, around: &Encapsulation) -> Option<NonZeroU32> {
-        if around.depth() == 0 {
+    /// Stores the encapsulation of a handed-over packet.
+    pub(crate) fn note_encapsulation(
+        &mut self,
+        encapsulation: &Encapsulation,
+    ) -> Option<NonZeroU32> {
+        if encapsulation.depth() == 0 {
             return None;
         }
-        if self.around.last() != Some(around) {
-            self.around.push(*around);
+        if self.encapsulation.last() != Some(encapsulation) {
+            self.encapsulation.push(*encapsulation);
         }
-        NonZeroU32::new(self.around.len() as u32)
+        NonZeroU32::new(self.encapsulation.len() as u32)
     }
 
-    /// The tunnels around something that was handed over.
-    pub(crate) fn around(&self, handed: &Handed) -> Encapsulation {
-        let noted = |n: NonZeroU32| self.around.get(n.get() as usize - 1);
-        handed.around.and_then(noted).copied().unwrap_or_default()
+    /// The encapsulation of a handed-over packet.
+    pub(crate) fn encapsulation(&self, handed: &Handed) -> Encapsulation {
+        let noted = |n: NonZeroU32| self.encapsulation.get(n.get() as usize - 1);
+        handed.encapsulation.and_then(noted).copied().unwrap_or_default()
     }
 }
 
-/// Where a packet is in its block, and whether it is the hub's, which has handed over some of it.
+/// Position of a packet in its block, and whether the global shard took it and handed over parts of
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u16);
 
-/// The bit of packets that the hub took.
-const HUBS: u16 = 1 << 15;
+/// The bit of packets that the global shard took.
+const GLOBAL: u16 = 1 << 15;
 
-const _: () = assert!(BATCH_PACKETS <= HUBS as usize);
+const _: () = assert!(BATCH_PACKETS <= GLOBAL as usize);
 
 impl Place {
-    /// Place of a packet in its block.
+    /// Index of the packet in its block.
     #[inline]
     pub(crate) fn at(self) -> usize {
-        usize::from(self.0 & !HUBS)
+        usize::from(self.0 & !GLOBAL)
     }
 
-    /// Whether it is the hub's.
+    /// Whether the global shard took it.
     #[inline]
-    pub(crate) fn is_hubs(self) -> bool {
-        self.0 & HUBS != 0
+    pub(crate) fn is_global(self) -> bool {
+        self.0 & GLOBAL != 0
     }
 }
 
-/// An IP packet that came out of another one, a fragment or an unusual frame.
+/// An IP packet that was extracted from another one, a reassembled datagram or an unusual frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Handed {
     pub(crate) index: u32,
@@ -94,64 +98,63 @@ pub(crate) struct Handed {
     /// See [`Shard::ordinal`](crate::shard::Shard::ordinal).
     pub(crate) ordinal: u32,
     pub(crate) step: u32,
-    /// Ordinal of what is [around](Found::around) it, if there is anything.
-    pub(crate) around: Option<NonZeroU32>,
+    /// Ordinal of its [encapsulation](Found::encapsulation), if it has one.
+    pub(crate) encapsulation: Option<NonZeroU32>,
 }
 
 /// Where bytes begin.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// In those of the block.
+    /// Offset in the bytes of the block.
     InBlock(usize),
-    /// In [those](Found::own) that lie nowhere in it.
+    /// Offset in the [bytes](Found::own) outside of the block.
     InOwn(usize),
 }
 
 impl Block {
-    /// Takes a batch for so many parts in place of what it had, and forgets everything else; keeps the
-    /// memory.
-    pub(crate) fn begin(&mut self, batch: &Batch<'_>, parts: usize) {
+    /// Replaces the contents by a batch for `parts` shards; keeps the memory.
+    pub(crate) fn begin(&mut self, batch: &Batch<'_>, shards: usize) {
         self.packets.keep(batch);
-        self.dealt.resize_with(parts, Vec::new);
-        for dealt in &mut self.dealt {
-            dealt.clear();
-            dealt.reserve(batch.len());
+        self.assigned.resize_with(shards, Vec::new);
+        for assigned in &mut self.assigned {
+            assigned.clear();
+            assigned.reserve(batch.len());
         }
-        self.nobodys.clear();
+        self.unowned.clear();
         self.latest.clear();
         self.found.clear();
     }
 
-    /// A packet is a part's. Of all packets in turn it is said whose they are; those of which nothing is
-    /// said are the hub's alone.
+    /// Assigns a packet to a shard. Packets are assigned in order; a packet without a call is the
+    /// global shard's alone.
     #[inline]
-    pub(crate) fn deal(&mut self, at: usize, part: u8) {
-        if let Some(dealt) = self.dealt.get_mut(usize::from(part)) {
-            dealt.push(Place(at as u16));
+    pub(crate) fn assign(&mut self, at: usize, part: u8) {
+        if let Some(assigned) = self.assigned.get_mut(usize::from(part)) {
+            assigned.push(Place(at as u16));
         }
     }
 
-    /// A packet is the hub's, which has handed some of it over to a part.
-    pub(crate) fn deal_handed(&mut self, at: usize, part: u8) {
-        let place = Place(at as u16 | HUBS);
-        if let Some(dealt) = self.dealt.get_mut(usize::from(part))
-            && dealt.last() != Some(&place)
+    /// The global shard took a packet and handed part of it to a shard.
+    pub(crate) fn assign_handed(&mut self, at: usize, part: u8) {
+        let place = Place(at as u16 | GLOBAL);
+        if let Some(assigned) = self.assigned.get_mut(usize::from(part))
+            && assigned.last() != Some(&place)
         {
-            dealt.push(place);
+            assigned.push(place);
         }
     }
 
-    /// A packet is nobody's: there is none, or it is not to be analysed, and time does not come to it.
+    /// No shard analyses a packet: it is empty or filtered out, and does not advance time.
     pub(crate) fn leave(&mut self, at: usize) {
-        self.nobodys.push(at as u16);
+        self.unowned.push(at as u16);
     }
 
-    /// All packets are dealt, and `before` them was the latest time so far. If the time of some is before
-    /// that of others that came earlier, the latest is noted for each.
+    /// All packets are assigned; `before` is the latest time before them. If some packet is earlier
+    /// than a previous one, stores the latest time for each.
     #[cold]
     pub(crate) fn note_latest(&mut self, mut before: Time) {
         for (at, packet) in self.packets.batch().iter().enumerate() {
-            if !self.is_nobodys(at) {
+            if !self.is_unowned(at) {
                 before = before.max(packet.time);
             }
             self.latest.push(before);
@@ -164,17 +167,17 @@ impl Block {
         self.packets.batch()
     }
 
-    /// Where the packets are that a part has something to do with.
-    pub(crate) fn dealt(&self, part: usize) -> &[Place] {
-        self.dealt.get(part).map_or(&[], Vec::as_slice)
+    /// The positions of the packets that concern a shard.
+    pub(crate) fn assigned(&self, part: usize) -> &[Place] {
+        self.assigned.get(part).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether nobody has a packet.
-    pub(crate) fn is_nobodys(&self, at: usize) -> bool {
-        !self.nobodys.is_empty() && self.nobodys.binary_search(&(at as u16)).is_ok()
+    /// Whether no shard analyses a packet.
+    pub(crate) fn is_unowned(&self, at: usize) -> bool {
+        !self.unowned.is_empty() && self.unowned.binary_search(&(at as u16)).is_ok()
     }
 
-    /// Whether none of its packets, except those that nobody has, is before one that came earlier.
+    /// Whether no analysed packet is earlier than a previous one.
     pub(crate) fn is_in_order(&self) -> bool {
         self.latest.is_empty()
     }
@@ -189,14 +192,14 @@ impl Block {
         self.first() + (self.batch().len() as u64).saturating_sub(1)
     }
 
-    /// The latest time up to a packet that somebody has; for one that nobody has, perhaps a later one.
+    /// The latest time up to an analysed packet; for other packets it may be a later one.
     #[inline]
     pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Time {
         let latest = if self.is_in_order() { batch.time(at) } else { self.latest.get(at).copied() };
         latest.unwrap_or(Time::MAX)
     }
 
-    /// An IP packet that was handed over.
+    /// The bytes of a packet that was handed over.
     pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
         let (bytes, start) = match handed.start {
             Start::InBlock(start) => (&self.packets.bytes()[..], start),
@@ -215,23 +218,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_has_its_own_and_what_is_the_hubs() {
-        let mut block = Block { dealt: vec![Vec::new(); 3], ..Block::default() };
-        block.deal(0, 0);
-        block.deal(1, 1);
-        // Of the third, which is the hub's, one part gets two datagrams and another one.
-        [0, 0, 2].into_iter().for_each(|part| block.deal_handed(2, part));
+    fn each_shard_has_its_own_and_the_global_shards() {
+        let mut block = Block { assigned: vec![Vec::new(); 3], ..Block::default() };
+        block.assign(0, 0);
+        block.assign(1, 1);
+        // The global shard takes the third packet: one shard gets two datagrams and another one
+        // gets one.
+        [0, 0, 2].into_iter().for_each(|part| block.assign_handed(2, part));
         block.leave(3);
-        // The fourth is the hub's alone.
-        block.deal(5, 1);
-        block.deal(6, 0);
-        let dealt =
-            |part| block.dealt(part).iter().map(|p| (p.at(), p.is_hubs())).collect::<Vec<_>>();
-        assert_eq!(dealt(0), [(0, false), (2, true), (6, false)]);
-        assert_eq!(dealt(1), [(1, false), (5, false)]);
-        assert_eq!(dealt(2), [(2, true)]);
-        assert_eq!(dealt(3), []);
-        assert!(block.is_nobodys(3) && !block.is_nobodys(2) && !block.is_nobodys(6));
+        // The fourth packet is the global shard's alone.
+        block.assign(5, 1);
+        block.assign(6, 0);
+        let assigned =
+            |part| block.assigned(part).iter().map(|p| (p.at(), p.is_global())).collect::<Vec<_>>();
+        assert_eq!(assigned(0), [(0, false), (2, true), (6, false)]);
+        assert_eq!(assigned(1), [(1, false), (5, false)]);
+        assert_eq!(assigned(2), [(2, true)]);
+        assert_eq!(assigned(3), []);
+        assert!(block.is_unowned(3) && !block.is_unowned(2) && !block.is_unowned(6));
     }
 
     #[test]
@@ -244,11 +248,11 @@ mod tests {
         }
         let mut reader = Reader::from_read(Box::new(io::Cursor::new(capture)), "x").unwrap();
         let batch = reader.next_batch().unwrap().unwrap();
-        let times = |nobodys: Option<usize>, before| {
+        let times = |unowned: Option<usize>, before| {
             let mut block = Block::default();
             block.begin(&batch, 1);
             for at in 0..4 {
-                if nobodys == Some(at) { block.leave(at) } else { block.deal(at, 0) }
+                if unowned == Some(at) { block.leave(at) } else { block.assign(at, 0) }
             }
             if let Some(before) = before {
                 block.note_latest(Time::from_secs(before));

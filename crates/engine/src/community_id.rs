@@ -1,7 +1,7 @@
-//! Community ID, version 1: a name for a connection that other tools work out alike.
+//! Community ID, version 1: a flow identifier that other tools compute equally.
 //!
-//! The base64 of the SHA-1 of seed, addresses, protocol and ports, lower end first, as the
-//! specification of the Community ID flow hash (Corelight, version 1) has it.
+//! The base64 of the SHA-1 of seed, addresses, protocol and ports, lower endpoint first, as
+//! specified for the Community ID flow hash (Corelight, version 1).
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -10,17 +10,18 @@ use gannet_flow::Conn;
 use sha1::Digest;
 use sha1::Sha1;
 
-/// The number of SCTP.
+/// The IP protocol number of SCTP.
 const SCTP: u8 = 132;
 
-/// The name of a connection.
+/// The Community ID of a connection.
 ///
-/// SCTP's ports are part of its name, but a connection has none of them: they are zero, as Zeek's are.
+/// The specification includes SCTP's ports. A connection has none of them: they are zero, as in
+/// Zeek.
 pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
     of(&conn.id, conn.proto, conn.ip_proto, seed)
 }
 
-/// The name of a connection by the columns of its row in conn.log; `None` for protocols that the column `proto` does not
+/// The Community ID of a connection by the columns of its row in conn.log; `None` for protocols that the column `proto` does not
 /// name.
 pub fn community_id_of(id: &ConnId, proto: &str, seed: u16) -> Option<String> {
     let (proto, number) = match proto {
@@ -56,8 +57,8 @@ fn of(id: &ConnId, proto: Proto, ip_proto: u8, seed: u16) -> String {
     out
 }
 
-/// Whether it is of ICMP messages that have no answer: their type and code stay in the order of the
-/// packet. Of those that have one, the ports are the types of both.
+/// Whether it consists of ICMP messages without a reply: type and code stay in the order of the
+/// packet. For messages with a reply, the ports are the types of both.
 fn is_one_way(id: &ConnId, proto: Proto) -> bool {
     const V4: [(u16, u16); 5] = [(8, 0), (13, 14), (15, 16), (10, 9), (17, 18)];
     const V6: [(u16, u16); 7] =

@@ -1,4 +1,4 @@
-//! conn.log: one row a connection, written when it is removed.
+//! conn.log: one row for each connection, written when it is removed.
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -63,8 +63,8 @@ gannet_log::row! {
     }
 }
 
-/// The `tunnel_parents` column. Like all of the row it is borrowed: what has to be dropped must be
-/// somewhere, and the rest of the row with it.
+/// The `tunnel_parents` column. Borrowed like the whole row: a column that must be dropped would
+/// force the row into memory.
 pub(crate) struct Parents<'a>(pub(crate) &'a [Uid]);
 
 impl Value for Parents<'_> {
@@ -107,7 +107,7 @@ impl Value for Services<'_> {
 /// The `history` column.
 pub(crate) struct Letters<'a>(pub(crate) &'a [u8]);
 
-/// Letters of which no limit of a log is the least.
+/// Histories up to this length are written without a check of the limit.
 const FEW_LETTERS: usize = 64;
 
 impl Value for Letters<'_> {
@@ -119,7 +119,7 @@ impl Value for Letters<'_> {
     }
 }
 
-/// The row of a connection; `local` tells whether its two ends are local.
+/// The row of a connection; `local` states whether its two endpoints are local.
 #[inline(always)]
 pub(crate) fn row<'a>(
     conn: &'a Conn,
@@ -190,7 +190,7 @@ fn tcp_state(conn: &Conn, tcp: &Tcp) -> &'static str {
     }
 }
 
-/// A SYN, then a RST of the originator with nothing of substance of its between.
+/// A SYN, then a RST of the originator, with no data of the originator between.
 fn was_syn_then_reset(history: &[u8]) -> bool {
     let h = history.strip_prefix(b"^").unwrap_or(history);
     let Some(rest) = h.strip_prefix(b"S") else { return false };

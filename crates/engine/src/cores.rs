@@ -1,9 +1,9 @@
-//! Threads, each on a processor of its own from the start.
+//! Threads that are pinned to processors of their own at the start.
 //!
-//! Schedulers leave a new thread where it was made, and wake it there, until they have seen for a while how
-//! busy it is: for twenty milliseconds two threads take turns on one processor while another one rests, which
-//! is longer than the analysis of many a capture. So each thread goes to a processor of its own, and is held
-//! there until the scheduler knows. It may go anywhere afterwards.
+//! A scheduler starts and wakes a new thread on its creator's processor until it has measured the
+//! load: for twenty milliseconds two threads may share a processor while another one is idle,
+//! longer than the analysis of many captures. So each thread is pinned to a processor of its own
+//! for a short time, and released afterwards.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use nix::sched::sched_setaffinity;
 #[cfg(target_os = "linux")]
 use nix::unistd::Pid;
 
-/// How long threads are held.
+/// How long threads are pinned.
 pub(crate) const HELD: Duration = Duration::from_millis(100);
 
-/// The thread that asks.
+/// The calling thread.
 #[cfg(target_os = "linux")]
 const CALLER: Pid = Pid::from_raw(0);
 
-/// Where a thread was that others start from.
+/// The processor of the thread that starts others.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin(usize);
 
 impl Origin {
-    /// Where the caller is.
+    /// The processor of the caller.
     pub(crate) fn of_caller() -> Self {
         #[cfg(target_os = "linux")]
         return Self(nix::sched::sched_getcpu().unwrap_or(0));
@@ -36,8 +36,8 @@ impl Origin {
         return Self(0);
     }
 
-    /// Moves the caller's thread, the `n`th beside the one that was here, to the `n`th processor from here of
-    /// those it may be on, and holds it there. Only a wish: if it cannot be, the thread stays where it is.
+    /// Moves the calling thread to the `n`th processor after this one, among those it is allowed to
+    /// use, and pins it there. On failure the thread stays where it is.
     #[cfg(target_os = "linux")]
     pub(crate) fn hold(self, n: usize) -> Held {
         let held = || {
@@ -50,14 +50,13 @@ impl Origin {
         Held(held())
     }
 
-    /// As on Linux, but nothing is done.
+    /// Does nothing on other systems than Linux.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn hold(self, _: usize) -> Held {
         Held
     }
 
-    /// The `n`th processor from here, those in between counted that are allowed, and from the first one again
-    /// after the last.
+    /// The `n`th allowed processor after this one, wrapping around at the last.
     #[cfg(target_os = "linux")]
     fn nth(self, n: usize, is_allowed: impl Fn(usize) -> bool) -> Option<usize> {
         let all = CpuSet::count();
@@ -67,11 +66,11 @@ impl Origin {
     }
 }
 
-/// A thread that is held where it is, until this is dropped in it.
+/// Releases a pinned thread when it is dropped in that thread.
 #[cfg(target_os = "linux")]
 pub(crate) struct Held(Option<CpuSet>);
 
-/// A thread that is not held.
+/// A thread that is not pinned.
 #[cfg(not(target_os = "linux"))]
 pub(crate) struct Held;
 
@@ -79,7 +78,7 @@ pub(crate) struct Held;
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(allowed) = &self.0 {
-            // What was allowed before cannot fail but where somebody has just changed it.
+            // Restoring the former set fails only if it was changed meanwhile.
             let _ = sched_setaffinity(CALLER, allowed);
         }
     }
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!(places(0, &[0, 1]), [0, 1, 0, 1].map(Some));
         assert_eq!(places(1, &[0, 1]), [1, 0, 1, 0].map(Some));
         assert_eq!(places(5, &[2, 5, 7, 9]), [5, 7, 9, 2].map(Some));
-        // The caller's own is not allowed any more.
+        // The caller's own processor is not allowed any more.
         assert_eq!(places(6, &[2, 5, 7]), [7, 2, 5, 7].map(Some));
         assert_eq!(places(3, &[]), [None; 4]);
     }

@@ -1,27 +1,27 @@
-//! Puts the stages together: packets in, rows out.
+//! The engine: combines the stages; packets in, rows out.
 //!
-//! [`Engine`] takes batches of packets. Its shard walks each packet through the layers (link, IP,
-//! fragments, tunnels, transport), finds the connection, drives its TCP state and its analyzers,
-//! and writes the rows of connections that end. Time is packet time: timers fire when they are
-//! due, before the first packet that is not older, so that the rows do not depend on how packets
-//! were batched.
+//! [`Engine`] receives batches of packets. Its shard parses each packet through the layers (link,
+//! IP, fragments, tunnels, transport), finds the connection, drives its TCP state and its
+//! analyzers, and writes the rows of connections that end. Time is packet time: a timer fires when
+//! it is due, before the first packet that is not older, so that rows do not depend on the sizes of
+//! batches.
 
 mod block;
 mod community_id;
 mod conn_log;
 mod cores;
-mod front;
-mod glance;
+mod dispatcher;
 mod limits;
+mod lookahead;
 mod merge;
 mod notes;
 mod options;
-mod part;
-mod plan;
+mod packet_filter;
+mod route;
+mod scheduler;
 mod shard;
-mod sieve;
+mod shard_task;
 mod state;
-mod steer;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -53,12 +53,12 @@ pub use options::Statistics;
 pub use state::Memory;
 pub use state::State;
 
-use front::Front;
+use dispatcher::Dispatcher;
+use packet_filter::PacketFilter;
+use route::Role;
 use shard::Shard;
-use sieve::Sieve;
-use steer::Role;
 
-/// The schemas of all logs that an analysis can make, by name.
+/// The schemas of all logs that an analysis can write, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
     let mut all = vec![gannet_log::Schema::of::<conn_log::ConnRow<'_>>()];
     all.extend(gannet_files::schemas());
@@ -79,16 +79,16 @@ pub struct Engine {
     statistics: Statistics,
 }
 
-/// Who does it.
+/// How the analysis runs.
 enum Work {
-    /// The caller's thread.
+    /// In the caller's thread.
     Alone(Box<Shard>),
-    /// Several threads.
-    Split(Box<Front>),
+    /// In several threads.
+    Split(Box<Dispatcher>),
 }
 
 impl Engine {
-    /// A fresh analysis.
+    /// A new analysis.
     pub fn new(options: Options) -> Self {
         Self {
             filter: options.filter.clone(),
@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// A fresh analysis whose events of `interest` go to `listener`, in the order of packets.
+    /// A new analysis whose events of `interest` go to `listener`, in the order of packets.
     pub fn with_listener(
         options: Options,
         interest: Interest,
@@ -109,30 +109,30 @@ impl Engine {
         Self { filter, work: Work::Alone(Box::new(shard)), statistics: Statistics::default() }
     }
 
-    /// The next packets.
+    /// Analyses the next packets.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let mut sieve = Sieve::new(self.filter.as_ref());
+        let mut packet_filter = PacketFilter::new(self.filter.as_ref());
         let done = match &mut self.work {
-            Work::Split(front) => front.batch(batch, &mut sieve),
-            Work::Alone(shard) => alone(shard, batch, &mut sieve),
+            Work::Split(dispatcher) => dispatcher.batch(batch, &mut packet_filter),
+            Work::Alone(shard) => alone(shard, batch, &mut packet_filter),
         };
         self.statistics.packets += batch.len() as u64;
         self.statistics.bytes += batch.wire_bytes();
-        self.statistics.filtered += sieve.held_back;
+        self.statistics.filtered += packet_filter.rejected;
         done
     }
 
-    /// Rows that are complete go to their files now, and not only once there are many: for input that
-    /// comes slowly. What was added is analysed first.
+    /// Analyses all packets received so far and writes all complete rows to their files, however
+    /// few: for slow input.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.work {
-            Work::Split(front) => front.flush(),
+            Work::Split(dispatcher) => dispatcher.flush(),
             Work::Alone(shard) => {
                 shard.env.logs.write_out();
                 shard.check()
@@ -149,18 +149,17 @@ impl Engine {
         }
     }
 
-    /// The end of input: every connection still open is logged, and the logs are closed. Returns
-    /// what was done.
+    /// The end of input: logs every open connection and closes the logs. Returns the statistics.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn finish(mut self) -> io::Result<(Statistics, Vec<StreamCount>)> {
         let (connections, state, counts) = match self.work {
             Work::Alone(mut shard) => {
                 let counts = shard.finish()?;
-                (shard.connections(), shard.keeper.report, counts)
+                (shard.connections(), shard.evictor.report, counts)
             }
-            Work::Split(front) => front.finish()?,
+            Work::Split(dispatcher) => dispatcher.finish()?,
         };
         self.statistics.connections = connections;
         self.statistics.state = state;
@@ -168,17 +167,21 @@ impl Engine {
     }
 }
 
-/// The packets of a batch that pass, in one thread.
-fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
+/// Analyses the packets of a batch that pass the filter in one thread.
+fn alone(
+    shard: &mut Shard,
+    batch: &Batch<'_>,
+    packet_filter: &mut PacketFilter<'_>,
+) -> io::Result<()> {
     let is_far = shard.is_table_far();
     for (at, packet) in batch.iter().enumerate() {
-        let next = at + glance::AHEAD;
+        let next = at + lookahead::AHEAD;
         if !is_far {
             batch.expect_soon(next);
-        } else if let Some(key) = batch.get(next).as_ref().and_then(glance::key) {
+        } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
             shard.expect_soon(&key);
         }
-        if sieve.passes(&packet) {
+        if packet_filter.passes(&packet) {
             shard.packet(&packet);
         }
     }
@@ -187,17 +190,17 @@ fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Res
 
 impl Work {
     fn of(options: Options) -> Self {
-        // What is only logged where it is asked for is about all of the traffic at once.
+        // Logs that are written only on request are about the whole traffic.
         let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
-        // So are these limits: which connections end early depends on all others.
+        // These limits are, too: which connections end early depends on all others.
         let has_all_at_once =
             |limits: &Limits| limits.connections != Limits::NONE || limits.state != Limits::NONE;
         if options.threads > 1
             && !has_all_at_once(&options.limits)
             && !schemas().iter().any(opt_in)
-            && let Ok(front) = Front::new(&options, options.threads)
+            && let Ok(dispatcher) = Dispatcher::new(&options, options.threads)
         {
-            return Self::Split(Box::new(front));
+            return Self::Split(Box::new(dispatcher));
         }
         Self::Alone(Box::new(Shard::new(options, Role::Whole)))
     }

@@ -1,4 +1,4 @@
-//! How much an analysis may keep: every limit by its name.
+//! The limits of an analysis, by name.
 
 use gannet_flow::FragmentLimits;
 use gannet_flow::tcp;
@@ -11,11 +11,11 @@ pub struct Limit {
     pub name: &'static str,
     /// Whether it counts bytes.
     pub bytes: bool,
-    /// What it is without being set; [`u64::MAX`] is none.
+    /// The default; [`u64::MAX`] means unlimited.
     pub default: u64,
-    /// What is limited, and what happens at more.
+    /// What is limited, and what happens beyond the limit.
     pub what: &'static str,
-    /// The weird, or the line of the statistics, that tells.
+    /// The weird or the line of the statistics that reports it.
     pub told: &'static str,
 }
 
@@ -25,7 +25,7 @@ const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
 
 macro_rules! limits {
     ($($field:ident: $name:literal, $bytes:literal, $default:expr, $told:literal, $what:literal;)*) => {
-        /// How much an analysis may keep.
+        /// The limits of an analysis.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $(#[doc = $what] pub $field: u64,)*
@@ -38,15 +38,15 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// The value of a limit that is none.
+            /// The value for "unlimited".
             pub const NONE: u64 = NONE;
 
-            /// All of them.
+            /// All limits.
             pub const ALL: &[Limit] = &[$(Limit {
                 name: $name, bytes: $bytes, default: $default, what: $what, told: $told,
             }),*];
 
-            /// Sets the limit of this name; returns whether there is one.
+            /// Sets the limit of this name; returns whether it exists.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 match name {
                     $($name => self.$field = value,)*
@@ -114,7 +114,7 @@ impl Limits {
         }
     }
 
-    /// Bytes of fragments, of which a small state has but its part.
+    /// Most bytes of fragments: at most a fraction of a limited state.
     pub(crate) fn fragments(&self) -> FragmentLimits {
         FragmentLimits {
             datagrams: size(self.datagrams),
@@ -122,12 +122,12 @@ impl Limits {
         }
     }
 
-    /// Bytes above holes of two hosts' connections.
+    /// Bytes above holes of one host pair's connections.
     pub(crate) fn reassembly(&self) -> usize {
         size(self.reassembly)
     }
 
-    /// Bytes above holes of all connections: what a limited state has for them.
+    /// Bytes above holes of all connections: a fraction of a limited state.
     pub(crate) fn reassembly_of_all(&self) -> usize {
         if self.state == NONE { usize::MAX } else { size(self.state / 4) }
     }

@@ -1,4 +1,4 @@
-//! What puts rows in order and decides what takes all parts to decide.
+//! The merge: orders rows and makes the decisions that need all shards.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use gannet_protocols::later::Whole;
 
 use crate::shard::Shard;
 
-/// What a part has made since it last reported.
+/// What a shard produced since its last report.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Rows>,
@@ -22,7 +22,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// All that a part has made and not reported.
+    /// Everything that a shard produced and has not reported.
     pub(crate) fn of(shard: &mut Shard) -> Self {
         Self { rows: shard.env.logs.take(), deferred: shard.env.take_deferred() }
     }
@@ -37,36 +37,36 @@ fn bytes(rows: &Rows) -> usize {
     rows.bytes.len() + size_of_val(&rows.marks[..])
 }
 
-/// Reports that the logs do not have yet, of all parts.
+/// Reports of all shards that are not yet in the logs.
 pub(crate) struct Merge {
     logs: Sinks,
     streams: Vec<Stream>,
-    /// By part.
+    /// By shard.
     deferred: Vec<Deferred>,
     whole: Whole,
     /// Bytes of rows.
     held: usize,
-    /// Rows that were written.
+    /// The memory of rows that were written.
     spare: Vec<Rows>,
 }
 
-/// One stream's rows, by part.
+/// The rows of one stream, by shard.
 struct Stream {
     path: &'static str,
-    /// Where in the logs, once there is a row.
+    /// Index of the stream in the logs, once it has a row.
     place: Option<usize>,
-    parts: Vec<VecDeque<Pending>>,
-    /// By part, the key of the next row.
+    shards: Vec<VecDeque<Pending>>,
+    /// By shard, the key of the next row.
     heads: Vec<Key>,
 }
 
-/// Rows of which the first few may have been written.
+/// Rows, the first of which may have been written.
 struct Pending {
     rows: Rows,
     next: usize,
 }
 
-/// In place of the key of the next row, where there is none.
+/// The key that means "no row".
 const NONE: Key = Key { packet: u64::MAX, due: Time::MAX, tie: u64::MAX };
 
 impl Pending {
@@ -76,20 +76,20 @@ impl Pending {
 }
 
 impl Merge {
-    /// Of so many parts, into these logs.
-    pub(crate) fn new(logs: Logs, parts: usize) -> Self {
+    /// A merge of `parts` shards into these logs.
+    pub(crate) fn new(logs: Logs, shards: usize) -> Self {
         Self {
             logs: logs.into(),
             streams: Vec::new(),
-            deferred: (0..parts).map(|_| Deferred::default()).collect(),
+            deferred: (0..shards).map(|_| Deferred::default()).collect(),
             whole: Whole::default(),
             held: 0,
             spare: Vec::new(),
         }
     }
 
-    /// Adds reports, by part, and writes what nothing can come before: all rows to come of a part
-    /// have the key `until` or a later one, and none will come where that is `None`.
+    /// Adds reports, by shard, and writes all rows that no later row can precede: all future rows
+    /// of a shard have the key `until` or a later one; `None` means that none will come.
     pub(crate) fn merge(
         &mut self,
         reports: Vec<(usize, Report)>,
@@ -112,77 +112,82 @@ impl Merge {
     }
 
     fn take(&mut self, part: usize, report: Report) {
-        let parts = self.deferred.len();
+        let shards = self.deferred.len();
         let Some(deferred) = self.deferred.get_mut(part) else { return };
         deferred.append(report.deferred);
         for rows in report.rows {
             self.held += bytes(&rows);
             let (path, streams) = (rows.shape.path, &mut self.streams);
             let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
-                let waits = (0..parts).map(|_| VecDeque::new()).collect();
-                streams.push(Stream { path, place: None, parts: waits, heads: vec![NONE; parts] });
+                let waits = (0..shards).map(|_| VecDeque::new()).collect();
+                streams.push(Stream {
+                    path,
+                    place: None,
+                    shards: waits,
+                    heads: vec![NONE; shards],
+                });
                 streams.len() - 1
             });
             let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
-            if stream.parts[part].is_empty() {
+            if stream.shards[part].is_empty() {
                 stream.heads[part] = pending.key();
             }
-            stream.parts[part].push_back(pending);
+            stream.shards[part].push_back(pending);
         }
     }
 
-    /// Bytes of rows that wait, and the memory of those that were written.
+    /// Bytes of waiting rows, and the memory of written ones.
     pub(crate) fn rest(&mut self) -> (usize, Vec<Rows>) {
         (self.held, std::mem::take(&mut self.spare))
     }
 
-    /// Rows that were merged go to their files.
+    /// Flushes merged rows to their files.
     pub(crate) fn write_out(&mut self) -> io::Result<()> {
         self.logs.write_out();
         self.logs.check()
     }
 
-    /// The logs, still open, and what is in them.
+    /// The logs, still open, and their counts.
     pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();
         (self.logs, counts)
     }
 }
 
-/// Writes the rows that come before `until`, of all parts in the order of their keys.
-/// What is written is `done` with.
+/// Writes the rows before `until`, of all shards in the order of their keys. Written rows are
+/// passed to `done`.
 fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
     let until = until.unwrap_or(NONE);
     while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
-        let Stream { place, parts, heads, .. } = &mut *stream;
-        let Some(pending) = parts.get_mut(first).and_then(VecDeque::front_mut) else { return };
+        let Stream { place, shards, heads, .. } = &mut *stream;
+        let Some(pending) = shards.get_mut(first).and_then(VecDeque::front_mut) else { return };
         let place = *place.get_or_insert_with(|| logs.place(&pending.rows));
         if let Some(second) = second {
             let both = [first.min(second), first.max(second)];
-            let Ok([a, b]) = parts.get_disjoint_mut(both) else { return };
+            let Ok([a, b]) = shards.get_disjoint_mut(both) else { return };
             let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
             let rows = [(&a.rows, a.next), (&b.rows, b.next)];
             [a.next, b.next] = logs.add_in_turns(place, rows, limit);
-            go_on(parts, heads, second, &mut done);
+            go_on(shards, heads, second, &mut done);
         } else {
             let from = pending.next;
             let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
-            // Keys of different parts differ; should they not, the first part comes first.
+            // Keys of different shards differ; if not, the first shard's row comes first.
             pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
             logs.add_at(place, &pending.rows, from..pending.next);
         }
-        go_on(parts, heads, first, &mut done);
+        go_on(shards, heads, first, &mut done);
     }
 }
 
-/// Some rows of a part were written: what its next one is.
+/// Updates the next row of a shard after some were written.
 fn go_on(
-    parts: &mut [VecDeque<Pending>],
+    shards: &mut [VecDeque<Pending>],
     heads: &mut [Key],
     i: usize,
     done: &mut impl FnMut(Rows),
 ) {
-    let (Some(part), Some(head)) = (parts.get_mut(i), heads.get_mut(i)) else { return };
+    let (Some(part), Some(head)) = (shards.get_mut(i), heads.get_mut(i)) else { return };
     if part.front().is_some_and(|pending| pending.next >= pending.rows.marks.len())
         && let Some(written) = part.pop_front()
     {
@@ -191,18 +196,18 @@ fn go_on(
     *head = part.front().map_or(NONE, Pending::key);
 }
 
-/// Whose rows come next.
+/// The shards whose rows come next.
 struct Next {
-    /// The part that has the next one.
+    /// The shard with the next row.
     first: usize,
-    /// The part that takes turns with it.
+    /// The shard whose rows interleave with it.
     second: Option<usize>,
-    /// No other part has a row before this.
+    /// No other shard has a row before this.
     limit: Key,
 }
 
 impl Next {
-    /// By the keys of all parts' next rows. `None` if none comes before `until`.
+    /// By the keys of all shards' next rows. `None` if none comes before `until`.
     fn of(heads: &[Key], until: Key) -> Option<Self> {
         let (mut first, mut second, mut others) = ((NONE, 0), (NONE, 0), until);
         for (i, head) in heads.iter().enumerate() {
@@ -244,36 +249,37 @@ mod tests {
     }
 
     proptest! {
-        /// However rows are dealt to parts, cut into reports and merged, they come out in one order.
+        /// The order of written rows does not depend on how rows are distributed to shards and
+        /// reports.
         #[test]
         fn rows_come_out_in_order(
-            deal in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
+            assign in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
         ) {
-            let mut parts: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
+            let mut shards: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
             let mut merge = Merge::new(Logs::new(Options::default()), 3);
             let mut until = vec![Some(Key::EARLIEST); 3];
             let mut reports = Vec::new();
-            for (n, (part, cut, merges)) in (0..).zip(&deal) {
-                parts[*part].set_key(key(n));
-                parts[*part].write(&Number { n });
+            for (n, (part, cut, merges)) in (0..).zip(&assign) {
+                shards[*part].set_key(key(n));
+                shards[*part].write(&Number { n });
                 if *cut {
-                    let rows = parts[*part].take();
+                    let rows = shards[*part].take();
                     reports.push((*part, Report { rows, ..Report::default() }));
                     until[*part] = Some(key(n + 1));
                 }
                 if *merges {
                     merge.merge(std::mem::take(&mut reports), &until).unwrap();
-                    parts[*part].reuse(merge.rest().1);
+                    shards[*part].reuse(merge.rest().1);
                 }
             }
-            for (i, part) in parts.iter_mut().enumerate() {
+            for (i, part) in shards.iter_mut().enumerate() {
                 reports.push((i, Report { rows: part.take(), ..Report::default() }));
             }
             merge.merge(reports, &[None; 3]).unwrap();
             prop_assert_eq!(merge.rest().0, 0);
             let (merged, counts) = merge.into_logs();
             let mut alone = Logs::new(Options::default());
-            (0..deal.len() as u64).for_each(|n| { alone.write(&Number { n }); });
+            (0..assign.len() as u64).for_each(|n| { alone.write(&Number { n }); });
             prop_assert_eq!(merged.pending("number"), alone.pending("number"));
             prop_assert_eq!(counts, alone.counts());
         }

@@ -1,4 +1,4 @@
-//! Which packets belong to which connections, for an index.
+//! The packets of each connection, for an index.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,43 +10,44 @@ use gannet_base::Proto;
 use gannet_base::Uid;
 use gannet_wire::Ip;
 
-/// What was found since it was last taken. The packets of one connection come in order.
+/// Facts since they were last taken. The packets of one connection come in order.
 #[derive(Clone, Debug, Default)]
 pub struct PacketNotes {
-    /// Packets by number, with a connection or tunnel that they belong to.
+    /// Packet numbers, each with a connection or tunnel that the packet belongs to.
     pub packets: Vec<(u64, Uid)>,
-    /// Connections that began.
+    /// New connections.
     pub begun: Vec<(Uid, ConnId, Proto)>,
-    /// ICMP errors by number, with what their sender saw of the packet that they are about: its sender is the originator.
+    /// ICMP errors by packet number, with the endpoints of the quoted packet: its sender is the
+    /// originator.
     pub errors: Vec<(u64, ConnId, Proto)>,
-    /// Packets that complete a datagram, each with a fragment that came before.
+    /// Packets that complete a datagram, each with an earlier fragment.
     pub pieces: Vec<(u64, u64)>,
     /// Fragments that were forgotten before their datagram was complete: if it is completed later, they are missing.
     pub forgotten: u64,
 }
 
-/// Takes notes of packets, from several threads.
+/// Receives notes from several threads.
 pub trait PacketIndex: Send + Sync + fmt::Debug {
-    /// Takes what is there, and leaves the memory.
+    /// Takes the contents and leaves the memory.
     fn take(&self, notes: &mut PacketNotes);
 }
 
-/// Notes are handed on when there are so many.
+/// Notes are passed on at this number.
 const MANY: usize = 4 << 10;
-/// Datagrams of which fragments are remembered.
+/// Most datagrams whose fragments are remembered.
 const MAX_DATAGRAMS: usize = 16 << 10;
-/// Fragments of one of them.
+/// Most fragments of one of them.
 const MAX_PIECES: usize = 1 << 10;
 
 /// The notes of one shard.
 pub(crate) struct Noting {
     index: Arc<dyn PacketIndex>,
     notes: PacketNotes,
-    /// Fragments by their datagram.
+    /// Packet numbers of fragments by datagram.
     pieces: HashMap<Datagram, Vec<u64>>,
 }
 
-/// What fragments of a datagram have in common.
+/// The fields that all fragments of a datagram share.
 type Datagram = (Addr, Addr, u32, u8);
 
 impl Noting {
@@ -54,12 +55,12 @@ impl Noting {
         Self { index, notes: PacketNotes::default(), pieces: HashMap::new() }
     }
 
-    /// A connection begins.
+    /// Records a new connection.
     pub(crate) fn begin(&mut self, uid: Uid, id: ConnId, proto: Proto) {
         self.notes.begun.push((uid, id, proto));
     }
 
-    /// The packet at hand belongs to a connection or tunnel.
+    /// Records that the current packet belongs to a connection or tunnel.
     #[inline]
     pub(crate) fn packet(&mut self, number: u64, uid: Uid) {
         if self.notes.packets.last() == Some(&(number, uid)) {
@@ -71,18 +72,18 @@ impl Noting {
         }
     }
 
-    /// An ICMP message that quotes the packet that it is about.
+    /// Records an ICMP message that quotes a packet.
     pub(crate) fn error(&mut self, number: u64, quoted: &[u8]) {
         if let Some((id, proto)) = quoted_id(quoted) {
             self.notes.errors.push((number, id, proto));
         }
     }
 
-    /// The packet at hand is a fragment.
+    /// Records that the current packet is a fragment.
     pub(crate) fn piece(&mut self, number: u64, ip: &Ip<'_>) {
         let Some(datagram) = datagram(ip) else { return };
         if self.pieces.len() >= MAX_DATAGRAMS && !self.pieces.contains_key(&datagram) {
-            // Nearly all are of datagrams that were never completed.
+            // Nearly all belong to datagrams that were never completed.
             let pieces = self.pieces.drain().map(|(_, pieces)| pieces.len() as u64);
             self.notes.forgotten += pieces.sum::<u64>();
         }
@@ -94,14 +95,14 @@ impl Noting {
         }
     }
 
-    /// The packet at hand is the fragment that completes its datagram.
+    /// Records that the current packet completes its datagram.
     pub(crate) fn complete(&mut self, number: u64, ip: &Ip<'_>) {
         let pieces = datagram(ip).and_then(|d| self.pieces.remove(&d)).unwrap_or_default();
         let others = pieces.into_iter().filter(|piece| *piece != number);
         self.notes.pieces.extend(others.map(|piece| (number, piece)));
     }
 
-    /// Hands on what there is.
+    /// Passes on the collected notes.
     pub(crate) fn hand_on(&mut self) {
         self.index.take(&mut self.notes);
         self.notes.packets.clear();
@@ -117,7 +118,7 @@ fn datagram(ip: &Ip<'_>) -> Option<Datagram> {
     Some((ip.src, ip.dst, fragment.id, ip.protocol))
 }
 
-/// The two ends of a quoted packet: its IP header and the first bytes of its transport.
+/// The endpoints of a quoted packet: its IP header and the first bytes of its transport.
 fn quoted_id(quoted: &[u8]) -> Option<(ConnId, Proto)> {
     let (src, dst, protocol, transport) = match quoted.first()? >> 4 {
         4 => {

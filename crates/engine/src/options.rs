@@ -10,18 +10,18 @@ use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
 
-/// What the analysis is told to do.
+/// Options of an analysis.
 #[derive(Clone, Default)]
 pub struct Options {
     /// Do not verify checksums (`-C`).
     pub ignore_checksums: bool,
-    /// Only packets that match are analysed.
+    /// Analyse only packets that match.
     pub filter: Option<Filter>,
     /// Where and how logs are written.
     pub logs: gannet_log::Options,
-    /// Networks that count as local, instead of the private ones.
+    /// Networks that count as local, instead of the private networks.
     pub local_nets: Option<Vec<Subnet>>,
-    /// Hosts that logs of what is in a network are about.
+    /// The hosts that asset logs (`known_hosts` and so on) include.
     pub assets: Assets,
     /// Seed of Community IDs.
     pub community_seed: u16,
@@ -29,32 +29,33 @@ pub struct Options {
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.
     pub hash_files: bool,
-    /// Takes the contents of files.
+    /// Receives the contents of files.
     pub extract: Option<Arc<dyn Extract>>,
-    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
+    /// Parse the protocols within LDAP and PostgreSQL: logins by Kerberos and NTLM, and TLS.
     pub inner_protocols: bool,
-    /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the
-    /// caller's thread. The logs are the same.
+    /// Number of shards, each with a thread; 0 or 1 analyses in the caller's thread. The logs are
+    /// the same.
     pub threads: usize,
-    /// How much may be kept.
+    /// The limits.
     pub limits: Limits,
-    /// Takes which packets belong to which connections.
+    /// Receives the packets of each connection.
     pub index: Option<Arc<dyn PacketIndex>>,
-    /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
+    /// Returns the bytes in use, for the limit of the whole state. Without it that limit does not
+    /// apply.
     pub memory: Option<Memory>,
 }
 
-/// What was done, for the table at the end of a run.
+/// Statistics of a run, for the final table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Statistics {
     /// Packets read.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// Packets that the filter held back.
+    /// Packets that the filter rejected.
     pub filtered: u64,
     /// Connections seen.
     pub connections: u64,
-    /// What was kept at the most, and what was given up.
+    /// The largest amounts of state, and what was evicted.
     pub state: State,
 }

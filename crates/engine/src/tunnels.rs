@@ -1,4 +1,4 @@
-//! Tunnels: what carries what.
+//! Tunnels and encapsulations.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 use gannet_protocols::tunnel::Tunnel;
 
-/// The tunnels around a packet, outermost first.
+/// The encapsulation of a packet: its tunnels, outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encapsulation {
     depth: usize,
@@ -29,7 +29,7 @@ impl Encapsulation {
         self.depth >= MAX || self.depth as u64 >= most
     }
 
-    /// One more tunnel around what follows; not more than fit.
+    /// Adds an inner tunnel, up to the maximum.
     pub(crate) fn with(mut self, tunnel: Tunnel) -> Self {
         if let Some(place) = self.tunnels.get_mut(self.depth) {
             *place = Some(tunnel);
@@ -47,9 +47,9 @@ impl Encapsulation {
     }
 }
 
-/// A pair of hosts without IP tunnel traffic gets a new uid after this.
+/// A host pair without IP tunnel traffic for this long gets a new uid.
 const IP_TUNNEL_TIMEOUT: Interval = Interval::from_secs(24 * 3600);
-/// Pairs of hosts with IP tunnels that are remembered.
+/// Most host pairs with IP tunnels that are remembered.
 const MAX_IP_TUNNELS: usize = 100_000;
 
 /// IP-in-IP and GRE tunnels by their two hosts.
@@ -59,7 +59,7 @@ pub(crate) struct IpTunnels {
 }
 
 impl IpTunnels {
-    /// The tunnel between two hosts without a connection of its own; `uid` names it if it is new.
+    /// The tunnel between two hosts without a connection of its own; `uid` is used if it is new.
     pub(crate) fn between(
         &mut self,
         now: Time,
@@ -70,7 +70,7 @@ impl IpTunnels {
     ) -> Tunnel {
         if self.known.len() >= MAX_IP_TUNNELS {
             self.known.retain(|_, (_, used)| *used + IP_TUNNEL_TIMEOUT > now);
-            // Where few are over, looking through all of them would have to be done again soon.
+            // If few are over, a scan of all of them would soon be repeated.
             if self.known.len() > MAX_IP_TUNNELS / 8 * 7 {
                 self.known.clear();
             }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(tunnels.known.len(), 10);
     }
 
-    /// Where one is a day old at a time, each new one had all others looked through.
+    /// If one expires at a time, every new one would scan all others.
     #[test]
     fn a_search_for_old_pairs_of_hosts_is_worth_it() {
         let mut tunnels = IpTunnels::default();
@@ -145,7 +145,7 @@ mod tests {
         let full = (0..most).map(|n| at(n, i64::from(n) * step)).last();
         assert_eq!(full, Some(MAX_IP_TUNNELS));
         assert_eq!(at(most, i64::from(most) * step), 1);
-        // Many that are old go, and the others stay.
+        // Many expire, and the others stay.
         let half = i64::from(most) + i64::from(most) / 2;
         for n in 1..most {
             at(most + n, i64::from(most + n) * step);
@@ -157,15 +157,15 @@ mod tests {
     fn more_tunnels_than_fit_are_left_out() {
         let id = ConnId { orig_h: addr(1), orig_p: 0, resp_h: addr(2), resp_p: 0 };
         let tunnel = |kind| Tunnel { uid: None, id, kind };
-        let mut around = Encapsulation::default();
-        assert!(around.last().is_none());
+        let mut encapsulation = Encapsulation::default();
+        assert!(encapsulation.last().is_none());
         for kind in ["1", "2", "3", "4", "5"] {
-            assert_eq!(around.is_full(9), kind == "5");
-            assert_eq!(around.is_full(2), !matches!(kind, "1" | "2"));
-            around = around.with(tunnel(kind));
+            assert_eq!(encapsulation.is_full(9), kind == "5");
+            assert_eq!(encapsulation.is_full(2), !matches!(kind, "1" | "2"));
+            encapsulation = encapsulation.with(tunnel(kind));
         }
-        let kinds: Vec<_> = around.iter().map(|t| t.kind).collect();
+        let kinds: Vec<_> = encapsulation.iter().map(|t| t.kind).collect();
         assert_eq!(kinds, ["1", "2", "3", "4"]);
-        assert_eq!((around.depth(), around.last().map(|t| t.kind)), (4, Some("4")));
+        assert_eq!((encapsulation.depth(), encapsulation.last().map(|t| t.kind)), (4, Some("4")));
     }
 }

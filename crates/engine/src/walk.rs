@@ -1,4 +1,4 @@
-//! The way of a packet: link layer, IP, fragments, and on to its transport or tunnel.
+//! Walking a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
 use gannet_capture::Format;
 use gannet_capture::Packet;
@@ -12,17 +12,17 @@ use gannet_wire::Upper;
 use gannet_wire::Weird;
 use gannet_wire::protocol;
 
+use crate::route::Datagram;
 use crate::shard::Shard;
-use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
 
 impl Shard {
-    /// A frame as captured: the short way for what nearly all are, else layer by layer.
+    /// Processes a captured frame: a fast path for plain frames, otherwise layer by layer.
     #[inline]
     pub(crate) fn walk_link(&mut self, packet: &Packet<'_>) {
         let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
-        let around = Encapsulation::default();
+        let encapsulation = Encapsulation::default();
         if link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
             && let Some((ip, bytes)) =
@@ -31,27 +31,27 @@ impl Shard {
             self.layers = gannet_wire::PLAIN_LAYERS;
             let beyond = (data.len() - bytes.len()) as u32;
             let all = Datagram { bytes, wire_len: wire_len.saturating_sub(beyond) };
-            self.walk_transport(&ip, all, &around);
+            self.walk_transport(&ip, all, &encapsulation);
             return;
         }
-        // Zeek reads pcapng by itself, and without a filter.
+        // Zeek reads pcapng without libpcap, and therefore without a filter.
         let is_filtered = packet.format != Format::PcapNg;
         if is_filtered && !gannet_wire::passes_filter(link_type, data) {
             return;
         }
         self.layers = 0;
-        self.walk_frame(link_type, data, wire_len, &around);
+        self.walk_frame(link_type, data, wire_len, &encapsulation);
     }
 
-    /// A frame, perhaps inside of tunnels: of those, the layers so far count on.
+    /// Processes a frame that may be tunnelled; the layer count continues.
     pub(crate) fn walk_frame(
         &mut self,
         link_type: u16,
         data: &[u8],
         wire_len: u32,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
-        // Nothing is allocated while nothing is odd.
+        // Nothing is allocated without a weird.
         let mut odd = Vec::new();
         let layers = self.layers;
         if let Some(trail) = &mut self.trail {
@@ -62,25 +62,26 @@ impl Shard {
         }
         let frame = gannet_wire::link_with(link_type, data, wire_len, layers, &mut |w| odd.push(w));
         for w in odd {
-            self.weird(&w, around, None);
+            self.weird(&w, encapsulation, None);
         }
         match &frame {
             Ok(frame) => {
-                self.walk_network(frame, around);
+                self.walk_network(frame, encapsulation);
             }
-            Err(w) => self.weird(w, around, None),
+            Err(w) => self.weird(w, encapsulation, None),
         }
     }
 
-    /// Whether the network layer and what it carries hold, by which an aggregate goes on.
+    /// Returns whether the network layer and its payload are valid, which an aggregate needs to
+    /// continue.
     #[inline]
-    fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation) -> bool {
+    fn walk_network(&mut self, frame: &Frame<'_>, encapsulation: &Encapsulation) -> bool {
         self.layers = frame.depth;
         match frame.network {
-            Network::Ip(data) => self.walk_ip(data, frame.wire_len, around),
-            Network::Arp(data) => self.walk_arp(data, frame.src_mac, around),
+            Network::Ip(data) => self.walk_ip(data, frame.wire_len, encapsulation),
+            Network::Arp(data) => self.walk_arp(data, frame.src_mac, encapsulation),
             Network::Aggregate(_) => {
-                self.walk_aggregate(frame, around);
+                self.walk_aggregate(frame, encapsulation);
                 true
             }
             Network::Other { ethertype, data } => {
@@ -92,90 +93,100 @@ impl Shard {
         }
     }
 
-    /// The frames of an aggregate, up to the first that does not hold. What is odd of them all is told
-    /// of the hosts of the last that had any.
+    /// Processes the frames of an aggregate, up to the first invalid one. Its weirds are reported
+    /// with the hosts of the last frame that had any.
     #[cold]
-    fn walk_aggregate(&mut self, frame: &Frame<'_>, around: &Encapsulation) {
+    fn walk_aggregate(&mut self, frame: &Frame<'_>, encapsulation: &Encapsulation) {
         let verify = !self.options.ignore_checksums;
         let mut hosts = None;
         let mut frames = frame.subframes();
         while let Some(sub) = frames.next() {
             match sub {
-                // They hold IP or ARP, never aggregates again.
+                // They contain IP or ARP, never aggregates.
                 Ok(sub) => {
                     if let Network::Ip(data) = sub.network
                         && let Ok(ip) = gannet_wire::ip(data, sub.wire_len, verify)
                     {
                         hosts = Some((ip.src, ip.dst));
                     }
-                    if !self.walk_network(&sub, around) {
+                    if !self.walk_network(&sub, encapsulation) {
                         frames.fail();
                     }
                 }
-                Err(w) => self.weird(&w.of(hosts), around, None),
+                Err(w) => self.weird(&w.of(hosts), encapsulation, None),
             }
         }
     }
 
-    /// Whether a packet's ARP part holds, and is from whom its frame says.
+    /// Whether a packet's ARP message is valid, and its sender is the frame's sender.
     pub(crate) fn walk_arp(
         &mut self,
         data: &[u8],
         src_mac: Option<[u8; 6]>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> bool {
         match gannet_wire::arp(data) {
             Ok(arp) => arp.is_usual(src_mac.unwrap_or_default()),
             Err(w) => {
-                self.weird(&w, around, None);
+                self.weird(&w, encapsulation, None);
                 false
             }
         }
     }
 
-    /// An IP packet; returns whether it and its transport hold.
-    pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) -> bool {
+    /// Processes an IP packet; returns whether it and its transport are valid.
+    pub(crate) fn walk_ip(
+        &mut self,
+        data: &[u8],
+        wire_len: u32,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let verify = !self.options.ignore_checksums;
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
-            return self.walk_transport(&ip, self.datagram(data, &ip), around);
+            return self.walk_transport(&ip, self.datagram(data, &ip), encapsulation);
         }
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
         for w in odd {
-            self.weird(&w, around, None);
+            self.weird(&w, encapsulation, None);
         }
-        // Where it lies: it is too large to be carried around.
+        // By reference, because it is large.
         match &ip {
             Ok(ip) if ip.fragment.is_some() => {
-                self.walk_fragment(ip, self.datagram(data, ip), around)
+                self.walk_fragment(ip, self.datagram(data, ip), encapsulation)
             }
-            Ok(ip) => self.walk_transport(ip, self.datagram(data, ip), around),
+            Ok(ip) => self.walk_transport(ip, self.datagram(data, ip), encapsulation),
             Err(w) => {
-                self.weird(w, around, None);
+                self.weird(w, encapsulation, None);
                 false
             }
         }
     }
 
-    /// An IP packet as it lies. What its link cut off behind it was captured nevertheless: only as many
-    /// bytes are missing as are of the whole frame.
+    /// An IP packet in place. Bytes behind it that belong to the link layer count as captured: only
+    /// the missing bytes of the whole frame are missing.
     fn datagram<'a>(&self, bytes: &'a [u8], ip: &Ip<'_>) -> Datagram<'a> {
         let wire_len = (bytes.len() as u32).saturating_add(self.missing).max(ip.total_len);
         Datagram { bytes, wire_len }
     }
 
-    /// A piece of a datagram; with the last one the datagram goes on.
-    fn walk_fragment(&mut self, ip: &Ip<'_>, piece: Datagram<'_>, around: &Encapsulation) -> bool {
+    /// Processes a fragment; a complete datagram continues to its transport.
+    fn walk_fragment(
+        &mut self,
+        ip: &Ip<'_>,
+        piece: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         if !ip.is_complete() {
-            self.flow_weird("incompletely_captured_fragment", ip, "IP", around);
+            self.flow_weird("incompletely_captured_fragment", ip, "IP", encapsulation);
             let first = ip.fragment.is_some_and(|f| f.offset == 0);
-            return first && self.walk_transport(ip, piece, around);
+            return first && self.walk_transport(ip, piece, encapsulation);
         }
         let mut whole = Vec::new();
         let mut odd = Vec::new();
         let complete = self.fragments.add(self.now, ip, &mut whole, |name| odd.push(name));
         for name in odd {
-            self.flow_weird(name, ip, "", around);
+            self.flow_weird(name, ip, "", encapsulation);
         }
         if let Some(noting) = &mut self.noting {
             noting.piece(self.packet_number, ip);
@@ -188,67 +199,72 @@ impl Shard {
         }
         let mut odd = Vec::new();
         let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
-        // Options may have come in pieces, too. That no length is told is no news of a large one.
+        // Options may be fragmented as well. A length of zero is no new weird for a large datagram.
         for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
-            self.weird(w, around, None);
+            self.weird(w, encapsulation, None);
         }
-        // Sixteen bits tell the length; of a datagram beyond that they may say nothing at all.
+        // The length has sixteen bits; for a longer datagram it may wrap to nearly zero.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
             Err(weird) => weird.name == "invalid_IP_header_size",
         };
         if too_short {
-            self.flow_weird("invalid_IP_header_size", ip, "IP", around);
+            self.flow_weird("invalid_IP_header_size", ip, "IP", encapsulation);
             return false;
         }
-        // A fragment header that came in pieces is passed over: what is put together is not
-        // taken for a piece again.
+        // A fragmented fragment header is skipped: the reassembled datagram is not treated as a
+        // fragment again.
         let Ok(ip) = read else { return true };
         let missing = std::mem::take(&mut self.missing);
         let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
         let all = Datagram { bytes, wire_len: bytes.len() as u32 };
-        let holds = self.walk_transport(&ip, all, around);
+        let holds = self.walk_transport(&ip, all, encapsulation);
         self.missing = missing;
         holds
     }
 
-    /// What an IP packet carries; returns whether it holds.
+    /// Processes the payload of an IP packet; returns whether it is valid.
     #[inline]
-    fn walk_transport(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    fn walk_transport(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         if ip.upper != Upper::Payload {
             return true;
         }
-        if ip.protocol != protocol::NONE && !self.deeper(ip, "IP", around) {
+        if ip.protocol != protocol::NONE && !self.deeper(ip, "IP", encapsulation) {
             return false;
         }
         match ip.protocol {
-            protocol::TCP => return self.tcp(ip, all, around),
-            protocol::UDP => return self.udp(ip, all, around),
-            protocol::ICMP | protocol::ICMP6 => return self.icmp(ip, all, around),
-            protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, around),
-            protocol::NONE if around.last().is_some_and(|t| t.kind == TEREDO) => {}
+            protocol::TCP => return self.tcp(ip, all, encapsulation),
+            protocol::UDP => return self.udp(ip, all, encapsulation),
+            protocol::ICMP | protocol::ICMP6 => return self.icmp(ip, all, encapsulation),
+            protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, encapsulation),
+            protocol::NONE if encapsulation.last().is_some_and(|t| t.kind == TEREDO) => {}
             protocol::NONE => {
-                self.flow_weird("ipv6_no_next", ip, "IP", around);
+                self.flow_weird("ipv6_no_next", ip, "IP", encapsulation);
                 return false;
             }
             _ => {
-                self.unknown(ip, all, around);
+                self.unknown(ip, all, encapsulation);
                 return false;
             }
         }
         true
     }
 
-    /// One layer more, above IP; too many are told of the packet that has them.
+    /// Counts one more layer above IP; beyond the limit, reports the packet that has them.
     #[inline]
     pub(crate) fn deeper(
         &mut self,
         ip: &Ip<'_>,
         source: &'static str,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> bool {
         if self.layers >= gannet_wire::MAX_DEPTH {
-            self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
+            self.flow_weird(TOO_MANY_LAYERS, ip, source, encapsulation);
             return false;
         }
         self.layers += 1;
@@ -258,12 +274,20 @@ impl Shard {
         true
     }
 
-    /// One layer more, the first one of what a tunnel carries.
-    pub(crate) fn deeper_inside(&mut self, source: &'static str, around: &Encapsulation) -> bool {
+    /// Counts the first layer of a tunnel's payload.
+    pub(crate) fn deeper_inside(
+        &mut self,
+        source: &'static str,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         if self.layers >= gannet_wire::MAX_DEPTH {
             let source = Some(source);
-            let what =
-                Oddity { name: TOO_MANY_LAYERS, addl: "", source, in_tunnel: around.depth() > 0 };
+            let what = Oddity {
+                name: TOO_MANY_LAYERS,
+                addl: "",
+                source,
+                in_tunnel: encapsulation.depth() > 0,
+            };
             let env = &mut self.env;
             env.weirds.packet(&mut env.logs, self.now, &what);
             return false;
@@ -275,7 +299,7 @@ impl Shard {
         true
     }
 
-    /// A packet led to a protocol that nothing here reads, which is told where that is logged.
+    /// Logs a packet of an unknown protocol, where that is requested.
     pub(crate) fn unread(&mut self, layer: Option<&'static str>, protocol: u32, data: &[u8]) {
         if let (Some(layers), Some(analyzer), Some(mut policy)) =
             (&self.trail, layer, self.env.policy())
@@ -284,15 +308,15 @@ impl Shard {
         }
     }
 
-    /// An oddity of a packet, told of what it is about.
+    /// Reports a weird of a packet with the columns of its scope.
     #[cold]
-    pub(crate) fn weird(&mut self, w: &Weird, around: &Encapsulation, ip: Option<&Ip<'_>>) {
+    pub(crate) fn weird(&mut self, w: &Weird, encapsulation: &Encapsulation, ip: Option<&Ip<'_>>) {
         let addl = w.addl.to_string();
         let what = Oddity {
             name: w.name,
             addl: &addl,
             source: (!w.source.is_empty()).then_some(w.source),
-            in_tunnel: around.depth() > 0 && w.scope.suffixed(),
+            in_tunnel: encapsulation.depth() > 0 && w.scope.suffixed(),
         };
         let addrs = match w.scope {
             Scope::Flow | Scope::Header => w.addrs.or(ip.map(|ip| (ip.src, ip.dst))),
@@ -311,14 +335,14 @@ impl Shard {
         name: &'static str,
         ip: &Ip<'_>,
         source: &'static str,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         let named = !source.is_empty();
         let what = Oddity {
             name,
             addl: "",
             source: named.then_some(source),
-            in_tunnel: around.depth() > 0 && named,
+            in_tunnel: encapsulation.depth() > 0 && named,
         };
         let env = &mut self.env;
         env.weirds.flow(&mut env.logs, self.now, ip.src, ip.dst, &what);

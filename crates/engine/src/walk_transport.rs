@@ -1,4 +1,4 @@
-//! The way of a packet, further: its transport, its connection, and what that does with it.
+//! Walking a packet, continued: its transport and its connection.
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -10,32 +10,32 @@ use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
 use gannet_protocols::conn_state::events::ConnectionReused;
-use gannet_protocols::hub;
+use gannet_protocols::global;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
 use gannet_wire::Scope;
 use gannet_wire::Weird;
 use gannet_wire::checksum;
 
+use crate::route::Datagram;
 use crate::shard::Shard;
-use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
 use crate::walk::TOO_MANY_LAYERS;
 
-/// The analyzer of transports that nothing reads.
+/// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
 /// Bit of a UDP connection's `seen` for `D`.
 const UDP_DATA_BIT: u32 = 3;
 
-/// What the table has for a packet.
+/// The table's entry for a packet.
 struct Known {
     hash: Hash,
     at: Option<Place>,
 }
 
-/// Where a packet's connection is, who of its ends sent the packet, and whether it was always outside of
-/// tunnels.
+/// The index of a packet's connection, the side that sent the packet, and whether all its packets
+/// so far came outside of tunnels.
 #[derive(Clone, Copy)]
 struct Place {
     index: u32,
@@ -44,20 +44,20 @@ struct Place {
 }
 
 impl Shard {
-    /// The connection of a packet that has no ports, and the packet's direction.
+    /// The connection of a packet without ports, and the packet's direction.
     fn connection(
         &mut self,
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
         one_way: bool,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let known = self.look_up(&Key::new(id, ip.protocol, one_way));
-        self.found(id, ip, proto, (one_way, false), around, known, || false)
+        self.found(id, ip, proto, (one_way, false), encapsulation, known, || false)
     }
 
-    /// What is known of a key.
+    /// Looks up a key.
     #[inline(always)]
     fn look_up(&self, key: &Key) -> Known {
         let (hash, found) = self.table.look_up(key);
@@ -66,7 +66,7 @@ impl Shard {
         Known { hash, at }
     }
 
-    /// The connection of a packet and the packet's direction, once it was looked for.
+    /// The connection of a packet and the packet's direction, after the lookup.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "all there is to say of a new connection")]
     fn found(
@@ -74,27 +74,32 @@ impl Shard {
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        (one_way, hub): (bool, bool),
-        around: &Encapsulation,
+        (one_way, global): (bool, bool),
+        encapsulation: &Encapsulation,
         Known { hash, at }: Known,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
         if let Some(Place { index, from, usual }) = at {
-            if !usual || around.depth() > 0 {
-                self.check_around(index, around);
+            if !usual || encapsulation.depth() > 0 {
+                self.check_encapsulation(index, encapsulation);
             }
             return (index, from);
         }
-        let flags = (one_way, hub, flip());
-        self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
+        let flags = (one_way, global, flip());
+        self.create((hash, ordinal), id, proto, ip.protocol, flags, encapsulation)
     }
 
-    /// A TCP segment; returns whether its header is there.
-    pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    /// Processes a TCP segment; returns whether its header is complete.
+    pub(crate) fn tcp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let t = match gannet_wire::tcp(ip) {
             Ok(t) => t,
-            Err(w) => return self.odd_tcp(&w, ip, all, around),
+            Err(w) => return self.odd_tcp(&w, ip, all, encapsulation),
         };
         let segment = Segment {
             seq: t.seq,
@@ -106,19 +111,22 @@ impl Shard {
             len: t.payload_len,
         };
         let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let mut known = self.look_up(&key);
         if segment.flags & flag::SYN != 0 {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
-        let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
-            is_flipped(&id, segment.flags)
-        });
+        let (index, from) =
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
+                is_flipped(&id, segment.flags)
+            });
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
-        self.keeper.report.wrong_checksums += u64::from(bad);
+        self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes) = (self.time, ip.total_len);
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
@@ -139,42 +147,43 @@ impl Shard {
             && let Some(slot) = self.table.get(index)
         {
             let pair = crate::state::pair(&slot.conn);
-            self.keeper.hold(before, after, slot.number, index, pair);
+            self.evictor.hold(before, after, slot.number, index, pair);
             self.skip_holes_of_pairs();
         }
         if full {
-            self.no_room_above(index, ip, "TCP", around);
+            self.no_room_above(index, ip, "TCP", encapsulation);
         }
         true
     }
 
-    /// Whatever a transport carries is a layer too many, which is told even where nothing would be
-    /// looked for.
+    /// The payload of a transport would be one layer too many, which is reported even if no
+    /// analyzer would run.
     #[cold]
     fn no_room_above(
         &mut self,
         index: u32,
         ip: &Ip<'_>,
         source: &'static str,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         if let Some(slot) = self.table.get_mut(index) {
             slot.conn.note_limit();
         }
-        self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
+        self.flow_weird(TOO_MANY_LAYERS, ip, source, encapsulation);
     }
 
-    /// A TCP segment whose header does not hold. As long as the ports are there, there is a connection.
+    /// Processes a TCP segment with an invalid header. If the ports are present, it has a
+    /// connection.
     #[cold]
     fn odd_tcp(
         &mut self,
         odd: &Weird,
         ip: &Ip<'_>,
         all: Datagram<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> bool {
         if odd.scope != Scope::Connection {
-            self.weird(odd, around, Some(ip));
+            self.weird(odd, encapsulation, Some(ip));
             return false;
         }
         let two = |at: usize| ip.payload.get(at..at + 2).and_then(|b| b.try_into().ok());
@@ -183,10 +192,12 @@ impl Shard {
             ip.payload.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
         let flags = ip.payload.get(13).copied().unwrap_or_default();
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let mut known = self.look_up(&key);
-        // A SYN whose options do not hold begins another connection nevertheless.
+        // A SYN with invalid options starts another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         if flags & flag::SYN != 0 && is_header {
             let segment =
@@ -194,14 +205,16 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, _) =
-            self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || is_flipped(&id, flags));
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
+                is_flipped(&id, flags)
+            });
         self.conn_weird(index, odd);
         self.settle(index);
         true
     }
 
-    /// Whether a SYN begins another connection in place of the one that has its hosts and ports, which
-    /// ends then.
+    /// Whether a SYN starts another connection with the same hosts and ports; the old one ends
+    /// then.
     fn ends_for(&mut self, index: u32, syn: &Segment<'_>) -> bool {
         let time = self.time;
         let reuse = self.with_session(index, |conn, tcp, session| {
@@ -217,27 +230,36 @@ impl Shard {
         reuse == Some(true)
     }
 
-    /// A UDP datagram; returns whether its header is there.
-    pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    /// Processes a UDP datagram; returns whether its header is complete.
+    pub(crate) fn udp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let parsed = gannet_wire::udp(ip);
         let udp = match &parsed {
             Ok(udp) => udp,
             Err(w) => {
-                self.weird(w, around, Some(ip));
+                self.weird(w, encapsulation, Some(ip));
                 return false;
             }
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
-        let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let odd = global::may_be_by_content(udp.payload).then_some(udp.payload);
+        let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let known = self.look_up(&key);
-        let (index, from) = self.found(&id, ip, Proto::Udp, (false, hub), around, known, || {
-            let likely = |p| is_likely_server_port(Proto::Udp, p);
-            likely(id.orig_p) && !likely(id.resp_p)
-        });
-        // Of a packet that was cut, even behind the datagram, Zeek does not ask.
+        let (index, from) =
+            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, || {
+                let likely = |p| is_likely_server_port(Proto::Udp, p);
+                likely(id.orig_p) && !likely(id.resp_p)
+            });
+        // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
+        // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
         let verify = !self.options.ignore_checksums && !is_cut;
         if verify && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
@@ -252,10 +274,10 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
-        let deeper = self.deeper(ip, "UDP", around);
-        // Tunnels are of the hub by their ports, or look like what they are.
-        if deeper && (hub || odd.is_some()) {
-            self.udp_tunnel(index, from, ip, udp, around);
+        let deeper = self.deeper(ip, "UDP", encapsulation);
+        // The global shard owns tunnels, by their ports or their contents.
+        if deeper && (global || odd.is_some()) {
+            self.udp_tunnel(index, from, ip, udp, encapsulation);
         }
         self.with_packet(index, |conn, _, session| {
             if !deeper {
@@ -269,7 +291,7 @@ impl Shard {
 
     #[cold]
     fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
-        self.keeper.report.wrong_checksums += 1;
+        self.evictor.report.wrong_checksums += 1;
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
@@ -282,12 +304,17 @@ impl Shard {
         });
     }
 
-    /// An ICMP message; returns whether its header is there.
-    pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    /// Processes an ICMP message; returns whether its header is complete.
+    pub(crate) fn icmp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
             Err(w) => {
-                self.weird(&w, around, Some(ip));
+                self.weird(&w, encapsulation, Some(ip));
                 return false;
             }
         };
@@ -298,13 +325,14 @@ impl Shard {
             resp_h: ip.dst,
             resp_p: u16::from(counterpart.value),
         };
-        if self.steer(&id, ip, Proto::Icmp, None, all, around).is_none() {
+        if self.route(&id, ip, Proto::Icmp, None, all, encapsulation).is_none() {
             return true;
         }
-        let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
+        let (index, from) =
+            self.connection(&id, ip, Proto::Icmp, counterpart.one_way, encapsulation);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
-        self.keeper.report.wrong_checksums += u64::from(bad);
+        self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
@@ -329,18 +357,23 @@ impl Shard {
             }
         });
         if full {
-            self.no_room_above(index, ip, "ICMP", around);
+            self.no_room_above(index, ip, "ICMP", encapsulation);
         }
         true
     }
 
-    /// Any other transport: who talked to whom, and how much.
-    pub(crate) fn unknown(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+    /// Processes any other transport: only endpoints and counts.
+    pub(crate) fn unknown(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
-        if self.steer(&id, ip, Proto::Unknown, None, all, around).is_none() {
+        if self.route(&id, ip, Proto::Unknown, None, all, encapsulation).is_none() {
             return;
         }
-        let (index, from) = self.connection(&id, ip, Proto::Unknown, false, around);
+        let (index, from) = self.connection(&id, ip, Proto::Unknown, false, encapsulation);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);
@@ -358,14 +391,14 @@ impl Shard {
     }
 }
 
-/// Whether the first segment of a connection that is seen comes from its responder.
+/// Whether the first seen segment of a connection comes from its responder.
 fn is_flipped(id: &ConnId, flags: u8) -> bool {
     let syn = flags & flag::SYN != 0;
     if syn && flags & flag::ACK == 0 {
         return false;
     }
     let likely = |p| is_likely_server_port(Proto::Tcp, p);
-    // Where both ports may be a server's, a SYN-ACK is left alone (stealth scans), and of others the
+    // If both ports may be a server's, a SYN-ACK is not flipped (stealth scans); otherwise the
     // lower port is the server's.
     likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
 }

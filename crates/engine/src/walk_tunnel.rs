@@ -1,4 +1,4 @@
-//! The way of a packet through tunnels.
+//! Walking a packet through tunnels.
 
 use gannet_base::Dir;
 use gannet_protocols::Tag;
@@ -23,24 +23,24 @@ const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
 pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
 const GRE_LAYER: &str = "GRE";
-/// Who tells of oddities of tunnels between hosts.
+/// The source of weirds of tunnels between hosts.
 const IP_TUNNEL: &str = "IPTUNNEL";
 
 impl Shard {
-    /// IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
-    pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    /// Processes IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
+    pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, encapsulation: &Encapsulation) {
         if ip.protocol != protocol::GRE {
-            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", |odd| {
+            return self.in_hosts_tunnel(ip, encapsulation, "Tunnel::IP", |odd| {
                 tunnel::ip_in_ip_with(ip.payload, ip.protocol, &mut |w| odd.push(w)).map(Inner::Ip)
             });
         }
-        self.in_gre(ip, ip.payload, around);
+        self.in_gre(ip, ip.payload, encapsulation);
     }
 
-    /// GRE, and the tunnel between hosts that follows as a layer of its own.
-    fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], around: &Encapsulation) {
-        if self.deeper(ip, GRE_LAYER, around) {
-            self.in_hosts_tunnel(ip, around, GRE, |odd| {
+    /// Processes GRE and the tunnel between hosts, which counts as a layer of its own.
+    fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], encapsulation: &Encapsulation) {
+        if self.deeper(ip, GRE_LAYER, encapsulation) {
+            self.in_hosts_tunnel(ip, encapsulation, GRE, |odd| {
                 tunnel::gre_with(data, &mut |w| odd.push(w)).map(|g| g.inner)
             });
         }
@@ -49,21 +49,21 @@ impl Shard {
     fn in_hosts_tunnel<'a>(
         &mut self,
         ip: &Ip<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
         kind: &'static str,
         open: impl FnOnce(&mut Vec<Weird>) -> Result<Inner<'a>, Weird>,
     ) {
         let mut odd = Vec::new();
         let opened = open(&mut odd);
-        // What is wrong with GRE is told before there are too many tunnels.
+        // Weirds of GRE are reported before the depth of tunnels is checked.
         let refused = opened.as_ref().is_err_and(|w| w.source == GRE_LAYER);
-        if !refused && around.is_full(self.options.limits.tunnel_depth) {
-            return self.too_deep(ip, around);
+        if !refused && encapsulation.is_full(self.options.limits.tunnel_depth) {
+            return self.too_deep(ip, encapsulation);
         }
-        self.tell_headers(&odd, around);
+        self.tell_headers(&odd, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
-            Err(w) => return self.weird(&w, around, Some(ip)),
+            Err(w) => return self.weird(&w, encapsulation, Some(ip)),
         };
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
@@ -71,17 +71,17 @@ impl Shard {
         if let (Some(noting), Some(uid)) = (&mut self.noting, tunnel.uid) {
             noting.packet(self.packet_number, uid);
         }
-        let around = around.with(tunnel);
-        // What is inside is as long as captured, and so is what that holds.
+        let encapsulation = encapsulation.with(tunnel);
+        // The inner packet is as long as captured, and so is its payload.
         let missing = std::mem::take(&mut self.missing);
-        self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
+        self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &encapsulation);
         self.missing = missing;
     }
 
-    /// What is odd about the headers of a packet in a tunnel, before it is walked.
-    fn tell_headers(&mut self, odd: &[Weird], around: &Encapsulation) {
+    /// Reports weirds of the headers of a tunnelled packet, before it is walked.
+    fn tell_headers(&mut self, odd: &[Weird], encapsulation: &Encapsulation) {
         for w in odd {
-            self.weird(w, around, None);
+            self.weird(w, encapsulation, None);
         }
     }
 
@@ -90,20 +90,20 @@ impl Shard {
         inner: Inner<'_>,
         wire_len: u32,
         source: &'static str,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         if let Inner::Ip(data) = inner {
-            if self.deeper_inside(source, around) {
-                self.walk_ip(data, wire_len, around);
+            if self.deeper_inside(source, encapsulation) {
+                self.walk_ip(data, wire_len, encapsulation);
             }
             return;
         }
         match (inner, inner.link_type()) {
-            (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
+            (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, encapsulation),
             (Inner::Arp(data), _) => {
-                self.walk_arp(data, None, around);
+                self.walk_arp(data, None, encapsulation);
             }
-            (Inner::Other { protocol, data }, _) if self.deeper_inside(source, around) => {
+            (Inner::Other { protocol, data }, _) if self.deeper_inside(source, encapsulation) => {
                 self.unread(Some(source), u32::from(protocol), data);
             }
             _ => {}
@@ -111,18 +111,18 @@ impl Shard {
     }
 
     #[cold]
-    fn too_deep(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
-        self.flow_weird("exceeded_tunnel_max_depth", ip, IP_TUNNEL, around);
+    fn too_deep(&mut self, ip: &Ip<'_>, encapsulation: &Encapsulation) {
+        self.flow_weird("exceeded_tunnel_max_depth", ip, IP_TUNNEL, encapsulation);
     }
 
-    /// UDP payload that may be a tunnel: by the responder's port, else by content.
+    /// Processes a UDP payload that may be a tunnel: by the responder's port, otherwise by content.
     pub(crate) fn udp_tunnel(
         &mut self,
         index: u32,
         from: Dir,
         ip: &Ip<'_>,
         udp: &Udp<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
@@ -144,10 +144,10 @@ impl Shard {
                 });
                 (Tag::Gtpv1, GTPV1, inner)
             }
-            port::GRE => return self.in_gre(ip, data, around),
-            // A port says more than content does.
+            port::GRE => return self.in_gre(ip, data, encapsulation),
+            // The port takes precedence over the content.
             p if p == port::TEREDO || p != port::AYIYA && tunnel::looks_like_teredo(data) => {
-                return self.teredo(index, from, ip, udp, around);
+                return self.teredo(index, from, ip, udp, encapsulation);
             }
             p if p == port::AYIYA || tunnel::looks_like_ayiya(data) => {
                 (Tag::Ayiya, "Tunnel::AYIYA", tunnel::ayiya(data))
@@ -158,50 +158,51 @@ impl Shard {
         if failed && tag != Tag::Gtpv1 {
             return;
         }
-        let full = around.is_full(self.options.limits.tunnel_depth);
+        let full = encapsulation.is_full(self.options.limits.tunnel_depth);
         if full && tag != Tag::Gtpv1 {
-            self.udp_too_deep(index, ip, tag, around);
+            self.udp_too_deep(index, ip, tag, encapsulation);
             return;
         }
         if tag == Tag::Gtpv1 && !opened.as_ref().is_err_and(Refusal::is_out_of_bound) {
             if full {
                 return self.gtp_too_deep();
             }
-            if around.last().is_some_and(|t| t.kind == GTPV1) {
+            if encapsulation.last().is_some_and(|t| t.kind == GTPV1) {
                 return self.refuse(index, tag, "GTP-in-GTP", &[]);
             }
         }
-        self.tell_headers(&odd, around);
+        self.tell_headers(&odd, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
             Err(refusal) => {
-                self.refused(index, ip, tag, &refusal, around);
+                self.refused(index, ip, tag, &refusal, encapsulation);
                 return;
             }
         };
         self.confirm_tunnel(index, tag);
-        self.enter(index, tag, kind, inner, around);
+        self.enter(index, tag, kind, inner, encapsulation);
     }
 
-    /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
+    /// Teredo is confirmed once valid packets were seen in both directions; its payload is walked
+    /// in any case.
     fn teredo(
         &mut self,
         index: u32,
         from: Dir,
         ip: &Ip<'_>,
         udp: &Udp<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get(index) else { return };
         if slot.ext.tunnel_failed(Tag::Teredo) {
             return;
         }
-        if around.is_full(self.options.limits.tunnel_depth) {
-            return self.udp_too_deep(index, ip, Tag::Teredo, around);
+        if encapsulation.is_full(self.options.limits.tunnel_depth) {
+            return self.udp_too_deep(index, ip, Tag::Teredo, encapsulation);
         }
         let mut odd = Vec::new();
         let opened = tunnel::teredo_with(udp.payload, &mut |w| odd.push(w));
-        self.tell_headers(&odd, around);
+        self.tell_headers(&odd, encapsulation);
         let Some(slot) = self.table.get_mut(index) else { return };
         let teredo = match opened {
             Ok(teredo) => teredo,
@@ -226,7 +227,7 @@ impl Shard {
         if both {
             self.confirm_tunnel(index, Tag::Teredo);
         }
-        self.enter(index, Tag::Teredo, TEREDO, teredo.inner, around);
+        self.enter(index, Tag::Teredo, TEREDO, teredo.inner, encapsulation);
     }
 
     fn enter(
@@ -235,17 +236,18 @@ impl Shard {
         tag: Tag,
         kind: &'static str,
         inner: Inner<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if !slot.conn.is_hub() {
-            // By its ports or its content a tunnel that holds a packet is of the hub.
+        if !slot.conn.is_global() {
+            // The global shard owns tunnels that hold a packet, by their ports or their content.
             return;
         }
         slot.ext.rare().carries = true;
-        let around = around.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
+        let encapsulation =
+            encapsulation.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
-        self.walk_inner(inner, wire_len, tag.name(), &around);
+        self.walk_inner(inner, wire_len, tag.name(), &encapsulation);
     }
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
@@ -260,14 +262,14 @@ impl Shard {
     }
 
     #[cold]
-    fn udp_too_deep(&mut self, index: u32, ip: &Ip<'_>, tag: Tag, around: &Encapsulation) {
+    fn udp_too_deep(&mut self, index: u32, ip: &Ip<'_>, tag: Tag, encapsulation: &Encapsulation) {
         if let Some(slot) = self.table.get_mut(index) {
             slot.conn.note_limit();
         }
-        self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), around);
+        self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), encapsulation);
     }
 
-    /// GTP tells so of no connection and no hosts, by a name of its own.
+    /// Reports too deep GTP with its own name and without connection or hosts.
     #[cold]
     fn gtp_too_deep(&mut self) {
         let source = Some(Tag::Gtpv1.name());
@@ -290,7 +292,7 @@ impl Shard {
         ip: &Ip<'_>,
         tag: Tag,
         refusal: &Refusal<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         match refusal {
             Refusal::Violation { reason, data, .. } => {
@@ -300,15 +302,15 @@ impl Shard {
                 if *confirmed {
                     self.confirm_tunnel(index, tag);
                 }
-                self.weird(weird, around, Some(ip));
+                self.weird(weird, encapsulation, Some(ip));
             }
             Refusal::Ignored => {
-                // AYIYA, GTP': nothing wrong, nothing inside.
+                // AYIYA, GTP': valid, without payload.
             }
         }
     }
 
-    /// The first violation of a tunnel protocol on a connection is logged.
+    /// Logs the first violation of a tunnel protocol on a connection.
     #[cold]
     fn refuse(&mut self, index: u32, tag: Tag, reason: &str, data: &[u8]) {
         let Some(slot) = self.table.get_mut(index) else { return };

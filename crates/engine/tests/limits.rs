@@ -22,7 +22,7 @@ use support::column;
 use support::difference;
 use support::made;
 
-/// Threads, and packets of a batch.
+/// Numbers of threads, and packets of a batch.
 const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 /// A value of each limit that the traffic of this test exceeds.
@@ -39,7 +39,7 @@ fn tight(name: &str) -> u64 {
     }
 }
 
-/// Pairs of hosts that do the same, each a little later than the one before.
+/// Host pairs with the same traffic, each a little later than the previous one.
 const PAIRS: u8 = 5;
 
 fn ends(pair: u8, ports: (u16, u16)) -> (SocketAddr, SocketAddr) {
@@ -47,7 +47,7 @@ fn ends(pair: u8, ports: (u16, u16)) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(host(1), ports.0), SocketAddr::new(host(2), ports.1))
 }
 
-/// Everything that fills a table, and leaves it so.
+/// Traffic that fills every table and never completes.
 fn crowded() -> Trace {
     let start = Time::from_secs(1_700_000_000);
     let mut traces = vec![traffic::mixed(300, 3)];
@@ -71,7 +71,7 @@ fn crowded() -> Trace {
     Trace::merge(start, traces)
 }
 
-/// Requests of protocols of lines, sent without waiting for answers.
+/// Requests of line-based protocols, sent without waiting for replies.
 fn lines(trace: &mut Trace, pair: u8) {
     let mut sent = |port: u16, greeting: &str, line: &str| {
         let ends = ends(pair, (30_000 + port, port));
@@ -96,14 +96,14 @@ fn lines(trace: &mut Trace, pair: u8) {
     }
 }
 
-/// Requests in datagrams, which nobody answers.
+/// Requests in datagrams, without replies.
 fn datagrams(trace: &mut Trace, pair: u8) {
     let (client, server) = ends(pair, (30_053, 53));
     for id in 0..8 {
         trace.udp(client, server, &dns::query(id, "a.example.com", dns::A));
     }
     let (client, server) = ends(pair, (5_060, 5_060));
-    // The answer comes within the request, which goes on as another one.
+    // The reply comes within the request, whose rest then counts as another one.
     trace.udp(client, server, b"OPTIONS sip:u SIP/2.0\r\nCall-ID: 1\r\n");
     trace.udp_reply(client, server, b"SIP/2.0 200 OK\r\nCSeq: 1 OPTIONS\r\n\r\n");
     trace.udp(client, server, b"CSeq: 1 OPTIONS\r\n");
@@ -117,7 +117,7 @@ fn datagrams(trace: &mut Trace, pair: u8) {
     }
 }
 
-/// Datagrams of which only the first piece comes, and tunnels in tunnels.
+/// Datagrams of which only the first fragment arrives, and nested tunnels.
 fn pieces(trace: &mut Trace, pair: u8) {
     let (src, dst) = ([10, 0, 1, 1 + pair].into(), [10, 0, 2, 1 + pair].into());
     for id in 0..10 {
@@ -125,13 +125,13 @@ fn pieces(trace: &mut Trace, pair: u8) {
     }
     let (client, server) = ends(pair, (1_000, 7));
     let inner = frame::udp(client, server, 1, b"inside")[14..].to_vec();
-    let around = |inner: &[u8]| frame::ipv4(src, dst, 4, 7, inner);
-    let packet = around(&around(&around(&inner)));
+    let encapsulation = |inner: &[u8]| frame::ipv4(src, dst, 4, 7, inner);
+    let packet = encapsulation(&encapsulation(&encapsulation(&inner)));
     let mac = frame::mac(src.into());
     trace.push(Interval::from_micros(1), frame::ethernet(mac, mac, 0x0800, &packet));
 }
 
-/// Requests of binary protocols, sent without waiting for answers.
+/// Requests of binary protocols, sent without waiting for replies.
 fn binary(trace: &mut Trace, pair: u8) {
     let (client, server) = ends(pair, (31_883, 1_883));
     let mut tcp = trace.connect(client, server);
@@ -158,14 +158,14 @@ fn binary(trace: &mut Trace, pair: u8) {
     let (client, server) = ends(pair, (30_135, 135));
     let mut tcp = trace.connect(client, server);
     for call in 0..8 {
-        // First pieces.
+        // First fragments.
         tcp.send(&[
             5, 0, 0, 1, 16, 0, 0, 0, 28, 0, 0, 0, call, 0, 0, 0, 4, 0, 0, 0, 0, 0, 9, 0, 1, 2, 3, 4,
         ]);
     }
 }
 
-/// Files that do not end, and data above holes.
+/// Incomplete files, and data above holes.
 fn files_and_holes(trace: &mut Trace, pair: u8) {
     for n in 0..6 {
         let (client, server) = ends(pair, (20_000 + n, 80));
@@ -180,7 +180,7 @@ fn files_and_holes(trace: &mut Trace, pair: u8) {
     }
 }
 
-/// What the allocator would say: more with each look.
+/// The memory usage that the allocator would report: more with each check.
 fn memory() -> u64 {
     thread_local!(static IN_USE: AtomicU64 = const { AtomicU64::new(0) });
     IN_USE.with(|n| n.fetch_add(1_000_000, Relaxed) % 60_000_000)
@@ -198,10 +198,10 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
         let mut options = Options::default();
         assert!(options.limits.set(limit.name, tight(limit.name)));
         if limit.name == "state" {
-            // Each analysis counts from the same number on.
+            // Each analysis starts from the same number.
             options.memory = Some(memory);
         }
-        // A pass for its own thread: what memory says begins anew with it.
+        // Each run has a thread of its own, so that the reported memory starts over.
         let run = |way| {
             std::thread::scope(|s| {
                 s.spawn(|| made(&capture, &out, &options, way).unwrap()).join().unwrap()
@@ -216,7 +216,7 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
         let is_told = match limit.told {
             "fragments given up" => true,
             "rows without a reply" => column(&alone, "dns", "rcode").iter().any(|code| code == "-"),
-            // Some names say that it was inside of a tunnel.
+            // Some names get a suffix for tunnels.
             name => weirds.iter().any(|w| w.starts_with(name)),
         };
         if !is_told {

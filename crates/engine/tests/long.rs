@@ -26,11 +26,11 @@ use support::made;
 /// Threads of an analysis.
 const THREADS: [usize; 3] = [1, 2, 7];
 
-/// Captures that are analysed at the same time.
+/// Captures that are analysed in parallel.
 const WORKERS: usize = 2;
 
-/// Between exchanges. The third is longer than anything is kept for while idle, and shorter than the
-/// timeout of UDP; the last is longer than that.
+/// Intervals between exchanges. The third is longer than any idle release, and shorter than the
+/// timeout of UDP; the last is longer than the timeout.
 const DISTANCES: [Interval; 4] = [
     Interval::from_millis(1),
     Interval::from_secs(3),
@@ -61,7 +61,7 @@ fn server() -> std::net::IpAddr {
 /// Values by log and column.
 type Expected = BTreeMap<(&'static str, &'static str), Vec<String>>;
 
-/// Analyses a trace and says what is missing or too much.
+/// Analyses a trace and returns missing and surplus rows.
 fn differences(trace: &Trace, expected: &Expected, own: &Path, ordered: bool) -> Vec<String> {
     fs::create_dir_all(own.join("logs")).unwrap();
     let capture = own.join("capture.pcap");
@@ -96,7 +96,7 @@ fn differences(trace: &Trace, expected: &Expected, own: &Path, ordered: bool) ->
     differ
 }
 
-/// Analyses all, a few at a time.
+/// Analyses all cases, a few in parallel.
 fn check(name: &str, cases: &[(Dialogue, usize, Interval)]) {
     let own = folder(name);
     let next = AtomicUsize::new(0);
@@ -145,7 +145,7 @@ fn protocols_at_once_between_few_hosts_have_all_rows() {
     let (mut traces, mut expected) = (Vec::new(), Expected::new());
     for pair in 0..3 {
         for (at, dialogue) in Dialogue::ALL.into_iter().enumerate() {
-            // Leases of all hosts are told apart by their transactions alone.
+            // Leases of all hosts differ only by their transactions.
             if dialogue == Dialogue::Dhcp && pair > 0 {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! The logs are the same bytes however many threads make them and however packets come in batches:
 //! of generated traffic, of the repository's sample, and of every capture of the conformance corpus,
-//! which lies beside the project (or where `GANNET_SHARED` says). Without the corpus this says so.
+//! which is next to the project (or where `GANNET_SHARED` says). Without the corpus this says so.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
@@ -22,13 +22,13 @@ use gannet_log::Selection;
 use support::difference;
 use support::made;
 
-/// Conversations of the traffic that is generated, all kinds together.
+/// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 600;
 
 /// Workers of the test, each with a capture of its own.
 const WORKERS: usize = 2;
 
-/// Threads, and packets of a batch.
+/// Numbers of threads, and packets of a batch.
 const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 fn captures(own: &Path) -> Vec<PathBuf> {

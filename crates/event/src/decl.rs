@@ -79,6 +79,8 @@ pub struct Decl {
     /// Whether only listeners that ask for it by name receive it: events of every packet, and others that
     /// none of Zeek's default scripts handles.
     pub opt_in: bool,
+    /// Whether Zeek's scripts raise it, and not its core: scripts that run raise it themselves.
+    pub scripted: bool,
 }
 
 /// The number of an event: the module that declares it and its position there.

@@ -2,6 +2,8 @@
 
 /// Declares the events of one module: `MODULE; pub struct Name<'a> = "name" { field: Type = "parameter", … } …`.
 ///
+/// `= "name", scripted` declares an event that Zeek's scripts raise: those that run hear of it from each other.
+///
 /// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
 /// every packet, and others that none of Zeek's default scripts handles.
 ///
@@ -11,7 +13,9 @@
 #[macro_export]
 macro_rules! events {
     (@opt_in opt_in) => { true };
-    (@opt_in) => { false };
+    (@opt_in $($other:ident)?) => { false };
+    (@scripted scripted) => { true };
+    (@scripted $($other:ident)?) => { false };
     (
         $module:expr;
         $(
@@ -47,6 +51,7 @@ macro_rules! events {
                     } ),* ],
                     id: $crate::Id::new($module, EventIndex::$name as u16),
                     opt_in: $crate::events!(@opt_in $($opt_in)?),
+                    scripted: $crate::events!(@scripted $($opt_in)?),
                 };
 
                 fn pack(&self, _to: &mut $crate::Packer<'_>) {

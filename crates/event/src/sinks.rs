@@ -8,7 +8,7 @@ use gannet_log::Logs;
 use crate::events::Events;
 
 /// The logs and the events of an analysis, or of one shard of it. It is its logs where a function wants
-/// nothing but these.
+/// only these.
 pub struct Sinks {
     logs: Logs,
     /// Typed events.

@@ -44,7 +44,7 @@ pub(crate) struct File {
     /// Further connections that carry it.
     pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
-    /// Whether its connection is the hub's.
+    /// Whether its connection is the global shard's.
     pub(crate) is_hub: bool,
     pub(crate) start: FileStart,
     pub(crate) started: Time,

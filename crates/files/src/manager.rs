@@ -127,7 +127,7 @@ impl Default for FileOptions {
     }
 }
 
-/// The hosts that a file goes between, in order, and whether its connection is the hub's: what one
+/// The hosts that a file goes between, in order, and whether its connection is the global shard's: what one
 /// part of an analysis sees as a whole.
 pub(crate) type Pair = (Addr, Addr, bool);
 

@@ -292,7 +292,7 @@ impl Compiled {
         Some((&lowered.values, &lowered.prologue, &lowered.cond))
     }
 
-    /// The syntax tree, none for the empty expression: parsed anew, as only those who look at
+    /// The syntax tree, none for the empty expression: parsed again, as only those who look at
     /// stages ask for it.
     pub(crate) fn tree(&self) -> Option<Expr> {
         parser::parse(&self.text).ok().flatten()

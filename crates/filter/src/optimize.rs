@@ -3,7 +3,7 @@
 //! `factor` works on the condition: what alternatives begin with is tested once, and long lists
 //! become sets. The other passes work on the graph of blocks: `thread` takes every edge straight to
 //! where it must end, `dead` drops what is set and never asked for, `expand` turns sets into trees of comparisons for engines that know nothing
-//! else, `bits` finds shorter tests. Each is held against what it was given by the tests in
+//! else, `bits` finds shorter tests. Each is compared with what it was given by the tests in
 //! `proof`.
 
 mod bits;

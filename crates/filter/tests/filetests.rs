@@ -2,7 +2,7 @@
 //!
 //! A case is a line or more of expression behind `>`, lines of settings behind `@` (`link RAW`,
 //! `no-optimize`, `scoped`, `snaplen 96`, `netmask ffffff00`, `packet HEX`), and what the stage says of it, up
-//! to a line of `---`. What stands before `>` is for readers. `GANNET_GOLDEN=write` writes anew what stages
+//! to a line of `---`. What stands before `>` is for readers. `GANNET_GOLDEN=write` writes again what stages
 //! say; the changes are to be read before they are kept.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

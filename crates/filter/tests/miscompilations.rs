@@ -1,4 +1,4 @@
-//! Expressions that libpcap's optimizer got wrong at one time or gets wrong still, each held against
+//! Expressions that libpcap's optimizer got wrong at one time or gets wrong still, each compared with
 //! its own unoptimised program, on packets that lead into it, cut to every length. Named after the
 //! number of the report.
 

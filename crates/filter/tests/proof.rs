@@ -1,4 +1,4 @@
-//! The optimizer proves itself: every pass is held against what it was given, over random filters
+//! The optimizer proves itself: every pass is compared with what it was given, over random filters
 //! and packets cut to every length.
 //!
 //! `GANNET_PROOFS` says how many filters, of the seed `GANNET_PROOF_SEED`; `cargo xtask

@@ -7,7 +7,7 @@ use gannet_base::Uid;
 
 use crate::History;
 
-/// What one side of a connection sent.
+/// The traffic that one side of a connection sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bytes of IP packets, headers included.
@@ -18,8 +18,8 @@ pub struct Counts {
     pub packets: u32,
 }
 
-/// The same as it is kept: twelve bytes, as there are two for every live connection. What goes
-/// beyond four thousand million stands elsewhere, in [`Rare`].
+/// The lower halves of [`Counts`] in twelve bytes, since every live connection stores two. The
+/// upper halves, which few connections need, are in [`Rare`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Low {
     ip_bytes: u32,
@@ -27,24 +27,24 @@ struct Low {
     packets: u32,
 }
 
-/// The upper halves of what [`Low`] has the lower halves of.
+/// The upper halves of the numbers in [`Low`].
 #[derive(Clone, Copy, Debug, Default)]
 struct High {
     ip_bytes: u32,
     payload: u32,
 }
 
-/// The halves of a number.
+/// Splits a number into its halves.
 fn halves(n: u64) -> (u32, u32) {
     ((n >> 32) as u32, n as u32)
 }
 
-/// The number of two halves.
+/// Joins the halves of a number.
 fn whole(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// A short ordered list of protocol numbers, of six at the most.
+/// A short ordered list of at most six protocol numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     len: u8,
@@ -57,7 +57,7 @@ impl Services {
         &self.inline[..usize::from(self.len)]
     }
 
-    /// Appends one unless it is there (or six others are).
+    /// Appends a protocol unless the list contains it or is full.
     pub fn insert(&mut self, service: u8) {
         if !self.contains(service) && usize::from(self.len) < self.inline.len() {
             self.inline[usize::from(self.len)] = service;
@@ -65,7 +65,7 @@ impl Services {
         }
     }
 
-    /// Takes one out.
+    /// Removes a protocol.
     pub fn remove(&mut self, service: u8) {
         if let Some(at) = self.as_slice().iter().position(|s| *s == service) {
             self.inline.copy_within(at + 1..usize::from(self.len), at);
@@ -73,51 +73,51 @@ impl Services {
         }
     }
 
-    /// Whether it is there.
+    /// Whether the list contains a protocol.
     pub fn contains(&self, service: u8) -> bool {
         self.as_slice().contains(&service)
     }
 }
 
-/// The facts of a connection that every stage may read: who, when, how much.
+/// The facts of a connection that every stage may read: endpoints, times, counts.
 ///
-/// Transport state (sequence numbers, reassembly) lives beside it in [`Tcp`](crate::tcp::Tcp);
-/// protocol state lives with the analyzers.
+/// Transport state (sequence numbers, reassembly) is in [`Tcp`](crate::tcp::Tcp), protocol state in
+/// the analyzers.
 #[derive(Clone, Debug)]
 pub struct Conn {
-    /// Its name in the logs.
+    /// Its uid in the logs.
     pub uid: Uid,
-    /// Originator and responder as known now; a flip exchanges them.
+    /// Originator and responder as currently known; a flip exchanges them.
     pub id: ConnId,
     /// Transport.
     pub proto: Proto,
     /// IP protocol number.
     pub ip_proto: u8,
-    /// Bits for letters of the history that count once, and for oddities told once.
+    /// Bits for history letters that count once, and for weirds that are reported once.
     pub seen: u32,
     /// Time of the first packet.
     pub start: Time,
     /// Time of the last packet that counted.
     pub last: Time,
     timeout: u16,
-    /// Seconds between looks, if idleness is only looked for every so often: by the first packet
-    /// of all that comes so long after the look before. 0: when the idle time is over.
+    /// Seconds between checks for idleness, where these are periodic: the first packet this long
+    /// after the previous check triggers one. 0: check when the idle time is over.
     pub look_every: u16,
     low: [Low; 2],
-    /// What happened.
+    /// The history of the connection.
     pub history: History,
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
     rare: Option<Box<Rare>>,
-    /// Yes or no, a bit each: see [`mark`].
+    /// Flags, one bit each: see [`mark`].
     marks: u8,
-    /// Files that began on it.
+    /// Number of files that it carried.
     pub files: u32,
-    /// Size of the largest table that its analyzers had, by [`size_class`].
+    /// [`size_class`] of the largest table that its analyzers had.
     tables: u8,
 }
 
-/// Classes of sizes: 0, 1, 2, 3, up to 7, up to 15 and so on, the last one without an end.
+/// Size classes: 0, 1, 2 to 3, up to 7, up to 15 and so on; the last one is unbounded.
 pub const SIZE_CLASSES: usize = 16;
 
 /// The class of a size.
@@ -130,12 +130,12 @@ pub fn size_class(size: usize) -> usize {
 mod mark {
     pub(super) const ONE_WAY: u8 = 1;
     pub(super) const PARTIAL: u8 = 1 << 1;
-    pub(super) const HUB: u8 = 1 << 2;
+    pub(super) const GLOBAL: u8 = 1 << 2;
     pub(super) const GAP: u8 = 1 << 3;
     pub(super) const SERVED: u8 = 1 << 4;
 }
 
-/// What few connections have.
+/// Facts that few connections have.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     tunnel_parents: Vec<Uid>,
@@ -144,7 +144,7 @@ struct Rare {
 }
 
 impl Conn {
-    /// A connection that its first packet just started.
+    /// A connection started by its first packet.
     #[inline]
     pub fn new(uid: Uid, id: ConnId, proto: Proto, ip_proto: u8, start: Time) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl Conn {
         }
     }
 
-    /// One of its analyzers has a table of so many entries: requests that wait, above all.
+    /// Records that one of its analyzers has a table of `len` entries, such as pending requests.
     #[inline]
     pub fn note_table(&mut self, len: usize) {
         self.tables = self.tables.max(size_class(len) as u8);
@@ -188,7 +188,7 @@ impl Conn {
         self.marks = if on { self.marks | mark } else { self.marks & !mark };
     }
 
-    /// Whether its packets go one way alone, which is part of its key.
+    /// Whether it is one-way traffic, which is part of its key.
     #[inline]
     pub fn is_one_way(&self) -> bool {
         self.has(mark::ONE_WAY)
@@ -198,8 +198,8 @@ impl Conn {
         self.set(mark::ONE_WAY, is);
     }
 
-    /// Whether it is a TCP connection whose handshake was not seen: some protocols are not looked
-    /// for in it.
+    /// Whether it is a TCP connection whose handshake was not seen: some protocols are not detected
+    /// in it.
     #[inline]
     pub fn is_partial(&self) -> bool {
         self.has(mark::PARTIAL)
@@ -210,19 +210,19 @@ impl Conn {
         self.set(mark::PARTIAL, is);
     }
 
-    /// Whether it speaks of connections between other hosts, or was announced by one that does.
+    /// Whether the global shard owns it: it announces connections between other hosts, or was
+    /// announced.
     #[inline]
-    pub fn is_hub(&self) -> bool {
-        self.has(mark::HUB)
+    pub fn is_global(&self) -> bool {
+        self.has(mark::GLOBAL)
     }
 
-    /// Says whether it does.
-    pub fn set_hub(&mut self, is: bool) {
-        self.set(mark::HUB, is);
+    /// Sets whether the global shard owns it.
+    pub fn set_global(&mut self, is: bool) {
+        self.set(mark::GLOBAL, is);
     }
 
-    /// Whether part of a TCP stream is missing: no protocol can be blamed for what it makes of the
-    /// rest.
+    /// Whether part of a TCP stream is missing: later protocol violations may be due to the gap.
     #[inline]
     pub fn has_gap(&self) -> bool {
         self.has(mark::GAP)
@@ -232,13 +232,13 @@ impl Conn {
         self.set(mark::GAP, true);
     }
 
-    /// Whether what it shows of its responder's service was told, where that is logged.
+    /// Whether its responder's service was logged.
     #[inline]
     pub fn was_served(&self) -> bool {
         self.has(mark::SERVED)
     }
 
-    /// It was told.
+    /// Marks its responder's service as logged.
     pub fn set_served(&mut self) {
         self.set(mark::SERVED, true);
     }
@@ -255,13 +255,14 @@ impl Conn {
         self.timeout = seconds;
     }
 
-    /// Back to being looked at when the ordinary idle time is over.
+    /// Returns to a single check when the ordinary idle time is over.
     pub fn look_when_idle(&mut self) {
         self.look_every = 0;
         self.timeout = TIMEOUT;
     }
 
-    /// When to look whether it is idle, seen from `now` and with its last packet at `last`.
+    /// When to check next whether it is idle, given the current time and the time of its last
+    /// packet.
     #[inline]
     pub fn next_look(&self, last: Time, now: Time) -> Time {
         match self.look_every {
@@ -270,12 +271,12 @@ impl Conn {
         }
     }
 
-    /// Uids of the tunnels that carried it, in the order seen.
+    /// Uids of the tunnels that carried it, in the order of their first packets.
     pub fn tunnel_parents(&self) -> &[Uid] {
         self.rare.as_ref().map_or(&[], |r| &r.tunnel_parents)
     }
 
-    /// Notes a tunnel that carried it.
+    /// Records a tunnel that carried it.
     pub fn add_tunnel_parent(&mut self, uid: Uid) {
         let parents = &mut self.rare.get_or_insert_default().tunnel_parents;
         if !parents.contains(&uid) {
@@ -283,7 +284,7 @@ impl Conn {
         }
     }
 
-    /// Notes that a confirmed protocol failed; returns whether it is the first time.
+    /// Records that a confirmed protocol failed; returns whether this is the first failure.
     pub fn note_failed(&mut self, service: u8) -> bool {
         let failed = &mut self.rare.get_or_insert_default().failed;
         let first = !failed.contains(service);
@@ -291,7 +292,7 @@ impl Conn {
         first
     }
 
-    /// Notes a letter of the history in the case of its side.
+    /// Appends a letter to the history, in the case of its side.
     #[inline]
     pub fn note(&mut self, from: Dir, letter: u8) {
         self.history.push(match from {
@@ -306,8 +307,8 @@ impl Conn {
         self.seen >> (bit + 16 * from.index() as u32) & 1 != 0
     }
 
-    /// Notes a letter the first time only; returns whether it had been noted before. `bit` is the
-    /// originator's (below 16).
+    /// Appends a letter to the history the first time only; returns whether it was present before.
+    /// `bit` is the originator's (below 16).
     #[inline]
     pub fn note_once(&mut self, from: Dir, bit: u32, letter: u8) -> bool {
         let before = self.has_noted(from, bit);
@@ -318,7 +319,7 @@ impl Conn {
         before
     }
 
-    /// What a side sent.
+    /// The traffic that a side sent.
     #[inline]
     pub fn sent(&self, side: Dir) -> Counts {
         let low = self.low[side.index()];
@@ -330,7 +331,7 @@ impl Conn {
         }
     }
 
-    /// Counts a packet, whose IP header says how long it is.
+    /// Counts a packet with the length from its IP header.
     #[inline]
     pub fn count_packet(&mut self, from: Dir, ip_bytes: u32) {
         let low = &mut self.low[from.index()];
@@ -347,7 +348,7 @@ impl Conn {
         self.rare.get_or_insert_default().high[from.index()].ip_bytes += 1;
     }
 
-    /// Sets what is known of the payload that a side sent.
+    /// Sets the payload bytes that a side sent.
     #[inline]
     pub fn set_payload(&mut self, side: Dir, payload: u64) {
         let (high, low) = halves(payload);
@@ -366,7 +367,7 @@ impl Conn {
     #[inline]
     fn add_payload(&mut self, from: Dir, len: i64) {
         let low = &mut self.low[from.index()].payload;
-        // All but a few connections stay below what half of the number can hold.
+        // Nearly all counts fit into the lower half.
         match u32::try_from(i64::from(*low) + len) {
             Ok(sum) => *low = sum,
             Err(_) => {
@@ -376,9 +377,9 @@ impl Conn {
         }
     }
 
-    /// Counts a UDP payload of a stated length, which is negative where the header's own length
-    /// field is too small: such a datagram does not show that its sender is there, and takes from what
-    /// others showed.
+    /// Counts a UDP payload of a stated length. The length is negative where the UDP length field
+    /// is too small: such a datagram does not make its side active, and reduces the count of
+    /// earlier payloads.
     #[inline]
     pub fn count_udp(&mut self, from: Dir, len: i32) {
         if len < 0 {
@@ -393,12 +394,12 @@ impl Conn {
         let all = self.sent(from).payload.checked_add_signed(i64::from(len));
         self.set_payload(from, all.unwrap_or(0));
         if all.is_none() {
-            // Less than nothing was sent: so nothing was.
+            // The sum is negative: the side counts as silent.
             self.seen &= !(1 << (ACTIVE_BIT + 16 * from.index() as u32));
         }
     }
 
-    /// Whether a side of a UDP connection was heard.
+    /// Whether a side of a UDP connection sent something.
     pub fn is_active(&self, side: Dir) -> bool {
         self.seen & 1 << (ACTIVE_BIT + 16 * side.index() as u32) != 0
     }
@@ -411,26 +412,26 @@ impl Conn {
         before
     }
 
-    /// Whether anything odd was told of this connection.
+    /// Whether a weird of this connection was reported.
     pub fn did_weird(&self) -> bool {
         self.seen & 1 << WEIRD_BIT != 0
     }
 
-    /// Remembers that something odd was told of this connection.
+    /// Records that a weird of this connection was reported.
     pub fn set_weird(&mut self) {
         self.seen |= 1 << WEIRD_BIT;
     }
 
-    /// Notes that a limit was reached, once: always an upper-case `X`.
+    /// Appends an upper-case `X` to the history, once: a limit was reached.
     pub fn note_limit(&mut self) {
         self.note_once(Dir::Orig, LIMIT_BIT, b'X');
     }
 
-    /// Exchanges originator and responder. What was noted once a side stays noted.
+    /// Exchanges originator and responder. Letters noted once stay with their side.
     pub fn flip(&mut self) {
         self.id = self.id.flipped();
-        // Payload bytes stay with the side: for datagrams they were counted by what the sides seemed
-        // to be, and for TCP they are worked out at the end.
+        // Payload bytes are not exchanged: for datagrams they were counted by the roles at that
+        // time, and for TCP they are computed at the end.
         let [a, b] = &mut self.low;
         std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
         std::mem::swap(&mut a.packets, &mut b.packets);
@@ -448,7 +449,7 @@ impl Conn {
     }
 }
 
-/// Idle seconds after which a connection is removed, unless its protocol knows better.
+/// Default idle seconds after which a connection is removed.
 const TIMEOUT: u16 = 60;
 
 /// Bit of [`Conn::note_limit`].
@@ -460,7 +461,7 @@ const ACTIVE_BIT: u32 = 11;
 /// Bit of [`Conn::did_weird`].
 const WEIRD_BIT: u32 = 31;
 
-/// Whether the `n`th occurrence is worth another letter: 1, 10, 100, …
+/// Whether the `n`th occurrence appends another letter: 1, 10, 100, …
 #[inline]
 pub fn is_power_of_ten(n: u32) -> bool {
     matches!(
@@ -520,7 +521,7 @@ mod tests {
         assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (2, true));
         c.count_udp(Dir::Resp, -8);
         assert_eq!((c.sent(Dir::Resp).payload, c.is_active(Dir::Resp)), (0, false));
-        // Less than nothing is as if nothing had been sent, until there is more.
+        // A negative sum counts as silence until more is sent.
         c.count_udp(Dir::Orig, -3);
         assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (0, false));
         c.count_udp(Dir::Orig, 4);

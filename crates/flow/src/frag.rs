@@ -8,24 +8,24 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_wire::Ip;
 
-/// A fragment shorter than this, headers included, that is not the last is odd.
+/// A fragment shorter than this, headers included, is weird unless it is the last.
 const SMALL: u32 = 64;
-/// A datagram longer than this is odd.
+/// A datagram longer than this is weird.
 const LARGE: u64 = 64_000;
-/// An unfinished datagram is forgotten after this time.
+/// An unfinished datagram expires after this time.
 const TIMEOUT: Interval = Interval::from_secs(300);
-/// What keeping a piece costs beside its bytes.
+/// Overhead of a stored piece, in addition to its bytes.
 const PIECE: usize = 48;
 
-/// What [`Fragments::add`] tells of.
+/// A weird that [`Fragments::add`] reports.
 pub type FragmentEvent = &'static str;
 
-/// Limits of what unfinished datagrams may take; at more the oldest go.
+/// Limits of unfinished datagrams; beyond them the oldest are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentLimits {
     /// Datagrams.
     pub datagrams: usize,
-    /// Bytes of their pieces, with what keeping them costs.
+    /// Bytes of their pieces, including overhead.
     pub bytes: usize,
 }
 
@@ -35,15 +35,15 @@ impl Default for FragmentLimits {
     }
 }
 
-/// IP datagrams in pieces (RFC 791 §3.2, RFC 8200 §4.5).
+/// Reassembly of fragmented IP datagrams (RFC 791 §3.2, RFC 8200 §4.5).
 ///
-/// Pieces may come in any order; where they overlap the first wins.
+/// Pieces may arrive in any order; where they overlap, the first one wins.
 #[derive(Debug, Default)]
 pub struct Fragments {
     datagrams: HashMap<(Addr, Addr, u32), Datagram, RandomState>,
-    /// Time, number and key of datagrams in order of their first fragment; some are finished.
+    /// Time, number and key of datagrams in order of their first fragment, finished ones included.
     order: VecDeque<(Time, u64, (Addr, Addr, u32))>,
-    /// Datagrams begun so far.
+    /// Number of datagrams begun.
     begun: u64,
     bytes: usize,
     limits: FragmentLimits,
@@ -52,32 +52,33 @@ pub struct Fragments {
 
 #[derive(Debug)]
 struct Datagram {
-    /// How many were begun before it.
+    /// Number of datagrams begun before it.
     number: u64,
-    /// All headers of the first fragment seen, then replaced by those of the first piece.
+    /// All headers of the fragment that arrived first, later replaced by those of the piece at
+    /// offset 0.
     header: Vec<u8>,
     protocol: u8,
     header_len: u16,
-    /// Payload bytes, 0 when not known.
+    /// Payload bytes, 0 while unknown.
     size: u64,
-    /// Up to where the pieces are known to follow each other from the beginning on.
+    /// End of the contiguous pieces from the beginning on.
     reach: u64,
     pieces: BTreeMap<u64, Box<[u8]>>,
 }
 
 impl Fragments {
-    /// None yet, with limits.
+    /// An empty table with these limits.
     pub fn with_limits(limits: FragmentLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Datagrams that were given up because there were too many, or of too many bytes.
+    /// Datagrams dropped at the limits.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Adds a fragment. When it completes its datagram, the bytes of the whole IP packet are
-    /// appended to `out` and the answer is true.
+    /// Adds a fragment. If it completes its datagram, appends the whole IP packet to `out` and
+    /// returns true.
     pub fn add(
         &mut self,
         now: Time,
@@ -111,13 +112,13 @@ impl Fragments {
             odd("fragment_with_DF");
         }
         if ip.total_len < u32::from(ip.header_len) {
-            // No length at all, as offloading leaves it.
+            // No length, as segmentation offload leaves it.
             odd("fragment_protocol_inconsistency");
             self.shrink();
             return false;
         }
         if fragment.offset == 0 && ip.version == 6 {
-            // RFC 8200 §4.5: what the others say comes next does not count.
+            // RFC 8200 §4.5: only the first fragment's next header counts.
             d.protocol = ip.protocol;
         }
         let offset = u64::from(fragment.offset);
@@ -141,7 +142,7 @@ impl Fragments {
         }
         if ip.payload_len == 0 {
             self.shrink();
-            return false; // bytes behind it are the link's
+            return false; // the bytes behind it belong to the link layer
         }
         let kept = d.insert(offset, ip.payload, &mut odd);
         let Some(end) = d.complete(&mut odd) else {
@@ -163,7 +164,7 @@ impl Fragments {
         true
     }
 
-    /// Bytes held for unfinished datagrams, with what keeping them costs.
+    /// Bytes stored for unfinished datagrams, including overhead.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -184,7 +185,7 @@ impl Fragments {
         }
     }
 
-    /// Drops finished datagrams from the order once they are the most of it.
+    /// Drops finished datagrams from the order once they are the majority.
     fn tidy(&mut self) {
         if self.order.len() > 2 * self.datagrams.len() + 1_024 {
             let live = &self.datagrams;
@@ -192,7 +193,7 @@ impl Fragments {
         }
     }
 
-    /// Forgets the datagram of this key if it is the one of this number; returns whether it is.
+    /// Removes the datagram of this key if it has this number; returns whether it did.
     fn forget(&mut self, number: u64, key: (Addr, Addr, u32)) -> bool {
         if self.datagrams.get(&key).is_some_and(|d| d.number == number)
             && let Some(d) = self.datagrams.remove(&key)
@@ -209,7 +210,7 @@ impl Datagram {
         self.header.len() + self.pieces.values().map(|p| PIECE + p.len()).sum::<usize>()
     }
 
-    /// Keeps what is new of a piece; returns what that costs in bytes.
+    /// Stores the new bytes of a piece; returns their cost in bytes.
     fn insert(&mut self, at: u64, data: &[u8], odd: &mut impl FnMut(FragmentEvent)) -> usize {
         let end = at + data.len() as u64;
         let from = self.pieces.range(..=at).next_back().map_or(at, |(s, _)| *s);
@@ -242,12 +243,12 @@ impl Datagram {
         kept
     }
 
-    /// The end of the datagram if all of it is here.
+    /// The end of the datagram if all its pieces have arrived.
     fn complete(&mut self, odd: &mut impl FnMut(FragmentEvent)) -> Option<u64> {
         if self.size == 0 {
             return None;
         }
-        // No piece is looked at twice, however many there are.
+        // Every piece is visited once in total.
         while let Some(piece) = self.pieces.get(&self.reach) {
             self.reach += piece.len() as u64;
         }
@@ -257,7 +258,8 @@ impl Datagram {
             if upper == 0 || upper < self.size {
                 return None;
             }
-            // Contiguous up to the expected end, with more beyond: two datagrams intermingled.
+            // Contiguous up to the expected end, with more beyond: pieces of two datagrams are
+            // mixed.
             odd("fragment_size_inconsistency");
             self.size = upper;
         } else if upper > self.size {
@@ -341,7 +343,7 @@ mod tests {
                 assert_eq!(odd.iter().find(|o| **o != "excessively_small_fragment"), name.as_ref());
             }
             assert_eq!((f.datagrams.len(), f.given_up()), (MOST, 10));
-            // Headers count as well: those of IPv6 may be long.
+            // Headers count as well: IPv6 extension headers may be long.
             assert_eq!(f.bytes(), MOST * 20);
         }
     }
@@ -415,7 +417,7 @@ mod tests {
     fn an_empty_fragment_ends_no_datagram() {
         let (mut f, mut odd) = (Fragments::default(), Vec::new());
         assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 64]), &mut odd), None);
-        // Behind it are bytes of the link; the datagram waits for one that has some of its own.
+        // It ends with link-layer padding; the datagram waits for a fragment with data.
         let mut empty = packet(1, 64, false, &[]);
         empty.extend([0; 26]);
         assert_eq!(add(&mut f, &empty, &mut odd), None);

@@ -1,7 +1,7 @@
-/// What happened on a connection, one letter an event in order: conn.log's `history`.
+/// The history of a connection, one letter for each event: conn.log's `history`.
 ///
-/// Upper case is the originator. Fourteen letters fit without allocation, which holds for nearly
-/// every connection.
+/// Upper-case letters are the originator's. Up to fourteen letters need no allocation, enough for
+/// nearly every connection.
 #[derive(Clone, Debug)]
 pub struct History(Repr);
 
@@ -17,9 +17,9 @@ enum Repr {
 
 const INLINE: usize = 14;
 
-/// Letters that are kept. A log shows no more than 4,096 bytes of a string and tells where it cut
-/// one; what lies beyond is never seen. SYNs, FINs and RSTs with ever new numbers would otherwise
-/// cost a byte each for as long as somebody sends them.
+/// Most letters that are stored. A log shows at most 4,096 bytes of a string, so further letters
+/// are invisible. Without this limit a sender of ever new SYNs, FINs or RSTs would use a byte of
+/// memory for each.
 const MAX: usize = 4_200;
 
 impl Default for History {
@@ -38,7 +38,7 @@ impl History {
         }
     }
 
-    /// Appends a letter, up to some four thousand.
+    /// Appends a letter, up to the limit.
     #[inline]
     pub fn push(&mut self, letter: u8) {
         match &mut self.0 {

@@ -1,20 +1,19 @@
-//! From a hash to a place in the slab: the one part of the connection table that every packet reads
-//! at random.
+//! Hash index into the slab: the part of the connection table that every packet reads at random.
 //!
-//! Cells of eight bytes in one array, found by linear probing: hash above, place below. A probe that
-//! ends in its first cache line, as nearly all do, costs one miss, which
-//! [`prefetch`](Index::prefetch) takes ahead of time. Removal shifts back what follows, so that
-//! there are no tombstones and floods leave no trace.
+//! Cells of eight bytes in one array with linear probing: the hash in the upper half, the slab
+//! index in the lower. Nearly all probes end in their first cache line and cost one miss, which
+//! [`prefetch`](Index::prefetch) takes ahead of time. Removal shifts back the following cells, so
+//! no tombstones remain after a flood.
 
 use gannet_base::prefetch;
 
-/// Cells when there is anything at all.
+/// Initial number of cells.
 const MIN_CELLS: usize = 64;
 
-/// No place. Places are stored plus one.
+/// An empty cell. Slab indices are stored plus one.
 const EMPTY: u64 = 0;
 
-/// Open-addressed map of hashes to places; hashes may repeat, places do not.
+/// An open-addressed map from hashes to slab indices; hashes may repeat, indices do not.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     cells: Vec<u64>,
@@ -35,7 +34,7 @@ impl Index {
         self.cells.capacity() * size_of::<u64>()
     }
 
-    /// Where probing for a hash begins: its upper bits, as many as the array has.
+    /// The cell at which probing for a hash begins: its upper bits, scaled to the array.
     #[inline]
     fn home(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.cells.len() as u64) >> 32) as usize
@@ -46,7 +45,7 @@ impl Index {
         if at + 1 == self.cells.len() { 0 } else { at + 1 }
     }
 
-    /// What `at` says first of the places with this hash.
+    /// The first result of `at` for the indices with this hash.
     #[inline(always)]
     pub(crate) fn find_map<T>(&self, hash: u32, mut at: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let mut found = None;
@@ -61,7 +60,7 @@ impl Index {
     fn position(&self, hash: u32, mut same: impl FnMut(u64) -> bool) -> Option<usize> {
         let mut at = self.home(hash);
         loop {
-            // There is always an empty cell, save where there is none at all.
+            // The array has an empty cell unless it has no cells at all.
             let Some(c) = self.cells.get(at).copied() else {
                 if at == 0 {
                     return None;
@@ -79,16 +78,16 @@ impl Index {
         }
     }
 
-    /// Asks the cache for the cell at which probing for a hash begins.
+    /// Prefetches the cell at which probing for a hash begins.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u32) {
         prefetch(self.cells.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Adds a place below `u32::MAX`, which must not be there.
+    /// Adds an index below `u32::MAX` that the map does not contain.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u32, place: u32) {
-        // At three quarters full a probe that fails still takes but eight steps.
+        // At a load of three quarters an unsuccessful probe takes only eight steps.
         if (self.len + 1) * 4 > self.cells.len() * 3 {
             self.grow();
         }
@@ -108,7 +107,7 @@ impl Index {
     #[cold]
     fn grow(&mut self) {
         let cells = vec![EMPTY; (self.cells.len() * 2).max(MIN_CELLS)];
-        // In order of their homes, as they lie: the new array is filled from front to back.
+        // Cells move in order of their home cells: the new array is filled from front to back.
         for cell in std::mem::replace(&mut self.cells, cells) {
             if cell != EMPTY {
                 self.put(cell);
@@ -116,7 +115,7 @@ impl Index {
         }
     }
 
-    /// Takes a place out.
+    /// Removes an index.
     pub(crate) fn remove(&mut self, hash: u32, place: u32) {
         let Some(mut hole) = self.position(hash, |c| c == cell(hash, place)) else { return };
         self.len -= 1;
@@ -127,7 +126,7 @@ impl Index {
             if c == EMPTY {
                 break;
             }
-            // What may lie at the hole moves there: its way from home leads over it.
+            // A cell moves to the hole if its probe sequence passes over it.
             let home = self.home((c >> 32) as u32);
             let (way, gap) = (self.distance(home, at), self.distance(hole, at));
             if way >= gap {
@@ -151,7 +150,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Hashes from both ends of their range, so that probes run around the end of the array.
+        /// Hashes from both ends of their range, so that probes wrap around the end of the array.
         #[test]
         fn as_a_set(steps in proptest::collection::vec((any::<bool>(), 0_u32..12, 0_u32..300), 0..600)) {
             let (mut index, mut set) = (Index::default(), BTreeSet::new());

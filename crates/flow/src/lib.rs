@@ -1,9 +1,10 @@
-//! Connections: who talks to whom, since when, and what arrived.
+//! Connections: their table, transport state, reassembly and timers.
 //!
-//! [`Conn`] holds the facts of one connection that every stage may read; [`tcp::Tcp`] the state of
-//! a TCP one. [`Table`] finds connections by their packets' addresses and keeps them in a slab;
-//! [`Timers`] says which are to be looked at next, in packet time. [`Fragments`] puts IP datagrams
-//! together. Nothing here knows application protocols: their bytes go to a [`tcp::Consumer`].
+//! [`Conn`] holds the facts of one connection that every stage may read, [`tcp::Tcp`] the state of
+//! a TCP connection. [`Table`] finds connections by the addresses of their packets and stores them
+//! in a slab; [`Timers`] returns the connections that are due for a check in packet time.
+//! [`Fragments`] reassembles IP datagrams. Nothing here knows application protocols: stream bytes
+//! go to a [`tcp::Consumer`].
 
 mod conn;
 mod frag;

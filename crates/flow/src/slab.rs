@@ -1,45 +1,45 @@
-//! Places for connections: numbers that stay good, memory that comes and goes by the chunk.
+//! Storage for connections: stable indices, memory allocated and freed by the chunk.
 
 use gannet_base::prefetch;
 
-/// Numbers of places a chunk has, as a power of two: just below 48 kilobytes of connections. Beyond 64
-/// the allocator has a piece of memory for each, whose last part is left over. A larger chunk would be given
-/// back less often, too, of smaller ones there would be more than the cache holds.
+/// Indices of a chunk, as a power of two: just below 48 kilobytes of connections. Beyond 64
+/// kilobytes the allocator maps each chunk separately and wastes the end of the last page. A larger
+/// chunk would also be freed less often; with smaller ones, there are more chunks than the cache
+/// holds.
 const BITS: u32 = 8;
 const CHUNK: usize = 1 << BITS;
 
-/// Places of a chunk. The last number has none: a chunk just short of a round size is what
-/// allocators hand out without loss, and of which they know that it is aligned without adding to it.
+/// Entries of a chunk. The last index is unused: allocators serve a chunk just below a round size
+/// without waste or extra alignment.
 const PLACES: usize = CHUNK - 1;
 
-/// Empty chunks that are kept for what comes next.
+/// Empty chunks that are kept for reuse.
 const SPARE: usize = 2;
 
-/// Things at numbered places. A number stays good until its thing is taken out, and is given out
-/// again then.
+/// A slab: values at stable indices. The index of a removed value is reused.
 ///
-/// Chunks never move. One that holds nothing any more is freed, and places in chunks that hold
-/// something are filled first: what lived through a flood does not pay for it.
+/// Chunks never move. An empty chunk is freed, and free entries of other chunks are filled first,
+/// so that chunks drain after a flood.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    /// A freed chunk has no capacity; places beyond the length were never used.
+    /// A freed chunk has no capacity; entries beyond the length were never used.
     chunks: Vec<Vec<Option<T>>>,
     used: Vec<Used>,
-    /// Chunks with a free place, each once; the last one is filled first.
+    /// Chunks with a free entry, each once; the last one is filled first.
     roomy: Vec<u32>,
     len: usize,
-    /// Chunks that memory is held for.
+    /// Number of allocated chunks.
     held: usize,
-    /// Those of them that hold nothing.
+    /// Number of allocated chunks without values.
     empty: usize,
 }
 
-/// Which places of a chunk are taken.
+/// The used entries of a chunk.
 #[derive(Debug)]
 struct Used {
     bits: [u64; CHUNK / 64],
     count: u32,
-    /// Words of `bits` before this one have no free place.
+    /// Words of `bits` before this one have no free entry.
     full: u32,
     /// Whether it is among [`Slab::roomy`].
     listed: bool,
@@ -55,14 +55,14 @@ impl<T> Default for Slab<T> {
 impl Default for Used {
     fn default() -> Self {
         let mut bits = [0; CHUNK / 64];
-        // The numbers without a place.
+        // The index without an entry.
         bits[CHUNK / 64 - 1] = u64::MAX << (64 - (CHUNK - PLACES));
         Self { bits, count: 0, full: 0, listed: true }
     }
 }
 
 impl Used {
-    /// The first free place.
+    /// The first free entry.
     #[inline]
     fn first_free(&mut self) -> Option<usize> {
         while let Some(bits) = self.bits.get(self.full as usize) {
@@ -91,7 +91,7 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Places that memory is held for and that nothing is at.
+    /// Allocated entries without a value.
     pub(crate) fn free(&self) -> usize {
         self.held * PLACES - self.len
     }
@@ -106,7 +106,7 @@ impl<T> Slab<T> {
         self.chunks.get_mut(at as usize / CHUNK)?.get_mut(at as usize % CHUNK)?.as_mut()
     }
 
-    /// Asks the cache for a place.
+    /// Prefetches an entry.
     #[inline]
     pub(crate) fn prefetch(&self, at: u32) {
         if let Some(chunk) = self.chunks.get(at as usize / CHUNK) {
@@ -114,7 +114,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Puts a thing at a free place; fewer than 2³² fit.
+    /// Inserts a value at a free entry; fewer than 2³² fit.
     #[inline]
     pub(crate) fn insert(&mut self, thing: T) -> u32 {
         let (chunk, within) = self.place();
@@ -127,7 +127,7 @@ impl<T> Slab<T> {
         self.empty -= usize::from(used.count == 0);
         used.take(within);
         self.len += 1;
-        // The next place is known already, and has often not been touched for long.
+        // Prefetches the next entry, which often has not been accessed for long.
         match used.first_free() {
             Some(next) => prefetch(slots.as_ptr().wrapping_add(next)),
             None => {
@@ -138,7 +138,7 @@ impl<T> Slab<T> {
         (chunk * CHUNK + within) as u32
     }
 
-    /// The chunk and the place that are filled next.
+    /// The chunk and the entry that are filled next.
     fn place(&mut self) -> (usize, usize) {
         if let Some(chunk) = self.roomy.last().map(|c| *c as usize)
             && let Some(within) = self.used[chunk].first_free()
@@ -158,7 +158,7 @@ impl<T> Slab<T> {
         (self.chunks.len() - 1, 0)
     }
 
-    /// Drops what is at a place; returns whether there was anything.
+    /// Drops the value at an index; returns whether there was one.
     pub(crate) fn remove(&mut self, at: u32) -> bool {
         let (chunk, within) = (at as usize / CHUNK, at as usize % CHUNK);
         let Some(place) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
@@ -167,7 +167,7 @@ impl<T> Slab<T> {
         if place.is_none() {
             return false;
         }
-        // Where it is: things are too large to be moved in order to be dropped.
+        // Dropped in place: values are too large to be moved first.
         *place = None;
         let used = &mut self.used[chunk];
         used.give(within);
@@ -182,7 +182,7 @@ impl<T> Slab<T> {
         true
     }
 
-    /// A chunk holds nothing any more: it is freed, to be filled last.
+    /// A chunk is empty: it is freed, and filled last.
     #[cold]
     fn vacate(&mut self, chunk: usize) {
         if self.empty < SPARE {
@@ -195,7 +195,7 @@ impl<T> Slab<T> {
         self.roomy.insert(0, chunk as u32);
     }
 
-    /// All things with their places.
+    /// All values with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.chunks.iter().enumerate().flat_map(|(chunk, slots)| {
             let first = chunk * CHUNK;

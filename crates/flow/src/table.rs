@@ -13,31 +13,33 @@ use crate::slab::Slab;
 use crate::tcp::Syn;
 use crate::tcp::Tcp;
 
-/// What makes packets belong together: two ends, whichever of them sends, and the protocol. One-way
+/// The key of a connection: both endpoints regardless of direction, and the protocol. One-way
 /// traffic (ICMP errors) keeps its direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     id: ConnId,
     ip_proto: u8,
     one_way: bool,
-    hub: bool,
+    global: bool,
 }
 
 impl Key {
     /// The key of a packet from its originator `id.orig_h` to its responder.
     #[inline]
     pub fn new(id: &ConnId, ip_proto: u8, one_way: bool) -> Self {
-        Self { id: *id, ip_proto, one_way, hub: false }
+        Self { id: *id, ip_proto, one_way, global: false }
     }
 
-    /// The key of a connection that is of the hub or is not: they are never the same.
+    /// The key of a connection that the global shard owns or does not own: the two keys never
+    /// match.
     #[inline]
     #[must_use]
-    pub fn of_hub(self, hub: bool) -> Self {
-        Self { hub, ..self }
+    pub fn of_global(self, global: bool) -> Self {
+        Self { global, ..self }
     }
 
-    /// Who of a connection's ends sends, if this is its key.
+    /// The side of a connection that sends packets in the direction of this key, if the key
+    /// matches.
     #[inline]
     fn sender_of(&self, conn: &Conn) -> Option<Dir> {
         let (a, b) = (&self.id, &conn.id);
@@ -59,16 +61,16 @@ impl Key {
         } else {
             return None;
         };
-        let kind = (conn.ip_proto, conn.is_one_way(), conn.is_hub());
-        ((self.ip_proto, self.one_way, self.hub) == kind).then_some(from)
+        let kind = (conn.ip_proto, conn.is_one_way(), conn.is_global());
+        ((self.ip_proto, self.one_way, self.global) == kind).then_some(from)
     }
 }
 
-/// How keys are hashed in one [`Table`].
+/// The hash function of one [`Table`].
 ///
-/// Each end is hashed for itself and the two are added, so that both directions come to the same. The
-/// multiplications fold in secrets that nobody outside knows: who chooses addresses and ports cannot
-/// tell which of them meet.
+/// Each endpoint is hashed by itself and the two hashes are added, so that both directions have the
+/// same hash. The multiplications use random secrets, so that a sender who chooses addresses and
+/// ports cannot cause collisions.
 #[derive(Clone, Copy, Debug)]
 struct Hasher {
     secrets: [u64; 5],
@@ -77,7 +79,7 @@ struct Hasher {
 impl Default for Hasher {
     fn default() -> Self {
         let random = RandomState::new();
-        // Odd numbers: a product loses nothing of its other side.
+        // Odd multipliers: multiplication by an odd number is invertible.
         Self { secrets: [0_u64, 1, 2, 3, 4].map(|i| random.hash_one(i) | 1) }
     }
 }
@@ -92,48 +94,50 @@ impl Hasher {
         };
         let end = |host: Addr, port: u16| {
             let host = u128::from_ne_bytes(host.octets());
-            // A port of its own secret: else an address could make up for another port.
+            // The port has a secret of its own: otherwise a change of the address could cancel a
+            // change of the port.
             let port = u64::from(port).wrapping_mul(e);
             fold(host as u64 ^ a, (host >> 64) as u64 ^ b ^ port)
         };
         let ends =
             end(key.id.orig_h, key.id.orig_p).wrapping_add(end(key.id.resp_h, key.id.resp_p));
-        let kind = u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.hub);
+        let kind =
+            u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.global);
         Hash((fold(ends ^ c, kind ^ d) >> 32) as u32)
     }
 }
 
-/// The hash of a [`Key`] in one [`Table`], keyed so that nobody can choose it.
+/// The hash of a [`Key`] in one [`Table`], keyed so that senders cannot choose it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hash(u32);
 
-/// A connection in the table, with what its owner keeps beside it.
+/// A connection in the table, with the data of its owner.
 #[derive(Debug)]
 pub struct Slot<X> {
     /// The facts.
     pub conn: Conn,
     /// Transport state of a TCP connection that is [opened](Self::open).
     pub tcp: Option<Box<Tcp>>,
-    /// The owner's part.
+    /// The data of the owner.
     pub ext: X,
-    /// Order of creation.
+    /// Position in the order of creation.
     pub number: u64,
     /// When its timer is due.
     pub due: Time,
-    /// Instead of `tcp`, where that holds no more.
+    /// Replaces `tcp` while a SYN is all that was seen.
     syn: Option<Syn>,
 }
 
-/// States of TCP that were packed or dropped, to be used again.
+/// TCP states of packed or removed connections, for reuse.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "boxes are what is kept")]
 pub struct Spare(Vec<Box<Tcp>>);
 
-/// States that are kept at the most.
+/// Most states that are kept for reuse.
 const MAX_SPARE: usize = 64;
 
 impl Spare {
-    /// The state of a TCP connection that begins.
+    /// The state of a new TCP connection.
     #[inline]
     pub fn begin(&mut self, start: Time) -> Box<Tcp> {
         self.boxed(Tcp::new(start))
@@ -156,14 +160,14 @@ impl Spare {
     }
 }
 
-/// The connection of a packet, as the table has it.
+/// The connection of a packet.
 #[derive(Debug)]
 pub struct Found<'a, X> {
-    /// Where it is, until it is [removed](Table::remove).
+    /// Its index, valid until it is [removed](Table::remove).
     pub index: u32,
-    /// Who of its ends sent the packet.
+    /// The side that sent the packet.
     pub from: Dir,
-    /// What is there.
+    /// The table's entry.
     pub slot: &'a Slot<X>,
 }
 
@@ -175,7 +179,7 @@ impl<X> Slot<X> {
         Self { conn, tcp, ext, number, due: Time::MAX, syn: None }
     }
 
-    /// Makes `tcp` what it is, if the connection was [packed](Self::pack).
+    /// Restores `tcp` if the connection was [packed](Self::pack).
     #[inline]
     pub fn open(&mut self, spare: &mut Spare) {
         if let Some(syn) = self.syn.take() {
@@ -183,7 +187,7 @@ impl<X> Slot<X> {
         }
     }
 
-    /// Keeps a connection that is nothing but a SYN in a few bytes, until it is opened again.
+    /// Reduces a connection that consists of one SYN to a few bytes until it is opened again.
     #[inline]
     pub fn pack(&mut self, spare: &mut Spare) {
         if let Some(tcp) = &self.tcp
@@ -196,13 +200,13 @@ impl<X> Slot<X> {
 
     fn key(&self) -> Key {
         Key::new(&self.conn.id, self.conn.ip_proto, self.conn.is_one_way())
-            .of_hub(self.conn.is_hub())
+            .of_global(self.conn.is_global())
     }
 }
 
-/// All live connections: a hash table of indices into a slab.
+/// All live connections: a hash index and a slab.
 ///
-/// Slots never move, so an index stays good until [`remove`](Self::remove).
+/// Slots never move, so an index stays valid until [`remove`](Self::remove).
 #[derive(Debug)]
 pub struct Table<X> {
     hasher: Hasher,
@@ -223,15 +227,15 @@ impl<X> Table<X> {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of a connection in the table, without what it owns elsewhere.
+    /// Bytes of a connection in the table, without its allocations.
     pub const SLOT_BYTES: usize = size_of::<Option<Slot<X>>>();
 
-    /// Slots that memory is held for and that no connection uses.
+    /// Allocated slots that no connection uses.
     pub fn free_slots(&self) -> usize {
         self.slots.free()
     }
@@ -241,7 +245,7 @@ impl<X> Table<X> {
         self.index.heap_bytes()
     }
 
-    /// Where to look for a key.
+    /// The hash of a key.
     #[inline]
     pub fn hash(&self, key: &Key) -> Hash {
         self.hasher.hash(key)
@@ -256,27 +260,27 @@ impl<X> Table<X> {
         })
     }
 
-    /// A key's hash, and the connection with that key.
-    // Every packet comes here: what it finds stays in registers.
+    /// The hash of a key, and the connection with that key.
+    // Every packet calls this; results stay in registers.
     #[inline(always)]
     pub fn look_up(&self, key: &Key) -> (Hash, Option<Found<'_, X>>) {
         let hash = self.hash(key);
         (hash, self.find(hash, key))
     }
 
-    /// Asks the cache for what [`find`](Self::find) reads first.
+    /// Prefetches the memory that [`find`](Self::find) reads first.
     #[inline]
     pub fn prefetch(&self, hash: Hash) {
         self.index.prefetch(hash.0);
     }
 
-    /// Asks the cache for a connection.
+    /// Prefetches a connection.
     #[inline]
     pub fn prefetch_slot(&self, i: u32) {
         self.slots.prefetch(i);
     }
 
-    /// Asks the cache for what removing a connection reads beside it.
+    /// Prefetches the memory that removing a connection reads, apart from its slot.
     #[inline]
     pub fn prefetch_removal(&self, i: u32) {
         if let Some(slot) = self.get(i) {
@@ -287,7 +291,7 @@ impl<X> Table<X> {
         }
     }
 
-    /// A new connection, which must not be in the table. `hash` is its key's.
+    /// Adds a connection that the table does not contain. `hash` is the hash of its key.
     #[inline]
     pub fn insert(&mut self, hash: Hash, slot: Slot<X>) -> u32 {
         let i = self.slots.insert(slot);
@@ -301,19 +305,20 @@ impl<X> Table<X> {
         self.slots.get(i)
     }
 
-    /// A live connection, to change. Its addresses may be flipped, nothing else of its key.
+    /// A live connection, mutable. Its addresses may be flipped; the rest of its key must not
+    /// change.
     #[inline]
     pub fn get_mut(&mut self, i: u32) -> Option<&mut Slot<X>> {
         self.slots.get_mut(i)
     }
 
-    /// Nothing will be looked for any more, and nothing inserted: gives back the memory of the hash
-    /// table. What is in the table can still be used and removed.
+    /// Frees the hash index once no connection will be looked up or inserted. The slots can still
+    /// be read and removed.
     pub fn finish_finding(&mut self) {
         self.index = Index::default();
     }
 
-    /// Takes a connection out and drops it; returns whether it was there.
+    /// Removes and drops a connection; returns whether it existed.
     pub fn remove(&mut self, i: u32, spare: &mut Spare) -> bool {
         let Some(slot) = self.slots.get_mut(i) else { return false };
         slot.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
@@ -325,7 +330,7 @@ impl<X> Table<X> {
         self.slots.remove(i)
     }
 
-    /// Live connections with their indices, in no order that means anything.
+    /// Live connections with their indices, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Slot<X>)> {
         self.slots.iter()
     }
@@ -333,7 +338,7 @@ impl<X> Table<X> {
     /// Indices of all live connections in order of creation.
     pub fn in_order(&self) -> Vec<u32> {
         let mut live: Vec<u32> = Vec::with_capacity(self.len());
-        // Once over all memory, which is in no cache.
+        // One pass over all memory, most of which is not cached.
         let (mut sorted, mut last) = (true, 0);
         live.extend(self.slots.iter().map(|(i, slot)| {
             sorted &= last <= slot.number;
@@ -342,7 +347,7 @@ impl<X> Table<X> {
         }));
         if !sorted {
             let number = |i: &u32| self.get(*i).map_or(0, |s| s.number);
-            // Two arrays for a moment, instead of reading slots at random again and again.
+            // Uses two temporary arrays, which avoids reading slots at random repeatedly.
             live.sort_by_cached_key(number);
         }
         live
@@ -398,25 +403,25 @@ mod tests {
             for other in [Key::new(&id, 6, false), Key::new(&id, 17, true)] {
                 assert_ne!(hash, hasher.hash(&other));
             }
-            assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_hub(true)));
+            assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_global(true)));
             seen.insert(hash.0);
         }
-        // Of 19,900 among 2^32 places hardly any meet.
+        // Of 19,900 values among 2^32 hardly any collide.
         assert!(seen.len() > 19_890, "{}", seen.len());
     }
 
     #[test]
-    fn one_way_traffic_and_the_hub_have_connections_of_their_own() {
+    fn one_way_traffic_and_the_global_shard_have_connections_of_their_own() {
         let mut t = Table::default();
-        let mut put = |one_way, hub| {
+        let mut put = |one_way, global| {
             let mut slot = slot(7);
             slot.conn.set_one_way(one_way);
-            slot.conn.set_hub(hub);
+            slot.conn.set_global(global);
             insert(&mut t, slot)
         };
         let places = [put(false, false), put(true, false), put(false, true)];
         let id = slot(7).conn.id;
-        let key = |id: ConnId, one_way, hub| Key::new(&id, 17, one_way).of_hub(hub);
+        let key = |id: ConnId, one_way, global| Key::new(&id, 17, one_way).of_global(global);
         assert_eq!(find(&t, &key(id, false, false)), Some(places[0]));
         assert_eq!(find(&t, &key(id, true, false)), Some(places[1]));
         assert_eq!(find(&t, &key(id.flipped(), true, false)), None);

@@ -5,44 +5,44 @@ use std::collections::BinaryHeap;
 use gannet_base::Interval;
 use gannet_base::Time;
 
-/// When connections are to be looked at next, on packet time.
+/// The times at which connections are due for a check, in packet time.
 ///
-/// One entry a connection: being touched costs nothing, since an entry that comes up early is put
-/// back. Entries fire in order of time, and of creation where times are equal, so that the order
-/// never depends on what else is going on.
+/// Each connection has one entry. Activity costs nothing, since an entry that comes up early is
+/// scheduled again. Entries fire in order of time, then of creation, so the order does not depend
+/// on other connections.
 ///
-/// Far entries wait in buckets of a seventh of a second, unsorted. The bucket at hand is sorted, so
-/// that what comes up next can be known [ahead](Self::ahead); what is added to it later is in a heap.
-/// Floods fill large buckets: those are in pieces, none of which is ever moved or much larger than
-/// what is in it.
+/// Far entries wait unsorted in buckets of a seventh of a second. The current bucket is sorted, so
+/// that the next entries are known [ahead](Self::ahead); entries added to it later are in a heap.
+/// Floods fill large buckets, which consist of pieces that never move and are never much larger
+/// than their contents.
 #[derive(Debug, Default)]
 pub struct Timers {
-    /// The bucket at hand, in order, from `at` on.
+    /// The current bucket in order; entries before `at` have fired.
     near: Vec<Far>,
     at: usize,
-    /// What came after the bucket at hand was sorted.
+    /// Entries added after the current bucket was sorted.
     late: BinaryHeap<Reverse<Entry>>,
     far: BTreeMap<i64, Bucket>,
-    /// Memory of buckets that are done with.
+    /// Memory of finished buckets.
     spare: Vec<Vec<Far>>,
-    /// The last bucket that came near.
+    /// The last bucket that became current.
     bucket: i64,
-    /// The far bucket that was last added to, of which there is one after the other.
+    /// The far bucket of the last addition; most additions go to the same one.
     open: (i64, Bucket),
     len: usize,
-    /// Nothing is due before this, if that is known.
+    /// No entry is due before this time, if known.
     quiet: Option<Time>,
 }
 
-/// Due time, and the low halves of number and index. Numbers that differ by four thousand million do
-/// not meet at one moment.
+/// Due time, and the low halves of number and index. Entries whose numbers differ by 2³² are never
+/// due at the same time.
 type Entry = (Time, u32, u32);
 
-/// An entry in its bucket: nanoseconds from the bucket's beginning, and the halves. Twelve bytes, as
-/// there is one for every connection.
+/// An entry in its bucket: nanoseconds from the bucket's beginning, and the halves. Twelve bytes,
+/// since each connection has one.
 type Far = (u32, u32, u32);
 
-/// Entries of a bucket, in pieces of which all but the last are full.
+/// Entries of a bucket, in pieces; all but the last are full.
 #[derive(Debug, Default)]
 struct Bucket {
     full: Vec<Vec<Far>>,
@@ -52,7 +52,7 @@ struct Bucket {
 /// Nanoseconds of a bucket, as a power of two.
 const BUCKET_BITS: u32 = 27;
 
-/// Entries of a full piece: 12 kilobytes, a size that allocators hand out without loss.
+/// Entries of a full piece: 12 kilobytes, a size that allocators serve without waste.
 const PIECE: usize = 1 << 10;
 
 /// Pieces kept for their memory.
@@ -80,7 +80,7 @@ impl Bucket {
         self.full.iter().map(Vec::capacity).sum::<usize>() + self.last.capacity()
     }
 
-    /// Adds what is left of a piece.
+    /// Appends the entries of a partial piece.
     fn join(&mut self, piece: Vec<Far>) {
         for entry in piece {
             if self.last.len() == PIECE {
@@ -95,7 +95,7 @@ impl Bucket {
     fn sorted(mut self, spare: &mut Vec<Vec<Far>>) -> Vec<Far> {
         let mut all = std::mem::take(&mut self.last);
         if !self.full.is_empty() {
-            // As they came, which is nearly in order.
+            // In order of addition, which is nearly sorted.
             let last =
                 std::mem::replace(&mut all, Vec::with_capacity((self.full.len() + 1) * PIECE));
             for mut piece in self.full.into_iter().chain([last]) {
@@ -103,13 +103,13 @@ impl Bucket {
                 keep(spare, piece);
             }
         }
-        // Each idle time has its own, one after the other, and these are in order: runs are merged.
+        // Entries of one idle timeout are in order, so this merges a few sorted runs.
         all.sort();
         all
     }
 }
 
-/// Keeps the memory of a piece, if it is one, for the next.
+/// Keeps the memory of a full-size piece for reuse.
 fn keep(spare: &mut Vec<Vec<Far>>, mut piece: Vec<Far>) {
     if spare.len() < MAX_SPARE && (1..=PIECE).contains(&piece.capacity()) {
         piece.clear();
@@ -118,7 +118,7 @@ fn keep(spare: &mut Vec<Vec<Far>>, mut piece: Vec<Far>) {
 }
 
 impl Timers {
-    /// Asks for the connection with this number and index at `due`.
+    /// Schedules the connection with this number and index at `due`.
     #[inline]
     pub fn add(&mut self, due: Time, number: u64, index: u32) {
         let entry = (due, number as u32, index);
@@ -140,7 +140,7 @@ impl Timers {
         }
     }
 
-    /// Another far bucket is to be added to.
+    /// Switches the open bucket.
     fn open(&mut self, to: i64) {
         let next = self.far.remove(&to).unwrap_or_else(|| {
             let last = self.spare.pop().unwrap_or_default();
@@ -154,7 +154,7 @@ impl Timers {
         }
     }
 
-    /// The piece at hand is full.
+    /// The current piece is full.
     #[cold]
     fn next_piece(&mut self) {
         let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
@@ -162,9 +162,8 @@ impl Timers {
         self.open.1.full.push(full);
     }
 
-    /// The next entry due at or before `now`: its time, the low half of its
-    /// number, and its index. It may be out of date:
-    /// the connection gone, or its timer moved.
+    /// Returns the next entry due at or before `now`: its time, the low half of its number, and its
+    /// index. It may be stale: the connection removed, or its timer moved.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
         if self.quiet.is_some_and(|until| now < until) {
@@ -199,7 +198,7 @@ impl Timers {
         Some(entry)
     }
 
-    /// Takes the next bucket, if it has begun.
+    /// Makes the next bucket current, if its time has come.
     fn turn(&mut self, now: Time) -> bool {
         let open = (!self.open.1.is_empty()).then_some(self.open.0);
         let far = self.far.first_key_value().map(|(b, _)| *b);
@@ -236,18 +235,18 @@ impl Timers {
         first.map_or(Time::MAX, |b| Time::from_nanos(b << BUCKET_BITS))
     }
 
-    /// Entries, those that are out of date included.
+    /// Number of entries, including stale ones.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Drops entries that are out of date, by number and index: so many connections may be taken
-    /// out before their time that the rest is the smaller part.
+    /// Drops stale entries, by number and index: after many early removals they may be the
+    /// majority.
     pub fn retain(&mut self, mut lives: impl FnMut(u32, u32) -> bool) {
         self.near.drain(..self.at);
         self.at = 0;
@@ -274,8 +273,7 @@ impl Timers {
         entries * size_of::<Far>() + self.late.capacity() * size_of::<Entry>()
     }
 
-    /// The index of the `n`th entry to come up after the next, as far as it is known: for reading
-    /// memory ahead.
+    /// The index of the `n`th entry after the next, if known: for prefetching.
     #[inline]
     pub fn ahead(&self, n: usize) -> Option<u32> {
         self.near.get(self.at + n).map(|e| e.2)
@@ -321,8 +319,7 @@ mod tests {
     }
 
     proptest! {
-        /// Buckets are nothing but a faster way: what fires is what a sorted set would give,
-        /// entries of the past included.
+        /// Entries fire in the order of a sorted set, entries of the past included.
         #[test]
         fn as_a_sorted_set(
             steps in proptest::collection::vec((-400_i64..4_000, 0_i64..600, 1_usize..4), 1..60),

@@ -274,7 +274,7 @@ impl<R: Read + Seek> Index<R> {
         Ok(Some(places.windows(2).map(group).collect()))
     }
 
-    /// What stands in the capture before its first packet.
+    /// What is in the capture before its first packet.
     pub(crate) fn head(&mut self) -> Result<Vec<u8>, Error> {
         self.at(Some(HEADER as u64), self.header.head)
     }

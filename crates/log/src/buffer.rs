@@ -1,4 +1,4 @@
-//! Lines on their way to a file.
+//! Buffered lines of a log file.
 
 use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
@@ -10,25 +10,25 @@ use crate::row::Limits;
 use crate::row::Row;
 use crate::tsv::TsvEncoder;
 
-/// Lines one behind the other, and room for the next.
+/// Buffered lines, and room for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// What lies behind the lines is of no meaning.
+    /// The bytes behind the lines are unspecified.
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// A buffer goes to its file when it holds this much, and in pieces of just this size, so that they
-/// lie in a file as they lie in memory. Kernels keep what was written in pieces like those it came
-/// in: from 128 KiB on they have to look for memory that nobody used for long, which on virtual
-/// machines costs more than all copying, and pieces that cross the borders of pages cost twice.
+/// A buffer is written to its file when it holds this much, and in pieces of exactly this size,
+/// aligned alike in file and memory. Larger writes (from 128 KiB) make kernels allocate larger
+/// page-cache folios, whose memory is not recently used and on virtual machines costs more than the
+/// copy; pieces that cross page boundaries cost twice.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// Bytes of a buffer with anything in it.
+/// Initial bytes of a buffer that holds lines.
 const MIN_BYTES: usize = 1 << 10;
 
-/// Room behind lines that are about to be written, for one more: a buffer of twice the size would be
-/// of a class of which the allocator takes megabytes at a time.
+/// Room for one more row behind lines that are about to be written. Doubling the buffer would reach
+/// a size class for which the allocator takes megabytes at a time.
 const REST: usize = PIECE / 4;
 
 impl Buffer {
@@ -43,19 +43,19 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
-    /// Forgets so many of the first bytes, keeps the memory.
+    /// Drops the first `n` bytes and keeps the memory.
     pub(crate) fn drop_first(&mut self, n: usize) {
         self.bytes.copy_within(n..self.len, 0);
         self.len -= n;
     }
 
-    /// Forgets all lines, keeps the memory.
+    /// Drops all lines and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// The memory of all lines, of which what lies behind them is of no meaning. Lines to come get
-    /// the `other` memory.
+    /// Returns the memory of all lines (the bytes behind the lines are unspecified). Later lines go
+    /// to the `other` memory.
     pub(crate) fn exchange(&mut self, other: Vec<u8>) -> Vec<u8> {
         self.len = 0;
         std::mem::replace(&mut self.bytes, other)
@@ -71,8 +71,8 @@ impl Buffer {
         self.len = end;
     }
 
-    /// Appends a row as a line of tab-separated text, if there is room for it; returns what had to be
-    /// cut to its limit.
+    /// Appends a row as a line of tab-separated text if there is room for it; returns what was cut
+    /// to its limit.
     #[inline(always)]
     pub(crate) fn tsv<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let mut e = TsvEncoder::new(&mut self.bytes[self.len..], R::LIMITS);
@@ -82,7 +82,7 @@ impl Buffer {
         Some(cut)
     }
 
-    /// Twice the room, or a little more than is written at a time.
+    /// Doubles the room, or adds a little more than one write.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -93,7 +93,7 @@ impl Buffer {
     }
 }
 
-/// Appends a row, returning what had to be cut to its limit.
+/// Appends a row; returns what was cut to its limit.
 #[inline]
 pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     match format {
@@ -118,7 +118,7 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     }
 }
 
-/// Appends a packed row, given without its length and of these columns.
+/// Appends a packed row with these columns, given without its length.
 pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buffer) {
     loop {
         let room = &mut out.bytes[out.len..];
@@ -165,8 +165,8 @@ fn json<R: Row>(out: &mut Buffer, row: &R, times: JsonTimes) -> Option<Cut> {
     Some(cut)
 }
 
-/// Not part of the loop that calls it: the compiler would work out ahead of the loop whatever may
-/// be needed in it.
+/// Not inlined into the calling loop: the compiler would hoist computations of this function out of
+/// the loop.
 #[inline(never)]
 fn tsv<R: Row>(out: &mut Buffer, row: &R) -> Option<Cut> {
     out.tsv(row)

@@ -1,4 +1,4 @@
-//! Rows that are collected in memory with their places, for somebody else to put in order.
+//! Rows that are collected in memory with their keys, for the merge to order.
 
 use std::ops::Range;
 
@@ -7,32 +7,32 @@ use gannet_base::Time;
 use crate::row::Field;
 use crate::row::Row;
 
-/// A row's place among the rows of all parts of an analysis.
+/// A row's position among the rows of all shards of an analysis.
 ///
-/// Parts that work at the same time write their rows in the order of their keys, and what one
-/// part would have written alone is the order of all keys.
+/// Each shard writes its rows in the order of their keys; one shard alone would write all rows in
+/// the order of all keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// Number of the packet that was at hand.
+    /// Number of the current packet.
     pub packet: u64,
-    /// When what made it was due: [`Time::MAX`] for the packet itself, which comes after
-    /// everything that was due before it.
+    /// Due time of the timer that made the row; [`Time::MAX`] for the packet itself, which comes
+    /// after all timers due before it.
     pub due: Time,
-    /// Order of what was due at the same time.
+    /// Order among rows due at the same time.
     pub tie: u64,
 }
 
 impl Key {
-    /// No row has an earlier one.
+    /// The earliest key.
     pub const EARLIEST: Self = Self { packet: 0, due: Time::from_nanos(i64::MIN), tie: 0 };
 }
 
-/// What is to be known of a stream to write its lines.
+/// The description of a stream that writing its lines needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Its name.
     pub path: &'static str,
-    /// Whether it is written only where it is asked for.
+    /// Whether it is written only on request.
     pub opt_in: bool,
     /// Its columns.
     pub fields: Fields,
@@ -64,29 +64,30 @@ impl Shape {
     }
 }
 
-/// Rows are handed on in pieces of about this many bytes: so large that what a piece costs is not
-/// felt, and so small that the few at work stay in a cache.
+/// Rows are passed on in chunks of about this many bytes: large enough that the cost of a chunk is
+/// negligible, small enough that the chunks in use stay in a cache.
 pub(crate) const CHUNK: usize = 64 << 10;
-/// A chunk is full when so much is left: most rows fit in that, and it need not grow.
+/// A chunk with this much room or less is full: most rows fit in that, so it need not grow.
 pub(crate) const CHUNK_REST: usize = 4 << 10;
-/// Rows that are fewer bytes are copied: what is handed on waits, and is no larger than it must be.
+/// Chunks with fewer bytes than this are copied to memory of their exact size, since chunks may
+/// wait for long.
 pub(crate) const COPIED: usize = CHUNK / 4;
 
-/// Rows of one stream, formatted, with the place of each.
+/// Formatted rows of one stream, with the key of each.
 #[derive(Debug)]
 pub struct Rows {
     /// The stream.
     pub shape: Shape,
     /// Packet time at the first of these rows.
     pub opened: Time,
-    /// All lines; what follows the last one is of no meaning.
+    /// All lines; the bytes behind the last one are unspecified.
     pub bytes: Vec<u8>,
     /// The key of each row, and where its line ends.
     pub marks: Vec<(Key, u32)>,
 }
 
 impl Rows {
-    /// Whether their memory may serve for [others](crate::Logs::reuse).
+    /// Whether this memory can be [reused](crate::Logs::reuse).
     pub fn is_chunk(&self) -> bool {
         (CHUNK..=2 * CHUNK).contains(&self.bytes.capacity())
     }
@@ -97,7 +98,7 @@ impl Rows {
         self.bytes.get(self.end(which.start)..self.end(which.end)).unwrap_or_default()
     }
 
-    /// Where so many of the first lines end.
+    /// The end of the first `rows` lines.
     #[inline]
     fn end(&self, rows: usize) -> usize {
         let last = rows.checked_sub(1).and_then(|last| self.marks.get(last));
@@ -105,10 +106,10 @@ impl Rows {
     }
 }
 
-/// Rows of two parts that are written in turns, each of which lies before all rows of others.
+/// Rows of two shards that are merged; both ranges precede all rows of other shards.
 pub(crate) struct Turns<'a>([Turn<'a>; 2]);
 
-/// Those of one part.
+/// The rows of one shard.
 struct Turn<'a> {
     bytes: &'a [u8],
     marks: &'a [(Key, u32)],
@@ -118,7 +119,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Of rows that begin at these places, those with a key before `limit`.
+    /// From these start positions, the rows with a key before `limit`.
     pub(crate) fn new(rows: [(&'a Rows, usize); 2], limit: Key) -> Self {
         Self(rows.map(|(rows, next)| {
             let rest = rows.marks.get(next..).unwrap_or_default();
@@ -128,10 +129,10 @@ impl<'a> Turns<'a> {
         }))
     }
 
-    /// The line of the next row, as long as both parts have one. Should the keys be the same, the first
-    /// part's row comes first.
-    // Which has the earlier key cannot be foreseen, so that it is counted with and not branched on: apart from
-    // its caller, or the compiler keeps both parts in registers, and branches.
+    /// The line of the next row, while both shards have one. For equal keys the first shard's row comes
+    /// first.
+    // Which key is smaller is unpredictable, so the choice is computed without a branch. Not inlined: the
+    // compiler would otherwise keep both shards in registers and branch.
     #[inline(never)]
     pub(crate) fn next(&mut self) -> Option<&'a [u8]> {
         let [first, second] = &self.0;
@@ -144,7 +145,7 @@ impl<'a> Turns<'a> {
         Some(line)
     }
 
-    /// Where the rows that are left begin.
+    /// Positions of the first remaining row of each shard.
     pub(crate) fn places(&self) -> [usize; 2] {
         [self.0[0].next, self.0[1].next]
     }

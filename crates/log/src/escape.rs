@@ -9,8 +9,8 @@ fn hex(out: &mut Vec<u8>, lead: &[u8], b: u8) {
     out.extend_from_slice(&[b'x', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
 }
 
-/// Length of the UTF-8 sequence at the start of `s`, if it is one that logs show as it is:
-/// no control characters, nothing from the private use area, no specials.
+/// Length of the UTF-8 sequence at the start of `s` if logs show it unescaped: no control
+/// characters, no private use area, no specials.
 fn utf8_len(s: &[u8]) -> Option<usize> {
     let len = match s[0] {
         0xc2..=0xdf => 2,
@@ -24,7 +24,7 @@ fn utf8_len(s: &[u8]) -> Option<usize> {
 }
 
 /// Appends a string as TSV logs show it: tab, backslash and (in lists) comma escaped; other bytes
-/// as they are where the segment between such escapes is clean UTF-8, else in hexadecimal.
+/// unchanged where the segment between such escapes is valid printable UTF-8, else in hexadecimal.
 #[inline]
 pub fn escape_tsv(out: &mut Vec<u8>, s: &[u8], in_list: bool) {
     let comma = if in_list { b',' } else { b'\\' };
@@ -34,7 +34,7 @@ pub fn escape_tsv(out: &mut Vec<u8>, s: &[u8], in_list: bool) {
     escape_odd(out, s, comma);
 }
 
-/// What is not plain.
+/// Appends a string that is not plain ASCII.
 #[cold]
 fn escape_odd(out: &mut Vec<u8>, s: &[u8], comma: u8) {
     let stop = |c: &u8| *c == b'\\' || *c == b'\t' || *c == comma;
@@ -63,7 +63,7 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
             out.extend_from_slice(&s[i..i + n]);
             i += n;
         } else {
-            // One bad byte: none of the others beyond ASCII is trusted either.
+            // After one invalid byte, all other bytes beyond ASCII are escaped as well.
             out.truncate(mark);
             for &c in s {
                 if (0x20..0x7f).contains(&c) { out.push(c) } else { hex(out, lead, c) }
@@ -73,8 +73,8 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
     }
 }
 
-/// Appends the inside of a JSON string (without the quotes). Bytes that are not clean UTF-8 become
-/// the text `\xNN`, its backslash escaped as JSON wants.
+/// Appends the contents of a JSON string (without the quotes). Bytes that are not printable UTF-8
+/// become the text `\xNN`, with its backslash escaped.
 pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
     if append_plain(out, s, b'"', b'\\') {
         return;
@@ -108,10 +108,10 @@ pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
     }
 }
 
-/// A string as columns hold it, in UTF-8: the text that JSON logs show.
+/// A string in UTF-8 as columns store it: the text that JSON logs show.
 ///
-/// Bytes that are not clean UTF-8 become `\xNN`. A backslash that stands before `xNN` becomes `\x5c`, so that
-/// [`column_bytes`] gives back the bytes.
+/// Bytes that are not printable UTF-8 become `\xNN`. A backslash before `xNN` becomes `\x5c`, so
+/// that [`column_bytes`] restores the bytes.
 #[inline]
 pub fn column_text(s: &[u8], out: &mut Vec<u8>) {
     // Printable ASCII without a backslash.
@@ -146,7 +146,7 @@ fn column_odd(s: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `\xNN` stands at the start, as [`column_text`] writes it.
+/// Whether `s` starts with `\xNN`, as [`column_text`] writes it.
 fn is_escape(s: &[u8]) -> bool {
     let digit = |c: u8| HEX.contains(&c);
     matches!(s, [b'\\', b'x', a, b, ..] if digit(*a) && digit(*b))

@@ -15,7 +15,7 @@ use crate::value::Encoder;
 use crate::value::Type;
 use crate::value::Value;
 
-/// How JSON logs show points in time.
+/// The form of points in time in JSON logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JsonTimes {
     /// Seconds since the epoch, as a number.
@@ -29,7 +29,7 @@ pub enum JsonTimes {
 
 /// Writes a row as a line with one JSON object. Unset columns are left out.
 ///
-/// Where the line stands is in a register from one column to the next.
+/// The write position is in a register from one column to the next.
 pub struct JsonEncoder<'a> {
     out: Room<'a>,
     times: JsonTimes,
@@ -37,18 +37,19 @@ pub struct JsonEncoder<'a> {
     cut: Cut,
 }
 
-/// Bytes around a column's name: what stands before the column, three quotes and a colon.
+/// Bytes around a column's name: the separator before it, three quotes and a colon.
 const AROUND: usize = 5;
 
 impl<'a> JsonEncoder<'a> {
-    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
     #[inline(always)]
     pub fn new(room: &'a mut [u8], limits: Limits, times: JsonTimes) -> Self {
         Self { out: Room::new(room), times, limits, cut: Cut::default() }
     }
 
-    /// Closes the object and ends the line, returning its length and what had to be cut to its limit;
-    /// `None` if there was not enough room, by up to 64 bytes: then it is to be written anew with more.
+    /// Closes the object and ends the line; returns its length and what was cut to its limit.
+    /// `None` if `room` was too small, possibly by as little as 64 bytes: write the row again with
+    /// more room.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         if self.out.is_empty() {
@@ -58,7 +59,7 @@ impl<'a> JsonEncoder<'a> {
         self.out.written().map(|n| (n, self.cut))
     }
 
-    /// The name of a column, all at once, and the quote that a text begins with.
+    /// The name of a column in one write, and the opening quote of a text.
     #[inline(always)]
     fn name(&mut self, name: &'static str, text: bool) {
         let before = if self.out.is_empty() { b'{' } else { b',' };
@@ -77,7 +78,7 @@ impl<'a> JsonEncoder<'a> {
     }
 }
 
-/// Whether a column's values stand in quotes.
+/// Whether a column's values are quoted.
 const fn is_text(ty: Type) -> bool {
     let Type::Scalar(name) = ty else { return false };
     matches!(name.as_bytes(), b"string" | b"addr" | b"enum")
@@ -101,15 +102,15 @@ fn escaped(v: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Nanoseconds as seconds: whole microseconds print from the integer, for the shortest decimal that
-/// reads back as the same double has no more digits than that in this century.
+/// Nanoseconds as seconds. Whole microseconds print from the integer: in this century the shortest
+/// decimal that reads back as the same double has no more digits than that.
 #[inline(never)]
 fn seconds(room: &mut [u8], at: u32, ns: i64) -> u32 {
     let mut out = Room::at(room, at);
     let us = ns as u64 / 1_000;
     match ns {
         _ if ns % 1_000 != 0 => out.put_all(&number(Interval::from_nanos(ns).as_secs_f64())),
-        // Below a ten-thousandth numbers have an exponent.
+        // Numbers below a ten-thousandth have an exponent.
         1_000..100_000 => {
             let digit = |n: u64| b'0' + n as u8;
             match (us / 10, us % 10) {
@@ -268,10 +269,10 @@ pub fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, in_year - (153 * m + 2) / 5 + 1)
 }
 
-/// Bytes of a date, its quotes among them.
+/// Bytes of a date, including its quotes.
 const ISO8601: usize = 29;
 
-/// As [`iso8601`] for any year: more digits than four where it takes them, and a sign before the year 0.
+/// Like [`iso8601`] for any year: more than four digits where needed, and a sign before the year 0.
 #[cold]
 fn far_iso8601(s: i64, us: i64) -> String {
     let (year, month, day) = civil(s.div_euclid(86_400));
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!(last(JsonTimes::Epoch), "253402300799.0");
         assert_eq!(last(JsonTimes::Iso8601), "\"9999-12-31T23:59:59.000000Z\"");
         assert_eq!(last(JsonTimes::Millis), "253402300799000");
-        // A day later, and one before the year 0.
+        // One day later, and one before the year 0.
         let date = |seconds| text(seconds, JsonTimes::Iso8601);
         assert_eq!(date(253_402_387_199), "\"10000-01-01T23:59:59.000000Z\"");
         assert_eq!(date(-62_167_305_600), "\"-001-12-31T00:00:00.000000Z\"");

@@ -1,9 +1,9 @@
 //! Row schemas and the writers of logs.
 //!
 //! A log stream is declared once, with [`row!`]: a struct whose fields carry their column name,
-//! type and documentation. From that one declaration come the TSV header, the JSON keys and the
-//! manual. A row knows how to [encode](Row::encode) itself with any [`Encoder`]; [`Logs`] owns one
-//! buffered file a stream, opened when its first row is written.
+//! type and documentation. The TSV header, the JSON keys and the manual are derived from that
+//! declaration. A row [encodes](Row::encode) itself with any [`Encoder`]; [`Logs`] owns one
+//! buffered file for each stream, opened at its first row.
 //!
 //! ```
 //! use gannet_base::Time;

@@ -1,4 +1,5 @@
-//! The logs of a run: who writes a row, when it goes to its file, and rows that are collected instead.
+//! The logs of a run: writing rows, flushing them to files, and collecting rows instead of writing
+//! them.
 
 mod stream;
 
@@ -49,21 +50,21 @@ pub enum Format {
 /// How and where logs are written.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Folder of the log files; it must exist. `None` formats the rows and throws them away.
+    /// Folder of the log files; it must exist. `None` formats the rows and discards them.
     pub dir: Option<PathBuf>,
     /// Format of the rows: one text format alone, or packed for the outputs.
     pub format: Format,
-    /// What is made of packed rows, in each of these ways.
+    /// Outputs that receive the packed rows.
     pub outputs: Vec<Arc<dyn Output>>,
-    /// Extension of text files; `log` if there is none.
+    /// Extension of text files; `log` by default.
     pub extension: Option<&'static str>,
     /// Streams to write.
     pub selection: Selection,
     /// Optional columns to write, by name.
     pub columns: Vec<String>,
-    /// Takes the rows, and no file is written.
+    /// Receives the rows; no file is written.
     pub tap: Option<Tap>,
-    /// The rows go to standard output as they would go to files: for a selection of one stream.
+    /// Write the rows to standard output instead of files: for a selection of one stream.
     pub stdout: bool,
 }
 
@@ -74,7 +75,7 @@ impl Options {
     }
 }
 
-/// How much of one stream was written.
+/// The amount written to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamCount {
     /// Name of the stream.
@@ -87,13 +88,13 @@ pub struct StreamCount {
 
 const SLOTS: usize = 256;
 
-/// Chunks whose memory is kept for others.
+/// Chunks whose memory is kept for reuse.
 const SPARE: usize = 16;
 
 /// All log streams of a run: one buffered file each, opened at its first row.
 ///
-/// Writing never fails where rows are made; the first error of a file is kept for
-/// [`check`](Self::check) and [`close`](Self::close) to report.
+/// Writing a row never fails; the first error of a file is kept until [`check`](Self::check) or
+/// [`close`](Self::close) reports it.
 pub struct Logs {
     options: Options,
     streams: Vec<Stream>,
@@ -101,23 +102,23 @@ pub struct Logs {
     slots: [u8; SLOTS],
     now: Time,
     error: Option<io::Error>,
-    /// What takes packed rows.
+    /// The writers of packed rows.
     writers: Vec<Box<dyn PackedWriter>>,
-    /// Length of a buffer at which something is to be done about it.
+    /// Length at which a buffer is flushed or collected.
     full_at: usize,
-    /// Rows are not written but collected, with this key.
+    /// If set, rows are collected with this key and not written.
     key: Option<Key>,
     /// Bytes collected.
     held: usize,
-    /// Rows collected that make a chunk.
+    /// Full chunks of collected rows.
     chunks: Vec<Rows>,
-    /// Memory of chunks to come.
+    /// Memory for further chunks.
     spare: Vec<Rows>,
     tickets: Cell<u64>,
 }
 
 impl Logs {
-    /// Nothing is opened before the first row.
+    /// Opens no file before the first row.
     pub fn new(options: Options) -> Self {
         Self {
             writers: options.outputs.iter().map(|output| output.open(&options)).collect(),
@@ -135,15 +136,15 @@ impl Logs {
         }
     }
 
-    /// Rows are formatted and collected with their [keys](Self::set_key), and no file is opened:
-    /// for one of several parts of an analysis, whose rows are [taken](Self::take) and
-    /// [added](Self::add_at) to the logs of the whole.
+    /// Formats rows and collects them with their [keys](Self::set_key) without opening a file: for
+    /// one shard of an analysis, whose rows are [taken](Self::take) and [added](Self::add_at) to
+    /// the merged logs.
     pub fn collecting(options: Options) -> Self {
         let options = Options { outputs: Vec::new(), ..options };
         Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
     }
 
-    /// The place of the rows to come, where rows are collected.
+    /// Sets the key of the following rows, where rows are collected.
     #[inline]
     pub fn set_key(&mut self, key: Key) {
         if let Some(place) = &mut self.key {
@@ -151,12 +152,12 @@ impl Logs {
         }
     }
 
-    /// The place of the next row; `None` unless rows are collected.
+    /// The key of the next row; `None` unless rows are collected.
     pub fn key(&self) -> Option<Key> {
         self.key
     }
 
-    /// A number greater than all before.
+    /// A number greater than all earlier ones.
     pub fn ticket(&self) -> u64 {
         let ticket = self.tickets.get() + 1;
         self.tickets.set(ticket);
@@ -192,13 +193,13 @@ impl Logs {
         std::mem::take(&mut self.chunks)
     }
 
-    /// Rows to come use the memory of these, which were written.
+    /// Reuses the memory of these rows, which were written, for further rows.
     pub fn reuse(&mut self, rows: Vec<Rows>) {
         let room = SPARE.saturating_sub(self.spare.len());
         self.spare.extend(rows.into_iter().filter(Rows::is_chunk).take(room));
     }
 
-    /// The rows collected of a stream are to be handed on.
+    /// Moves the collected rows of a stream to the full chunks.
     #[cold]
     fn chunk(&mut self, i: usize) {
         let stream = &mut self.streams[i];
@@ -215,21 +216,22 @@ impl Logs {
         });
     }
 
-    /// Where these rows, and all others of their stream, are [added](Self::add_at).
+    /// The index of these rows' stream, to [add](Self::add_at) them and others of it.
     pub fn place(&mut self, rows: &Rows) -> usize {
         self.stream(slot(rows.shape.path), rows.shape, rows.opened)
     }
 
-    /// Adds some of the rows that another one collected, whose [place](Self::place) is known.
+    /// Adds a range of rows that another `Logs` collected, to the stream at this
+    /// [place](Self::place).
     #[inline]
     pub fn add_at(&mut self, place: usize, rows: &Rows, which: std::ops::Range<usize>) {
         let n = which.len() as u64;
         self.add_lines(place, rows.lines(which), n);
     }
 
-    /// Adds rows of two others in the order of their keys, from these places on, as long as both have one
-    /// with a key before `limit`. Returns the places of those that are left. The rows are of one stream, whose
-    /// [place](Self::place) is known.
+    /// Merges rows of two others in the order of their keys, from these positions on, while both
+    /// have one with a key before `limit`. Returns the positions of the remaining rows. The rows
+    /// are of one stream, whose [place](Self::place) is known.
     pub fn add_in_turns(
         &mut self,
         place: usize,
@@ -287,7 +289,7 @@ impl Logs {
         self.now
     }
 
-    /// Writes a row; returns what had to be cut to the stream's limits.
+    /// Writes a row; returns what was cut to the stream's limits.
     #[inline]
     pub fn write<R: Row>(&mut self, row: &R) -> Cut {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
@@ -303,10 +305,10 @@ impl Logs {
         cut
     }
 
-    /// Writes a row as [`write`](Self::write) does, but never keeps it: its columns go from where they
-    /// are to where they are written, if the row is made right before. For logs that have a row or
-    /// more for every connection. `None` where there is not enough room, or another format: then it
-    /// is to be written as others are.
+    /// Writes a row like [`write`](Self::write), but never collects it: if the row is constructed
+    /// right before the call, the compiler writes its columns without storing the row. For logs
+    /// with a row or more for every connection. `None` if there is too little room or the format is
+    /// another one: then write the row with `write`.
     #[inline(always)]
     pub fn write_in_place<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
@@ -322,8 +324,9 @@ impl Logs {
         Some(cut)
     }
 
-    /// Writes packed rows of one stream in the format of these logs: rows of another run, or of a stream
-    /// that is declared at run time. They have the stream's columns but for optional ones that are not written.
+    /// Writes packed rows of one stream in the format of these logs: rows of another run, or of a
+    /// stream that is declared at run time. They have the stream's columns, except optional ones
+    /// that are not written.
     pub fn write_packed(&mut self, shape: Shape, opened: Time, rows: PackedRows<'_>) {
         let i = self.stream(slot(shape.path), shape, opened);
         for row in rows {
@@ -336,7 +339,7 @@ impl Logs {
         }
     }
 
-    /// A buffer goes to its file, or a row to the others that are collected.
+    /// Flushes a full buffer to its file, or moves it to the collected rows.
     #[inline(never)]
     fn filled(&mut self, i: usize) {
         let Some(key) = self.key else { return self.flush(i) };
@@ -353,7 +356,7 @@ impl Logs {
         }
     }
 
-    /// A buffer goes to its file.
+    /// Flushes a buffer to its file.
     #[cold]
     fn flush(&mut self, i: usize) {
         let stream = &mut self.streams[i];
@@ -377,7 +380,7 @@ impl Logs {
         }
     }
 
-    /// Rows that are complete go to their files now, and not only once there are many.
+    /// Writes all complete rows to their files now, however few.
     pub fn write_out(&mut self) {
         for i in 0..self.streams.len() {
             let Some(stream) = self.streams.get_mut(i) else { return };
@@ -407,12 +410,12 @@ impl Logs {
         self.streams.iter().filter(|s| s.enabled).map(count).collect()
     }
 
-    /// What one stream holds that has not gone to its file yet: for tests of rows.
+    /// The rows of one stream that are not yet written to its file: for tests of rows.
     pub fn pending(&self, path: &str) -> &[u8] {
         self.streams.iter().find(|s| s.path == path).map_or(&[], |s| s.buffer.bytes())
     }
 
-    /// Writes footers and everything that is still buffered.
+    /// Writes all buffered rows and the footers.
     pub fn close(&mut self) -> io::Result<()> {
         if self.options.format == Format::Packed {
             for i in 0..self.streams.len() {

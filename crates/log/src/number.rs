@@ -3,7 +3,7 @@ use gannet_base::Addr;
 use crate::text::Room;
 use crate::text::Sink;
 
-/// Numbers of up to this come from a multiplication or two, all digits at once.
+/// Numbers up to this are converted by one or two multiplications, all digits at once.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Eight decimal digits of a number below 10^8, most significant in the lowest byte, each 0 to 9.
@@ -19,7 +19,7 @@ fn eight_digits(v: u32) -> u64 {
     tens | (pairs - 10 * tens) << 8
 }
 
-/// What makes digits of numbers 0 to 9 in eight bytes.
+/// Converts numbers 0 to 9 in eight bytes to ASCII digits.
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
 /// The text of a number below a thousand, and in the last byte its length.
@@ -63,8 +63,8 @@ fn fraction(v: u64) -> u64 {
     u64::from(b'.') | three(v / 1_000) << 8 | three(v) << 32
 }
 
-/// Appends microseconds as seconds, without zeros at the end; one of them stays behind the point
-/// where there is nothing else.
+/// Appends microseconds as seconds, without trailing zeros; one zero remains behind the point if
+/// there is no other digit.
 #[inline(always)]
 pub(crate) fn write_shortest6<S: Sink>(out: &mut S, us: u64) {
     let decimals = fraction(us % 1_000_000);
@@ -114,7 +114,7 @@ fn long(v: u64) -> ([u8; 24], usize) {
 #[inline(always)]
 pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
     match ns {
-        // Most spans of time.
+        // Most intervals.
         0..1_000_000_000 => {
             let text = fraction(ns as u64 / 1_000) << 8 | u64::from(b'0');
             out.put(text.to_le_bytes(), 8);
@@ -124,7 +124,7 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
             let us = ns as u64 / 1_000;
             out.put(date(us), 17);
         }
-        // Times to live.
+        // Longer intervals, such as times to live.
         1_000_000_000..1_000_000_000_000 => {
             let us = ns as u64 / 1_000;
             write_count(out, us / 1_000_000);
@@ -204,7 +204,7 @@ static LAST_SMALL: [[u8; 4]; 1_000] = {
     all
 };
 
-/// How long each of [`PARTS`] is, the point among it.
+/// Length of each of [`PARTS`], including the point.
 static PART_LENGTHS: [u8; 256] = {
     let mut all = [0; 256];
     let mut i = 0;
@@ -237,7 +237,7 @@ pub(crate) fn write_addr_tab<S: Sink>(out: &mut S, a: Addr) {
     write_v4(out, parts, LAST_PARTS[last], PART_LENGTHS[last]);
 }
 
-/// Three parts, each with its point, and so much of the text of the last.
+/// Three parts, each with its point, and `len` bytes of the text of the last.
 #[inline(always)]
 fn write_v4<S: Sink>(out: &mut S, parts: [u8; 4], last: [u8; 4], len: u8) {
     for part in [parts[0], parts[1], parts[2]].map(usize::from) {
@@ -259,13 +259,13 @@ pub(crate) fn write_port_tab<S: Sink>(out: &mut S, port: u16) {
     }
 }
 
-/// Puts an IPv4 address and a port, and a tab behind each, where one end of a connection stands among
-/// bytes that are enough for two; returns where it ends, at most 22 bytes on.
+/// Writes an IPv4 address and a port, each followed by a tab, at `at` in a buffer that has room for
+/// two ends of a connection; returns the end offset, at most 22 bytes further.
 #[inline(always)]
 pub(crate) fn fill_v4_end(place: &mut [u8; 68], at: usize, host: [u8; 4], port: u16) -> usize {
     let mut at = at;
     let mut put = |text: [u8; 4], len: u8| {
-        // Always below 44, which the compiler does not see.
+        // Always below 44, which the compiler cannot prove.
         let from = at & 63;
         place[from..from + 4].copy_from_slice(&text);
         at += usize::from(len);

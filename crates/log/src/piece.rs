@@ -1,5 +1,5 @@
-//! Values that all formats write alike, each by a function of its own: where the line stands goes there
-//! and back in a register.
+//! Values that all formats write alike, each by a separate function that takes and returns the
+//! write position in a register.
 
 use gannet_base::Addr;
 use gannet_base::Uid;

@@ -6,7 +6,7 @@ use crate::value::Port;
 use crate::value::Type;
 use crate::value::Value;
 
-/// One column of a log: what the header, the manual and column writers need.
+/// A column of a log, for the header, the manual and column writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Full name, nested records joined by dots (`id.orig_h`).
@@ -15,11 +15,11 @@ pub struct Field {
     pub ty: Type,
     /// One sentence for the manual.
     pub doc: &'static str,
-    /// Whether it is there only where it is asked for.
+    /// Whether the column exists only on request.
     pub optional: bool,
 }
 
-/// What a row may hold at the most, so that one hostile value cannot make a log unreadable.
+/// Size limits of a row, so that one hostile value cannot make a log unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one string, before escaping.
@@ -35,7 +35,7 @@ impl Limits {
     pub const NONE: Self = Self { string: usize::MAX, elements: usize::MAX };
 }
 
-/// What of a row had to be cut to its [`Limits`].
+/// Which parts of a row were cut to its [`Limits`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// A string.
@@ -50,7 +50,7 @@ pub trait Row {
     const PATH: &'static str;
     /// One sentence for the manual.
     const DOC: &'static str;
-    /// Whether the stream is written only where it is asked for.
+    /// Whether the stream is written only on request.
     const OPT_IN: bool = false;
     /// Size limits of this stream.
     const LIMITS: Limits = Limits::DEFAULT;
@@ -60,7 +60,7 @@ pub trait Row {
     fn encode<E: Encoder>(&self, e: &mut E);
 }
 
-/// Something that fills one or more columns.
+/// A value that fills one or more columns.
 pub trait Column {
     /// Appends the columns' descriptions.
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>);
@@ -96,8 +96,8 @@ impl Column for ConnId {
     }
 }
 
-/// A column that is there only where [`Options::columns`](crate::Options) names it: the row then holds
-/// its value, else `None`, and the column is left out.
+/// A column that exists only where [`Options::columns`](crate::Options) names it: the row then
+/// holds its value, otherwise `None`, and the column is omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extra<T>(pub Option<T>);
 
@@ -114,8 +114,8 @@ impl<T: Value> Column for Extra<T> {
     }
 }
 
-/// In a row that is [written in place](crate::Logs::write_in_place), what is not in registers is to be
-/// borrowed: else all of the row is put down in memory, for this to have an address.
+/// Rows [written in place](crate::Logs::write_in_place) borrow what is not in registers; without
+/// the borrow the compiler stores the whole row in memory.
 impl Column for &ConnId {
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
         ConnId::describe(name, doc, out);
@@ -145,8 +145,8 @@ impl Column for Option<ConnId> {
     }
 }
 
-/// Where a stream of this name starts looking for its place in the table of open logs: computed
-/// by the compiler, so that writing a row looks nothing up by name.
+/// The slot at which the lookup of a stream of this name starts in the table of open logs. The
+/// compiler computes it, so that writing a row needs no lookup by name.
 pub const fn slot(path: &str) -> usize {
     let b = path.as_bytes();
     let mut h: u32 = 0x811c_9dc5;
@@ -161,10 +161,10 @@ pub const fn slot(path: &str) -> usize {
 /// Declares a log stream: `struct NAME = "path" { field: Type = "column", … }`.
 ///
 /// Doc comments on the struct and its fields become the manual. A field's type is anything that
-/// implements [`Value`](crate::Value) (or [`ConnId`](gannet_base::ConnId), which makes four columns; its
-/// column name is ignored, write `"id"`).
-/// `limits(EXPR)` after the path changes the stream's [`Limits`](crate::Limits); `, opt_in` after that
-/// makes it one that is written only where it is asked for.
+/// implements [`Value`](crate::Value) (or [`ConnId`](gannet_base::ConnId), which makes four
+/// columns; its column name is ignored, write `"id"`). `limits(EXPR)` after the path changes the
+/// stream's [`Limits`](crate::Limits); `, opt_in` after that makes it a stream that is written only
+/// on request.
 #[macro_export]
 macro_rules! row {
     (@opt_in) => { true };

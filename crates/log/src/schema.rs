@@ -1,14 +1,14 @@
 use crate::row::Field;
 use crate::row::Row;
 
-/// What a log stream is, without a row of it: for the manual and for choosing logs by name.
+/// The description of a log stream without a row: for the manual and for choosing logs by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Name of the stream and of its file.
     pub path: &'static str,
     /// What one row is.
     pub doc: &'static str,
-    /// Whether it is written only where it is asked for.
+    /// Whether it is written only on request.
     pub opt_in: bool,
     /// The columns in order.
     pub fields: Vec<Field>,

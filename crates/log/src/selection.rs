@@ -1,11 +1,11 @@
-/// Which streams are written.
+/// The streams to write.
 ///
 /// By default all but those that are [opt-in](crate::Row::OPT_IN).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Streams that are not opt-in.
     default: bool,
-    /// Streams that are.
+    /// Streams that are opt-in.
     opt_in: bool,
     /// Streams by name.
     names: Vec<String>,
@@ -18,7 +18,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Names that stand for more than one stream, and what for.
+    /// Names of groups of streams, with their members.
     pub const GROUPS: [(&'static str, &'static str); 3] = [
         ("default", "the logs that are written where none is named"),
         ("policy", "the logs that are written only where they are asked for"),
@@ -45,7 +45,7 @@ impl Selection {
         group || self.names.iter().any(|n| n == path)
     }
 
-    /// Whether the stream of a row type is.
+    /// Whether the stream of a row type is written.
     pub fn wants<R: crate::Row>(&self) -> bool {
         self.has(R::PATH, R::OPT_IN)
     }

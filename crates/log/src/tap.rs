@@ -1,4 +1,4 @@
-//! Rows for whoever wants them in memory, instead of files.
+//! Rows in memory instead of files.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -8,8 +8,8 @@ use std::sync::PoisonError;
 use crate::collect::Shape;
 use crate::row::Field;
 
-/// Takes the rows of all streams in the order in which they are written, line by line, in the format
-/// of the logs but without headers. Clones are the same tap.
+/// Receives the rows of all streams in the order in which they are written, line by line, in the
+/// format of the logs without headers. Clones share one tap.
 #[derive(Clone, Debug, Default)]
 pub struct Tap(Arc<Mutex<Tapped>>);
 
@@ -19,17 +19,17 @@ pub struct Tapped {
     shapes: Vec<Shape>,
     /// The lines, without their ends.
     pub bytes: Vec<u8>,
-    /// Of each row, which stream it is of and where it stands in the bytes.
+    /// The stream and the position in `bytes` of each row.
     pub rows: Vec<TappedRow>,
 }
 
-/// One of them.
+/// The position of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TappedRow {
-    /// Where the row begins.
+    /// Offset of the row.
     pub start: u64,
-    /// Bytes that it has.
+    /// Length of the row in bytes.
     pub len: u32,
     /// Number of the stream, by its first row.
     pub stream: u32,
@@ -51,7 +51,7 @@ impl Tap {
         }
     }
 
-    /// Takes all rows so far; `rows` gets them, its memory is used for those to come.
+    /// Moves all rows so far to `rows`; the memory of `rows` is reused.
     pub fn take(&self, rows: &mut Tapped) {
         rows.bytes.clear();
         rows.rows.clear();
@@ -67,7 +67,7 @@ impl Tap {
 }
 
 impl Tapped {
-    /// Name of a stream; `None` if there is none of that number.
+    /// Name of a stream; `None` if the number is unknown.
     pub fn path(&self, stream: u32) -> Option<&'static str> {
         self.shapes.get(stream as usize).map(|shape| shape.path)
     }

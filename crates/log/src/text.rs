@@ -1,11 +1,11 @@
-//! Short texts, written without a call and without a loop: rows are made of little else.
+//! Writing short texts without a call or a loop: most columns of rows are short.
 
-/// Takes text piece by piece.
+/// A destination for text, piece by piece.
 pub trait Sink {
-    /// Appends the first `len` of `N` bytes: one store of a fixed size, of which the rest does not
-    /// count.
+    /// Appends the first `len` of `N` bytes: one store of a fixed size, whose remaining bytes are
+    /// overwritten later.
     fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize);
-    /// Appends a text of `len` bytes, `N` to `2 * N`, of which the ends are given.
+    /// Appends a text of `len` bytes, `N` to `2 * N`, given as its two ends.
     fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize);
     /// Appends a text.
     fn put_all(&mut self, s: &[u8]);
@@ -31,41 +31,40 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Memory that one line is written into.
+/// The memory of one line.
 ///
-/// It never grows: what does not fit is left out, which [`written`](Self::written) tells, and the
-/// line is written once more with more room. So that one comparison is all that a piece of text
-/// costs.
+/// It never grows: text that does not fit is dropped, [`written`](Self::written) returns `None`,
+/// and the caller writes the line again with more room. So each piece of text costs only one
+/// comparison.
 #[derive(Debug)]
 pub struct Room<'a> {
     bytes: &'a mut [u8],
     at: u32,
 }
 
-/// Where a line stands that did not fit: no place is there, and none comes after it.
+/// The position of a line that did not fit; it fails every bounds check.
 const OVER: u32 = u32::MAX;
 
 impl<'a> Room<'a> {
-    /// Writes with a function of its own, which is called: where the line stands goes there and back
-    /// in registers.
+    /// Writes with a separate function, which takes and returns the position in registers.
     #[inline(always)]
     pub(crate) fn with(&mut self, write: impl FnOnce(&mut [u8], u32) -> u32) {
         self.at = write(self.bytes, self.at);
     }
 
-    /// From a place that [`with`](Self::with) gave.
+    /// Continues at a position that [`with`](Self::with) passed.
     #[inline(always)]
     pub(crate) fn at(bytes: &'a mut [u8], at: u32) -> Self {
         Self { bytes, at }
     }
 
-    /// The place to give back.
+    /// The position to return.
     #[inline(always)]
     pub(crate) fn place(self) -> u32 {
         self.at
     }
 
-    /// Empty, of fewer than 2³² - 2¹⁶ bytes.
+    /// An empty line in fewer than 2³² - 2¹⁶ bytes.
     #[inline]
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, at: 0 }
@@ -77,7 +76,7 @@ impl<'a> Room<'a> {
         (self.at != OVER).then_some(self.at as usize)
     }
 
-    /// Where the next piece of text begins; of a line that did not fit, no place at all.
+    /// The position of the next piece of text; out of bounds if the line did not fit.
     #[inline(always)]
     pub(crate) fn position(&self) -> u32 {
         self.at
@@ -102,8 +101,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Appends what `fill` writes to the front of `N` bytes, whose length it gives; `false` if there is
-    /// not that much room, and nothing done.
+    /// Appends the bytes that `fill` writes to the front of `N` bytes; `fill` returns their number.
+    /// Returns `false` and does nothing if there is less room than `N`.
     #[inline(always)]
     pub(crate) fn fill<const N: usize>(
         &mut self,
@@ -114,7 +113,7 @@ impl<'a> Room<'a> {
         place.map(|place| self.at += fill(place) as u32).is_some()
     }
 
-    /// Puts bytes in the place of the first ones.
+    /// Overwrites the first bytes.
     #[inline(always)]
     pub(crate) fn replace_first<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(first) = self.bytes.first_chunk_mut() {
@@ -122,7 +121,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Puts a byte in the place of the last one.
+    /// Overwrites the last byte.
     #[inline(always)]
     pub(crate) fn replace_last(&mut self, byte: u8) {
         if let Some(last) = self.bytes.get_mut((self.at as usize).wrapping_sub(1)) {
@@ -181,7 +180,7 @@ fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
     fits.then(|| Some((*s.first_chunk()?, *s.last_chunk()?))).flatten()
 }
 
-/// Appends a text that is mostly short.
+/// Appends a text that is usually short.
 #[inline(always)]
 pub(crate) fn append<S: Sink>(out: &mut S, s: &[u8]) {
     if let Some((a, b)) = ends::<4>(s) {
@@ -211,19 +210,19 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 /// High bits of the bytes of a word.
 const HIGH: u64 = LOW << 7;
 
-/// Bits of which one is set if a byte of the word is not printable ASCII, or one of two given ones.
+/// A nonzero result if a byte of the word is not printable ASCII or is one of two given bytes.
 ///
-/// Bytes above one that is found may be taken for found, too: borrows and carries go upwards.
+/// Bytes above a match may be reported as well: borrows and carries go upwards.
 #[inline(always)]
 fn special(word: u64, a: u8, b: u8) -> u64 {
     let below = word.wrapping_sub(LOW * 0x20);
     let above = word.wrapping_add(LOW);
-    // Zero where the byte is the one looked for. What is beyond ASCII is found anyway.
+    // Zero where the byte is the one looked for. Bytes beyond ASCII are reported in any case.
     let is = |c: u8| (word ^ (LOW * u64::from(c))).wrapping_sub(LOW);
     (word | below | above | is(a) | is(b)) & HIGH
 }
 
-/// Appends a text if every byte of it is printable ASCII and none is among the two given; returns
+/// Appends a text if every byte of it is printable ASCII and none is one of the two given; returns
 /// whether it did.
 #[inline(always)]
 pub(crate) fn append_plain<S: Sink>(out: &mut S, s: &[u8], a: u8, b: u8) -> bool {
@@ -256,7 +255,7 @@ mod tests {
             prop_assert_eq!(&out[before..], &s[..]);
         }
 
-        /// The same in a room, if it is large enough; if not, nothing is said to be written.
+        /// The same with a `Room`, if it is large enough; if not, it reports nothing as written.
         #[test]
         fn a_room_takes_what_fits(room in 0_usize..120, texts in proptest::collection::vec(proptest::collection::vec(0_u8.., 0..40), 0..5)) {
             let mut bytes = vec![7; room];

@@ -20,7 +20,7 @@ use crate::value::Value;
 
 /// Writes a row as a line of Zeek's tab-separated text.
 ///
-/// Where the line stands is in a register from one column to the next.
+/// The write position is in a register from one column to the next.
 pub struct TsvEncoder<'a> {
     out: Room<'a>,
     limits: Limits,
@@ -29,20 +29,20 @@ pub struct TsvEncoder<'a> {
 }
 
 impl<'a> TsvEncoder<'a> {
-    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
     #[inline(always)]
     pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
         Self { out: Room::new(room), limits, in_list: false, cut: Cut::default() }
     }
 
-    /// Ends the line, returning its length and what had to be cut to its limit; `None` if there was
-    /// not enough room, by up to 64 bytes: then it is to be written anew with more.
+    /// Ends the line; returns its length and what was cut to its limit. `None` if `room` was too
+    /// small, possibly by as little as 64 bytes: write the row again with more room.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         if self.out.is_empty() {
             self.out.put([b'\n'], 1);
         } else {
-            // In place of the last column's tab.
+            // Overwrites the last column's tab.
             self.out.replace_last(b'\n');
         }
         self.out.written().map(|n| (n, self.cut))
@@ -69,7 +69,7 @@ fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
     out.place()
 }
 
-/// Four columns, each with the tab behind it.
+/// Four columns, each followed by a tab.
 #[inline(never)]
 fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     if let Some(orig) = v.orig_h.as_v4()
@@ -87,7 +87,7 @@ fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     any_conn_id(room, at, v)
 }
 
-/// The same for any addresses, and where there is little room.
+/// The same for any addresses, and where room is short.
 #[inline(never)]
 fn any_conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     let mut out = Room::at(room, at);
@@ -98,12 +98,12 @@ fn any_conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     out.place()
 }
 
-/// Values that would read as the marks for unset, empty or, `first` in a line, a header line; and
-/// those with bytes that are not shown as they are.
+/// Escapes values that would read as the marks for unset or empty or, `first` in a line, as a
+/// header line, and values with bytes that need escapes.
 #[cold]
 #[inline(never)]
 fn escaped(v: &[u8], in_list: bool, first: bool) -> Vec<u8> {
-    // A few bytes more than there are: most texts have but few of those.
+    // A few spare bytes: most texts have few characters to escape.
     let mut out = Vec::with_capacity(v.len() + 16);
     match v {
         b"" => out.extend_from_slice(b"(empty)"),
@@ -150,7 +150,7 @@ impl Encoder for TsvEncoder<'_> {
         let text = format!("{v:.6}");
         let trimmed = text.trim_end_matches('0').trim_end_matches('.');
         self.out.put_all(trimmed.as_bytes());
-        // A whole number still reads as a double.
+        // A whole number keeps a decimal point, so that it reads as a double.
         if (v - v.round()).abs() < 1e-9 && v.is_finite() {
             self.out.put_all(b".0");
         }

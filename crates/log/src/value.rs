@@ -26,7 +26,7 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// Takes the values of one row, column by column.
+/// Receives the values of one row, column by column.
 pub trait Encoder {
     /// One column.
     fn field<V: Value>(&mut self, name: &'static str, value: &V);
@@ -40,7 +40,7 @@ pub trait Encoder {
     fn double(&mut self, v: f64);
     /// A point in time.
     fn time(&mut self, v: Time);
-    /// A point in time beyond what [`Time`] reaches, in seconds since 1970.
+    /// A point in time outside the range of [`Time`], in seconds since 1970.
     fn far_time(&mut self, seconds: f64);
     /// A span of time.
     fn interval(&mut self, v: Interval);
@@ -85,12 +85,12 @@ pub trait Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
 
-/// A point in time in whole seconds since 1970, of any year: dates that a certificate or a ticket
-/// names may lie where [`Time`] does not reach.
+/// A point in time in whole seconds since 1970, of any year: dates in certificates and tickets may
+/// be outside the range of [`Time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date(pub i64);
 
-/// A point in time in seconds since 1970, of any year and with parts of seconds: times of files.
+/// A point in time in seconds since 1970 with a fraction, of any year: times of files.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Seconds(pub f64);
 
@@ -98,7 +98,7 @@ pub struct Seconds(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Enum(pub &'static str);
 
-/// A string from a fixed list, or of letters from one: nothing in it needs to be escaped.
+/// A string or letters from a fixed list, which need no escaping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain<'a>(pub &'a [u8]);
 
@@ -160,7 +160,7 @@ impl Value for Seconds {
     const TYPE: Type = Time::TYPE;
     #[inline]
     fn put<E: Encoder>(&self, e: &mut E) {
-        // The ends of what nanoseconds in 64 bits reach.
+        // The range of nanoseconds in 64 bits.
         if self.0.abs() < 9_223_372_036.0 {
             e.time(Time::from_secs_f64(self.0));
         } else {

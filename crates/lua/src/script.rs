@@ -20,7 +20,7 @@ use crate::api;
 pub struct Options {
     /// Without `io`, `os`, `ffi`, `debug`, modules of the system, and bytecode.
     pub sandbox: bool,
-    /// Every pipeline tells how far it is, not only those that are asked to.
+    /// Every pipeline says how far it is, not only those that are asked to.
     pub progress: bool,
     /// Who shows how far a pipeline is, where no function of the script does.
     pub report: Option<Report>,

@@ -383,7 +383,7 @@ impl<M: Default + Send + 'static> Shared<M> {
 
 impl<M> Shared<M> {
     /// The stream, once nobody reads from it: soon, so that to sleep and be woken would take longer than
-    /// to ask again. What is asked is not the lock itself, which lies beside what its owner writes.
+    /// to ask again. What is asked is not the lock itself, which is next to what its owner writes.
     fn source(&self) -> Reading<'_> {
         let is_read = &self.is_read.0;
         let source = (0..ASKED).find_map(|_| {

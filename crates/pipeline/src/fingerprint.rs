@@ -1,4 +1,4 @@
-//! Keys of a few words as 128 bits, by which they are told apart.
+//! Keys of a few words as 128 bits, by which they are distinguished.
 //!
 //! Fingerprints are keyed by random numbers, so that nobody can make two meet; that two of a thousand
 //! million different keys meet by chance is less likely than one in 10^20.

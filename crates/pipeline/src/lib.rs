@@ -2,7 +2,7 @@
 //!
 //! [`extract`] finds DNS messages in packets of any link type, fragments and TCP streams put in
 //! order. Replay and scripts both begin with it. [`question`] reads what a message asks for, and
-//! [`tally`] counts by it; [`fingerprint`] is how keys are told apart. [`crew`] has several threads work
+//! [`tally`] counts by it; [`fingerprint`] is how keys are distinguished. [`crew`] has several threads work
 //! on one stream whose results come back in order, [`split`] spreads packets over outputs, [`pace`] tells
 //! when they are due, [`ring`] carries words from one thread to another.
 //! `respdiff` keeps queries and the answers of several servers for respdiff.

@@ -4,7 +4,7 @@
 //! nothing is copied before a key is new. Keys are looked up many at a time, and when the first of them is,
 //! memory has brought what was asked for when each was added.
 //!
-//! Keys are told apart by their [`Fingerprint`], which stands with the sum in an open-addressed table:
+//! Keys are distinguished by their [`Fingerprint`], which stands with the sum in an open-addressed table:
 //! one line of memory is all that a key takes that was seen before. The keys themselves lie in pieces of
 //! memory that never move, for whoever wants to see them in the end.
 //!
@@ -19,7 +19,7 @@ use gannet_base::prefetch;
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
 
-/// Keys that are told apart; what comes after them is counted together.
+/// Keys that are distinguished; what comes after them is counted together.
 pub const MAX_KEYS: usize = 16 << 20;
 
 /// Keys that wait to be looked up.
@@ -167,7 +167,7 @@ impl Rows {
     }
 }
 
-/// Fingerprint, sum, and where the key stands in [`Keys`]; all 0 where the slot is free. Half a line of
+/// Fingerprint, sum, and where the key is in [`Keys`]; all 0 where the slot is free. Half a line of
 /// memory.
 type Slot = [u64; 4];
 

@@ -19,6 +19,7 @@ use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
+use crate::stack::is_incomplete;
 use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
@@ -187,11 +188,18 @@ impl Context<'_> {
         {
             return;
         }
+        let aid = self.aid(tag);
         let sinks = &mut self.env.logs;
         let c = mention(sinks, self.conn);
-        let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
+        let info = ConfirmationInfo { c: Some(c), f: None, aid };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
         sinks.events.then_service(c, tag.script_service(), true);
+    }
+
+    /// The number of an analyzer of this connection; what reads packets has none.
+    fn aid(&mut self, tag: Tag) -> Option<u64> {
+        let (uid, proto) = (self.conn.uid, self.conn.proto);
+        (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
@@ -202,16 +210,14 @@ impl Context<'_> {
 
     /// The same, with a reason that quotes what was sent.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
-        self.raise(|c| AnalyzerViolationInfo {
-            atype: tag,
-            info: ViolationInfo {
-                reason: &reason,
-                c: Some(c),
-                f: None,
-                aid: None,
-                data: Some(data),
-            },
-        });
+        // What is missing may be what seems to be wrong.
+        if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
+            let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
+            self.raise(|c| AnalyzerViolationInfo {
+                atype: tag,
+                info: ViolationInfo { reason: &reason, c: Some(c), f: None, aid, data },
+            });
+        }
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason, data });
     }
@@ -299,7 +305,7 @@ impl Context<'_> {
         conn.files += 1;
         let id =
             env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_hub()) {
+        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         if env.logs.events.any() {

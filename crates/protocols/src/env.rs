@@ -18,8 +18,8 @@ use gannet_flow::Conn;
 use crate::Pending;
 use crate::Tag;
 use crate::failure;
-use crate::hub::HubPorts;
-use crate::hub::PortSet;
+use crate::global::GlobalPorts;
+use crate::global::PortSet;
 use crate::later::Deferred;
 use crate::policy::Assets;
 use crate::policy::Policy;
@@ -116,8 +116,8 @@ pub struct Announced {
     pub port: u16,
     /// Transport.
     pub proto: Proto,
-    /// Whether a connection of the hub announced them: then they are of the hub, too.
-    pub hub: bool,
+    /// Whether a connection of the global shard announced them: then they are of the global shard, too.
+    pub global: bool,
 }
 
 /// Announcements that expired are dropped after so much packet time.
@@ -197,8 +197,8 @@ pub struct Env {
     pub(crate) expected: HashMap<Announced, Expected, KeyedHash>,
     /// Ports that they have, and perhaps others: most connections have none of these.
     expected_ports: PortSet,
-    /// Ports by which connections may be of the hub.
-    pub hub_ports: HubPorts,
+    /// Ports by which connections may be of the global shard.
+    pub global_ports: GlobalPorts,
     /// When expired announcements were last dropped.
     expected_swept: Time,
     /// FTP control connections' view of their data connections.
@@ -207,6 +207,8 @@ pub struct Env {
     pub irc: crate::irc::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
+    /// Numbers of analyzers.
+    pub(crate) analyzer_ids: crate::stack::ids::AnalyzerIds,
     /// Streams within streams that the call at hand is inside of.
     pub nesting: u8,
     /// HTTP files that come in ranges.
@@ -245,11 +247,12 @@ impl Env {
             uids,
             expected: HashMap::default(),
             expected_ports: PortSet::default(),
-            hub_ports: HubPorts::default(),
+            global_ports: GlobalPorts::default(),
             expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
             irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
+            analyzer_ids: crate::stack::ids::AnalyzerIds::default(),
             nesting: 0,
             http: crate::http::Shared::default(),
             smb: crate::smb::Shared::default(),
@@ -304,8 +307,8 @@ impl Env {
         self.files.next_due().min(self.tunnels.next_due()).min(self.dhcp.next_due())
     }
 
-    /// This is one of several parts of an analysis, and the hub is another one.
-    pub fn leave_hub(&mut self) {
+    /// This is one of several parts of an analysis, and the global shard is another one.
+    pub fn leave_global(&mut self) {
         self.tunnels.never_expire();
         self.dhcp.never_expire();
     }
@@ -370,7 +373,7 @@ impl Env {
     /// A connection to a host and port is announced by another one, `by`; `orig` is who will make
     /// it, if that is known.
     ///
-    /// A connection outside of the hub can announce only others between its own two hosts.
+    /// A connection outside of the global shard can announce only others between its own two hosts.
     pub fn expect(
         &mut self,
         by: &Conn,
@@ -379,9 +382,9 @@ impl Env {
         what: Expected,
         now: Time,
     ) {
-        let hub = by.is_hub();
-        let orig = if hub {
-            self.hub_ports.add(Proto::Tcp, resp, port);
+        let global = by.is_global();
+        let orig = if global {
+            self.global_ports.add(Proto::Tcp, resp, port);
             orig
         } else {
             let ends = (by.id.orig_h, by.id.resp_h);
@@ -398,7 +401,7 @@ impl Env {
             self.expected.keys().for_each(|a| self.expected_ports.add(a.port));
         }
         self.expected_ports.add(port);
-        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, hub }, what);
+        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, global }, what);
     }
 
     /// The announcement that covers a new connection, if any. It holds for others, too, until it
@@ -407,21 +410,21 @@ impl Env {
         &self,
         id: &ConnId,
         proto: Proto,
-        hub: bool,
+        global: bool,
         now: Time,
     ) -> Option<Expected> {
         if proto != Proto::Tcp || !self.expected_ports.has(id.resp_p) {
             return None;
         }
         let (resp, port) = (id.resp_h, id.resp_p);
-        let find = |orig| self.expected.get(&Announced { orig, resp, port, proto, hub });
+        let find = |orig| self.expected.get(&Announced { orig, resp, port, proto, global });
         let found = find(Some(id.orig_h)).or_else(|| find(None))?;
         (found.expires >= now).then(|| found.clone())
     }
 
     /// Whether the protocol that announced a connection still awaits it.
     pub fn is_awaited(&mut self, tag: Tag, conn: &Conn, now: Time) -> bool {
-        let to = (conn.id.resp_h, conn.id.resp_p, conn.is_hub());
+        let to = (conn.id.resp_h, conn.id.resp_p, conn.is_global());
         match tag {
             Tag::FtpData => self.ftp.control(to, now).is_some(),
             Tag::IrcData => self.irc.announced(to, now).is_some(),

@@ -18,7 +18,7 @@ mod context;
 mod env;
 pub mod events;
 pub mod failure;
-pub mod hub;
+pub mod global;
 pub mod later;
 pub mod lifecycle;
 mod nested;

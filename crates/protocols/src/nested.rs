@@ -114,6 +114,9 @@ impl Nested {
                 }
                 continue;
             }
+            if cx.env.logs.events.any() {
+                cx.env.analyzer_ids.start(cx.conn.uid, cx.conn.proto, tag);
+            }
             let mut inner = inside(cx, &mut requests, &mut starts);
             let Some(mut analyzer) = Analyzer::new(tag, &mut inner) else { continue };
             for (from, piece) in &replay.pieces {

@@ -61,7 +61,8 @@ macro_rules! registry {
             pub fn zeek_name(self) -> &'static str {
                 match self {
                     $( Self::$tag => concat!("Analyzer::ANALYZER_", $name), )*
-                    $( Self::$packet => concat!("PacketAnalyzer::ANALYZER_", $pname), )*
+                    $( Self::$packet if self.reads_packets() => concat!("PacketAnalyzer::ANALYZER_", $pname), )*
+                    $( Self::$packet => concat!("Analyzer::ANALYZER_", $pname), )*
                 }
             }
 
@@ -211,6 +212,11 @@ registry! {
 }
 
 impl Tag {
+    /// Whether it reads tunnels, whose packets carry others.
+    pub(crate) fn reads_packets(self) -> bool {
+        matches!(self, Self::Ayiya | Self::Geneve | Self::Gtpv1 | Self::Teredo | Self::Vxlan)
+    }
+
     /// Whether Zeek reads the protocol only where it was built with Spicy.
     pub fn needs_spicy(self) -> bool {
         matches!(self, Self::LdapTcp | Self::LdapUdp | Self::Postgresql | Self::Quic | Self::Redis)

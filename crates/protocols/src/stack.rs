@@ -1,6 +1,7 @@
 //! The analyzers of one connection, and what they ask for.
 
 pub(crate) mod events;
+pub(crate) mod ids;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -24,6 +25,9 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
+use crate::stack::events::AnalyzerFailed;
+use crate::stack::events::ScheduledAnalyzerApplied;
+use crate::stack::events::ViolationInfo;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
@@ -122,10 +126,38 @@ impl Stack {
     /// Decides what a new connection is analysed as.
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
-            return;
+            return self.number(env, conn);
         }
         self.port = conn.id.resp_p;
         self.waiting = announced(env, conn, now).map_or(Waiting::ByPort, Waiting::Expected);
+        self.number(env, conn);
+    }
+
+    /// Numbers the analyzers that a connection begins with, where events name them.
+    fn number(&self, env: &mut Env, conn: &Conn) {
+        if env.logs.events.any() {
+            self.number_planned(env, conn);
+        }
+    }
+
+    #[cold]
+    fn number_planned(&self, env: &mut Env, conn: &Conn) {
+        let planned: Vec<_> = match self.waiting {
+            Waiting::Expected(tag) => vec![tag],
+            _ => by_port(conn.proto, self.port).to_vec(),
+        };
+        let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
+        let planned: Vec<_> = planned.into_iter().filter(counts).collect();
+        env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+    }
+
+    /// Raises the event of an analyzer that another connection announced.
+    pub fn raise_announced(&self, env: &mut Env, conn: &Conn) {
+        if let Waiting::Expected(a) = self.waiting
+            && env.logs.events.wants::<ScheduledAnalyzerApplied>()
+        {
+            crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
+        }
     }
 }
 
@@ -133,7 +165,7 @@ impl Stack {
 /// anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
-    let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
+    let tag = env.expected_for(&conn.id, conn.proto, conn.is_global(), now)?.tag;
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
@@ -262,6 +294,9 @@ impl Session<'_> {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
         self.settle(conn);
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.end(conn.uid);
+        }
     }
 
     /// Carries out what was asked for; returns whether the roles are to be exchanged.
@@ -367,6 +402,9 @@ impl Session<'_> {
         }
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
+        }
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.start(conn.uid, conn.proto, tag);
         }
         let mut cx = Context {
             confirmed: None,
@@ -486,12 +524,18 @@ impl Session<'_> {
             }
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
+            if self.env.logs.events.any() {
+                self.env.analyzer_ids.stop(conn.uid, tag);
+            }
         }
     }
 
     /// A protocol that was confirmed is none after all.
     fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let service = tag as u8;
+        if self.env.logs.events.wants::<AnalyzerFailed<'_>>() {
+            self.raise_failed(conn, tag, reason, data);
+        }
         if !conn.services.contains(service) {
             return;
         }
@@ -499,6 +543,23 @@ impl Session<'_> {
             failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
+    }
+}
+
+impl Session<'_> {
+    #[cold]
+    fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
+        let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);
+        let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
+        let sinks = &mut self.env.logs;
+        // The connection as the violation showed it: its packet is not counted twice.
+        let known = sinks.events.known_connection(conn.uid);
+        let c = known.unwrap_or_else(|| crate::conn_state::mention(sinks, conn));
+        let info = ViolationInfo { reason, c: Some(c), f: None, aid: Some(aid), data };
+        sinks.events.raise(&AnalyzerFailed { ts, atype: tag, info });
+        if conn.services.contains(tag as u8) {
+            sinks.events.then_service(c, tag.script_service(), false);
+        }
     }
 }
 

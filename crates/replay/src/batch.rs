@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 16 << 20;
 /// Queries that a batch may hold, by the width of the place in its order.
 pub(crate) const MAX_QUERIES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 24;
-/// Clients whose queries can be told apart.
+/// Clients whose queries can be distinguished.
 pub(crate) const MAX_CLIENTS: usize = 1 << (64 - PLACE_BITS - u16::BITS);
 
 /// A query of the batch.

@@ -18,7 +18,7 @@ use crate::source::Source;
 
 /// How long after the last query its answer is looked for in a capture, in nanoseconds.
 const PATIENCE: i64 = 10_000_000_000;
-/// Sources that are told apart; more share clients.
+/// Sources that are distinguished; more share clients.
 const MAX_SOURCES: usize = 1 << 20;
 
 /// Reads the input and deals its queries out.
@@ -30,7 +30,7 @@ pub(crate) struct Feed<'a> {
     earlier: Seen,
     round: u64,
     ended: bool,
-    /// Where answers in the input are held against those that come.
+    /// Where answers in the input are compared with those that come.
     pairs: Option<Pairs<'a>>,
 }
 

@@ -68,7 +68,7 @@ impl Asked {
     }
 
     /// Whether `answer` answers a query that asked this. Some servers leave the question out of an
-    /// error: then there is nothing to hold against it.
+    /// error: then there is nothing to compare with it.
     pub(crate) fn is_answered_by(self, answer: &[u8]) -> bool {
         let other = Self::of(answer);
         let without = other.question == 0 && rcode(answer) != 0;

@@ -4,7 +4,7 @@
 //! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
 //! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
 //!
-//! Where nothing but the machine sets the pace (`max`), many queries are collected before they are put in
+//! Where only the machine sets the pace (`max`), many queries are collected before they are put in
 //! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
 //! than for one query.
 

@@ -8,7 +8,7 @@ use crate::due::nanoseconds;
 
 /// Digits that histograms keep: values are right to one percent.
 const DIGITS: u8 = 2;
-/// The longest time a histogram tells apart, ten minutes in nanoseconds.
+/// The longest time a histogram distinguishes, ten minutes in nanoseconds.
 const LONGEST: u64 = 600_000_000_000;
 /// Intervals that are kept; when there would be more, two become one.
 const MAX_INTERVALS: usize = 1024;
@@ -87,7 +87,7 @@ impl Counts {
 
     /// All but the response codes.
     fn fields(&mut self) -> [&mut u64; 22] {
-        // Taken apart, so that a new field cannot be forgotten.
+        // Parsed, so that a new field cannot be forgotten.
         let Self {
             sent,
             answered,

@@ -1,4 +1,4 @@
-//! Answers held against those of a capture and of a second server, over loopback.
+//! Answers compared with those of a capture and of a second server, over loopback.
 
 #![allow(clippy::unwrap_used)]
 

@@ -34,8 +34,8 @@ pub struct Arp<'a> {
 }
 
 impl Arp<'_> {
-    /// Whether it asks for or tells an IPv4 address of Ethernet, as nearly all do, and its frame came
-    /// `from` the address that it says.
+    /// Whether this is a request or reply for IPv4 over Ethernet whose sender address equals the
+    /// frame's source address `from`. Nearly all ARP messages are.
     pub fn is_usual(&self, from: [u8; 6]) -> bool {
         const ETHERNET: u16 = 1;
         const IEEE_802: u16 = 6;
@@ -50,7 +50,7 @@ impl Arp<'_> {
 /// Reads an ARP message.
 ///
 /// # Errors
-/// `truncated_ARP` if the header or the addresses it speaks of are not all there.
+/// `truncated_ARP` if the data ends before the header or its addresses do.
 pub fn arp(data: &[u8]) -> Result<Arp<'_>, Weird> {
     let read = || {
         let (head, rest) = data.split_at_checked(FIXED_LEN)?;

@@ -1,6 +1,6 @@
-//! Big-endian reads at fixed places. Callers check the length of the header once, then read its
-//! fields by these; an offset outside reads as zero, so that a mistake in a check is a wrong
-//! field and never a panic.
+//! Big-endian reads at fixed offsets. Callers check the length of the header once, then read its
+//! fields with these functions. An offset outside the data reads as zero, so a wrong check gives a
+//! wrong field and never a panic.
 
 #[inline(always)]
 pub(crate) fn u8_at(data: &[u8], at: usize) -> u8 {

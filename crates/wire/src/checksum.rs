@@ -6,14 +6,14 @@ use crate::Ip;
 use crate::protocol;
 use crate::tunnel::port;
 
-/// What can be said of a checksum.
+/// The result of checking a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// It fits (or UDP over IPv4 does without).
+    /// The checksum is correct (or absent, which UDP over IPv4 allows).
     Valid,
-    /// It does not fit.
+    /// The checksum is wrong.
     Invalid,
-    /// The capture holds too little of the packet to tell.
+    /// The capture holds too little of the packet to check it.
     Unverifiable,
 }
 
@@ -23,8 +23,8 @@ impl Checksum {
     }
 }
 
-/// A running one's complement sum. Words are added as they lie in memory: the sum of swapped
-/// words is the swapped sum, and the only question asked is whether all bits are set.
+/// A running one's complement sum. Words are added in memory byte order: the sum of byte-swapped
+/// words is the byte-swapped sum, and the check only asks whether all bits are set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
@@ -35,7 +35,7 @@ impl Sum {
         self.0 = s + u64::from(carry);
     }
 
-    /// Adds bytes that start at an even place; an odd last byte counts as padded with zero.
+    /// Adds bytes that start at an even offset; an odd last byte counts as padded with zero.
     #[inline]
     pub fn add(&mut self, data: &[u8]) {
         let (words, rest) = data.as_chunks::<8>();
@@ -74,25 +74,25 @@ impl Sum {
         let s = (self.0 >> 32) + (self.0 & 0xffff_ffff);
         let s = (s >> 32) + (s & 0xffff_ffff);
         let s = (s >> 16) + (s & 0xffff);
-        // At most 0x1_fffe is left here, so one more round leaves sixteen bits.
+        // At most 0x1_fffe remains, so one more round leaves sixteen bits.
         let s = (s >> 16) + (s & 0xffff);
         (s as u16).to_ne_bytes()
     }
 
-    /// The field that makes the sum fit: the complement of [`Sum::fold`].
+    /// The checksum field that makes the sum valid: the complement of [`Sum::fold`].
     pub fn checksum(self) -> [u8; 2] {
         let [a, b] = self.fold();
         [!a, !b]
     }
 
-    /// Whether bytes that include their checksum field fit.
+    /// Whether bytes that include their checksum field have a valid sum.
     #[inline]
     pub fn fits(self) -> bool {
         self.fold() == [0xff, 0xff]
     }
 }
 
-/// Whether an IPv4 header, or any other run of bytes with its own checksum in it, fits.
+/// Whether an IPv4 header, or any other bytes that include their checksum, has a valid sum.
 #[inline]
 pub fn fits(data: &[u8]) -> bool {
     let mut sum = Sum::default();
@@ -114,8 +114,8 @@ pub fn tcp(ip: &Ip<'_>) -> Checksum {
     with_pseudo(ip, protocol::TCP)
 }
 
-/// Checks the UDP checksum of an IP payload (RFC 768; RFC 8200 §8.1). Over IPv4 zero means
-/// that the sender did without, and so does whoever sends VXLAN over IPv6 (RFC 6935 §5).
+/// Checks the UDP checksum of an IP payload (RFC 768; RFC 8200 §8.1). Over IPv4 a zero field means
+/// that the sender computed none; the same holds for VXLAN over IPv6 (RFC 6935 §5).
 pub fn udp(ip: &Ip<'_>) -> Checksum {
     if ip.payload.len() < ip.transport_len() as usize {
         return Checksum::Unverifiable;
@@ -127,8 +127,8 @@ pub fn udp(ip: &Ip<'_>) -> Checksum {
     with_pseudo(ip, protocol::UDP)
 }
 
-/// Whether UDP goes to the port of VXLAN and has the flag of its header, with more of a frame behind
-/// than the Ethernet header.
+/// Whether a datagram goes to the port of VXLAN, has the flag of its header, and carries more of a
+/// frame than an Ethernet header.
 fn is_vxlan(ip: &Ip<'_>) -> bool {
     const LEAST: u32 = 8 + 8 + 14;
     let flags = ip.payload.get(8).copied().unwrap_or_default();

@@ -58,7 +58,7 @@ impl Icmp<'_> {
 const RECORD: usize = 4 + 16;
 
 impl Icmp<'_> {
-    /// What is wrong with a report of multicast listeners (RFC 2710, RFC 3810), as captured.
+    /// The fault of a multicast listener report (RFC 2710, RFC 3810), if it has one.
     pub fn report_fault(&self) -> Option<&'static str> {
         if !self.v6 {
             return None;
@@ -91,7 +91,7 @@ impl Icmp<'_> {
     }
 }
 
-/// What stands in for the responder's port.
+/// The value that takes the place of the responder's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counterpart {
     /// The answering type, or the code.
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(report(130, 0, &[]).report_fault(), None);
         assert_eq!(report(143, 2, &[0; 40]).report_fault(), None);
         assert_eq!(report(143, 2, &[0; 39]).report_fault(), Some("truncated_ICMPv6_MLDv2"));
-        // A source that is missing, and four bytes of data that are there.
+        // One source is missing, and four bytes of data are present.
         const SOURCE: [u8; 35] = {
             let mut r = [0; 35];
             r[3] = 1;

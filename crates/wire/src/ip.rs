@@ -1,4 +1,4 @@
-//! IP of either version: the one view that everything above works on.
+//! IP of either version, as one view for all layers above.
 
 use gannet_base::Addr;
 
@@ -12,16 +12,16 @@ pub(crate) const SOURCE: &str = "IP";
 /// A datagram, or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip<'a> {
-    /// Who sent it; the home address where IPv6 destination options name one (RFC 6275 §6.3).
+    /// Source address; the home address where IPv6 destination options name one (RFC 6275 §6.3).
     pub src: Addr,
-    /// Whom it is for in the end; for IPv6 routing headers with segments left, their last address.
+    /// Final destination; for IPv6 routing headers with segments left, their last address.
     pub dst: Addr,
     /// All IP headers as captured, extension headers and options included.
     pub header: &'a [u8],
-    /// What follows the headers, as captured, cut to the length the header promises. Where it
-    /// promises no payload at all, whatever was captured.
+    /// The captured payload, cut to the length in the header. If the header gives no payload
+    /// length, all captured bytes.
     pub payload: &'a [u8],
-    /// Bytes of payload on the wire. With a zeroed total length the captured ones.
+    /// Bytes of payload on the wire. With a zeroed total length, the number of captured bytes.
     pub payload_len: u32,
     /// Headers and payload on the wire, as the header says: zero where segmentation offload
     /// left the field empty.
@@ -45,13 +45,13 @@ pub struct Ip<'a> {
 pub enum Upper {
     /// The payload, of type [`Ip::protocol`].
     Payload,
-    /// Encryption (RFC 4303): there is nothing more to see.
+    /// Encryption (RFC 4303): the rest cannot be read.
     Esp,
     /// A mobility header (RFC 6275), counted among the headers; nothing should follow.
     Mobility,
 }
 
-/// Where a fragment belongs.
+/// The position of a fragment in its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// Identification: sixteen bits for IPv4, thirty-two for IPv6.
@@ -60,13 +60,13 @@ pub struct Fragment {
     pub offset: u32,
     /// Whether more fragments follow.
     pub more: bool,
-    /// Whether IPv4 forbids fragmenting all the same.
+    /// Whether the Don't Fragment bit of IPv4 is set although this is a fragment.
     pub dont_fragment: bool,
 }
 
 impl Ip<'_> {
-    /// Bytes of the transport header and its payload on the wire, as transports take it: where
-    /// the IP header promises none, all that was captured.
+    /// Bytes of the transport header and its payload on the wire. If the IP header gives no length,
+    /// the number of captured bytes.
     #[inline]
     pub fn transport_len(&self) -> u32 {
         if self.payload_len == 0 { self.payload.len() as u32 } else { self.payload_len }
@@ -104,10 +104,9 @@ impl Ip<'_> {
         Ok(())
     }
 
-    /// Writes a header for the whole datagram, given the header of its first fragment: without
-    /// the marks of a fragment and with the length of `payload_len` bytes, as far as sixteen bits
-    /// can say it. Appending the payload
-    /// gives bytes that [`ip`] reads (without checking the header checksum, which is left alone).
+    /// Writes a header for the whole datagram from the header of its first fragment: the fragment
+    /// fields are cleared and the length is that of `payload_len` bytes, truncated to sixteen bits.
+    /// Appending the payload gives bytes that [`ip`] reads. The header checksum is not updated.
     pub fn write_reassembled_header(&self, payload_len: usize, out: &mut Vec<u8>) {
         if self.version == 4 {
             ipv4::write_reassembled_header(self.header, payload_len, out);
@@ -120,21 +119,21 @@ impl Ip<'_> {
 /// Reads the IP headers of `data`. `wire_len` is the number of bytes from here to the end of the
 /// packet on the wire; more than `data` holds if the capture cut the packet.
 ///
-/// Without `verify_checksum` the IPv4 and mobility header checksums are not looked at, and a
-/// zeroed total length (segmentation offload) is taken for what was captured.
+/// Without `verify_checksum` the IPv4 and mobility header checksums are not checked, and a zeroed
+/// total length (segmentation offload) means all captured bytes.
 ///
 /// # Errors
-/// The oddity that stops the dissection. Those that do not stop it are dropped: see [`ip_with`].
+/// The weird that stops the dissection. Weirds that do not stop it are dropped: see [`ip_with`].
 #[inline]
 pub fn ip(data: &[u8], wire_len: u32, verify_checksum: bool) -> Result<Ip<'_>, Weird> {
     ip_with(data, wire_len, verify_checksum, &mut |_| {})
 }
 
-/// [`ip`], telling `odd` of the oddities that do not stop the dissection, in their order. Those
-/// of IPv6 extension headers come even if an error follows.
+/// Like [`ip`], and reports the weirds that do not stop the dissection to `odd`, in order. Weirds
+/// of IPv6 extension headers are reported even if an error follows.
 ///
 /// # Errors
-/// The oddity that stops the dissection.
+/// The weird that stops the dissection.
 #[inline]
 pub fn ip_with<'a>(
     data: &'a [u8],

@@ -45,7 +45,7 @@ pub(crate) fn parse<'a>(
     if total_len == 0 {
         let weird = Weird::packet("ip_hdr_len_zero", SOURCE);
         if verify_checksum {
-            // Offloading that leaves the length empty leaves the checksum wrong, too.
+            // Segmentation offload that leaves the length empty also leaves the checksum wrong.
             return Err(weird);
         }
         odd(weird);
@@ -96,9 +96,9 @@ pub(crate) fn parse<'a>(
     })
 }
 
-/// A datagram without options that is whole on the wire and no fragment, and whose header was captured:
-/// what nearly all are, and [`ip`](crate::ip()) finds nothing odd in. `None`
-/// for everything else.
+/// A datagram without options that is complete on the wire and no fragment, and whose header was
+/// captured: nearly all datagrams. [`ip`](crate::ip()) reports no weird for it. `None` for
+/// everything else.
 #[inline]
 pub fn plain(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Ip<'_>> {
     let (header, rest) = data.split_at_checked(MIN_LEN)?;
@@ -135,7 +135,7 @@ fn addr(head: &[u8; MIN_LEN], at: usize) -> Addr {
 pub(crate) fn write_reassembled_header(header: &[u8], payload_len: usize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(header);
-    // Sixteen bits, as the field has: that of a datagram that is longer says less.
+    // The field has sixteen bits: the length of a longer datagram is truncated.
     let total = (header.len() + payload_len) as u16;
     put(out, start, field::TOTAL_LEN..field::TOTAL_LEN + 2, &total.to_be_bytes());
     put(out, start, field::FLAGS_OFFSET..field::FLAGS_OFFSET + 2, &[0, 0]);
@@ -183,7 +183,7 @@ mod tests {
         let mut d = datagram();
         d.extend_from_slice(&[0; 18]);
         assert_eq!(ip(&d, 46, true).unwrap().payload.len(), 8);
-        // A header that promises nothing at all is not believed.
+        // A header with all lengths zero is rejected.
         d[3] = 20;
         let v = ip(&d, 46, false).unwrap();
         assert_eq!((v.payload.len(), v.payload_len, v.transport_len()), (26, 0, 26));

@@ -48,7 +48,7 @@ struct Chain {
     /// The last header's type, and where it starts.
     last: u8,
     last_at: usize,
-    /// What the last header says comes next.
+    /// Type of what follows the last header.
     next: u8,
 }
 
@@ -131,8 +131,7 @@ impl Chain {
             let words = usize::from(rest[ext::LEN]);
             let len = match self.next {
                 protocol::IPV6_FRAGMENT => FRAGMENT_LEN,
-                // The sequence number's end is where the payload starts, of which there is
-                // nothing to read.
+                // The payload starts after the sequence number; it cannot be read.
                 protocol::ESP => 8,
                 protocol::AH => 8 + 4 * words,
                 _ => 8 + 8 * words,
@@ -151,7 +150,7 @@ impl Chain {
         }
     }
 
-    /// With segments left, the last address of the types we know is the destination.
+    /// With segments left, the last address of a known routing type is the destination.
     fn routing(&mut self, header: &[u8], routed: &mut bool, odd: &mut impl FnMut(Weird)) {
         if *routed {
             // RFC 8200 §4.1: at most once.
@@ -267,15 +266,15 @@ fn mobility(
     Ok(())
 }
 
-/// Tells what is odd about the headers of a packet inside of a tunnel, which are looked at once there
-/// before they are [read](parse).
+/// Reports the weirds of the headers of a tunnelled packet. A tunnel's check of such a packet calls
+/// this once, before the packet is [read](parse).
 pub(crate) fn look(data: &[u8], odd: &mut impl FnMut(Weird)) {
     if let Some(head) = data.first_chunk::<FIXED_LEN>() {
         Chain::walk(head, data, odd);
     }
 }
 
-/// What the extension headers of a whole packet lead to, and how many bytes of it there are by
+/// The protocol that the extension headers of a whole packet lead to, and the packet's length by
 /// the fixed header.
 pub(crate) fn outline(data: &[u8]) -> (u8, usize) {
     let Some(head) = data.first_chunk::<FIXED_LEN>() else { return (protocol::NONE, 0) };
@@ -293,10 +292,11 @@ pub(crate) fn write_reassembled_header(
     let start = out.len();
     let kept = header.len().saturating_sub(FRAGMENT_LEN);
     out.extend_from_slice(bytes::cut(header, kept));
-    // Sixteen bits, as the field has: that of a datagram that is longer says less.
+    // The field has sixteen bits: the length of a longer datagram is truncated.
     let len = (kept + payload_len).saturating_sub(FIXED_LEN) as u16;
     put(out, start, field::PAYLOAD_LEN..field::PAYLOAD_LEN + 2, &len.to_be_bytes());
-    // The header before the fragment's now leads to what the fragment header led to.
+    // The header before the fragment header now names the protocol that followed the fragment
+    // header.
     let mut at = field::NEXT;
     let mut end = FIXED_LEN;
     while end < kept {

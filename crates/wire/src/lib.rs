@@ -1,8 +1,8 @@
 //! Header views from the link layer to transport, and through tunnels.
 //!
 //! Everything here is a view (a small `Copy` struct that borrows the captured bytes) or a pure
-//! function that makes one. Nothing knows of connections, keeps state, allocates or reads a
-//! clock; what a caller does next is its own business:
+//! function that makes one. Nothing here keeps state, allocates, reads a clock or knows of
+//! connections. The caller decides what to do with a result:
 //!
 //! ```text
 //! link ──▶ Frame ──▶ ip ──▶ Ip ──▶ tcp, udp, icmp
@@ -10,10 +10,10 @@
 //!   └────── tunnel::{ip_in_ip, gre, teredo, ayiya, gtpv1, vxlan, geneve}
 //! ```
 //!
-//! A function checks the length of its header once; after that no field access can fail. What
-//! stops the dissection is an `Err` with the [`Weird`] of that name; what is merely odd goes to
-//! the sink of the `_with` variants. Lengths come in pairs: slices are what was captured, `_len`
-//! fields what was on the wire, so a capture cut by its snap length still counts right.
+//! A function checks the length of its header once; after that no field access can fail. A fault
+//! that stops the dissection is an `Err` with its [`Weird`]; weirds that do not stop it go to the
+//! sink of the `_with` variants. Lengths come in pairs: slices hold the captured bytes, `_len`
+//! fields count the bytes on the wire, so captures cut by their snap length still count right.
 //!
 //! ```
 //! let frame = [
@@ -76,10 +76,10 @@ pub use weird::Addl;
 pub use weird::Scope;
 pub use weird::Weird;
 
-/// Layers of one packet, tunnels included, that are looked into. At more the dissection stops
+/// Most layers of one packet that are dissected, tunnels included. Beyond this the dissection stops
 /// with `max_packet_analyzer_depth_exceeded`.
 pub const MAX_DEPTH: u8 = 25;
 
-/// Tunnels inside of tunnels that are looked into. At more the dissection stops with
+/// Most nested tunnels that are dissected. Beyond this the dissection stops with
 /// `exceeded_tunnel_max_depth`.
 pub const MAX_TUNNEL_DEPTH: u8 = 4;

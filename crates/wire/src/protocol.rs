@@ -1,4 +1,4 @@
-//! IP protocol numbers (IANA registry) that steer the dissection.
+//! IP protocol numbers (IANA registry) that the dissection uses.
 
 /// IPv6 hop-by-hop options.
 pub const IPV6_HOP_BY_HOP: u8 = 0;

@@ -129,10 +129,10 @@ pub struct Tcp<'a> {
 ///
 /// # Errors
 /// `truncated_header` if the datagram is shorter than the fixed header, and
-/// `internally_truncated_header` if the capture is. With the fixed header there the connection
-/// exists, and errors are about it ([`crate::Scope::Connection`]): `bad_TCP_header_len` for a data
-/// offset inside of the fixed header, `truncated_header` for options that reach beyond the segment
-/// or what was captured of it.
+/// `internally_truncated_header` if the capture is. Once the fixed header is complete the
+/// connection is known, and errors are about it ([`crate::Scope::Connection`]):
+/// `bad_TCP_header_len` for a data offset inside of the fixed header, `truncated_header` for
+/// options that exceed the segment or the captured bytes.
 #[inline]
 pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Weird> {
     ip.check_transport(MIN_LEN, SOURCE)?;
@@ -261,7 +261,7 @@ mod tests {
         };
         assert_eq!(bad(0x40).name, "bad_TCP_header_len");
         assert_eq!(bad(0xf0).name, "truncated_header");
-        // The fixed header is there: this is about a connection.
+        // The fixed header is complete: the weird is about a connection.
         assert_eq!((short.scope, bad(0xf0).scope), (Scope::Flow, Scope::Connection));
     }
 }

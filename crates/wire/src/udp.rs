@@ -34,8 +34,8 @@ pub struct Udp<'a> {
 }
 
 impl Udp<'_> {
-    /// The oddity of a length field that does not agree with the IP header. The datagram is
-    /// read all the same.
+    /// The weird of a length field that contradicts the IP header. The datagram is read
+    /// nevertheless.
     #[inline]
     pub fn length_mismatch(&self) -> Option<Weird> {
         let by_ip = i64::from(self.payload_len) + LEN as i64;
@@ -45,8 +45,8 @@ impl Udp<'_> {
         })
     }
 
-    /// Bytes of data by the length field, which is what connections count; negative where the
-    /// field is shorter than the header itself.
+    /// Bytes of data by the length field, which conn.log counts; negative where the field is
+    /// smaller than the header.
     #[inline]
     pub fn stated_len(&self) -> i32 {
         i32::from(self.length) - LEN as i32

@@ -2,36 +2,36 @@ use std::fmt;
 
 use gannet_base::Addr;
 
-/// An oddity of one packet, by the name that weird.log gives it.
+/// A weird of one packet, with its name in weird.log.
 ///
-/// A function that fails answers with one; oddities that do not stop the dissection go to the
-/// sink of the `_with` functions, in the order in which the bytes show them.
+/// A failing function returns one; weirds that do not stop the dissection go to the sink of the
+/// `_with` functions, in the order of the bytes that show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weird {
     /// The name, without the `_in_tunnel` that [`Scope::suffixed`] asks for.
     pub name: &'static str,
     /// What weird.log adds about this one.
     pub addl: Addl,
-    /// The layer that saw it, as weird.log's `source` column names it; empty for none.
+    /// The layer that found it, as in weird.log's `source` column; empty for none.
     pub source: &'static str,
-    /// What the oddity is about.
+    /// What the weird is about.
     pub scope: Scope,
-    /// Source and destination, where the layer that saw it knows them.
+    /// Source and destination, if the layer that found it knows them.
     pub addrs: Option<(Addr, Addr)>,
 }
 
-/// What an oddity is about, and so which row it becomes.
+/// What a weird is about. It decides which columns of weird.log are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A packet below IP, or whose IP header does not hold: no addresses.
+    /// A packet below IP, or with an invalid IP header: no addresses.
     Packet,
     /// A packet between two addresses (those of [`Weird::addrs`], or of the enclosing IP header).
     Flow,
-    /// Like `Flow`, but named alike inside and outside of tunnels.
+    /// Like `Flow`, with the same name inside and outside of tunnels.
     Header,
     /// The connection that the packet belongs to.
     Connection,
-    /// Nothing in particular: no addresses, named alike inside and outside of tunnels.
+    /// Nothing in particular: no addresses, and the same name inside and outside of tunnels.
     Global,
 }
 
@@ -42,7 +42,7 @@ impl Scope {
     }
 }
 
-/// Additional facts of an oddity; its `Display` is weird.log's `addl` column.
+/// Additional facts of an weird; its `Display` is weird.log's `addl` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addl {
     /// Nothing to add.
@@ -73,7 +73,7 @@ impl fmt::Display for Addl {
 }
 
 impl Weird {
-    /// About a packet as such.
+    /// About a packet.
     #[cold]
     pub(crate) fn packet(name: &'static str, source: &'static str) -> Self {
         Self { name, addl: Addl::None, source, scope: Scope::Packet, addrs: None }
@@ -89,7 +89,7 @@ impl Weird {
         Self { name, addl: Addl::None, source, scope: Scope::Flow, addrs }
     }
 
-    /// About an IP header, named alike at every depth.
+    /// About an IP header, with the same name at every depth.
     #[cold]
     pub(crate) fn header(name: &'static str, src: Addr, dst: Addr) -> Self {
         Self { name, addl: Addl::None, source: "", scope: Scope::Header, addrs: Some((src, dst)) }
@@ -107,7 +107,7 @@ impl Weird {
         Self { name, addl: Addl::None, source, scope: Scope::Global, addrs: None }
     }
 
-    /// The same of a packet that is known to be between two `hosts`.
+    /// The same, for a packet that is known to be between two `hosts`.
     pub fn of(self, hosts: Option<(Addr, Addr)>) -> Self {
         match (self.scope, hosts) {
             (Scope::Packet, Some(_)) => Self { scope: Scope::Flow, addrs: hosts, ..self },
@@ -115,7 +115,7 @@ impl Weird {
         }
     }
 
-    /// The same with something to add.
+    /// The same, with an additional fact.
     pub(crate) fn with(self, addl: Addl) -> Self {
         Self { addl, ..self }
     }

@@ -1,6 +1,6 @@
 //! Every packet of the conformance captures, through every layer and tunnel: nothing panics, no
-//! view reaches beyond what was captured, and the oddities of the lower layers are those that
-//! the expected weird.log has for the capture.
+//! view exceeds the captured bytes, and the weirds of the lower layers are those in the capture's
+//! expected weird.log.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use gannet_wire::tunnel;
 use gannet_wire::tunnel::Inner;
 use gannet_wire::tunnel::Refusal;
 
-/// Oddities that a capture shows packet by packet: no state, no reassembly, no sampling.
+/// Weirds that depend on single packets: no state, no reassembly, no sampling.
 const COMPARED: &[&str] = &[
     "IPv4_min_header_size",
     "bad_TCP_header_len",
@@ -95,7 +95,7 @@ impl Walk {
     }
 
     fn ip(&mut self, data: &[u8], wire_len: u32, tunnels: u8) {
-        // The answer must not depend on anything but the bytes, and a strict reading may fail.
+        // The result must depend on the bytes alone, and a strict reading may fail.
         let _ = gannet_wire::ip(data, wire_len, true);
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, false, &mut |w| odd.push(w));
@@ -162,7 +162,7 @@ impl Walk {
             return;
         }
         let port = |p| src == p || dst == p;
-        // Everything is tried on everything; only what its port speaks for goes on.
+        // Every tunnel is tried on every payload; only the one expected on its port continues.
         let teredo = tunnel::teredo(data).map(|t| t.inner);
         let ayiya = tunnel::ayiya(data);
         let vxlan = tunnel::vxlan(data).map(|v| v.inner);
@@ -225,7 +225,7 @@ fn pcap(file: &[u8]) -> Option<(u16, Vec<Packet<'_>>)> {
         0 => usize::MAX,
         len => len as usize,
     };
-    // Upper bits speak of frame check sequences, which is not for this reader.
+    // The upper bits describe frame check sequences, which this reader ignores.
     let link_type = u16::try_from(word(file, 20)?).ok()?;
     let mut packets = Vec::new();
     let mut rest = file.get(24..)?;

@@ -1,5 +1,5 @@
-//! Headers that etherparse writes are read back field by field, and what it reads of random and
-//! cut packets agrees with these views.
+//! Reads headers that etherparse writes field by field, and compares what etherparse reads of
+//! random and truncated packets with these views.
 
 #![allow(clippy::unwrap_used, reason = "a panic here is the report")]
 
@@ -30,7 +30,7 @@ struct Made {
     ack: Option<u32>,
     window: u16,
     payload: Vec<u8>,
-    /// How many bytes the capture lacks.
+    /// Bytes that the capture lacks.
     cut: usize,
 }
 
@@ -167,7 +167,7 @@ proptest! {
         if ip.fragment.is_some() || ip.total_len == 0 || ip.payload_len == 0 {
             return Ok(());
         }
-        // They look behind authentication headers of IPv4, which is a payload to us.
+        // etherparse reads behind authentication headers of IPv4; gannet treats those as payload.
         if !matches!(ip.protocol, protocol::TCP | protocol::UDP) {
             return Ok(());
         }

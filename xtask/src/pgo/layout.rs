@@ -37,7 +37,7 @@ const ORDER: [&str; 5] = [
 /// and what ring's says of its frames is at odds with its symbols.
 const UNTOUCHED: &str = "-skip-funcs=lj_.*,ring_core_.*";
 
-/// Writes `linked`, a command that was linked [so](LINKED_WITH), anew to `out`.
+/// Writes `linked`, a command that was linked [so](LINKED_WITH), again to `out`.
 pub(super) fn arrange(
     bolt: &Bolt,
     linked: &Path,

@@ -209,7 +209,7 @@ fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A file of the same contents with a name of its own: cargo builds nothing anew for counts that have
+/// A file of the same contents with a name of its own: cargo builds nothing again for counts that have
 /// changed, only for flags that have.
 fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(counts).with_context(|| counts.display().to_string())?;

@@ -27,7 +27,7 @@ impl Bolt {
         Command::new(&self.0)
     }
 
-    /// It lies beside, by a name that ends alike.
+    /// It is next to, by a name that ends alike.
     pub(super) fn merge(&self) -> Command {
         let name = self.0.file_name().unwrap_or_default().to_string_lossy();
         Command::new(self.0.with_file_name(name.replacen("llvm-bolt", "merge-fdata", 1)))

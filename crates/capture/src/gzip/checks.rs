@@ -1,35 +1,35 @@
-//! Checksums of members, reckoned while they are unpacked or by whoever takes what came out.
+//! Checksums of members, computed while decompressing or by the receiver of the data.
 
 use std::fmt;
 use std::io;
 
 use flate2::Crc;
 
-/// What a member's trailer says, and where it stands.
+/// The trailer of a member, and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
-    /// Bytes that came out before it, since [`Checker`] began.
+    /// Bytes decompressed before it since [`Checker`] began.
     pub(super) at: u64,
     /// Checksum (lower half) and length (upper half).
     pub(super) stored: u64,
-    /// Bytes used up of all input.
+    /// Bytes of input consumed.
     pub(super) used: u64,
 }
 
-/// Holds bytes against checksums in another thread than the one that unpacks them.
+/// Verifies checksums in another thread than the one that decompresses.
 pub(crate) struct Checker {
     crc: Crc,
     seen: u64,
 }
 
 impl Checker {
-    /// Goes on where a member has begun, with the checksum of what came out of it.
+    /// Continues within a member, with the checksum of its data so far.
     pub(super) fn new(crc: Crc) -> Self {
         Self { crc, seen: 0 }
     }
 
-    /// Takes all that was unpacked next, and the trailers that came since. How many of the bytes come
-    /// before an error, and the error, if there is one.
+    /// Takes the next decompressed bytes and the trailers within them. On failure returns the
+    /// number of bytes before the error, and the error.
     pub(crate) fn see(&mut self, mut bytes: &[u8], dues: &[Due]) -> Result<(), (usize, io::Error)> {
         let all = bytes.len();
         for due in dues {
@@ -50,7 +50,7 @@ impl Checker {
     }
 }
 
-/// Holds what was unpacked against checksum (lower half) and length (upper half).
+/// Compares decompressed data with checksum (lower half) and length (upper half).
 pub(super) fn check(crc: &Crc, stored: u64, used: u64) -> io::Result<()> {
     let (sum, length) = (stored as u32, (stored >> 32) as u32);
     if sum != crc.sum() {

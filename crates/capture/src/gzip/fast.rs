@@ -1,5 +1,5 @@
-//! The loop that nearly all symbols go through: neither input nor output can end within one of its rounds, so
-//! that nothing is checked but distances.
+//! The loop for nearly all symbols: input and output cannot end within a round, so that only
+//! distances need checks.
 #![allow(unsafe_code)]
 
 use super::Damage;
@@ -11,20 +11,20 @@ use super::table::DISTANCES;
 use super::table::LITERAL_BITS;
 use super::table::LITERALS;
 
-/// Input that a round may look at: it takes up to 7 bytes twice, and looks at 8 each time.
+/// Input that a round may read: it consumes up to 7 bytes twice, and reads 8 each time.
 const INPUT: usize = 32;
 
-/// Output that a round may write: three literals and the longest match, and what lies beyond its end.
+/// Output that a round may write: three literals, the longest match, and the bytes beyond its end.
 const OUTPUT: usize = 3 + 258 + BEYOND;
 
-/// Bytes that are copied at a time: most matches are no longer, and twice as many gained no time.
+/// Bytes copied at a time: most matches are no longer, and copying twice as many was no faster.
 const WIDE: usize = 16;
 
-/// Bytes that copies may write beyond the end of a match.
+/// Bytes that a copy may write beyond the end of a match.
 const BEYOND: usize = WIDE;
 
-/// Decodes symbols while input and output are far from their ends. `None` if they are not from the start,
-/// else whether the block has ended.
+/// Decodes symbols while input and output are far from their ends. Returns `None` if they never
+/// were, otherwise whether the block has ended.
 #[inline]
 pub(super) fn symbols(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<Option<bool>, Damage> {
     if run.input.len() - run.used < INPUT
@@ -39,37 +39,37 @@ pub(super) fn symbols(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<Option
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt")
     {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor has the features that the function is compiled for.
         return unsafe { modern(inflate, run) }.map(Some);
     }
     rounds(inflate, run).map(Some)
 }
 
-/// The same code for processors that shift by any register and copy 32 bytes at once.
+/// The same code compiled for processors with BMI2 shifts and 32-byte copies.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 fn modern(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     rounds(inflate, run)
 }
 
-/// Where the bits come from.
+/// The bit buffer.
 struct Bits {
-    /// Below the next one stand [`SPARE`] bits that mean nothing. Above `count` stand bits of bytes that will
-    /// be taken again.
+    /// The lowest [`SPARE`] bits are unused. Bits above `count` belong to bytes that will be read
+    /// again.
     bits: u64,
-    /// How many are there, with those that are spare; only its low six bits count.
+    /// Number of valid bits, including the unused ones; only its low six bits count.
     count: u32,
 }
 
-/// Bits that stand below the next one, so that it and those behind it are a place in bytes of a table of words.
+/// Unused low bits, so that the next bits form a byte offset into a table of words.
 const SPARE: u32 = 2;
 
 impl Bits {
-    /// Sees to it that at least 56 bits are there, 54 of which mean something; `from` are the 8 bytes that come next. Returns how many
-    /// were taken.
+    /// Refills to at least 56 bits, of which 54 are usable; `from` are the next 8 input bytes.
+    /// Returns the number of bytes consumed.
     ///
-    /// Nothing is decided: eight bytes are laid over what is there, of which the upper ones may be taken
-    /// again next time, to the same bits.
+    /// Without a branch: eight bytes are ORed onto the buffer; the upper ones may be read again
+    /// next time, giving the same bits.
     #[inline(always)]
     fn refill(&mut self, from: [u8; 8]) -> usize {
         let count = self.count & 63;
@@ -84,18 +84,17 @@ impl Bits {
         self.count = self.count.wrapping_sub(entry);
     }
 
-    /// The bits behind the two that are spare.
+    /// The bits above the unused ones.
     #[inline(always)]
     fn next(&self) -> u64 {
         self.bits >> SPARE
     }
 }
 
-/// The first entries of a table, to be looked up with so many bits.
+/// The first-level entries of a table, indexed by `BITS` bits.
 ///
-/// Most of the time goes by while one look waits for the other. A load takes a processor the least time from an
-/// address that is a sum of two registers; hence a pointer that nothing is known of, and bits that are an
-/// offset as they stand there.
+/// Most of the time is the latency of dependent lookups. A load is fastest from an address that is
+/// a sum of two registers, so this is an opaque pointer and the bits are already a byte offset.
 #[derive(Clone, Copy)]
 struct First<const BITS: u32>(*const u8);
 
@@ -106,20 +105,21 @@ impl<const BITS: u32> First<BITS> {
         Self(std::hint::black_box(table.as_ptr().cast()))
     }
 
-    /// The entry that the next bits say.
+    /// The entry for the next bits.
     ///
     /// # Safety
-    /// The table is still there.
+    /// The table is still alive.
     #[inline(always)]
     unsafe fn look(self, bits: &Bits) -> u32 {
         const { assert!(size_of::<u32>() == 1 << SPARE) };
         let at = bits.bits & ((1 << BITS) - 1) << SPARE;
-        // SAFETY: it is a multiple of an entry's size, and there are as many entries as such bits can say.
+        // SAFETY: the offset is a multiple of an entry's size, and the table has an entry for each
+        // value of these bits.
         unsafe { self.0.add(at as usize).cast::<u32>().read() }
     }
 }
 
-/// Rounds of up to three literals and a match, as long as there is room for another one.
+/// Rounds of up to three literals and a match, while there is room for another.
 #[inline(always)]
 fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     let (literals, distances) = (&inflate.literals, &inflate.distances);
@@ -127,8 +127,8 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         (First::<LITERAL_BITS>::new(literals), First::<DISTANCE_BITS>::new(distances));
     let mut bits = Bits { bits: inflate.bits << SPARE, count: inflate.count + SPARE };
     let (input, output) = (run.input.as_ptr(), run.output.as_mut_ptr());
-    // SAFETY: `used`, `begin` and `at` are places within their slices, which are longer than what a round
-    // needs, by the only caller.
+    // SAFETY: `used`, `begin` and `at` are offsets within their slices, which are longer than a
+    // round needs; the only caller checked both.
     let (mut from, begin, mut to, last_in, last_out) = unsafe {
         (
             input.add(run.used),
@@ -138,9 +138,9 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             output.add(run.output.len() - OUTPUT),
         )
     };
-    // Why all reads of the input are of it: the first refill is 32 bytes before the end or more, by the only
-    // caller; a round begins with `from` no further than `last_in`, as far from it, and refills twice. Each
-    // refill reads 8 bytes and goes on by 7 at the most.
+    // Why all reads are within the input: the first refill is at least 32 bytes before the end
+    // (checked by the only caller); a round begins with `from` at most `last_in`, at the same
+    // distance, and refills twice. Each refill reads 8 bytes and advances by at most 7.
     macro_rules! refill {
         () => {
             // SAFETY: as above.
@@ -150,8 +150,8 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             }
         };
     }
-    // Why all writes of literals are into the output: a round begins with `to` no further than `last_out`
-    // and writes three of them at the most.
+    // Why all writes of literals are within the output: a round begins with `to` at most `last_out`
+    // and writes at most three of them.
     macro_rules! literal {
         ($entry:expr) => {
             bits.take($entry);
@@ -168,8 +168,8 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             unsafe { $table.look(&bits) }
         };
     }
-    // What a code means is looked up before the input is refilled behind it: the bits that say it are
-    // there already, and so nothing waits for the input.
+    // Each code is looked up before the refill behind it: its bits are in the buffer already, so
+    // the lookup does not wait for the input.
     refill!();
     let mut entry = look!(first);
     let ended = loop {
@@ -185,20 +185,20 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
                 entry = look!(first);
                 if entry & table::LITERAL != 0 {
                     literal!(entry);
-                    // At least 21 bits are left.
+                    // At least 21 bits remain.
                     entry = look!(first);
                     continue;
                 }
             }
         }
-        // At least 32 bits are left of the refill.
+        // At least 32 bits of the refill remain.
         if entry & table::SPECIAL != 0 {
             if entry & table::SECOND != 0 {
                 entry = literals[table::second(entry, bits.next(), LITERAL_BITS) % LITERALS];
             }
             if entry & table::LITERAL != 0 {
                 literal!(entry);
-                // At least 17 bits are left.
+                // At least 17 bits remain.
                 entry = look!(first);
                 continue;
             }
@@ -209,7 +209,7 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         }
         let length = table::number(entry, bits.next()) as usize;
         bits.take(entry);
-        // A length takes 20 at the most, so that 12 are left, and these suffice for a first look.
+        // A length takes at most 20 bits, so 12 remain, enough for a first lookup.
         let mut far = look!(first_distances);
         refill!();
         if far & table::SPECIAL != 0 {
@@ -222,14 +222,14 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         }
         let distance = table::number(far, bits.next()) as usize;
         bits.take(far);
-        // At least 26 bits are left.
+        // At least 26 bits remain.
         entry = look!(first);
         if distance > to as usize - begin as usize {
             break Err(Damage::Distance);
         }
-        // SAFETY: `distance` bytes are there before `to`, as was just seen, and it is not 0, as no base is.
-        // A round begins with `to` no further than `last_out`, so that behind three literals there is
-        // room for the longest match, 258 bytes, and for what copies write beyond it.
+        // SAFETY: the check above proved that `distance` bytes precede `to`, and no base is 0. A
+        // round begins with `to` at most `last_out`, so behind three literals there is room for the
+        // longest match, 258 bytes, and for what copies write beyond it.
         unsafe {
             copy(to, distance, length);
             to = to.add(length);
@@ -243,21 +243,23 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     ended
 }
 
-/// Copies `length` bytes to `to` that stand, or will stand when they are come to, `distance` before it.
+/// Copies `length` bytes to `to` from `distance` bytes before it; source and destination may
+/// overlap.
 ///
 /// # Safety
-/// `distance` bytes before `to` can be read, `length` and [`BEYOND`] more from it on can be read and written, all
-/// of one buffer; `distance` is not 0.
+/// `distance` bytes before `to` can be read, `length` and [`BEYOND`] more from it on can be read
+/// and written, all within one buffer; `distance` is not 0.
 #[inline(always)]
 unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
-    // SAFETY: by the caller's word all of these are the buffer's.
+    // SAFETY: all of these are in the buffer, as the caller guarantees.
     let (mut from, end) = unsafe { (to.sub(distance).cast_const(), to.add(length)) };
     if distance < WIDE {
-        // What repeats with a period repeats with twice the period, too: every copy of as many bytes as
-        // there are makes the distance twice as far, until it is as wide as a copy.
+        // A sequence with a period also has twice that period: each copy of `period` bytes doubles
+        // the distance, until it is as wide as a copy.
         let mut period = distance;
         while period < WIDE && to < end {
-            // SAFETY: `to` is before `end`; of what is written behind it the first `period` bytes count.
+            // SAFETY: `to` is before `end`; of the bytes written behind it only the first `period`
+            // count.
             unsafe {
                 wide(from, to);
                 to = to.add(period);
@@ -269,8 +271,8 @@ unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
         }
     }
     loop {
-        // SAFETY: `to` is before `end`, so the copy ends before `BEYOND` behind that; what it reads lies before
-        // what it writes.
+        // SAFETY: `to` is before `end`, so the copy ends before `BEYOND` behind that; it reads only
+        // bytes before those it writes.
         unsafe {
             wide(from, to);
             (from, to) = (from.add(WIDE), to.add(WIDE));
@@ -281,12 +283,12 @@ unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
     }
 }
 
-/// Copies `WIDE` bytes, read at once.
+/// Copies `WIDE` bytes with one load and one store.
 ///
 /// # Safety
-/// So many can be read from `from` and written to `to`.
+/// `WIDE` bytes can be read from `from` and written to `to`.
 #[inline(always)]
 unsafe fn wide(from: *const u8, to: *mut u8) {
-    // SAFETY: by the caller's word.
+    // SAFETY: as the caller guarantees.
     unsafe { to.cast::<[u8; WIDE]>().write(from.cast::<[u8; WIDE]>().read()) }
 }

@@ -1,4 +1,4 @@
-//! DEFLATE (RFC 1951), to be stopped and taken up again at any byte of input and output.
+//! DEFLATE (RFC 1951), resumable at any byte of input and output.
 
 use super::Damage;
 use super::HISTORY;
@@ -10,16 +10,16 @@ use super::table::LITERAL_BITS;
 use super::table::LITERALS;
 use super::table::PRECODE_BITS;
 
-/// The order in which the lengths of the codes for lengths are sent.
+/// The order of the code length codes in the input.
 const PRECODE_ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// The most codes of literals and lengths that a block may describe, and of distances.
+/// The most literal/length codes and distance codes that a block may describe.
 const MOST: (usize, usize) = (286, 30);
 
-/// How far [`Inflate::step`] came.
+/// The progress of [`Inflate::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes of the input that were used up.
+    /// Bytes of input consumed.
     pub used: usize,
     /// Bytes that were written.
     pub made: usize,
@@ -32,39 +32,39 @@ pub struct Step {
 pub enum Stop {
     /// All input is used up.
     Input,
-    /// All room for output is.
+    /// The room for output is used up.
     Output,
-    /// The last block has ended; what is left of the input is no part of it.
+    /// The last block has ended; the rest of the input is not part of the stream.
     End,
 }
 
-/// What comes next.
+/// The item that is decoded next.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Three bits that begin a block.
+    /// The three bits that begin a block.
     Block,
     /// The length of a stored block.
     StoredLength,
-    /// So many bytes of one.
+    /// This many bytes of a stored block.
     Stored(u32),
-    /// How many codes a block describes.
+    /// The numbers of codes that a block describes.
     Counts,
-    /// The lengths of the codes that code lengths, of which so many are known.
+    /// The lengths of the code length codes, this many of which are known.
     Precode(usize),
-    /// The lengths of codes, of which so many are known.
+    /// The code lengths, this many of which are known.
     Lengths(usize),
     Symbols,
     /// The distance of a match of this length.
     Distance(u32),
-    /// A match that is copied: what is left of its length, and its distance.
+    /// A match that is being copied: remaining length, and distance.
     Match(u32, u32),
     End,
 }
 
-/// Unpacks one DEFLATE stream, piece by piece.
+/// Decompresses one DEFLATE stream, piece by piece.
 ///
-/// It keeps no copy of what it wrote: the caller keeps the last [`HISTORY`] bytes in front of the place
-/// where it goes on writing.
+/// It keeps no copy of its output: the caller keeps the last [`HISTORY`] bytes before the write
+/// position.
 ///
 /// ```
 /// use gannet_capture::gzip::{Inflate, Stop};
@@ -78,17 +78,17 @@ enum State {
 /// ```
 #[derive(Debug)]
 pub struct Inflate {
-    /// Bits that were taken from the input and not used yet, the next one lowest; zero above `count`.
+    /// Bits consumed from the input and not yet used, the next one lowest; zero above `count`.
     pub(super) bits: u64,
     pub(super) count: u32,
     state: State,
     /// Whether the block is the last one.
     last: bool,
-    /// Bytes written so far, as far as distances can reach.
+    /// Bytes written so far, up to the longest distance.
     reach: usize,
-    /// Codes of literals and lengths, of distances, and which are lengths of codes.
+    /// Numbers of literal/length codes, distance codes and code length codes.
     described: (usize, usize, usize),
-    /// Lengths of codes: first those of the codes for lengths, then those they coded.
+    /// Code lengths: first those of the code length codes, then those that they encode.
     lengths: [u8; 320],
     /// Whether the tables are those of fixed blocks.
     fixed: bool,
@@ -103,7 +103,7 @@ impl Default for Inflate {
 }
 
 impl Inflate {
-    /// At the beginning of a stream.
+    /// A decoder at the beginning of a stream.
     pub fn new() -> Self {
         Self {
             bits: 0,
@@ -119,18 +119,18 @@ impl Inflate {
         }
     }
 
-    /// Goes back to the beginning, for another stream.
+    /// Resets to the beginning, for another stream.
     pub fn reset(&mut self) {
         (self.bits, self.count, self.state, self.last, self.reach) = (0, 0, State::Block, false, 0);
     }
 
-    /// Unpacks `input` into `output[at..]` until one of them or the stream is used up.
+    /// Decompresses `input` into `output[at..]` until one of them or the stream ends.
     ///
-    /// Before `at` stand the last [`HISTORY`] bytes that were written before, or all of them if there were
-    /// fewer. Beyond what [`Step::made`] tells, `output` may be overwritten with anything.
+    /// The last [`HISTORY`] bytes written before, or all of them if fewer, must precede `at`. Bytes
+    /// behind the first [`Step::made`] may be overwritten with anything.
     ///
     /// # Errors
-    /// What the stream cannot mean. All that stood before it was written by earlier steps or is lost; see
+    /// The stream is invalid. Output of this step before the damage is lost; see
     /// [`Inflate::step_until`].
     pub fn step(&mut self, input: &[u8], output: &mut [u8], at: usize) -> Result<Step, Damage> {
         match self.step_until(input, output, at) {
@@ -139,7 +139,7 @@ impl Inflate {
         }
     }
 
-    /// As [`Inflate::step`], and tells how far it came before the damage.
+    /// As [`Inflate::step`], and returns the progress before the damage.
     pub fn step_until(
         &mut self,
         input: &[u8],
@@ -153,8 +153,8 @@ impl Inflate {
         self.reach = (self.reach + made).min(HISTORY);
         let stop = *stopped.as_ref().unwrap_or(&Stop::End);
         if stop != Stop::Input {
-            // Whole bytes that were taken too many; those of earlier steps belong to the item that
-            // comes next.
+            // Whole bytes that were read ahead are returned; those of earlier steps belong to the
+            // next item.
             let back = (self.count as usize / 8).min(used);
             used -= back;
             self.count -= 8 * back as u32;
@@ -218,7 +218,8 @@ impl Inflate {
                 }
                 State::Precode(known) if known == self.described.2 => {
                     let lengths = &self.lengths[..19];
-                    // These tables are used up before those of literals are filled.
+                    // The tables of code lengths are no longer needed when those of literals are
+                    // filled.
                     table::build(
                         &mut self.literals,
                         PRECODE_BITS,
@@ -286,7 +287,7 @@ impl Inflate {
         }
     }
 
-    /// Takes as many bytes as there is room for.
+    /// Consumes as many bytes as the bit buffer has room for.
     fn refill(&mut self, run: &mut Run<'_>) {
         if let Some(next) = run.input.get(run.used..).and_then(|rest| rest.first_chunk()) {
             self.bits |= u64::from_le_bytes(*next) << self.count;
@@ -303,7 +304,7 @@ impl Inflate {
         }
     }
 
-    /// The next `n` bits, up to 31, which are there.
+    /// The next `n` bits, up to 31, which must be in the buffer.
     fn take(&mut self, n: u32) -> u32 {
         let taken = self.bits & !(u64::MAX << n);
         self.bits >>= n;
@@ -351,7 +352,7 @@ impl Inflate {
         Ok(State::Symbols)
     }
 
-    /// As many lengths of codes as the bits at hand tell; how many are known then.
+    /// Decodes as many code lengths as the buffered bits allow; returns the number known.
     fn code_lengths(&mut self, mut known: usize) -> Result<usize, Damage> {
         let all = self.described.0 + self.described.1;
         while known < all {
@@ -403,7 +404,7 @@ impl Inflate {
         Ok(State::Symbols)
     }
 
-    /// The entry of the distance that comes next.
+    /// The table entry of the next distance.
     fn look_distance(&self) -> u32 {
         let entry = self.distances[(self.bits & ((1 << DISTANCE_BITS) - 1)) as usize];
         if entry & table::SPECIAL != 0 && entry & table::SECOND != 0 {
@@ -412,7 +413,7 @@ impl Inflate {
         entry
     }
 
-    /// One literal, one length or the end of the block, where input or output may be at their end.
+    /// One literal, one length or the end of the block, near the end of input or output.
     fn symbol(&mut self, run: &mut Run<'_>) -> Result<Option<Stop>, Damage> {
         let mut entry = self.literals[(self.bits & ((1 << LITERAL_BITS) - 1)) as usize];
         if entry & table::SPECIAL != 0 && entry & table::SECOND != 0 {
@@ -449,17 +450,17 @@ fn build_distances(table: &mut [u32], lengths: &[u8]) -> Result<(), Damage> {
 /// Input and output of one step.
 pub(super) struct Run<'a> {
     pub(super) input: &'a [u8],
-    /// Bytes of it that were taken.
+    /// Bytes consumed.
     pub(super) used: usize,
     pub(super) output: &'a mut [u8],
-    /// How far it is written.
+    /// Write position.
     pub(super) at: usize,
-    /// Where in it the stream begins, or what is left of it.
+    /// Offset of the first byte of the stream, or of the oldest kept byte.
     pub(super) begin: usize,
 }
 
 impl Run<'_> {
-    /// Copies up to `length` bytes of what stands `distance` before, which is there; how many it were.
+    /// Copies up to `length` bytes from `distance` before, which exist; returns the number copied.
     fn copy(&mut self, length: usize, distance: usize) -> usize {
         let n = length.min(self.output.len() - self.at);
         for to in self.at..self.at + n {

@@ -12,17 +12,17 @@ use super::checks;
 use super::checks::Checker;
 use super::checks::Due;
 
-/// Bits of the flags in a member's header; those above mean nothing yet and must not be set.
+/// Flag bits of a member's header; higher bits are reserved and must not be set.
 const HEADER_CRC: u8 = 1 << 1;
 const EXTRA: u8 = 1 << 2;
 const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0xe0;
 
-/// Bytes of the header that are always there.
+/// Bytes of the fixed header.
 const HEADER: u8 = 10;
 
-/// What of a member comes next; numbers are bytes of it that are known, or left.
+/// The part of a member that comes next; numbers count bytes read, or remaining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Header(u8),
@@ -35,7 +35,7 @@ enum Part {
     Trailer(u8),
 }
 
-/// Unpacks gzip data, of one member or several, into a buffer of the caller's.
+/// Decompresses gzip data of one or several members into a buffer of the caller.
 ///
 /// ```
 /// use gannet_capture::gzip::Gunzip;
@@ -52,26 +52,26 @@ pub struct Gunzip<R> {
     input: R,
     inflate: Box<Inflate>,
     part: Part,
-    /// Whether a member has begun.
+    /// Whether the input is within a member.
     begun: bool,
     flags: u8,
-    /// Bytes of a number that comes in pieces.
+    /// Bytes of a number that arrives in pieces.
     number: [u8; 8],
-    /// Over the header while that is read, then over what was unpacked.
+    /// The checksum of the header while that is read, then of the decompressed data.
     crc: Crc,
-    /// Bytes used up of all input.
+    /// Bytes of input consumed.
     used: u64,
-    /// Comes after what was unpacked before it.
+    /// Returned after the data decompressed before it.
     failed: Option<io::Error>,
-    /// What others need for checksums, if these are left to them.
+    /// Trailers for the receiver, if the receiver verifies checksums.
     left: Option<Left>,
 }
 
 #[derive(Debug, Default)]
 struct Left {
-    /// Bytes that came out.
+    /// Bytes decompressed.
     made: u64,
-    /// What it was when the member began, if that was since.
+    /// The value of `made` at the start of the member, if it started since the last call.
     begun: Option<u64>,
     dues: Vec<Due>,
 }
@@ -83,7 +83,7 @@ impl<R> fmt::Debug for Gunzip<R> {
 }
 
 impl<R: BufRead> Gunzip<R> {
-    /// Of input that begins with a member.
+    /// For input that begins with a member.
     pub fn new(input: R) -> Self {
         Self {
             input,
@@ -99,15 +99,16 @@ impl<R: BufRead> Gunzip<R> {
         }
     }
 
-    /// Unpacks into `buffer[at..]`; how many bytes, or 0 at the end of the input or of the buffer.
+    /// Decompresses into `buffer[at..]`; returns the number of bytes, 0 at the end of the input or
+    /// of the buffer.
     ///
-    /// Before `at` stand the last [`HISTORY`](super::HISTORY) bytes that were unpacked before, or all of them.
-    /// Beyond what was unpacked the buffer may be overwritten with anything.
+    /// The last [`HISTORY`](super::HISTORY) decompressed bytes, or all of them, must precede `at`.
+    /// The buffer behind the returned bytes may be overwritten with anything.
     ///
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a member,
-    /// [`io::ErrorKind::InvalidData`] where it is damaged or does not match its checksum or length, and
-    /// the input's own. What was unpacked before comes first.
+    /// [`io::ErrorKind::InvalidData`] where it is damaged or does not match its checksum or length,
+    /// and the input's own errors. Data before the error is returned first.
     pub fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         if at >= buffer.len() {
             return Ok(0);
@@ -153,7 +154,7 @@ impl<R: BufRead> Gunzip<R> {
         }
     }
 
-    /// Takes a byte of what stands around the stream.
+    /// Consumes a byte of a member's header or trailer.
     fn around(&mut self, byte: u8) -> io::Result<()> {
         match self.part {
             Part::Trailer(_) | Part::Stream | Part::HeaderCrc(_) => {}
@@ -198,7 +199,8 @@ impl<R: BufRead> Gunzip<R> {
                 Some(stored) => {
                     let (stored, used) = (u64::from_le_bytes(stored), self.used);
                     match &mut self.left {
-                        // Of an empty member it is known here. So no more are kept than bytes came out.
+                        // The trailer of an empty member is verified here. So there are never more
+                        // pending trailers than bytes.
                         Some(left) if left.begun != Some(left.made) => {
                             left.dues.push(Due { at: left.made, stored, used });
                             left.begun = Some(left.made);
@@ -213,10 +215,10 @@ impl<R: BufRead> Gunzip<R> {
         Ok(())
     }
 
-    /// The first part of the header that is there, from that of `flag` on, or the stream.
+    /// The first part of the header that is present, from that of `flag` on, or the stream.
     fn behind(&mut self, flag: u8) -> Part {
         let there = self.flags & (EXTRA | NAME | COMMENT | HEADER_CRC);
-        // The checksum comes last, though its bit is the lowest.
+        // The checksum is the last field although its bit is the lowest.
         match flag {
             EXTRA if there & EXTRA != 0 => Part::ExtraLength(0),
             EXTRA | NAME if there & NAME != 0 => Part::Name,
@@ -232,7 +234,7 @@ impl<R: BufRead> Gunzip<R> {
         Part::Stream
     }
 
-    /// Notes the byte at `known` of a number of `N`; the number, if it is whole.
+    /// Stores byte `known` of an `N`-byte number; returns the number once complete.
     fn number<const N: usize>(&mut self, known: u8, byte: u8) -> Option<[u8; N]> {
         let known = usize::from(known);
         *self.number.get_mut(known)? = byte;
@@ -243,13 +245,13 @@ impl<R: BufRead> Gunzip<R> {
         checks::damaged(what, self.used)
     }
 
-    /// Leaves what comes out from now on to be held against its checksums elsewhere.
+    /// From now on the receiver verifies checksums, with the returned checker.
     pub(crate) fn leave_checks(&mut self) -> Checker {
         self.left = Some(Left::default());
         Checker::new(std::mem::take(&mut self.crc))
     }
 
-    /// Trailers that came since this was asked for the last time.
+    /// Trailers since the last call.
     pub(crate) fn dues(&mut self) -> Vec<Due> {
         self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
     }

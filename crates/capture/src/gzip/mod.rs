@@ -1,8 +1,9 @@
-//! gzip (RFC 1952) around DEFLATE (RFC 1951), unpacked straight into the buffer that packets are read from.
+//! gzip (RFC 1952) with DEFLATE (RFC 1951), decompressed directly into the buffer that packets are
+//! read from.
 //!
-//! Most captures that are kept are kept as gzip, and of reading one nearly all is unpacking: hence a decoder of
-//! our own. [`Gunzip`] reads members one after the other and holds them against their checksums;
-//! [`Inflate`] unpacks the stream within.
+//! Most stored captures are gzip files, and decompression dominates reading them, so this crate has
+//! its own decoder. [`Gunzip`] reads members one after the other and verifies their checksums;
+//! [`Inflate`] decompresses the streams.
 //!
 //! # How data moves
 //!
@@ -14,12 +15,12 @@
 //!          buffer of the record reader: … last 32 KiB │ being written │ room …
 //! ```
 //!
-//! There is no window beside the output: matches are copied from what was written before, which the
-//! owner of the buffer keeps in front of it. So a byte is written once, and read where it lies.
+//! The output buffer is the window: matches are copied from earlier output, which the owner of the
+//! buffer keeps in front of the write position. Each byte is written once and read in place.
 //!
-//! [`fast`] has the loop for nearly all symbols, [`inflate`] what happens at the ends of input and output, in
-//! which it can be stopped anywhere; [`table`] says what codes mean. Where a file is long, all this is done in
-//! a thread of its own, and [`checks`] in that of the record reader.
+//! [`fast`] has the loop for nearly all symbols, [`inflate`] the resumable decoder for the ends of
+//! input and output; [`table`] has the decoding tables. For long files this runs in a decoder
+//! thread, and [`checks`] in the thread of the record reader.
 
 mod checks;
 mod fast;
@@ -36,26 +37,26 @@ pub use inflate::Step;
 pub use inflate::Stop;
 pub use member::Gunzip;
 
-/// How far a match can reach back: what must stay in front of the output.
+/// The longest distance of a match: the output that must precede the write position.
 pub const HISTORY: usize = 32 << 10;
 
-/// Why packed data mean nothing.
+/// Why compressed data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// Blocks are stored, of fixed codes or of codes they describe.
+    /// A block type other than stored, fixed codes or described codes.
     #[error("a block of no known kind")]
     Block,
     /// The length of a stored block does not match its complement.
     #[error("a stored block whose length is wrong")]
     Stored,
-    /// Codes that cannot be told apart, that leave some unused, or that lack the end of the block.
+    /// A set of codes that is over-subscribed, incomplete, or lacks the end of the block.
     #[error("a block whose codes are none")]
     Codes,
-    /// Bits that are no code, or one that means nothing.
+    /// Bits that are not a code, or a code without a meaning.
     #[error("a code that means nothing")]
     Code,
-    /// A match that begins before the stream does.
+    /// A match that begins before the stream.
     #[error("a distance that reaches back too far")]
     Distance,
 }

@@ -1,7 +1,7 @@
-//! Tables that tell what a prefix code stands for: one look for nearly all symbols, two for the rest.
+//! Decoding tables of prefix codes: one lookup for nearly all symbols, two for the rest.
 //!
-//! An entry says all that is needed to go on: how many bits to take, with the extra bits that follow the
-//! code, and what they mean. The bits of it:
+//! An entry holds all that decoding needs: the number of bits to consume, including the extra bits
+//! behind the code, and the meaning. Its bits:
 //!
 //! ```text
 //! 31       a literal
@@ -18,27 +18,27 @@ use super::Damage;
 /// Bits of the longest code.
 pub(super) const LONGEST: usize = 15;
 
-/// Bits that choose in the first table of literals and lengths.
+/// Bits that index the first-level table of literals and lengths.
 pub(super) const LITERAL_BITS: u32 = 11;
 
-/// Likewise of distances.
+/// The same for distances.
 pub(super) const DISTANCE_BITS: u32 = 9;
 
-/// Likewise of the lengths of codes, of which none is longer.
+/// The same for code lengths, none of which is longer.
 pub(super) const PRECODE_BITS: u32 = 7;
 
-/// Entries of literals and lengths, second tables included: 288 codes of at most 15 bits behind a first
-/// table of 11 bits need 2,342 (a bound that can be counted out), and a power of two lets any index be
-/// masked instead of checked.
+/// Entries for literals and lengths, second-level tables included. 288 codes of at most 15 bits
+/// with a first level of 11 bits need 2,342 (the maximum by enumeration); a power of two lets an
+/// index be masked instead of checked.
 pub(super) const LITERALS: usize = 4096;
 
-/// Likewise of distances: 594 for 32 codes behind 9 bits.
+/// The same for distances: 594 entries for 32 codes with a first level of 9 bits.
 pub(super) const DISTANCES: usize = 1024;
 
-/// The most symbols that codes are described for.
+/// The most symbols of any alphabet.
 const MOST: usize = 288;
 
-/// Parts of them that are counted at once.
+/// Histograms that are counted in parallel.
 const QUARTERS: usize = 4;
 
 pub(super) const LITERAL: u32 = 1 << 31;
@@ -46,31 +46,32 @@ pub(super) const SPECIAL: u32 = 1 << 15;
 pub(super) const END: u32 = 1 << 14;
 pub(super) const SECOND: u32 = 1 << 13;
 
-/// What unused codes of an incomplete set stand for; one bit, as such a set has at most one code of one.
+/// The entry of unused codes of an incomplete set; one bit long, as such a set has at most one code
+/// of one bit.
 const NOTHING: u32 = SPECIAL | 1 << 8 | 1;
 
-/// Bits that an entry says to take.
+/// Bits that an entry consumes.
 #[inline(always)]
 pub(super) fn taken(entry: u32) -> u32 {
     entry & 63
 }
 
-/// What an entry says beside that: a literal, a base, or where its second table begins.
+/// The meaning of an entry: a literal, a base, or the start of its second-level table.
 #[inline(always)]
 pub(super) fn value(entry: u32) -> u32 {
     (entry >> 16) & 0x7fff
 }
 
-/// Base and extra bits: `bits` are those that the entry was looked up with.
+/// Base plus extra bits: `bits` are those that the entry was looked up with.
 #[inline(always)]
 pub(super) fn number(entry: u32, bits: u64) -> u32 {
     let all = bits & !(u64::MAX << taken(entry));
-    // Neither a literal nor special: the bits beside the value and the code's length are zero, and need
-    // not be masked away.
+    // The entry is neither a literal nor special: the bits next to the value and the code's length
+    // are zero and need no mask.
     (entry >> 16) + (all >> ((entry >> 8) & 63)) as u32
 }
 
-/// Where in the second table of `entry` to look; `first` is how many bits chose in the first table.
+/// The index into the second-level table of `entry`; `first` is the number of first-level bits.
 #[inline(always)]
 pub(super) fn second(entry: u32, bits: u64, first: u32) -> usize {
     value(entry) as usize + ((bits >> first) & !(u64::MAX << ((entry >> 8) & 15))) as usize
@@ -81,8 +82,8 @@ const fn plain(value: u32, extra: u32) -> u32 {
     value << 16 | extra
 }
 
-/// Lengths and their extra bits (RFC 1951 section 3.2.5) behind 256 literals and the end of the block.
-/// The last two codes of fixed blocks stand for nothing.
+/// Lengths and their extra bits (RFC 1951 section 3.2.5) behind 256 literals and the end of the
+/// block. The last two codes of fixed blocks are invalid.
 pub(super) const LITERAL_MEANINGS: [u32; 288] = {
     let mut all = [SPECIAL; 288];
     let mut symbol = 0;
@@ -98,12 +99,12 @@ pub(super) const LITERAL_MEANINGS: [u32; 288] = {
         base += 1 << extra;
         code += 1;
     }
-    // The longest has a code of its own, which cuts the one before it short by one.
+    // The longest length has a code of its own, so the code before it ends one earlier.
     all[285] = plain(258, 0);
     all
 };
 
-/// Distances and their extra bits; the last two codes of fixed blocks stand for nothing.
+/// Distances and their extra bits; the last two codes of fixed blocks are invalid.
 pub(super) const DISTANCE_MEANINGS: [u32; 32] = {
     let mut all = [SPECIAL; 32];
     let (mut base, mut code) = (1, 0);
@@ -116,7 +117,7 @@ pub(super) const DISTANCE_MEANINGS: [u32; 32] = {
     all
 };
 
-/// The lengths of codes, and the three ways of repeating one; see [`super::inflate`].
+/// Code lengths, and the three ways of repeating one; see [`super::inflate`].
 pub(super) const PRECODE_MEANINGS: [u32; 19] = {
     let mut all = [0; 19];
     let mut symbol = 0;
@@ -127,10 +128,10 @@ pub(super) const PRECODE_MEANINGS: [u32; 19] = {
     all
 };
 
-/// Fills `table` for codes whose lengths are `lengths`, the first of which means `meanings[0]`.
+/// Fills `table` for codes of the given `lengths`; symbol 0 means `meanings[0]`.
 ///
-/// Sets of codes must be complete. As zlib has it, one code of one bit alone may stand where `lone` is set,
-/// and no code at all.
+/// Sets of codes must be complete. As in zlib, `lone` allows a single code of one bit, or no code
+/// at all.
 pub(super) fn build(
     table: &mut [u32],
     first: u32,
@@ -138,8 +139,8 @@ pub(super) fn build(
     meanings: &[u32],
     lone: bool,
 ) -> Result<(), Damage> {
-    // Where one count waits for the one before, as it may be the same, four at once take less time: each of
-    // them is of a quarter of the symbols.
+    // Counting into one histogram stalls when neighbours are equal; four histograms of a quarter of
+    // the symbols each are faster.
     let mut padded = [0_u8; MOST];
     padded.get_mut(..lengths.len()).ok_or(Damage::Codes)?.copy_from_slice(lengths);
     let each = lengths.len().div_ceil(QUARTERS);
@@ -149,12 +150,13 @@ pub(super) fn build(
             counts[usize::from(padded[quarter * each + symbol] & 15)] += 1;
         }
     }
-    // Each length leaves half as many codes to be had a bit further on.
+    // Each length doubles the number of available codes.
     let mut left = 1_i32;
     let mut counts = [0_u16; LONGEST + 1];
     let mut codes = 0;
     for length in (1..=LONGEST).chain([0]) {
-        // From here on they say where the next symbol of a length goes; those without a code go last.
+        // From here on this holds the position of the next symbol of each length; symbols without a
+        // code go last.
         let begun = codes;
         for quarter in &mut quarters {
             codes += std::mem::replace(&mut quarter[length], codes);
@@ -194,7 +196,7 @@ pub(super) fn build(
     let mut filled = 1_usize;
     for length in 1..=first {
         next <<= 1;
-        // All shorter codes are in place: the table twice as large says the same of them, twice.
+        // All shorter codes are in place: the table is doubled by copying itself.
         if left == 0 && length > 1 {
             table.copy_within(..filled, filled);
         }
@@ -211,7 +213,7 @@ pub(super) fn build(
             next += 1;
         }
     }
-    // Longer codes share their first bits: each such group has a second table.
+    // Longer codes with the same first bits form a group with a second-level table.
     let (mut group, mut within, mut begin) = (u32::MAX, 0, 0);
     for length in first + 1..=LONGEST as u32 {
         next <<= 1;
@@ -222,8 +224,7 @@ pub(super) fn build(
             let of = code & ((1 << first) - 1);
             if of != group {
                 group = of;
-                // As large as its longest code needs: codes of one length fill it, or leave room for
-                // longer ones.
+                // The table is as large as the longest code of the group needs.
                 within = length - first;
                 let mut room = 1_i32 << within;
                 let mut used = i32::from(count);
@@ -252,7 +253,7 @@ pub(super) fn build(
 
 /// The entry of a code of `length` bits.
 fn coded(meaning: u32, length: u32) -> u32 {
-    // What a meaning has in its low bits are extra bits; the place of the code's own is empty.
+    // The low bits of a meaning are extra bits; the field of the code's own length is empty.
     meaning + length * 0x101
 }
 
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(distance(29), (24_577, 13));
     }
 
-    /// Looks up as the decoder does.
+    /// Looks up like the decoder.
     fn look(table: &[u32], first: u32, bits: u64) -> u32 {
         let entry = table[(bits & ((1 << first) - 1)) as usize];
         if entry & SECOND != 0 && entry & SPECIAL != 0 {
@@ -323,7 +324,7 @@ mod tests {
             .into_iter()
             .enumerate()
             {
-                // What follows the code must not matter.
+                // The bits behind the code must not matter.
                 for behind in [0, 0x5a, u64::MAX] {
                     let reversed = code.reverse_bits() >> (64 - length);
                     let entry = look(&table, first, reversed | behind << length);
@@ -356,14 +357,15 @@ mod tests {
 
     #[test]
     fn the_largest_tables_fit() {
-        // As many second tables as there can be: one code of each length, the rest of the longest.
+        // As many second-level tables as possible: one code of each length, the rest of the
+        // longest.
         for (symbols, first, room) in
             [(288, LITERAL_BITS, LITERALS), (32, DISTANCE_BITS, DISTANCES)]
         {
             for longest in first as u8 + 1..=15 {
                 let mut lengths: Vec<u8> = (1..longest).collect();
                 let mut left = 2_usize;
-                // Splits the longest again and again while symbols last.
+                // Splits the longest code repeatedly while symbols remain.
                 lengths.extend([longest, longest]);
                 while lengths.len() < symbols {
                     let Some(at) = lengths.iter().position(|&l| l < longest) else { break };

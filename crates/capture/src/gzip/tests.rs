@@ -1,4 +1,4 @@
-//! Streams written out, and flate2 as an oracle for all others.
+//! Hand-written streams, and flate2 as an oracle for all others.
 
 use std::io;
 use std::io::BufReader;
@@ -18,8 +18,8 @@ use super::Inflate;
 use super::Stop;
 use super::table;
 
-/// Unpacks in pieces of the given sizes, through a buffer that keeps no more than it must.
-/// What came out, how much of the input was used up, and what was wrong.
+/// Decompresses in pieces of the given sizes, through a buffer with the least allowed history.
+/// Returns the output, the input consumed, and the error.
 fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result<Stop, Damage>) {
     let mut inflate = Inflate::new();
     let (mut all, mut used) = (Vec::new(), 0);
@@ -30,7 +30,7 @@ fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result
             buffer.copy_within(at - HISTORY..at, 0);
             at = HISTORY;
         }
-        // A buffer without slack: each step may fill it to its very end.
+        // A buffer without slack: each step may fill it completely.
         let end = (at + room).min(buffer.len());
         let input = &packed[used..(used + pieces).min(packed.len())];
         let (step, damage) = inflate.step_until(input, &mut buffer[..end], at);
@@ -52,7 +52,7 @@ fn whole(packed: &[u8]) -> (Vec<u8>, usize, Result<Stop, Damage>) {
     inflate(packed, usize::MAX / 2, 1 << 16)
 }
 
-/// As zlib has it: what came out, whether the stream ended well, and how much of the input it was.
+/// The result of zlib: the output, whether the stream ended well, and the input consumed.
 fn oracle(packed: &[u8]) -> (Vec<u8>, Result<bool, ()>, usize) {
     let mut zlib = Decompress::new(false);
     let mut all = Vec::new();
@@ -120,7 +120,7 @@ impl Bits {
     }
 }
 
-/// The last code that can mean `number`, its extra bits and what they are.
+/// The last code whose range includes `number`, the number of its extra bits, and their value.
 fn meaning(codes: &[u32], number: u32) -> (u32, u32, u32) {
     let code = codes.iter().rposition(|&m| table::value(m) <= number).unwrap();
     (code as u32, codes[code] & 63, number - table::value(codes[code]))
@@ -166,7 +166,7 @@ fn streams_written_out() {
         .code(0, 7)
         .0;
     assert_eq!(whole(&longest).0, vec![144; 259]);
-    // 258 is said with code 284 and all its extra bits, too.
+    // 258 can also be encoded as code 284 with all its extra bits set.
     let other = Bits::default()
         .put(0b011, 3)
         .code(0b1_1001_0000, 9)
@@ -229,7 +229,7 @@ fn cut_at_every_byte_and_in_every_piece() {
 
 #[test]
 fn matches_of_all_distances_and_lengths() {
-    // The longest distance reaches what is kept and no further.
+    // The longest distance reaches the end of the history and no further.
     for distance in (1..80).chain([255, 256, 257, 4096, HISTORY - 1, HISTORY]) {
         let mut bytes = text(distance, 250, distance as u32);
         for i in 0..600 {
@@ -255,7 +255,7 @@ fn a_distance_reaches_over_pieces_but_not_over_streams() {
 
 #[test]
 fn copies_stay_within_the_output() {
-    // Miri sees every byte that is read and written, and takes its time.
+    // Miri is slow.
     let few = cfg!(miri);
     let distances = if few { vec![1, 3, 15, 16, 17] } else { (1..70).collect() };
     let lengths = if few { vec![3, 17, 258] } else { vec![3, 4, 15, 16, 17, 18, 32, 33, 257, 258] };
@@ -266,7 +266,7 @@ fn copies_stay_within_the_output() {
             for byte in 0..distance {
                 bits = bits.literal(byte);
             }
-            // Behind it there is input enough for the fast loop.
+            // Enough input follows for the fast loop.
             let packed = bits.matched(length, distance).literal(99).code(0, 7).put(0, 500).0;
             let text = (0..distance + length).map(|i| (i % distance) as u8).chain([99]);
             let text: Vec<u8> = text.collect();
@@ -302,7 +302,7 @@ fn gunzip(packed: impl io::BufRead) -> (Vec<u8>, io::Result<()>) {
     }
 }
 
-/// A member with all that a header can hold.
+/// A member with all header fields.
 fn adorned(bytes: &[u8], flags: u8) -> Vec<u8> {
     let mut all = vec![0x1f, 0x8b, 8, flags, 1, 2, 3, 4, 0, 3];
     if flags & 4 != 0 {
@@ -384,7 +384,7 @@ fn what_does_not_match_is_told_after_what_came_out() {
     assert!(said(&behind).1.starts_with("no gzip header where one must be"));
 }
 
-/// Anything that can be packed: noise, text, long runs.
+/// Compressible data of several kinds: noise, text, long runs.
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..3_000),
@@ -436,7 +436,7 @@ proptest! {
             Ok(false) => prop_assert_eq!(stop, Ok(Stop::Input)),
             Err(()) => prop_assert!(stop.is_err()),
         }
-        // Of damaged streams either may have written more before it saw the damage.
+        // For a damaged stream either decoder may have written more before it noticed.
         let n = ours.len().min(theirs.len());
         prop_assert!(ours[..n] == theirs[..n]);
         prop_assert!(ended.is_err() || ours.len() == theirs.len());

@@ -21,7 +21,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Owned>, Option<Error>), Error> {
     Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "test").map(drained)
 }
 
-/// Unequal bytes, so that compressed files do not shrink to nothing.
+/// Incompressible bytes, so that compressed files are not tiny.
 fn noise(n: usize) -> Vec<u8> {
     let mut state = 1_u32;
     std::iter::repeat_with(|| {
@@ -76,7 +76,7 @@ fn compressed_files_are_told_by_content() {
         assert!(error.is_none(), "{compression:?}");
         assert_eq!(all, packets, "{compression:?}");
 
-        // Files joined by cat, of which the second holds bare records.
+        // Files joined by cat, the second without its file header.
         let more: Vec<u8> = bytes[crate::pcap::HEADER..].to_vec();
         packed.extend(self::packed(&more, compression));
         let (all, error) = read(&packed).unwrap();
@@ -114,7 +114,7 @@ fn a_cut_at_every_byte_keeps_what_is_whole() {
                 Err(e) => assert!(e.is_partial() && cut < 24, "{name} cut at {cut}: {e}"),
             }
         }
-        // Between records a file may end. The pcapng headers of these packets are two blocks.
+        // A file may end between records. The pcapng headers of these packets are two blocks.
         let blocks = if name == "c.pcap" { 12 } else { 13 };
         assert_eq!(ends.len(), blocks, "{name}: {ends:?}");
     }

@@ -1,9 +1,9 @@
-//! Who reads what blocks say: the caller, and threads that help it.
+//! Parallel decoding of blocks: the caller and helper threads.
 //!
-//! There is no thread for each task. Whoever has nothing else to do takes what is there: two blocks to be read,
-//! or a block to be taken from the input where too few wait. The caller prefers what only it does, to
-//! put blocks that are ready in their order, and does likewise where the next one is not. So it waits only
-//! for a block that somebody else is at.
+//! Threads are not bound to a task. A thread without work takes the next task: decoding two blocks,
+//! or reading a block from the input if too few are queued. The caller first does its own task,
+//! executing ready blocks in order, and otherwise helps. So it waits only for a block that another
+//! thread is decoding.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -18,67 +18,67 @@ use super::frame::Scanner;
 use super::job::Job;
 use super::unpack::Entropy;
 
-/// Blocks on their way for each thread: two that it reads, two that wait. More are more memory that is
-/// no longer near when it is used.
+/// Blocks in flight for each thread: two that it decodes, two that wait. With more, memory is no
+/// longer in a near cache when it is used.
 const DEPTH: usize = 4;
 
-/// Input that begins with a frame, and the blocks of it that are on their way.
+/// Input that begins with a frame, and its blocks in flight.
 pub(super) struct Ahead<R> {
     shared: Arc<Shared<R>>,
     threads: Vec<JoinHandle<()>>,
     entropy: Entropy,
-    /// The block that was asked for last.
+    /// The block returned last.
     current: Option<Box<Job>>,
 }
 
 struct Shared<R> {
     queue: Mutex<Queue<R>>,
-    /// For threads: there may be something to do.
+    /// Wakes threads: there may be work.
     work: Condvar,
-    /// For the caller: a block is ready.
+    /// Wakes the caller: a block is ready.
     ready: Condvar,
 }
 
-// Blocks go from hand to hand: by their addresses, since they are large themselves.
+// Blocks are boxed because they are large and move between threads.
 #[allow(clippy::vec_box)]
 struct Queue<R> {
-    /// Absent while somebody takes a block from it, and once it has ended.
+    /// `None` while a thread reads a block from it, and once it has ended.
     scanner: Option<Box<Scanner<R>>>,
-    /// Blocks that are on their way, or were.
+    /// Number of blocks read from the input.
     known: u64,
     ended: bool,
-    /// Memory for blocks.
+    /// Memory for further blocks.
     free: Vec<Box<Job>>,
-    /// How many blocks there is memory for.
+    /// Number of blocks that there is memory for.
     depth: usize,
-    /// Blocks to be read, in their order.
+    /// Blocks to be decoded, in order.
     todo: VecDeque<Box<Job>>,
-    /// Blocks from number `next` on, as far as they are ready.
+    /// Decoded blocks from number `next` on, as far as they are ready.
     done: VecDeque<Option<Box<Job>>>,
     next: u64,
-    /// Threads that wait.
+    /// Number of waiting threads.
     idle: usize,
-    /// Whether the caller does.
+    /// Whether the caller waits.
     awaited: bool,
-    /// Whether threads are to end.
+    /// Whether threads should end.
     stop: bool,
     /// Whether a thread has panicked.
     lost: bool,
 }
 
-/// What anybody can do.
+/// A task for any thread.
 enum Task<R> {
     Scan(Box<Scanner<R>>, Box<Job>),
     One(Box<Job>),
     Two(Box<Job>, Box<Job>),
 }
 
-/// A thread that helped has panicked, so that a block is missing.
+/// A helper thread panicked, so that a block is missing.
 #[derive(Debug)]
 pub(super) struct Lost;
 
 impl<R> Queue<R> {
-    /// Something to do.
+    /// The next task.
     fn task(&mut self) -> Option<Task<R>> {
         if self.todo.len() < 2
             && !self.free.is_empty()
@@ -111,7 +111,7 @@ impl<R> Shared<R> {
 }
 
 impl<R: BufRead> Shared<R> {
-    /// Does a task while others have the queue, and notes what came of it.
+    /// Runs a task without holding the queue's lock, and stores the result.
     fn carry_out<'a>(
         &'a self,
         task: Task<R>,
@@ -127,7 +127,7 @@ impl<R: BufRead> Shared<R> {
                     queue.scanner = Some(scanner);
                     queue.known += 1;
                     queue.todo.push_back(job);
-                    // Whoever did this goes on with it; another thread may take what comes after.
+                    // This thread continues with the block; another one may take what follows.
                     if queue.idle > 0 && queue.todo.len() > 1 {
                         self.work.notify_one();
                     }
@@ -162,7 +162,7 @@ impl<R: BufRead> Shared<R> {
         }
     }
 
-    /// What a thread does.
+    /// The loop of a helper thread.
     fn help(&self) {
         let _guard = Guard(self);
         let mut entropy = Entropy::default();
@@ -181,7 +181,7 @@ impl<R: BufRead> Shared<R> {
     }
 }
 
-/// Tells the caller of a panic, so that it waits for nothing.
+/// Reports a panic to the caller, so that it does not wait forever.
 struct Guard<'a, R>(&'a Shared<R>);
 
 impl<R> Drop for Guard<'_, R> {
@@ -194,7 +194,8 @@ impl<R> Drop for Guard<'_, R> {
 }
 
 impl<R: BufRead> Ahead<R> {
-    /// Of blocks that the caller takes and reads one after the other, or two at once where all input is `at_hand`.
+    /// Blocks that the caller reads and decodes one after the other, or two at once if reading the
+    /// input never blocks (`at_hand`).
     pub(super) fn new(input: R, at_hand: bool) -> Self {
         let depth = if at_hand { 2 } else { 1 };
         let queue = Queue {
@@ -221,13 +222,13 @@ impl<R: BufRead> Ahead<R> {
         }
     }
 
-    /// The next block, read; `None` after the last.
+    /// The next decoded block; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<&mut Job>, Lost> {
         let shared = &*self.shared;
         let mut queue = shared.lock();
         if let Some(job) = self.current.take() {
             queue.free.push(job);
-            // A thread that is woken for each block sleeps more than it works.
+            // Waking a thread for each block would cost more than the work.
             if queue.idle > 0 && queue.free.len() * 2 >= queue.depth {
                 shared.work.notify_all();
             }
@@ -260,7 +261,7 @@ impl<R: BufRead> Ahead<R> {
 }
 
 impl<R: BufRead + Send + 'static> Ahead<R> {
-    /// From now on so many threads help. If none can be had, the caller goes on alone.
+    /// Starts helper threads. If none can be started, the caller continues alone.
     pub(super) fn start(&mut self, threads: usize) {
         for _ in 0..threads {
             let shared = Arc::clone(&self.shared);
@@ -284,7 +285,7 @@ impl<R> Drop for Ahead<R> {
         self.shared.lock().stop = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // It ends with what it is at; if it panicked, that was told or matters to nobody any more.
+            // The thread ends after its current task. A panic was reported, or no longer matters.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Bits from both ends: descriptions of tables are read forwards, all that is coded backwards.
+//! Bit readers: table descriptions are read forwards, entropy-coded data backwards.
 
 use super::Damage;
 
@@ -6,7 +6,7 @@ use super::Damage;
 #[derive(Debug)]
 pub(super) struct Forward<'a> {
     bytes: &'a [u8],
-    /// Bits that were taken.
+    /// Bits consumed.
     at: usize,
 }
 
@@ -15,7 +15,7 @@ impl<'a> Forward<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next 16 bits without taking them; zeros beyond the end.
+    /// The next 16 bits without consuming them; zeros beyond the end.
     pub(super) fn look(&self) -> u32 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
         let word = match rest.first_chunk::<4>() {
@@ -29,14 +29,14 @@ impl<'a> Forward<'a> {
         self.at += n as usize;
     }
 
-    /// How many bytes were taken, the last perhaps in part.
+    /// Number of bytes consumed, the last perhaps in part.
     pub(super) fn used(&self) -> Result<usize, Damage> {
         let used = self.at.div_ceil(8);
         if used > self.bytes.len() { Err(Damage::Cut) } else { Ok(used) }
     }
 }
 
-/// How many bits of a stream that is read from its end are below the mark in its last byte.
+/// Number of bits below the end mark in the last byte of a backward stream.
 pub(super) fn below_mark(bytes: &[u8]) -> Result<i64, Damage> {
     match bytes.last() {
         None => Err(Damage::Cut),
@@ -45,11 +45,11 @@ pub(super) fn below_mark(bytes: &[u8]) -> Result<i64, Damage> {
     }
 }
 
-/// Bits of a stream, the last one first: for what is so short that time does not matter.
+/// Bits of a stream, the last one first: for streams so short that speed does not matter.
 #[derive(Debug)]
 pub(super) struct Backward<'a> {
     bytes: &'a [u8],
-    /// Bits that are left; negative once more were taken than there were.
+    /// Remaining bits; negative once more were consumed than available.
     pub(super) left: i64,
 }
 

@@ -1,4 +1,5 @@
-//! Headers within a packed block (RFC 8878 section 3.1.1.3), and what one block leaves to the next.
+//! Headers within a compressed block (RFC 8878 section 3.1.1.3), and the tables that later blocks
+//! inherit.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use super::job::Literals;
 use super::job::Packed;
 use super::tables;
 
-/// The least that a match copies.
+/// The shortest match.
 const LEAST_MATCH: usize = 3;
 
-/// The tables of the last blocks, which further ones may use again.
+/// The tables of earlier blocks, which later ones may repeat.
 #[derive(Debug)]
 pub(super) struct Last {
     codes: Option<Codes>,
     tables: [Option<Described>; 3],
-    /// The last number given to a description.
+    /// The last id given to a description.
     id: u64,
 }
 
-/// Descriptions that are known to all have these numbers.
+/// The predefined descriptions have these ids.
 const PREDEFINED: u64 = 1;
 
 impl Default for Last {
@@ -36,13 +37,14 @@ impl Default for Last {
 }
 
 impl Last {
-    /// Forgets the tables, as each frame does.
+    /// Drops the tables, at the start of a frame.
     pub(super) fn reset(&mut self) {
         self.codes = None;
         self.tables = [const { None }; 3];
     }
 
-    /// Reads the headers of the block in `input`, behind [`FRONT`] bytes; it may unpack to `most` bytes.
+    /// Reads the headers of the block in `input`, behind [`FRONT`] bytes; it may decompress to
+    /// `most` bytes.
     pub(super) fn headers(&mut self, input: &[u8], most: usize) -> Result<Packed, Damage> {
         let mut rest = Rest { input, range: FRONT..input.len() };
         let (literals, literal_count, codes) = self.literals(&mut rest, most)?;
@@ -72,7 +74,7 @@ impl Last {
         Ok(Packed { literals, literal_count, codes, tables, sequences, stream: rest.range })
     }
 
-    /// Reads how literals are packed (section 3.1.1.3.1).
+    /// Reads how literals are encoded (section 3.1.1.3.1).
     fn literals(
         &mut self,
         rest: &mut Rest<'_>,
@@ -128,7 +130,8 @@ impl Last {
             }
             return Ok((Literals::One(inner.range), count, codes));
         }
-        // Three lengths, and four streams of a byte at least, of which all but the last make as many literals.
+        // Three lengths, and four streams of at least a byte; all but the last decode to the same
+        // number of literals.
         let lengths = [inner.number(2)?, inner.number(2)?, inner.number(2)?];
         let [first, second, third] = lengths.map(|length| inner.take(length as usize));
         let streams = [first?, second?, third?, inner.range];
@@ -170,7 +173,7 @@ impl Last {
     }
 }
 
-/// What is left of a block.
+/// The rest of a block.
 #[derive(Debug)]
 struct Rest<'a> {
     input: &'a [u8],

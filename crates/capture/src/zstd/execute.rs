@@ -1,4 +1,4 @@
-//! Where sequences become bytes: a window of what was unpacked last, used round and round.
+//! Execution of sequences into a circular window of decompressed bytes.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::job::REPEATS;
 use super::job::TOGETHER;
 use super::literals::SLACK;
 
-/// Bytes that are copied at a time: most literals, and most matches, are no more.
+/// Bytes copied at a time: most literal runs, and most matches, are no longer.
 const LITERAL: usize = 16;
 const MATCH: usize = 32;
 
@@ -22,27 +22,26 @@ const BEYOND: usize = 64;
 
 const _: () = assert!(BEYOND >= MATCH && BEYOND >= LITERAL && SLACK >= LITERAL);
 
-/// More than twice what a program can address.
+/// More than twice the address space of a program.
 const FAR: usize = 1 << (usize::BITS - 1);
 
-/// What the window starts with, if it is not smaller.
+/// Initial size of the window, if it is not smaller.
 const FIRST: usize = 256 << 10;
 
-/// The bytes that were unpacked last, as far as matches reach back.
+/// The last decompressed bytes, as far as matches reach back.
 ///
-/// A block is written in one piece. Where there is no room for another one behind the last, the next goes
-/// to the front, where the oldest bytes are; those that were last before that stay where they are, at the
-/// back, and are still in reach.
+/// A block is contiguous. If there is no room for another one behind the last, the next goes to the
+/// front, over the oldest bytes; the bytes at the back remain in reach.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     bytes: Vec<u8>,
-    /// How far matches may reach back.
+    /// Longest distance of a match.
     size: usize,
-    /// The most that a block unpacks to.
+    /// Most bytes that a block decompresses to.
     most: usize,
-    /// Where the next block goes.
+    /// Position of the next block.
     at: usize,
-    /// Where the last round ended, once there was one.
+    /// End of the previous round, once there was one.
     end: Option<usize>,
     /// Bytes of the frame so far.
     pub(super) made: u64,
@@ -50,7 +49,7 @@ pub(super) struct Window {
     last: [u32; 3],
 }
 
-/// What is at most in a block of a frame with such a window.
+/// Most bytes of a block in a frame with this window.
 pub(super) fn most(window: usize) -> usize {
     window.min(BLOCK)
 }
@@ -64,7 +63,7 @@ impl Window {
         self.last = [1, 4, 8];
     }
 
-    /// All the room that the window may need: two blocks may be written without losing any of it.
+    /// The most room that the window may need: two blocks fit without losing any of it.
     fn all(&self) -> usize {
         self.size + 2 * (self.most + BEYOND)
     }
@@ -74,7 +73,7 @@ impl Window {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Unpacks a block behind the last one; where it is.
+    /// Executes a block behind the last one; returns its range.
     pub(super) fn execute(&mut self, job: &Job) -> Result<Range<usize>, Damage> {
         let size = match &job.content {
             Content::Nothing => return Ok(self.at..self.at),
@@ -98,7 +97,7 @@ impl Window {
         Ok(range)
     }
 
-    /// Sees to it that the largest block can be written at `at`.
+    /// Makes room for the largest block at `at`.
     fn make_room(&mut self) {
         let need = self.most + BEYOND;
         if self.at + need <= self.bytes.len() {
@@ -106,7 +105,7 @@ impl Window {
         }
         let all = self.all();
         if self.bytes.len() < all && self.end.is_none() {
-            // It grows with what came, whatever the frame says of its window.
+            // It grows with the data, whatever the frame header says.
             let more = (2 * self.bytes.len()).max(FIRST).max(self.at + need);
             self.bytes.resize(more.min(all), 0);
             if self.at + need <= self.bytes.len() {
@@ -118,25 +117,25 @@ impl Window {
     }
 }
 
-/// Where a match of a block is copied from and to.
+/// Source and destination of a match.
 struct Run {
     bytes: *mut u8,
-    /// Where the last round ended; beyond everything if there was none.
+    /// End of the previous round; beyond everything if there was none.
     end: usize,
 }
 
 impl Window {
-    /// Writes what sequences and literals say to `at`, where there is room for the largest block.
+    /// Writes sequences and literals at `at`, where there is room for the largest block.
     fn sequences(&mut self, made: &Made) -> Result<(), Damage> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has the features that the function is compiled for.
             return unsafe { self.modern(made) };
         }
         self.run(made)
     }
 
-    /// The same code for processors that copy 32 bytes at once.
+    /// The same code compiled for processors with 32-byte copies.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn modern(&mut self, made: &Made) -> Result<(), Damage> {
@@ -151,8 +150,8 @@ impl Window {
         {
             return Err(Damage::Long);
         }
-        // In the first round there is no other one: what lies before it is beyond everything, and so far that
-        // no length leads back.
+        // In the first round there is no previous one: an earlier position wraps to a value beyond
+        // everything, so far that no length leads back.
         let (wrap, end) = match self.end {
             Some(end) => (end, end),
             None => (FAR, FAR / 2),
@@ -172,38 +171,39 @@ impl Window {
                 let offset = group.offsets[i];
                 let (count, length) = (group.literals[i] as usize, group.lengths[i] as usize);
 
-                // Which offset it is takes no branch: none of them could be foretold.
+                // The choice of the repeated offset is unpredictable, so it takes no branch.
                 let old = select(offset == 0, r0, select(offset == 1, r1, r2));
                 let old = select(offset == REPEATS, r0.wrapping_sub(1), old);
                 let new = select(offset > REPEATS, offset.wrapping_sub(REPEATS), old);
                 r2 = select(offset < 2, r2, r1);
                 r1 = select(offset < 1, r1, r0);
                 r0 = new;
-                // SAFETY: all literals and lengths of a block add up to no more than there are and to `size`
-                // at the most (`Lane::end`), for which there is room; behind both some bytes more may be
-                // read and written.
+                // SAFETY: all literals and lengths of a block add up to no more than available and
+                // at most to `size` (`Lane::end`), for which there is room; some bytes behind both
+                // may be read and written.
                 unsafe {
                     run.literals(literals, at, count);
                     literals = literals.add(count);
                 }
                 at += count;
                 let offset = new as usize;
-                // What began in the last round lies before its end.
+                // A position in the previous round is before its end.
                 let (from, before) = at.overflowing_sub(offset);
                 let from = from.wrapping_add(if before { wrap } else { 0 });
                 if offset.wrapping_sub(MATCH) < usual && from.wrapping_add(length) <= end {
-                    // SAFETY: what is read was written before: either it begins before `at`, or it lies
-                    // before the end of the last round, with `BEYOND` bytes behind both. In the first round,
-                    // if it began before that, `from` would be `FAR` less no more than an offset, which is
-                    // beyond `end` with any length. What is written is as with literals.
+                    // SAFETY: the source was written before: either it begins before `at`, or it
+                    // lies before the end of the previous round, with `BEYOND` bytes behind both.
+                    // In the first round, a source before the beginning would give a `from` of
+                    // `FAR` minus at most an offset, which is beyond `end` with any length. The
+                    // destination is as with literals.
                     unsafe { run.matched(from, at, length) };
                 } else {
-                    // In the first round, all that is in reach lies before it.
+                    // In the first round, all bytes in reach lie before it.
                     let reach = if self.end.is_some() { size } else { at.min(size) };
                     if offset.wrapping_sub(1) >= reach {
                         return Err(Damage::Offset);
                     }
-                    // SAFETY: likewise.
+                    // SAFETY: as above.
                     unsafe { run.odd(offset, at, length) };
                 }
                 at += length;
@@ -211,7 +211,7 @@ impl Window {
         }
         self.last = [r0, r1, r2];
         let rest = made.literal_count - (literals as usize - made.literals.as_ptr() as usize);
-        // SAFETY: they are the last literals, with which the block is as long as was said.
+        // SAFETY: these are the last literals, with which the block has its stated size.
         unsafe { literals.copy_to_nonoverlapping(run.bytes.add(at), rest) };
         Ok(())
     }
@@ -222,25 +222,25 @@ fn select(condition: bool, yes: u32, no: u32) -> u32 {
     std::hint::select_unpredictable(condition, yes, no)
 }
 
-/// Copies `N` bytes, read at once.
+/// Copies `N` bytes with one load and one store.
 ///
 /// # Safety
-/// So many can be read from `from` and written to `to`.
+/// `N` bytes can be read from `from` and written to `to`.
 #[inline(always)]
 unsafe fn wide<const N: usize>(from: *const u8, to: *mut u8) {
-    // SAFETY: by the caller's word.
+    // SAFETY: as the caller guarantees.
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }
 
-/// Copies what comes after the first `N` of `n` bytes, and up to `N` bytes more.
+/// Copies the bytes after the first `N` of `n`, and up to `N` bytes more.
 ///
 /// # Safety
-/// So many can be read and written.
+/// As many bytes can be read and written.
 #[inline(never)]
 unsafe fn more<const N: usize>(from: *const u8, to: *mut u8, n: usize) {
     let mut done = N;
     while done < n {
-        // SAFETY: by the caller's word; each copy begins before the last byte that counts.
+        // SAFETY: as the caller guarantees; each copy begins before the last byte that counts.
         unsafe { wide::<N>(from.add(done), to.add(done)) };
         done += N;
     }
@@ -250,10 +250,10 @@ impl Run {
     /// Copies `count` literals to `at`, and some bytes more.
     ///
     /// # Safety
-    /// So many can be read, with [`SLACK`] behind them, and written, with [`BEYOND`].
+    /// `count` bytes can be read, with [`SLACK`] behind them, and written, with [`BEYOND`].
     #[inline(always)]
     unsafe fn literals(&self, from: *const u8, at: usize, count: usize) {
-        // SAFETY: by the caller's word; each copy begins before the last byte that counts.
+        // SAFETY: as the caller guarantees; each copy begins before the last byte that counts.
         unsafe {
             let to = self.bytes.add(at);
             wide::<LITERAL>(from, to);
@@ -266,12 +266,12 @@ impl Run {
     /// Copies `length` bytes from `from` to `at`, and some bytes more.
     ///
     /// # Safety
-    /// Both are places of the buffer with so many bytes and [`BEYOND`] behind them; `from` lies [`MATCH`] bytes
-    /// or more before `at`, or behind all that is written.
+    /// Both are positions in the buffer with `length` and [`BEYOND`] bytes behind them; `from` is
+    /// at least [`MATCH`] bytes before `at`, or behind all that is written.
     #[inline(always)]
     unsafe fn matched(&self, from: usize, at: usize, length: usize) {
-        // SAFETY: by the caller's word; each copy begins before the last byte that counts, and reads
-        // what was written before it.
+        // SAFETY: as the caller guarantees; each copy begins before the last byte that counts, and
+        // reads bytes written before it.
         unsafe {
             let (from, to) = (self.bytes.add(from).cast_const(), self.bytes.add(at));
             wide::<MATCH>(from, to);
@@ -281,7 +281,7 @@ impl Run {
         }
     }
 
-    /// Copies a match that overlaps itself, or goes over the end of the last round.
+    /// Copies a match that overlaps itself, or crosses the end of the previous round.
     ///
     /// # Safety
     /// `offset` is not 0 and in reach; `length` bytes can be written at `at`, and [`BEYOND`] behind them.
@@ -291,7 +291,7 @@ impl Run {
         if offset > at {
             let mut from = at.wrapping_sub(offset).wrapping_add(self.end);
             while at < end {
-                // SAFETY: all of the last round up to its end, then this one from its beginning on.
+                // SAFETY: the previous round up to its end, then this one from its beginning.
                 unsafe { self.bytes.add(at).write(self.bytes.add(from).read()) };
                 at += 1;
                 from += 1;
@@ -302,20 +302,21 @@ impl Run {
             return;
         }
         let from = at - offset;
-        // What repeats with a period repeats with twice the period, too: every copy of as many bytes as
-        // there are makes the distance twice as far, until it is as wide as a copy.
+        // A sequence with a period also has twice that period: each copy of `period` bytes doubles
+        // the distance, until it is as wide as a copy.
         let mut period = offset;
         while period < MATCH {
             if at >= end {
                 return;
             }
-            // SAFETY: `at` is before `end`; of what is written behind it the first `period` bytes count.
+            // SAFETY: `at` is before `end`; of the bytes written behind it only the first `period`
+            // count.
             unsafe { wide::<MATCH>(self.bytes.add(from), self.bytes.add(at)) };
             at += period;
             period *= 2;
         }
         if at < end {
-            // SAFETY: `from` is `MATCH` or more before `at` now.
+            // SAFETY: `from` is at least `MATCH` before `at` now.
             unsafe { self.matched(from, at, end - at) };
         }
     }

@@ -14,20 +14,20 @@ use super::job::Failure;
 use super::job::Frame;
 use super::job::Job;
 
-/// How frames begin that hold data, and how those that hold anything else do, but for their lowest bits.
+/// Magic numbers of data frames, and of skippable frames without their lowest bits.
 const MAGIC: u32 = 0xfd2f_b528;
 const SKIPPED: u32 = 0x184d_2a50;
 
-/// Takes blocks from the input, and reads their headers.
+/// Reads blocks from the input and parses their headers.
 #[derive(Debug)]
 pub(super) struct Scanner<R> {
     input: R,
-    /// Bytes of it that were taken.
+    /// Bytes of input consumed.
     used: u64,
     last: Last,
-    /// Blocks that were taken.
+    /// Number of blocks read.
     number: u64,
-    /// Whether a frame has begun that has not ended, and what of it matters to blocks.
+    /// The current frame, if any, as far as its blocks depend on it.
     frame: Option<Inside>,
     /// Whether there was a frame.
     begun: bool,
@@ -40,7 +40,7 @@ struct Inside {
     checksum: bool,
 }
 
-/// Why a block cannot be had.
+/// Why a block cannot be read.
 enum Miss {
     /// The input ended.
     Cut,
@@ -60,7 +60,8 @@ impl<R: BufRead> Scanner<R> {
         Self { input, used: 0, last, number: 0, frame: None, begun: false, ended: false }
     }
 
-    /// Takes the next block, or what is wrong with it; false at the end of the input, and after an error.
+    /// Reads the next block, or stores its error; false at the end of the input, and after an
+    /// error.
     pub(super) fn next(&mut self, job: &mut Job) -> bool {
         if self.ended {
             return false;
@@ -126,7 +127,7 @@ impl<R: BufRead> Scanner<R> {
         }
         if head & 1 != 0 {
             self.frame = None;
-            // It ends here even if the input does so before its checksum.
+            // The frame ends here even if the input does so before its checksum.
             job.end = Some(None);
             if inside.checksum {
                 job.end = Some(Some(u32::from_le_bytes(self.bytes()?)));
@@ -135,7 +136,7 @@ impl<R: BufRead> Scanner<R> {
         Ok(true)
     }
 
-    /// Reads the header of the next frame that holds data; `None` at the end of the input.
+    /// Reads the header of the next data frame; `None` at the end of the input.
     fn header(&mut self) -> Result<Option<(Frame, Inside)>, Miss> {
         loop {
             if self.input.fill_buf().map_err(Miss::Input)?.is_empty() && self.begun {
@@ -191,9 +192,9 @@ impl<R: BufRead> Scanner<R> {
         Ok(Some((Frame { window, size, checksum: inside.checksum }, inside)))
     }
 
-    /// Takes `size` bytes into a block; what there is of them, if the input ends before.
+    /// Reads `size` bytes into a block, or all available bytes if the input ends before.
     fn content(&mut self, job: &mut Job, size: usize) -> Result<(), Miss> {
-        // No more than a block has at the most, whatever its header says.
+        // At most the maximum of a block, whatever its header says.
         let size = size.min(BLOCK);
         job.input.reserve(size);
         let taken = self.take(size as u64, |bytes| job.input.extend_from_slice(bytes));
@@ -211,7 +212,7 @@ impl<R: BufRead> Scanner<R> {
         Ok(all)
     }
 
-    /// Takes the next `n` bytes in as many pieces as they come in.
+    /// Reads the next `n` bytes in pieces as they arrive.
     fn take(&mut self, mut n: u64, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
         while n > 0 {
             let bytes = match self.input.fill_buf() {

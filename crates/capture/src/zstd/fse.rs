@@ -1,4 +1,4 @@
-//! Tables of finite state entropy (RFC 8878 section 4.1): how they are described and what they become.
+//! Finite state entropy tables (RFC 8878 section 4.1): their descriptions and construction.
 
 use super::Damage;
 use super::bits::Forward;
@@ -6,23 +6,23 @@ use super::bits::Forward;
 /// The most symbols of any alphabet: codes of match lengths.
 pub(super) const SYMBOLS: usize = 53;
 
-/// Room for symbols that needs no look whether they are within it.
+/// Table size that needs no bounds check for symbols.
 pub(super) const ROOM: usize = SYMBOLS.next_power_of_two();
 
 /// The largest table.
 pub(super) const STATES: usize = 1 << 9;
 
-/// How often each symbol stands in a table; -1 is once, with all bits of the state read anew.
+/// Number of states of each symbol; -1 means one state that reads all state bits again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// The table has two to the power of it states.
+    /// The table has 2 to the power of `log` states.
     pub(super) log: u32,
     counts: [i16; SYMBOLS],
     symbols: usize,
 }
 
 impl Counts {
-    /// Of an alphabet whose counts are known to add up.
+    /// Counts of an alphabet that are known to add up.
     pub(super) const fn known<const N: usize>(log: u32, of: [i16; N]) -> Self {
         let mut counts = [0; SYMBOLS];
         let mut at = 0;
@@ -33,7 +33,7 @@ impl Counts {
         Self { log, counts, symbols: N }
     }
 
-    /// Reads a description (section 4.1.1); also says how long it was.
+    /// Reads a description (section 4.1.1); also returns its length.
     pub(super) fn read(
         bytes: &[u8],
         most_log: u32,
@@ -52,7 +52,7 @@ impl Counts {
             let Some(count) = counts.get_mut(symbols).filter(|_| symbols < most_symbols) else {
                 return Err(Damage::Counts);
             };
-            // Of values up to `left + 1`, the lower ones take a bit less.
+            // For values up to `left + 1`, the lower ones take one bit less.
             let wide = 32 - (left as u32 + 1).leading_zeros();
             let half = 1 << (wide - 1);
             let short = (half << 1) - 1 - (left + 1);
@@ -89,8 +89,8 @@ impl Counts {
         Ok((Self { log, counts, symbols }, bits.used()?))
     }
 
-    /// Calls `state` with each state of the table: which it is, its symbol, how many bits are to be read
-    /// after it, and the number of the next state without these.
+    /// Calls `state` with each state of the table: its index, its symbol, the number of bits to
+    /// read after it, and the base of the next state.
     #[inline(always)]
     pub(super) fn build(&self, mut state: impl FnMut(usize, u8, u32, u32)) {
         let size = 1_usize << self.log;
@@ -120,7 +120,7 @@ impl Counts {
             let next = &mut next[usize::from(symbol) % ROOM];
             let of = u32::from(*next);
             *next += 1;
-            // A symbol that stands there is counted, so this is not 0.
+            // A symbol with a state has a count, so this is not 0.
             let bits = self.log - (of | 1).ilog2();
             state(number, symbol, bits, (of << bits) - size as u32);
         }

@@ -1,4 +1,4 @@
-//! Huffman codes of literals (RFC 8878 section 4.2.1): weights, and the table they make.
+//! Huffman codes of literals (RFC 8878 section 4.2.1): weights and decoding table.
 
 use super::Damage;
 use super::bits::Backward;
@@ -7,23 +7,23 @@ use super::fse::Counts;
 /// The longest code.
 pub(super) const LOG: u32 = 11;
 
-/// Entries of a table, which is looked up with as many bits as the longest code has.
+/// Entries of a table, which is indexed by as many bits as the longest code has.
 pub(super) const ENTRIES: usize = 1 << LOG;
 
-/// Parts of all literals that are counted at once.
+/// Histograms that are counted in parallel.
 const QUARTERS: usize = 4;
 const QUARTER: usize = 256 / QUARTERS;
 
-/// Bytes of a description: one that says how long it is, and up to so many.
+/// Bytes of a description: one for its length, and up to 127.
 pub(super) const MOST_BYTES: usize = 128;
 
-/// The largest table of states that weights may be coded with.
+/// Log of the largest FSE table for weights.
 const WEIGHT_LOG: u32 = 6;
 
-/// Weights are less.
+/// Weights are less than this.
 const WEIGHTS: usize = LOG as usize + 1;
 
-/// How long the description of codes is at the beginning of `bytes`.
+/// Length of the description of codes at the beginning of `bytes`.
 pub(super) fn described(bytes: &[u8]) -> Result<usize, Damage> {
     let length = match bytes.first() {
         None => return Err(Damage::Cut),
@@ -33,10 +33,10 @@ pub(super) fn described(bytes: &[u8]) -> Result<usize, Damage> {
     if length > bytes.len() { Err(Damage::Cut) } else { Ok(length) }
 }
 
-/// What the next bits mean: in the lower byte how many of them are a code, in the upper byte its literal.
+/// The meaning of the next bits: the lower byte is the code's length, the upper byte its literal.
 pub(super) type Table = [u16; ENTRIES];
 
-/// Makes the table that a description means.
+/// Builds the table of a description.
 pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage> {
     let mut weights = [0_u8; 256];
     let known = weights_of(description, &mut weights)?;
@@ -44,15 +44,15 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
         (usize::from(weight) < WEIGHTS).then_some(total + (1 << weight >> 1))
     });
     let total = total.filter(|&total| total > 0).ok_or(Damage::Codes)?;
-    // The last weight is what makes the whole a power of two.
+    // The last weight completes the sum to a power of two.
     let log = 32 - total.leading_zeros();
     let rest = (1 << log) - total;
     if log > LOG || !rest.is_power_of_two() {
         return Err(Damage::Codes);
     }
     weights[known] = rest.trailing_zeros() as u8 + 1;
-    // Longer codes come first, those of one length in the order of literals. Where one count waits for the
-    // one before, as it may be the same, four at once take less time.
+    // Longer codes come first, those of one length in the order of literals. Counting into one
+    // histogram stalls when neighbours are equal; four histograms are faster.
     let mut quarters = [[0_u16; WEIGHTS.next_power_of_two()]; QUARTERS];
     for at in 0..QUARTER {
         for (quarter, counts) in quarters.iter_mut().enumerate() {
@@ -84,14 +84,14 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
         }
     }
     let (mut rest, mut sorted) = (&mut table[..], sorted.iter());
-    // No weight is beyond the length of the longest code: all of them together would be.
+    // No weight exceeds the length of the longest code, since the sum would exceed the total.
     for (weight, &count) in ranks.iter().enumerate().take(log as usize + 1).skip(1) {
         let n = 1 << (weight - 1) << (LOG - log);
         let bits = log as u16 + 1 - weight as u16;
         for &literal in sorted.by_ref().take(usize::from(count)) {
             let (these, behind) = rest.split_at_mut_checked(n).ok_or(Damage::Codes)?;
             let entry = u16::from(literal) << 8 | bits;
-            // The lengths are powers of two: most are less than what is filled at once elsewhere.
+            // The lengths are powers of two; most are shorter than the usual fill width.
             match these.as_chunks_mut::<4>() {
                 (four, []) => four.iter_mut().for_each(|four| *four = [entry; 4]),
                 (_, few) => few.fill(entry),
@@ -102,7 +102,7 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
     Ok(())
 }
 
-/// Reads all weights but the last, up to 255; how many.
+/// Reads all weights but the last, up to 255; returns their number.
 fn weights_of(description: &[u8], weights: &mut [u8; 256]) -> Result<usize, Damage> {
     let (&head, coded) = description.split_first().ok_or(Damage::Cut)?;
     if head >= 128 {
@@ -117,7 +117,7 @@ fn weights_of(description: &[u8], weights: &mut [u8; 256]) -> Result<usize, Dama
     let mut states = [(0_u8, 0_u32, 0_u32); 1 << WEIGHT_LOG];
     counts.build(|at, weight, bits, next| states[at % states.len()] = (weight, bits, next));
     let mut bits = Backward::new(coded.get(used..).unwrap_or_default())?;
-    // Two states take turns, until the bits do not suffice for the next one.
+    // Two states alternate until the bits do not suffice for the next one.
     let mut at = [bits.take(counts.log), bits.take(counts.log)];
     if bits.left < 0 {
         return Err(Damage::Cut);

@@ -1,4 +1,4 @@
-//! A block on its way: what it was packed as, what it says, and the memory for both.
+//! A block in flight: its compressed form, its decoded form, and the memory for both.
 
 use std::io;
 use std::ops::Range;
@@ -7,40 +7,40 @@ use super::Damage;
 use super::fse::Counts;
 use super::huffman;
 
-/// Bytes before the content of a block in [`Job::input`]: those who read backwards may look at them.
+/// Bytes before the content of a block in [`Job::input`], which backward readers may read.
 pub(super) const FRONT: usize = 32;
 
-/// What begins with a block.
+/// The frame that begins with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// How far matches may reach back.
+    /// Longest distance of a match.
     pub(super) window: usize,
-    /// What all blocks unpack to, if it says so.
+    /// Decompressed size of the frame, if stated.
     pub(super) size: Option<u64>,
-    /// Whether a checksum comes behind them.
+    /// Whether a checksum follows the blocks.
     pub(super) checksum: bool,
 }
 
-/// How the content of a block is packed.
+/// How the content of a block is encoded.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Content {
-    /// There is none: an error stands in its place.
+    /// None: the block is an error.
     #[default]
     Nothing,
-    /// As it is.
+    /// Uncompressed.
     Raw,
-    /// A byte, so often.
+    /// A byte, repeated.
     Repeated(u8, usize),
     Packed(Box<Packed>),
 }
 
-/// What the headers within a packed block say; ranges are of [`Job::input`].
+/// The headers within a compressed block; ranges are of [`Job::input`].
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
     pub(super) literals: Literals,
-    /// How many there are.
+    /// Number of literals.
     pub(super) literal_count: usize,
-    /// Codes of literals, if any are coded.
+    /// Codes of literals, if they are encoded.
     pub(super) codes: Codes,
     /// Of literal lengths, offsets, match lengths.
     pub(super) tables: [Described; 3],
@@ -48,7 +48,7 @@ pub(super) struct Packed {
     pub(super) stream: Range<usize>,
 }
 
-/// How literals are packed.
+/// How literals are encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Literals {
     Raw(Range<usize>),
@@ -57,7 +57,7 @@ pub(super) enum Literals {
     Four([Range<usize>; 4]),
 }
 
-/// The description of a Huffman table. Those of one `id` are the same.
+/// The description of a Huffman table. Descriptions with the same `id` are equal.
 #[derive(Clone, Debug)]
 pub(super) struct Codes {
     pub(super) id: u64,
@@ -65,7 +65,7 @@ pub(super) struct Codes {
     pub(super) length: usize,
 }
 
-/// The description of a table of sequences. Those of one `id` are the same.
+/// The description of a table of sequences. Descriptions with the same `id` are equal.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     pub(super) id: u64,
@@ -79,14 +79,14 @@ pub(super) enum Kind {
     Counts(Counts),
 }
 
-/// Sequences: literals to be copied, then a match.
+/// Sequences: a run of literals to copy, then a match.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Sequences {
     pub(super) literals: [u32; TOGETHER],
     pub(super) lengths: [u32; TOGETHER],
-    /// An offset and [`REPEATS`], or which of the last offsets: 0, 1 and 2 count back, 3 is the last
-    /// less one.
+    /// An offset plus [`REPEATS`], or a repeated offset: 0, 1 and 2 count back, 3 is the last
+    /// offset minus one.
     pub(super) offsets: [u32; TOGETHER],
 }
 
@@ -95,60 +95,60 @@ impl Sequences {
         Self { literals: [0; TOGETHER], lengths: [0; TOGETHER], offsets: [0; TOGETHER] };
 }
 
-/// Sequences that stand together.
+/// Sequences in a group.
 pub(super) const TOGETHER: usize = 256;
 
-/// Offsets in [`Sequences::offsets`] are more by so many.
+/// Added to offsets in [`Sequences::offsets`].
 pub(super) const REPEATS: u32 = 3;
 
-/// What the entropy stage made of a block.
+/// The result of the entropy stage for a block.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// Literals, and room behind them.
+    /// Literals, with slack behind them.
     pub(super) literals: Vec<u8>,
     pub(super) literal_count: usize,
-    /// The first of these are `sequence_count` sequences.
+    /// The first `sequence_count` of these are valid.
     pub(super) sequences: Vec<Sequences>,
     pub(super) sequence_count: usize,
-    /// What it unpacks to.
+    /// Decompressed size.
     pub(super) size: usize,
 }
 
-/// What is wrong with a block, and comes in its place.
+/// The error in place of a block.
 #[derive(Debug)]
 pub(super) enum Failure {
     Damage(Damage),
     Input(io::Error),
 }
 
-/// A block, and what comes with it.
+/// A block and its state.
 #[derive(Debug, Default)]
 pub(super) struct Job {
-    /// Its place among all of them.
+    /// Its number in the input.
     pub(super) number: u64,
-    /// Whether it begins a frame.
+    /// Set if it begins a frame.
     pub(super) frame: Option<Frame>,
-    /// Whether it ends one, and with which checksum.
+    /// Set if it ends a frame, with the checksum.
     pub(super) end: Option<Option<u32>>,
-    /// The most that it may unpack to.
+    /// Most bytes that it may decompress to.
     pub(super) most: usize,
     /// [`FRONT`] bytes, and the content.
     pub(super) input: Vec<u8>,
     pub(super) content: Content,
     pub(super) made: Made,
-    /// Comes after the content.
+    /// Returned after the content.
     pub(super) failure: Option<Failure>,
-    /// Bytes of all input up to its end.
+    /// Bytes of input consumed up to its end.
     pub(super) used: u64,
 }
 
 impl Job {
-    /// What was packed.
+    /// The compressed content.
     pub(super) fn content_bytes(&self) -> &[u8] {
         self.input.get(FRONT..).unwrap_or_default()
     }
 
-    /// Makes it ready for another block.
+    /// Resets it for another block.
     pub(super) fn reset(&mut self, number: u64) {
         self.number = number;
         (self.frame, self.end, self.failure) = (None, None, None);

@@ -1,4 +1,4 @@
-//! Literals: one stream of codes or four, of which all four are read at once.
+//! Literals: one stream of codes, or four that are decoded in parallel.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::job::Literals;
 use super::job::Made;
 use super::job::Packed;
 
-/// Bytes behind the literals of a block that may be read by those who copy them, and written here.
+/// Bytes behind the literals of a block that copies may read, and this module may write.
 pub(super) const SLACK: usize = 64;
 
-/// The table of literals, and which one it is.
+/// The table of literals, and its id.
 #[derive(Debug)]
 pub(super) struct Codes {
     id: u64,
@@ -31,7 +31,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Unpacks the literals of a block, whose content is in `input` behind [`FRONT`] bytes.
+    /// Decodes the literals of a block, whose content is in `input` behind [`FRONT`] bytes.
     pub(super) fn unpack(
         &mut self,
         packed: &Packed,
@@ -103,9 +103,9 @@ impl Codes {
 #[derive(Clone, Copy, Debug)]
 struct Stream<'a> {
     input: &'a [u8],
-    /// Where it begins, at [`FRONT`] or behind it.
+    /// Its start, at [`FRONT`] or behind it.
     start: usize,
-    /// Bits that are left; negative once more were taken than there were.
+    /// Remaining bits; negative once more were consumed than available.
     left: i64,
 }
 
@@ -121,8 +121,8 @@ impl<'a> Stream<'a> {
     /// Fills `output`, literal by literal.
     fn rest(&mut self, table: &Table, output: &mut [u8]) -> Result<(), Damage> {
         for literals in output.chunks_mut(5) {
-            // At least 56 bits, the next one highest; enough for five codes. Beyond the beginning there are
-            // other bytes: whoever takes them has taken too many.
+            // At least 56 bits, the next one highest: enough for five codes. Beyond the beginning
+            // are other bytes; a stream that reads them is invalid.
             if self.left < 0 {
                 return Err(Damage::Cut);
             }
@@ -140,27 +140,27 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// All bits must be taken at the end.
+    /// All bits must be consumed at the end.
     fn end(&self) -> Result<(), Damage> {
         if self.left == 0 { Ok(()) } else { Err(Damage::Bits) }
     }
 }
 
-/// Codes that are taken of each stream between two looks at the input: 55 bits at the most.
+/// Codes decoded of each stream between two refills: at most 55 bits.
 const ROUND: usize = 5;
 
-/// Reads the first literals of four streams, each of which makes `each` of them but for the last, which
-/// makes what is left of `output`; how many it were of each.
+/// Decodes the first literals of four streams. Each stream decodes to `each` literals, except the
+/// last, which fills the rest of `output`. Returns the number decoded of each.
 fn fast(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor has the features that the function is compiled for.
         return unsafe { modern(table, streams, output, each) };
     }
     rounds(table, streams, output, each)
 }
 
-/// The same code for processors that shift by any register.
+/// The same code compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
 fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
@@ -170,22 +170,23 @@ fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
 #[inline(always)]
 fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
     let all = output.len();
-    // The last one makes the fewest.
+    // The last stream has the fewest literals.
     let Some(few) = each.checked_mul(3).and_then(|three| all.checked_sub(three)) else { return 0 };
     let most = few.min(each);
-    // Of each stream the bits that come next are kept in a word, the next one highest, with a one below
-    // the last: where that stands tells how many were taken. The lowest bit of what is loaded is lost for
-    // it, but no more than 63 are ever taken: 8 to begin with, and 55 in a round.
+    // The next bits of each stream are in a word, the next one highest, with a one below the last:
+    // its position gives the number of bits consumed. The lowest bit of the loaded word is lost,
+    // but at most 63 bits are ever consumed: 8 initially, and 55 in a round.
     let mut from = [std::ptr::null::<u8>(); 4];
     let mut bits = [0_u64; 4];
     let mut starts = [0_usize; 4];
     for s in 0..4 {
         let stream = &streams[s];
-        // Less than a word: nothing is gained.
+        // Less than a word: the fast loop does not pay.
         if stream.left < 64 {
             return 0;
         }
-        // The word whose last byte has the next bit; it is within the stream, since that has 64 bits.
+        // The word whose last byte has the next bit; it is within the stream, which has at least 64
+        // bits.
         let first = stream.start + (stream.left >> 3) as usize - 7;
         let Some(word) = stream.input.get(first..).and_then(|b| b.first_chunk::<8>()) else {
             return 0;
@@ -197,7 +198,7 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
     let to = output.as_mut_ptr();
     let mut done = 0;
     loop {
-        // Rounds that every stream has input for, 7 bytes each, and room.
+        // Rounds for which every stream has input, 7 bytes each, and room.
         let mut rounds = (most - done) / ROUND;
         for s in 0..4 {
             rounds = rounds.min((from[s] as usize).saturating_sub(starts[s]) / 7);
@@ -210,8 +211,8 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
                 ($s:expr, $n:expr) => {
                     let entry = table[(bits[$s] >> (64 - LOG)) as usize];
                     bits[$s] <<= entry & 63;
-                    // SAFETY: `done + ROUND` is at most `few` and `each`, so that every stream's place
-                    // is within the output: three times `each` and `few` are all of it.
+                    // SAFETY: `done + ROUND` is at most `few` and `each`, so every stream's
+                    // position is within the output, whose length is three times `each` plus `few`.
                     unsafe { to.add($s * each + done + $n).write((entry >> 8) as u8) };
                 };
             }
@@ -224,9 +225,9 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
             macro_rules! reload {
                 ($s:expr) => {
                     let taken = bits[$s].trailing_zeros();
-                    // SAFETY: up to 7 bytes are gone back in each of as many rounds as have 7 bytes before
-                    // them in the stream, so that the word begins within it; behind it lies what was read
-                    // before.
+                    // SAFETY: the pointer moves back by up to 7 bytes per round, and the number of
+                    // rounds ensures 7 bytes before it in the stream, so the word begins within it;
+                    // behind it are bytes read before.
                     unsafe {
                         from[$s] = from[$s].sub((taken >> 3) as usize);
                         bits[$s] = u64::from_le_bytes(from[$s].cast::<[u8; 8]>().read()) | 1;

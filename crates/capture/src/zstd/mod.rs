@@ -1,9 +1,9 @@
-//! Zstandard (RFC 8878), unpacked in two stages of which one needs no order.
+//! Zstandard (RFC 8878), decompressed in two stages, the first of which is parallel.
 //!
-//! What takes most of the time is to tell what a block's bits mean, and for this nothing of other blocks is
-//! needed but the tables they described. So blocks are told apart first, by their headers; then their
-//! literals and sequences are read, of several blocks at once, in other threads where there are any;
-//! and at last, in order, they become bytes.
+//! Entropy decoding takes most of the time and depends on other blocks only through repeated table
+//! descriptions. So the input is first split into blocks by their headers; then literals and
+//! sequences of several blocks are decoded in parallel, in helper threads if allowed; finally the
+//! sequences are executed in order.
 //!
 //! # How data moves
 //!
@@ -13,9 +13,10 @@
 //!                          └─entropy─▶ literals, sequences ─┘   └─▶ checksum
 //! ```
 //!
-//! [`frame`] takes blocks from the input, [`block`] reads the headers within them; [`fse`], [`huffman`] and
-//! [`tables`] make tables of descriptions; [`literals`] and [`sequences`] read what is coded, and
-//! [`execute`] does what it says. A [`job`] is a block on this way, whose memory goes round.
+//! [`frame`] reads blocks from the input, [`block`] parses the headers within them; [`fse`],
+//! [`huffman`] and [`tables`] build tables from descriptions; [`literals`] and [`sequences`]
+//! decode, and [`execute`] writes the output. A [`job`] is a block in flight, whose memory is
+//! reused.
 
 mod ahead;
 mod bits;
@@ -36,65 +37,65 @@ mod unpack;
 
 pub use reader::Unzstd;
 
-/// The most that a block unpacks to.
+/// Most bytes that a block decompresses to.
 const BLOCK: usize = 128 << 10;
 
-/// The largest window that is unpacked: frames with larger ones want memory that nobody offered.
+/// The largest supported window: frames with larger ones need more memory than the limit.
 pub const MOST_WINDOW: usize = 128 << 20;
 
-/// Why packed data mean nothing.
+/// Why compressed data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// No frame begins where one must.
+    /// No frame where one must begin.
     #[error("no zstd frame where one must be")]
     Magic,
-    /// Bits of a frame's header that must not be set.
+    /// Reserved bits of a frame's header are set.
     #[error("a frame header with flags that mean nothing")]
     Descriptor,
-    /// A frame that cannot be unpacked without a dictionary.
+    /// A frame that needs a dictionary.
     #[error("a frame that needs the dictionary {0}, which is not there")]
     Dictionary(u32),
-    /// A frame that wants more memory than it is given.
+    /// A frame that needs a larger window than [`MOST_WINDOW`].
     #[error("a frame with a window of {0} bytes, where no more than {MOST_WINDOW} are offered")]
     Window(u64),
-    /// Blocks are raw, repeated or packed, and not larger than their frame allows.
+    /// A block of a reserved type, or larger than its frame allows.
     #[error("a block of no known kind or of more bytes than there may be")]
     Block,
-    /// Something within a block goes over its end.
+    /// A field within a block exceeds its end.
     #[error("a block that ends too early")]
     Cut,
-    /// Bytes behind all that a block has.
+    /// Bytes behind the last part of a block.
     #[error("a block that does not end where it should")]
     Behind,
-    /// A block that makes more than it may.
+    /// A block that decompresses to more than allowed.
     #[error("a block that unpacks to more bytes than there may be")]
     Long,
-    /// Four streams of so few literals that they would not be four.
+    /// Four streams of fewer literals than four streams can have.
     #[error("literals that cannot be in four streams")]
     Streams,
-    /// Lengths of codes that leave some unused, or of too few.
+    /// Code lengths that are incomplete, or of too few symbols.
     #[error("literals whose codes are none")]
     Codes,
-    /// Counts that do not add up, or of more symbols than there are.
+    /// Counts that do not add up, or of too many symbols.
     #[error("a table whose counts are none")]
     Counts,
-    /// Tables are predefined, described or used again.
+    /// A table mode that is reserved.
     #[error("tables of no known kind")]
     Modes,
-    /// A table that was described before, where none was.
+    /// A repeated table without an earlier one.
     #[error("a table to be used again, where none was before")]
     NoTable,
     /// A stream whose last byte lacks the mark that ends it.
     #[error("a stream without its mark")]
     Mark,
-    /// Codes that do not take just the bits of their stream.
+    /// Codes that do not use exactly the bits of their stream.
     #[error("codes that do not end where their stream does")]
     Bits,
     /// Sequences that take more literals than the block has.
     #[error("sequences of more literals than there are")]
     Literals,
-    /// A match that begins before the frame does, or further back than its window reaches.
+    /// A match that begins before the frame, or beyond its window.
     #[error("an offset that reaches back too far")]
     Offset,
 }

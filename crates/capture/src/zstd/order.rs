@@ -1,4 +1,4 @@
-//! What is done with blocks in their order: bytes, checksums, errors where they belong.
+//! The sequential stage: executing blocks, checksums, and errors in their position.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -13,14 +13,14 @@ use super::job::Failure;
 use super::job::Frame;
 use super::job::Job;
 
-/// Makes bytes of blocks.
+/// Executes blocks in order.
 pub(super) struct Order {
     window: Window,
     frame: Option<Frame>,
     hash: XxHash64,
-    /// What of the last block was not yet asked for.
+    /// Unread bytes of the last block.
     rest: Range<usize>,
-    /// Comes after that.
+    /// Returned after these bytes.
     failed: Option<io::Error>,
     /// Bytes of all frames so far.
     made: u64,
@@ -38,7 +38,7 @@ impl Order {
         }
     }
 
-    /// The frame that is being unpacked.
+    /// The current frame.
     pub(super) fn frame(&self) -> Option<Frame> {
         self.frame
     }
@@ -48,7 +48,7 @@ impl Order {
         self.made
     }
 
-    /// Copies what there is to `to`; how much.
+    /// Copies available bytes to `to`; returns their number.
     pub(super) fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let bytes = self.window.bytes(self.rest.clone());
         if bytes.is_empty() {
@@ -60,7 +60,8 @@ impl Order {
         Ok(n)
     }
 
-    /// Unpacks the next block, once there is nothing left to be read; false after an error, which is read then.
+    /// Executes the next block once all bytes were read; false after an error, which is then
+    /// returned.
     pub(super) fn put(&mut self, job: &mut Job) -> bool {
         if let Err(error) = self.block(job) {
             self.failed = Some(error);
@@ -85,7 +86,7 @@ impl Order {
         let size = frame.and_then(|frame| frame.size);
         let ends = job.end.is_some() && !matches!(job.content, Content::Nothing);
         if let Some(size) = size.filter(|&size| made > size || ends && made != size) {
-            // What the last block made is as wrong as the size.
+            // The output of the last block is as wrong as the size.
             self.rest = 0..0;
             let what = format!("{made} bytes came out of a frame and should be {size}");
             return Err(damaged(&what, job.used));

@@ -1,4 +1,4 @@
-//! What is packed, as bytes.
+//! The decompressed data as a reader.
 
 use std::fmt;
 use std::io;
@@ -7,10 +7,10 @@ use std::io::BufRead;
 use super::ahead::Ahead;
 use super::order::Order;
 
-/// What is unpacked before threads are started for the rest: short files are read before they have begun.
+/// Bytes decompressed before threads are started: short files are read before threads have started.
 const LONG: u64 = 1 << 20;
 
-/// Unpacks zstd data, of one frame or several.
+/// Decompresses zstd data of one or several frames.
 ///
 /// ```
 /// use gannet_capture::zstd::Unzstd;
@@ -27,9 +27,9 @@ const LONG: u64 = 1 << 20;
 pub struct Unzstd<R> {
     ahead: Ahead<R>,
     order: Order,
-    /// Whether nobody has to wait for input.
+    /// Whether reading the input never blocks.
     at_hand: bool,
-    /// Threads to be started for long input, and how.
+    /// Threads to start for long input, and how.
     threads: usize,
     long: u64,
     start: Option<fn(&mut Ahead<R>, usize)>,
@@ -43,14 +43,14 @@ impl<R> fmt::Debug for Unzstd<R> {
 }
 
 impl<R: BufRead> Unzstd<R> {
-    /// Of input that begins with a frame. Of that no more is taken than what is asked for needs, so that
-    /// nobody waits for what comes after it.
+    /// For input that begins with a frame. It reads no more of the input than the requested output
+    /// needs, so that it never waits for later data.
     pub fn new(input: R) -> Self {
         Self::of(input, false)
     }
 
-    /// Of input for which nobody has to wait, like a mapped file: blocks are taken ahead, as it takes
-    /// less time to unpack two of them at once.
+    /// For input that never blocks, like a mapped file: blocks are read ahead, since decoding two
+    /// at once takes less time.
     pub fn at_hand(input: R) -> Self {
         Self::of(input, true)
     }
@@ -60,12 +60,12 @@ impl<R: BufRead> Unzstd<R> {
         Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
     }
 
-    /// Unpacks what comes next; how many bytes, or 0 at the end.
+    /// Decompresses the next bytes; returns their number, 0 at the end.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a frame, [`io::ErrorKind::InvalidData`] where
-    /// it is damaged or does not match its checksum or size, and the input's own. What was unpacked
-    /// before comes first.
+    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a frame,
+    /// [`io::ErrorKind::InvalidData`] where it is damaged or does not match its checksum or size,
+    /// and the input's own errors. Data before the error is returned first.
     pub fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if to.is_empty() {
             return Ok(0);
@@ -81,7 +81,7 @@ impl<R: BufRead> Unzstd<R> {
         }
     }
 
-    /// Unpacks the next block; false at the end, and where an error comes next.
+    /// Executes the next block; false at the end, and where an error is next.
     fn step(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -104,8 +104,8 @@ impl<R: BufRead> Unzstd<R> {
 }
 
 impl<R: BufRead + Send + 'static> Unzstd<R> {
-    /// Has so many threads unpack, that of the caller being one of them, where the input is at hand and long;
-    /// once it was found to be long, that stays so.
+    /// Sets the number of threads, including the caller's, for long input that never blocks. Once
+    /// threads have started, they are kept.
     pub fn set_threads(&mut self, threads: usize) {
         if self.at_hand && (self.start.is_some() || self.threads == 0) {
             self.threads = threads.saturating_sub(1);
@@ -113,7 +113,7 @@ impl<R: BufRead + Send + 'static> Unzstd<R> {
         }
     }
 
-    /// Has threads started where so much was unpacked.
+    /// Starts threads after this much output.
     #[cfg(test)]
     pub(super) fn start_at(&mut self, made: u64) {
         self.long = made;

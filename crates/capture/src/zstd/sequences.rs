@@ -1,7 +1,7 @@
-//! Sequences: three states that say by turns what comes next (RFC 8878 section 3.1.1.4).
+//! Sequences: three interleaved states (RFC 8878 section 3.1.1.4).
 //!
-//! What a sequence says is known only when the states are, and these depend on each other's bits: a processor
-//! waits for most of the time. So those of two blocks are read at once, where there are two.
+//! Each state depends on the bits of the others, so a processor mostly waits for latencies.
+//! Therefore the sequences of two blocks are decoded together where available.
 #![allow(unsafe_code)]
 
 use super::Damage;
@@ -18,13 +18,13 @@ use super::tables::MATCHES;
 use super::tables::OFFSETS;
 use super::tables::Tables;
 
-/// Bits that a sequence takes at the most: 16, 16 and 31 of values, 9, 9 and 8 of states.
+/// Most bits of a sequence: 16, 16 and 31 of values, 9, 9 and 8 of states.
 const MOST_BITS: usize = 89;
 
 const _: () = assert!(FRONT >= MOST_BITS.div_ceil(8) + 8, "what is read before the beginning");
 
-/// Tables for two blocks, and room for sequences of both as they are read. All of it stands together, so
-/// that one register tells where it is.
+/// Tables for two blocks, and buffers for sequences of both, contiguous so that one register
+/// addresses all.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Bench {
@@ -38,38 +38,40 @@ impl Default for Bench {
     }
 }
 
-/// A block whose sequences are read.
+/// A block whose sequences are decoded.
 #[derive(Debug)]
 pub(super) struct Lane<'a> {
     packed: &'a Packed,
     input: &'a [u8],
     made: &'a mut Made,
-    /// The most that it may unpack to.
+    /// Most bytes that it may decompress to.
     most: usize,
     at: At,
-    /// Sequences that were read.
+    /// Sequences decoded.
     done: usize,
-    /// Sums of what these copy.
+    /// Sums of the lengths that they copy.
     literals: u64,
     lengths: u64,
 }
 
-/// Where a lane is.
+/// The position of a lane.
 #[derive(Clone, Copy, Debug)]
 struct At {
-    /// What places count from.
+    /// Base of the positions.
     #[cfg(not(target_arch = "x86_64"))]
     base: *const u8,
-    /// The place of the bit behind the next one: eight times the address of its byte, and which one of it.
+    /// The position of the bit behind the next one: eight times the byte address, plus the bit
+    /// number.
     bit: isize,
-    /// States, which are within their tables.
+    /// States, all within their tables.
     literals: usize,
     offsets: usize,
     matches: usize,
 }
 
 impl<'a> Lane<'a> {
-    /// Of a block whose content is in `input` behind [`FRONT`] bytes, and whose literals are in `made`.
+    /// For a block whose content is in `input` behind [`FRONT`] bytes, and whose literals are in
+    /// `made`.
     pub(super) fn new(
         packed: &'a Packed,
         input: &'a [u8],
@@ -88,10 +90,10 @@ impl<'a> Lane<'a> {
         Self { packed, input, made, most, at, done: 0, literals: 0, lengths: 0 }
     }
 
-    /// The place of the first bit of the stream.
+    /// The position of the first bit of the stream.
     fn first(&self) -> isize {
-        // What a program can address here has fewer than 60 bits, and a register less is needed than for a
-        // pointer and a count.
+        // Addresses have fewer than 60 bits, and this needs one register less than a pointer and a
+        // count.
         #[cfg(target_arch = "x86_64")]
         let base = self.input.as_ptr().expose_provenance() as isize;
         #[cfg(not(target_arch = "x86_64"))]
@@ -99,12 +101,13 @@ impl<'a> Lane<'a> {
         (base + self.packed.stream.start as isize) * 8
     }
 
-    /// Bits that are left; negative once more were taken than there were.
+    /// Remaining bits; negative once more were consumed than available.
     fn left(&self) -> isize {
         self.at.bit - self.first()
     }
 
-    /// How many sequences can be read without a look at the input, up to `most`; `None` if there is no bit left.
+    /// The number of sequences that need no check of the input, up to `most`; `None` if no bit
+    /// remains.
     fn sure(&self, most: usize) -> Option<usize> {
         let left = usize::try_from(self.left()).ok()?;
         Some((left / MOST_BITS).clamp(1, most))
@@ -127,7 +130,7 @@ impl<'a> Lane<'a> {
             self.made.sequences.resize(groups, Sequences::NONE);
         }
         let [literals, offsets, matches] = tables.logs;
-        // SAFETY: nothing was taken yet.
+        // SAFETY: nothing was consumed yet.
         let (have, bits) = unsafe { self.at.bits() };
         let after = have - u64::from(literals);
         let then = after - u64::from(offsets);
@@ -142,7 +145,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Takes `n` sequences that were read, no more than the group has room for that comes next.
+    /// Appends `n` decoded sequences, at most as many as the current group has room for.
     #[inline(always)]
     fn take(&mut self, read: &Sequences, n: usize) {
         let at = self.done % TOGETHER;
@@ -153,7 +156,7 @@ impl<'a> Lane<'a> {
         self.done += n;
     }
 
-    /// Holds what was read against what must be.
+    /// Compares the totals with the block's headers.
     fn end(self) -> Result<(), Damage> {
         let count = self.packed.sequences;
         if self.done < count || count > 0 && self.left() != 0 {
@@ -173,8 +176,8 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Copies the first `n` of `read` to `group`, from `at` on, with repeated offsets counted as
-/// [`Sequences::offsets`] says; sums of literals and lengths.
+/// Copies the first `n` of `read` to `group` from `at` on, resolving repeated offsets as in
+/// [`Sequences::offsets`]; returns sums of literals and lengths.
 #[inline(always)]
 fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32, u32) {
     let to = at..at + n;
@@ -188,15 +191,15 @@ fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32,
     literals.copy_from_slice(&read.literals[..n]);
     lengths.copy_from_slice(&read.lengths[..n]);
     for ((to, &offset), &literals) in offsets.iter_mut().zip(&read.offsets).zip(&read.literals) {
-        // Behind literals the last offset is the first of them, else it is the second.
+        // With literals, repeated offset 1 is the last offset; without, it is the second last.
         *to = offset - (u32::from(offset <= REPEATS) & u32::from(literals != 0));
     }
-    // The values of so few sequences are far from 32 bits.
+    // The sum of so small a group fits 32 bits.
     let sum = |all: &[u32]| all.iter().fold(0_u32, |sum, &one| sum.wrapping_add(one));
     (sum(literals), sum(lengths))
 }
 
-/// Reads all sequences of one block or of two; what is wrong with each.
+/// Decodes all sequences of one or two blocks; returns the error of each.
 pub(super) fn read<const N: usize>(
     bench: &mut Bench,
     lanes: [Lane<'_>; N],
@@ -206,13 +209,13 @@ pub(super) fn read<const N: usize>(
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
     {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor has the features that the function is compiled for.
         return unsafe { modern(bench, lanes) };
     }
     run(bench, lanes)
 }
 
-/// The same code for processors that shift by any register.
+/// The same code compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn modern<const N: usize>(bench: &mut Bench, lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
@@ -244,7 +247,7 @@ fn run<const N: usize>(bench: &mut Bench, mut lanes: [Lane<'_>; N]) -> [Result<(
     lanes.map(|lane| begun.next().unwrap_or(Ok(())).and_then(|()| lane.end()))
 }
 
-/// Reads sequences of both but for the last of either, as long as there are bits.
+/// Decodes sequences of both lanes except the last of either, while bits remain.
 #[inline(always)]
 fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
     let both = a.packed.sequences.min(b.packed.sequences).saturating_sub(1);
@@ -257,8 +260,8 @@ fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
             let (mut x, mut y) = (a.at, b.at);
             let mut long = None;
             while read < until {
-                // SAFETY: there are bits for all of these sequences, or for the one that is read; states are
-                // within the tables, and `read` is less than `TOGETHER`.
+                // SAFETY: there are bits for all of these sequences, or for the current one; states
+                // are within the tables, and `read` is less than `TOGETHER`.
                 unsafe {
                     if !x.step::<0>(bench, read) {
                         long = Some(true);
@@ -290,7 +293,7 @@ fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
     }
 }
 
-/// Reads all sequences that are left, as long as there are bits.
+/// Decodes the remaining sequences of a lane, while bits remain.
 #[inline(always)]
 fn alone<const L: usize>(bench: &mut Bench, lane: &mut Lane<'_>) {
     let last = lane.packed.sequences.saturating_sub(1);
@@ -316,37 +319,37 @@ fn alone<const L: usize>(bench: &mut Bench, lane: &mut Lane<'_>) {
         lane.take(&bench.read[L], n);
     }
     if lane.done < lane.packed.sequences && lane.left() >= 0 {
-        // SAFETY: as above. After the last one there are no states.
+        // SAFETY: as above. After the last sequence there are no states.
         lane.at = unsafe { lane.at.values::<L>(bench, 0) };
         lane.take(&bench.read[L], 1);
     }
 }
 
-/// `n` bits from `at` on.
+/// `n` bits of `bits` from bit `at` on.
 ///
 /// # Safety
-/// These are fewer than 64.
+/// `n` is less than 64.
 #[inline(always)]
 unsafe fn low(bits: u64, at: u64, n: u8) -> u32 {
     let n = u64::from(n);
-    // SAFETY: by the caller's word.
+    // SAFETY: as the caller guarantees.
     unsafe { std::hint::assert_unchecked(n < 64) };
     (bits >> (at & 63) & !(u64::MAX << n)) as u32
 }
 
 impl At {
-    /// The bits that come next: how many these are, and they in the lower part of a word.
+    /// The next bits: their number, and the bits in the lower part of a word.
     ///
     /// # Safety
-    /// No more than [`MOST_BITS`] have been taken beyond what there was.
+    /// At most [`MOST_BITS`] were consumed beyond the available ones.
     #[inline(always)]
     unsafe fn bits(&self) -> (u64, u64) {
         #[cfg(target_arch = "x86_64")]
         let last = std::ptr::with_exposed_provenance::<u8>(self.bit as usize >> 3);
         #[cfg(not(target_arch = "x86_64"))]
         let last = self.base.wrapping_offset(self.bit >> 3);
-        // SAFETY: the byte that has the next bit is in the stream, or before it by what was taken too
-        // much; so are the seven before that, for which `FRONT` is enough.
+        // SAFETY: the byte of the next bit is in the stream, or before it by the excess consumed;
+        // so are the seven bytes before it, for which `FRONT` suffices.
         let word = unsafe { last.wrapping_sub(7).cast::<[u8; 8]>().read() };
         (self.bit as u64 & 7 | 56, u64::from_le_bytes(word))
     }
@@ -354,11 +357,11 @@ impl At {
     /// The entries of its states.
     ///
     /// # Safety
-    /// These are states of the tables.
+    /// The states are states of the tables.
     #[inline(always)]
     unsafe fn entries<const L: usize>(self, bench: &Bench) -> [&Entry; 3] {
         let all = &bench.tables[L].all;
-        // SAFETY: by the caller's word.
+        // SAFETY: as the caller guarantees.
         unsafe {
             [
                 all[LITERALS].get_unchecked(self.literals),
@@ -368,14 +371,14 @@ impl At {
         }
     }
 
-    /// Reads a sequence, and the states of the next one. False if these may take more bits than are had at once: then
-    /// nothing is done.
+    /// Decodes a sequence and the states of the next one. Returns false, without effect, if these
+    /// may take more bits than one read returns.
     ///
     /// # Safety
-    /// There is a bit left, the states are those of the tables, and `i` is less than [`TOGETHER`].
+    /// A bit remains, the states are those of the tables, and `i` is less than [`TOGETHER`].
     #[inline(always)]
     unsafe fn step<const L: usize>(&mut self, bench: &mut Bench, i: usize) -> bool {
-        // SAFETY: by the caller's word.
+        // SAFETY: as the caller guarantees.
         let [literals, offsets, matches] = unsafe { self.entries::<L>(bench) };
         let of = |bits: u8| u64::from(bits);
         let states = of(literals.state_bits) + of(offsets.state_bits) + of(matches.state_bits);
@@ -383,10 +386,10 @@ impl At {
         if states + values > 56 {
             return false;
         }
-        // SAFETY: there is a bit left.
+        // SAFETY: a bit remains.
         let (have, bits) = unsafe { self.bits() };
         self.bit -= (states + values) as isize;
-        // What comes first is highest.
+        // The first field is highest.
         let have = have - of(offsets.value_bits);
         // SAFETY: no entry takes 64 bits or more.
         let offset = offsets.value.wrapping_add(unsafe { low(bits, have, offsets.value_bits) });
@@ -418,14 +421,14 @@ impl At {
         true
     }
 
-    /// As [`At::step`], with input between values and states.
+    /// As [`At::step`], with a read of the input between values and states.
     ///
     /// # Safety
     /// As there.
     #[cold]
     #[inline(never)]
     unsafe fn long_step<const L: usize>(self, bench: &mut Bench, i: usize) -> Self {
-        // SAFETY: by the caller's word; less than a sequence is taken before the states are.
+        // SAFETY: as the caller guarantees; less than a sequence is consumed before the states.
         unsafe {
             let mut after = self.values::<L>(bench, i);
             let [literals, offsets, matches] = self.entries::<L>(bench);
@@ -440,20 +443,20 @@ impl At {
         }
     }
 
-    /// Reads a sequence without states, with input between its values: they may take more bits than are had at
-    /// once.
+    /// Decodes a sequence without states, reading the input between its values: they may take more
+    /// bits than one read returns.
     ///
     /// # Safety
     /// As [`At::step`].
     #[cold]
     #[inline(never)]
     unsafe fn values<const L: usize>(mut self, bench: &mut Bench, i: usize) -> Self {
-        // SAFETY: by the caller's word.
+        // SAFETY: as the caller guarantees.
         let entries = unsafe { self.entries::<L>(bench) };
         let [count, offset, length] = [0, 1, 2].map(|k| *entries[k]);
         let [offset, length, count] = [offset, length, count].map(|entry| {
             let n = u64::from(entry.value_bits);
-            // SAFETY: all three take 63 bits at the most, each less than 64.
+            // SAFETY: all three take at most 63 bits.
             unsafe {
                 let (have, bits) = self.bits();
                 self.bit -= n as isize;

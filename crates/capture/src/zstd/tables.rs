@@ -1,4 +1,4 @@
-//! What codes of sequences mean (RFC 8878 section 3.1.1.3.2.1.1), and tables of them.
+//! Values of sequence codes (RFC 8878 section 3.1.1.3.2.1.1), and their tables.
 
 use super::fse::Counts;
 use super::fse::ROOM;
@@ -11,7 +11,7 @@ pub(super) const LITERALS: usize = 0;
 pub(super) const OFFSETS: usize = 1;
 pub(super) const MATCHES: usize = 2;
 
-/// How many codes each has.
+/// Number of codes of each.
 pub(super) const SYMBOLS: [usize; 3] = [36, 32, 53];
 
 /// The largest tables.
@@ -42,13 +42,13 @@ pub(super) const PREDEFINED: [Counts; 3] = [
     ),
 ];
 
-/// What a state means.
+/// The meaning of a state.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Entry {
-    /// Bits that are to be read for the next state: 9 at the most.
+    /// Bits to read for the next state: at most 9.
     pub(super) state_bits: u8,
-    /// Bits that are to be read for the value: 31 at the most.
+    /// Bits to read for the value: at most 31.
     pub(super) value_bits: u8,
     /// The next state, without those bits.
     pub(super) next: u16,
@@ -60,7 +60,7 @@ const fn entry(value_bits: u32, value: u32) -> Entry {
     Entry { state_bits: 0, value_bits: value_bits as u8, next: 0, value }
 }
 
-/// Codes from `first` on: each value begins where that before ended.
+/// Codes from `first` on: each range begins where the previous one ended.
 const fn meanings(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; ROOM] {
     let mut all = [entry(0, 0); ROOM];
     let mut at = 0;
@@ -89,13 +89,13 @@ const OFFSET_MEANINGS: [Entry; ROOM] = {
     all
 };
 
-/// The tables that sequences are read with, and which ones they are.
+/// The current tables of sequences, and their ids.
 ///
-/// The next state of each entry, with all bits that are to be read set, is within its table.
+/// The next state of each entry, with all state bits set, is within its table.
 #[derive(Debug)]
 pub(super) struct Tables {
     ids: [u64; 3],
-    /// Tables have two to the power of these states.
+    /// Table sizes are 2 to the power of these.
     pub(super) logs: [u8; 3],
     pub(super) all: [[Entry; STATES]; 3],
 }
@@ -107,7 +107,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Sees to it that the tables are those described.
+    /// Updates the tables to those described.
     pub(super) fn set(&mut self, described: &[Described; 3]) {
         for (which, described) in described.iter().enumerate() {
             if self.ids[which] == described.id {

@@ -1,4 +1,4 @@
-//! Frames written out, and libzstd as an oracle for all others.
+//! Hand-written frames, and libzstd as an oracle for all others.
 
 use std::io;
 use std::io::BufRead;
@@ -17,19 +17,19 @@ use super::job::Literals;
 
 mod properties;
 
-/// How a frame is unpacked.
+/// How a frame is read.
 #[derive(Clone, Copy, Debug)]
 struct How {
-    /// Bytes that the input gives at a time, if it is not at hand as a whole.
+    /// Bytes that the input returns at a time, if it is not in memory as a whole.
     pieces: Option<usize>,
-    /// Bytes that are asked for at a time.
+    /// Bytes requested at a time.
     room: usize,
     threads: usize,
 }
 
 const WHOLE: How = How { pieces: None, room: 1 << 17, threads: 1 };
 
-/// All that comes out, and how it ended.
+/// The whole output, and how it ended.
 fn drain(mut from: Unzstd<impl BufRead>, room: usize) -> (Vec<u8>, io::Result<()>) {
     let mut all = Vec::new();
     let mut piece = vec![0; room];
@@ -67,15 +67,15 @@ fn whole(packed: &[u8]) -> (Vec<u8>, io::Result<()>) {
     unzstd(packed, WHOLE)
 }
 
-/// What is said of damage, and what came out before it.
+/// The error of damaged data, and the output before it.
 fn said(packed: &[u8]) -> (Vec<u8>, String) {
     let (all, end) = whole(packed);
     (all, end.unwrap_err().to_string())
 }
 
-/// As libzstd has it.
+/// The result of libzstd.
 fn oracle(packed: &[u8]) -> (Vec<u8>, io::Result<()>) {
-    // With more input at a time, blocks before the one that is damaged may get lost.
+    // With more input at a time, libzstd may lose blocks before the damaged one.
     match zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(1, packed)) {
         Ok(mut decoder) => {
             let mut all = Vec::new();
@@ -86,7 +86,7 @@ fn oracle(packed: &[u8]) -> (Vec<u8>, io::Result<()>) {
     }
 }
 
-/// How libzstd packs in a test.
+/// How libzstd compresses in a test.
 #[derive(Clone, Copy, Debug)]
 struct Pack {
     level: i32,
@@ -94,7 +94,7 @@ struct Pack {
     sized: bool,
     window: u32,
     long: bool,
-    /// Bytes between which blocks are ended.
+    /// Bytes between flushes, which end a block.
     flush: usize,
 }
 
@@ -129,8 +129,8 @@ impl Noise {
     }
 }
 
-/// Text of words from a list that grows, with some letters more likely than others: literals and matches of
-/// all kinds.
+/// Text of words from a growing list, with some letters more likely than others: literals and
+/// matches of all kinds.
 fn text(n: usize, letters: u32, seed: u32) -> Vec<u8> {
     let mut noise = Noise(seed);
     let mut all: Vec<u8> = Vec::with_capacity(n + 300);
@@ -154,7 +154,7 @@ fn text(n: usize, letters: u32, seed: u32) -> Vec<u8> {
     all
 }
 
-/// A frame without a checksum, with a window of 1 KiB, that tells its size.
+/// A frame without a checksum, with a window of 1 KiB and a stated size.
 fn frame(size: u32, blocks: &[Vec<u8>]) -> Vec<u8> {
     let mut all = vec![0x28, 0xb5, 0x2f, 0xfd, 0x80, 0];
     all.extend(size.to_le_bytes());
@@ -198,18 +198,18 @@ fn blocks_of_all_kinds() {
     check(&frame(3, &[coded(b"\x3c\0\0abc\0")]), b"abc");
     // Repeated literals.
     check(&frame(200, &[coded(b"\x85\x0cz\0")]), &[b'z'; 200]);
-    // One sequence of tables with one symbol each: two literals, a match of 7 at distance 2, whose code has
-    // two bits behind it; one literal is left.
+    // One sequence, with tables of one symbol each: two literals, a match of 7 at distance 2 with
+    // two extra bits, and one remaining literal.
     let sequences = b"\x01\x54\x02\x02\x04\x05";
     check(&frame(10, &[coded(&[b"\x18abc", &sequences[..]].concat())]), b"ababababac");
-    // The same with tables used again in another block, after literals that begin anew.
+    // The same with repeated tables in another block, with new literals.
     let again = b"\x01\xfc\x05";
     let two =
         [coded(&[b"\x18abc", &sequences[..]].concat()), coded(&[b"\x10xy", &again[..]].concat())];
     check(&frame(19, &two), b"ababababacxyxyxyxyx");
 }
 
-/// A frame of words, whose block describes all of its tables.
+/// A frame of words whose block describes all of its tables.
 const WORDS: &[u8] =
     b"\x28\xb5\x2f\xfd\x64\xcc\x03\x95\x0d\x00\x16\xd8\x30\x0b\xe0\x6d\xf2\xa0\x1c\xb8\xb7\
       \x11\x18\xac\x2c\x2c\x00\x2c\x00\x2d\x00\xbf\x5d\xd0\x9a\x8f\xde\x34\x04\x1e\xc9\x78\
@@ -236,8 +236,8 @@ const WORDS: &[u8] =
 
 #[test]
 fn frames_that_say_themselves_what_is_right() {
-    // Without any oracle, for those who look at every byte that is read and written: the checksum must be right, and
-    // so must the size. Blocks of two frames are read at once.
+    // Without an oracle, for Miri: the checksum and the size must be right. Blocks of two frames
+    // are decoded at once.
     let packed = [WORDS, WORDS, WORDS].concat();
     for threads in [1, 2] {
         let (ours, end) = unzstd(&packed, How { threads, ..WHOLE });
@@ -265,13 +265,13 @@ fn headers_with_all_their_parts() {
         (b"\xa0\x2c\x01\0\0", true),
         (b"\xe0\x2c\x01\0\0\0\0\0\0", true),
         (b"\xe0\x2d\x01\0\0\0\0\0\0", false),
-        // No dictionary, said in 1, 2 and 4 bytes; one.
+        // Dictionary id 0, in 1, 2 and 4 bytes; another id.
         (b"\x01\x00\0", true),
         (b"\x02\x00\0\0", true),
         (b"\x03\x00\0\0\0\0", true),
         (b"\x01\x00\x09", false),
         (b"\x03\x00\0\0\0\x01", false),
-        // A bit that means nothing, and one that must not be set.
+        // An unused bit, and a reserved bit.
         (b"\x10\x00", true),
         (b"\x08\x00", false),
         // 128 MiB, and more.
@@ -385,7 +385,8 @@ fn blocks_that_mean_nothing() {
 
 #[test]
 fn a_match_that_begins_before_the_frame_ends_within_it() {
-    // 2 bytes and 40 literals, then a match of 34 from up to 17 bytes before all that, of which most is there.
+    // 2 bytes and 40 literals, then a match of 34 from up to 17 bytes before all that, most of
+    // which is in reach.
     for offset in 40..60_u16 {
         let bits = 1 << 8 | (offset + 3 - 32) << 3;
         let mut content = b"\x84\x02".to_vec();
@@ -394,14 +395,14 @@ fn a_match_that_begins_before_the_frame_ends_within_it() {
         content.extend_from_slice(&bits.to_le_bytes());
         let packed = frame(200, &[raw(b"ab"), coded(&content)]);
         let (ours, said) = said(&packed);
-        // What is in reach is told by the size of the frame only.
+        // Only the size of the frame determines what is in reach.
         let far = said.starts_with("an offset that reaches back too far");
         assert_eq!((&ours[..], far), (&b"ab"[..], offset > 42), "{offset}: {said}");
         assert!(oracle(&packed).1.is_err());
     }
 }
 
-/// What kinds of blocks, literals and tables a frame has.
+/// The kinds of blocks, literals and tables of a frame.
 fn kinds(packed: &[u8]) -> Vec<&'static str> {
     let mut scanner = Scanner::new(packed);
     let mut job = Job::default();
@@ -466,7 +467,7 @@ fn every_kind_of_block_is_tried() {
     let noise: Vec<u8> =
         std::iter::repeat_n((), 300_000).scan(Noise(1), |n, ()| Some(n.next() as u8)).collect();
     try_one(&noise, PLAIN);
-    // Letters of a few kinds without matches: nothing but literals.
+    // Letters of a few kinds without matches: only literals.
     let letters: Vec<u8> = noise.iter().map(|b| (b & 3) * (b >> 6)).collect();
     try_one(&letters, Pack { level: -5, ..PLAIN });
     try_one(&letters[..900], Pack { level: 1, flush: 150, ..PLAIN });
@@ -493,7 +494,7 @@ fn every_kind_of_block_is_tried() {
 
 #[test]
 fn windows_that_go_round() {
-    // Small windows go round often; matches reach over the end of the last round.
+    // Small windows wrap often; matches cross the end of the previous round.
     let bytes = text(700_000, 60, 11);
     for window in [10, 11, 14, 17, 18] {
         for (level, long) in [(1, false), (9, true)] {
@@ -521,7 +522,7 @@ fn long_windows_and_matches_far_back() {
     }
 }
 
-/// Input that nobody may read beyond some place.
+/// Input that must not be read beyond some position.
 struct Guarded<'a>(&'a [u8]);
 
 impl Read for Guarded<'_> {
@@ -586,10 +587,10 @@ fn cut_at_every_byte() {
     let mut short = frame(9, &[coded(b"\x28hello\0")]);
     short[4] |= 4;
     assert_eq!((whole(&short).0, oracle(&short).0), (vec![], vec![]));
-    // Not even of a raw block there is more than its frame says.
+    // Even a raw block is not returned beyond the frame's size.
     let packed = frame(3, &[raw(&bytes[..200])]);
     assert!(oracle(&packed[..40]).0.starts_with(&whole(&packed[..40]).0));
-    // Of raw blocks there is what there is.
+    // Available bytes of raw blocks are returned.
     let packed = frame(200, &[raw(&bytes[..200])]);
     for cut in 10..packed.len() {
         assert_eq!(whole(&packed[..cut]).0, oracle(&packed[..cut]).0);

@@ -1,4 +1,4 @@
-//! The entropy stage: what needs nothing of the blocks before but the descriptions of tables.
+//! The entropy stage: it depends on earlier blocks only through repeated table descriptions.
 
 use super::Damage;
 use super::job::Content;
@@ -9,7 +9,7 @@ use super::sequences;
 use super::sequences::Bench;
 use super::sequences::Lane;
 
-/// Tables, kept as long as blocks use them again.
+/// The current tables, kept while blocks repeat them.
 #[derive(Debug, Default)]
 pub(super) struct Entropy {
     codes: Codes,
@@ -17,13 +17,13 @@ pub(super) struct Entropy {
 }
 
 impl Entropy {
-    /// Unpacks literals and sequences of one block.
+    /// Decodes literals and sequences of one block.
     pub(super) fn one(&mut self, job: &mut Job) {
         self.literals(job);
         self.sequences_one(job);
     }
 
-    /// Likewise of two at once, which takes less time than one after the other.
+    /// The same for two blocks at once, which takes less time than one after the other.
     pub(super) fn two(&mut self, first: &mut Job, second: &mut Job) {
         self.literals(first);
         self.literals(second);
@@ -59,7 +59,7 @@ fn lane(job: &mut Job) -> Option<Lane<'_>> {
     Some(Lane::new(packed, &job.input, &mut job.made, job.most))
 }
 
-/// Puts an error in the place of the block.
+/// Replaces the block by an error.
 fn fail(job: &mut Job, done: Result<(), Damage>) {
     if let Err(damage) = done {
         job.content = Content::Nothing;

@@ -9,9 +9,9 @@
 //! stay in the nearer caches, and on few pages.
 //!
 //! The upper bits of a hash name an entry's home, the cell where searching begins (`hash × homes / 2^64`); the fifth byte
-//! from below is its tag, compared sixteen at a time. An entry stands in its home or in one of the [`WINDOW`] - 1 cells
+//! from below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 cells
 //! behind: that is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether
-//! it finds or not. Where an entry comes and its window is full, others make room: one that may stand in the next free
+//! it finds or not. Where an entry comes and its window is full, others make room: one that may are in the next free
 //! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
 //! all: there are no tombstones. If no room can be made, the caller has to see to it: a larger array, or a place apart.
 //!

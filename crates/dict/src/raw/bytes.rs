@@ -85,7 +85,7 @@ fn inline_words(bytes: &[u8]) -> (u64, u64) {
     (head(len, small), 0)
 }
 
-/// A string that is searched for, told apart by what [`Bytes`] of its length are: what hashing it and comparing it have in
+/// A string that is searched for, distinguished by what [`Bytes`] of its length are: what hashing it and comparing it have in
 /// common is done once.
 pub(crate) enum Query<'b> {
     Inline(Inline),
@@ -93,7 +93,7 @@ pub(crate) enum Query<'b> {
     Long(Long<'b>),
 }
 
-/// As much as stands in [`Bytes`] without a pointer.
+/// As much as is in [`Bytes`] without a pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Inline {
     head: u64,
@@ -193,7 +193,7 @@ impl<'b> Rest<'b> {
     fn of(bytes: &'b [u8]) -> Self {
         let (len, start) = (bytes.len(), FRONT.min(bytes.len().wrapping_sub(PIECE)));
         assert!(len > INLINE && len <= SPLIT);
-        // SAFETY: `len` is PIECE or more, so `start` is no more than what is left of it without one.
+        // SAFETY: `len` is PIECE or more, so `start` is no more than the rest of it without one.
         Rest(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
     }
 

@@ -1,4 +1,4 @@
-//! The memory of tables: the only unsafe code of the crate, and nothing but what needs it.
+//! The memory of tables: the only unsafe code of the crate, and only what needs it.
 //!
 //! * `block`: one clustered array; cells with a tag each.
 //! * `directory`: which block holds which hashes; several places may name one block.

@@ -1,4 +1,5 @@
-//! Time goes on: what is due comes before the next packet, and at the end of input everything.
+//! Advancing time: timers that are due fire before the next packet, and at the end of input all
+//! connections are closed.
 
 use std::io;
 
@@ -12,23 +13,22 @@ use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
 
 use super::connection::open;
-use crate::plan::CLOSING;
+use crate::scheduler::CLOSING;
 use crate::shard::Ext;
 use crate::shard::Shard;
 
-/// Network time is never before this: a trace from before the first second of the epoch has no
-/// clock to speak of. The times of packets and connections are their own nevertheless.
+/// The least network time. Times of packets and connections may be earlier.
 pub(super) const BEGINNING: Time = Time::from_secs(1);
 
-/// Timers whose connections are read ahead of time: so far that they have come when needed, and
-/// not so far that they have gone again.
+/// Timers whose connections are prefetched: early enough to arrive in time, and not so early that
+/// they are evicted again.
 const SLOTS_AHEAD: usize = 12;
 
-/// A connection is not looked at again sooner, unless something is due.
+/// The least interval between checks of a connection, unless a timer is due.
 const LOOK_AGAIN: Interval = Interval::from_secs(5);
 
 impl Shard {
-    /// A packet that somebody else has: only time goes on.
+    /// Advances time by a packet of another shard.
     #[inline]
     pub(crate) fn pass(&mut self, number: u64, time: Time) {
         let to = time.max(self.now);
@@ -41,8 +41,8 @@ impl Shard {
         }
     }
 
-    /// Packets that others have pass all at once, if nothing is due up to the `latest` of their
-    /// times, and of those of all packets before; returns whether they did.
+    /// Advances time by packets of other shards at once, if no timer is due up to `latest`, the
+    /// latest of their times and of all packets before. Returns whether it did.
     #[inline]
     pub(crate) fn pass_all(&mut self, latest: Time) -> bool {
         let to = latest.max(self.now);
@@ -53,29 +53,29 @@ impl Shard {
         quick
     }
 
-    /// Whether nothing is due at a time that is to come.
+    /// Whether no timer is due up to a time.
     #[inline]
     pub(crate) fn is_idle_until(&self, time: Time) -> bool {
         time < self.wake
     }
 
-    /// Until something is due again, packets of others can pass quickly.
+    /// Computes the next due time, so that packets of other shards pass quickly.
     #[inline]
     pub(crate) fn rest(&mut self) {
         self.wake = self.timers.next_due().min(self.env.next_due());
     }
 
-    /// Network time goes on: what is due before is done first.
+    /// Advances network time; timers due before fire first.
     ///
-    /// A packet from the past does not turn it back; timers that such packets set lie in the past
-    /// as well, and are due at once.
+    /// A packet from the past does not turn time back; timers set by it are in the past as well,
+    /// and due at once.
     pub(crate) fn advance(&mut self, to: Time) {
         let to = to.max(BEGINNING).max(self.now);
         let packet = self.packet_number;
         self.env.logs.set_time(to);
         self.env.logs.set_key(RowKey { packet, ..RowKey::EARLIEST });
         while let Some((due, number, index)) = self.timers.pop(to) {
-            // Connections whose timers fire were idle for long: they are in no cache any more.
+            // Connections whose timers fire were idle for long and are not cached.
             if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
                 self.table.prefetch_slot(next);
             }
@@ -83,7 +83,7 @@ impl Shard {
                 self.table.prefetch_removal(next);
             }
             self.now = self.now.max(due);
-            // A file that is given up for silence ends before the connection that carried it.
+            // A file that expires ends before the connection that carried it.
             self.env.expire(self.now, to);
             // Files that are due at the same time come first: their ties are smaller.
             self.env.logs.set_key(RowKey { packet, due, tie: (1 << 63) | u64::from(number) });
@@ -96,10 +96,10 @@ impl Shard {
             self.env.expire(to, to);
             self.set_step(0);
         }
-        self.relieve();
+        self.evict();
     }
 
-    /// The same, knowing from the last [rest](Self::rest) before when nothing is due.
+    /// The same, using the due time that the last [rest](Self::rest) computed.
     #[inline]
     pub(crate) fn advance_if_due(&mut self, to: Time) {
         let to = to.max(BEGINNING).max(self.now);
@@ -109,7 +109,7 @@ impl Shard {
         self.now = to;
         self.env.logs.set_time(to);
         self.set_step(0);
-        self.relieve();
+        self.evict();
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -128,7 +128,7 @@ impl Shard {
         self.timers.add(slot.due, slot.number, index);
     }
 
-    /// The end of input: what is open is to be [closed](Self::close_next), one by one.
+    /// The end of input: open connections are then [closed](Self::close_next) one by one.
     pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
         let events = &mut self.env.logs.events;
@@ -136,10 +136,10 @@ impl Shard {
             events.raise(&NetDone { t: self.now });
             events.drain();
         }
-        self.survey();
-        // Nothing more is due: what comes now has their memory.
+        self.sample_usage();
+        // Timers are not needed any more: frees their memory.
         self.timers = Timers::default();
-        self.keeper.rest();
+        self.evictor.rest();
         self.table.finish_finding();
         Closing { live: self.table.in_order(), next: 0 }
     }
@@ -158,7 +158,7 @@ impl Shard {
         true
     }
 
-    /// All connections are closed: what is not theirs ends.
+    /// Ends everything that belongs to no connection, after all connections are closed.
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
@@ -183,19 +183,19 @@ impl Shard {
     }
 }
 
-/// Connections that are open when the input ends, in the order of their beginnings.
+/// Connections that are open at the end of input, in the order of creation.
 pub(crate) struct Closing {
     live: Vec<u32>,
     next: usize,
 }
 
-/// When a connection is looked at next.
+/// When to check a connection next.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
     let idle = slot.conn.next_look(slot.conn.last, now);
     let Some(tcp) = &slot.tcp else { return idle };
     if tcp.is_quiet(&slot.conn, now) {
-        // It may be a while until it is idle. Should it end before, its timer stays behind, for no
-        // longer than it has lived: there are never many of these.
+        // It is not idle for a while. If it ends before, its timer entry becomes stale, but for no
+        // longer than the connection lived: there are never many of these.
         return idle.min(now + (now - slot.conn.start).max(LOOK_AGAIN));
     }
     idle.min(tcp.due())

@@ -20,7 +20,7 @@ use gannet_protocols::conn_state;
 use gannet_protocols::conn_state::events::ConnectionFlipped;
 use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
-use gannet_protocols::hub;
+use gannet_protocols::global;
 use gannet_protocols::policy::known::Served;
 
 use crate::community_id::community_id;
@@ -29,43 +29,43 @@ use crate::shard::Ext;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
-/// Changes of the tunnels around one connection that are followed.
+/// Changes of one connection's encapsulation that are followed.
 const MAX_TUNNEL_CHANGES: u8 = 5;
 
-/// Bits of a connection's number for its place among those of its packet.
+/// Bits of a connection's number for its ordinal within its packet.
 const ORDINAL_BITS: u32 = 8;
-/// From here on the places of a packet's connections are not told apart.
+/// Ordinals from here on share a number.
 const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
-/// Connections after which it is looked at what is kept.
-const SURVEY_EVERY: u64 = 4_096;
+/// Connections between two samples of memory usage.
+const SAMPLE_EVERY: u64 = 4_096;
 
 impl Shard {
-    /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
-    /// packet at hand looked for. Tells where it is, and which of its ends the sender is.
+    /// Creates a connection from a packet's sender, or to it if `flip`; it is the `ordinal`th that
+    /// the current packet looked up. Returns its index, and the side of the sender.
     pub(crate) fn create(
         &mut self,
         (hash, ordinal): (Hash, u32),
         id: &ConnId,
         proto: Proto,
         ip_proto: u8,
-        (one_way, hub, flip): (bool, bool, bool),
-        around: &Encapsulation,
+        (one_way, global, flip): (bool, bool, bool),
+        encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
-        // In the order of creation, whoever else creates connections meanwhile.
+        // In the order of creation, whatever other shards create.
         let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
         self.created += 1;
-        // Its timer is set when the packet is done with it, when more is known. What there is to say
-        // of it is said where it lies: it is too large to be carried there.
+        // Its timer is set when the packet is processed, when more is known. The slot is filled in
+        // place because it is large.
         let conn = Conn::new(uid, *id, proto, ip_proto, self.time);
         let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
         let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
         let index = self.table.insert(hash, slot);
         let Some(slot) = self.table.get_mut(index) else { return (index, Dir::Orig) };
         let conn = &mut slot.conn;
-        conn.set_hub(hub);
-        if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
-            self.env.hub_ports.add(proto, id.resp_h, id.resp_p);
+        conn.set_global(global);
+        if global && !global::is_by_port(proto, id.orig_p, id.resp_p) {
+            self.env.global_ports.add(proto, id.resp_h, id.resp_p);
         }
         let is_flipped = flip && !id.resp_h.is_broadcast();
         if is_flipped {
@@ -81,52 +81,53 @@ impl Shard {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
         }
+        slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }
-        if around.depth() > 0 {
-            if let Some(uid) = around.last().and_then(|t| t.uid) {
+        if encapsulation.depth() > 0 {
+            if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
                 conn.add_tunnel_parent(uid);
             }
-            slot.ext.rare().around = (*around, 0);
-            self.register(around);
+            slot.ext.rare().encapsulation = (*encapsulation, 0);
+            self.register(encapsulation);
         }
-        self.keeper.began(self.table.len(), self.time, number, index);
-        if self.created.is_multiple_of(SURVEY_EVERY) {
-            self.survey();
+        self.evictor.began(self.table.len(), self.time, number, index);
+        if self.created.is_multiple_of(SAMPLE_EVERY) {
+            self.sample_usage();
         }
         (index, from)
     }
 
-    /// The place of the next connection or tunnel that the packet at hand looks for.
+    /// The ordinal of the next connection or tunnel that the current packet looks up.
     pub(crate) fn next_ordinal(&mut self) -> u32 {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         ordinal
     }
 
-    /// A connection was seen inside of tunnels: those not known yet are logged.
-    fn register(&mut self, around: &Encapsulation) {
-        for tunnel in around.iter() {
+    /// A connection was seen inside of tunnels: logs the tunnels that are new.
+    fn register(&mut self, encapsulation: &Encapsulation) {
+        for tunnel in encapsulation.iter() {
             self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
         }
     }
 
-    /// Follows the tunnels around a known connection.
+    /// Follows changes of a known connection's encapsulation.
     #[cold]
-    pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
+    pub(crate) fn check_encapsulation(&mut self, index: u32, encapsulation: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        let had = slot.ext.rare.as_ref().map(|r| &r.around);
+        let had = slot.ext.rare.as_ref().map(|r| &r.encapsulation);
         let same = match had {
-            Some((old, _)) => old == around,
-            None => around.depth() == 0,
+            Some((old, _)) => old == encapsulation,
+            None => encapsulation.depth() == 0,
         };
         if same {
             return;
         }
         let changes = had.map_or(0, |(_, n)| *n);
         let allowed = changes < MAX_TUNNEL_CHANGES;
-        slot.ext.rare().around = (*around, changes + u8::from(allowed));
+        slot.ext.rare().encapsulation = (*encapsulation, changes + u8::from(allowed));
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
@@ -136,13 +137,13 @@ impl Shard {
             slot.conn.note_limit();
             return;
         }
-        if let Some(uid) = around.last().and_then(|t| t.uid) {
+        if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
             slot.conn.add_tunnel_parent(uid);
         }
-        self.register(around);
+        self.register(encapsulation);
     }
 
-    /// A connection's slot and its analyzers at work.
+    /// Runs a function on a connection's slot and its analyzers.
     pub(crate) fn with_session<R>(
         &mut self,
         index: u32,
@@ -154,7 +155,8 @@ impl Shard {
         Some(work(conn, tcp, &mut session))
     }
 
-    /// The packet at hand is a connection's: when that is done, what its analyzers asked for is.
+    /// Runs a function on a connection for the current packet, then applies the requests of its
+    /// analyzers.
     #[inline]
     pub(crate) fn with_packet<R>(
         &mut self,
@@ -177,9 +179,9 @@ impl Shard {
         if asked && !slot.conn.services.as_slice().is_empty() {
             serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
-        // A timer that moved ahead of its entry needs another; one that moved back waits for it.
-        // A packet from the past does not make its connection idle, unless it starts it or changes
-        // how long that may be idle.
+        // A timer that moved ahead of its entry needs another entry; one that moved back waits for
+        // its entry. A packet from the past does not make its connection idle, unless it starts the
+        // connection or changes its timeout.
         let fresh = slot.due == Time::MAX;
         let is_new = fresh || slot.tcp.is_some() && slot.conn.timeout() != patience;
         let last = if is_new { slot.conn.last } else { slot.conn.last.max(self.now) };
@@ -200,24 +202,24 @@ impl Shard {
         Some(done)
     }
 
-    /// The packet at hand is done with a connection.
+    /// Finishes the current packet for a connection.
     pub(crate) fn settle(&mut self, index: u32) {
         self.with_packet(index, |_, _, _| ());
     }
 
-    /// A connection ends with the packet at hand: its rows are written.
+    /// Ends a connection with the current packet, and writes its rows.
     pub(crate) fn remove(&mut self, index: u32) {
         self.remove_at(index, self.now);
     }
 
-    /// A connection ends, which whoever waits for packets finds out at the time of a `packet`.
+    /// Ends a connection, with `packet` as the time at which its end was detected.
     pub(crate) fn remove_at(&mut self, index: u32, packet: Time) {
-        // In place: a slot is too large to be carried around for its last moments.
+        // In place, because a slot is large.
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
-        self.keeper.hold(held, 0, slot.number, index, crate::state::pair(&slot.conn));
+        self.evictor.hold(held, 0, slot.number, index, crate::state::pair(&slot.conn));
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
@@ -237,12 +239,12 @@ impl Shard {
         if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
             log_whole(logs, conn, tcp, local, seed);
         }
-        self.keeper.report.tables[slot.conn.largest_table()] += 1;
+        self.evictor.report.tables[slot.conn.largest_table()] += 1;
         self.table.remove(index, &mut self.spare);
     }
 }
 
-/// Writes a connection's row as the rows of other logs are.
+/// Writes a connection's row through the general path.
 #[cold]
 #[inline(never)]
 fn log_whole(
@@ -256,8 +258,8 @@ fn log_whole(
     logs.write(&conn_log::row(conn, tcp, local, community.as_deref()));
 }
 
-/// What a connection shows of its responder's service, where that is logged: told when a protocol is
-/// recognised, and else at the end.
+/// Logs a responder's service, where that is requested: when a protocol is recognised, otherwise at
+/// the end.
 pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
     let Some(mut policy) = env.policy() else { return };
     let shook = |tcp: &Tcp| {
@@ -285,7 +287,7 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
     }
 }
 
-/// A slot's connection, with its analyzers at work at time `now`.
+/// A slot's connection with its analyzers, at time `now`.
 #[inline]
 fn at_work<'a>(
     slot: &'a mut Slot<Ext>,
@@ -297,7 +299,7 @@ fn at_work<'a>(
     (conn, tcp, Session { now, env, stack: &mut ext.stack, scratch })
 }
 
-/// What analyzers asked for is done.
+/// Applies the requests of analyzers.
 fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
     count_payload(tcp.as_deref(), conn);
     if session.settle(conn) {
@@ -309,7 +311,7 @@ fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>)
     }
 }
 
-/// TCP counts payload in sequence space, which is only worked out where it is asked for.
+/// TCP counts payload in sequence space, which is computed on demand.
 fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     if let Some(tcp) = tcp {
         for side in [Dir::Orig, Dir::Resp] {
@@ -318,7 +320,7 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     }
 }
 
-/// Opens a slot at time `now`.
+/// Unpacks a slot at time `now`.
 #[inline]
 pub(crate) fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time) {
     slot.open(spare);

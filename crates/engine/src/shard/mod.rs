@@ -1,8 +1,8 @@
-//! One part of the connection table, and what its packets do to it.
+//! A shard: one part of the connection table, and how packets change it.
 //!
-//! [`Shard`] is given packets, or passes the time of others'. It [walks](crate::walk) each through its
-//! layers to a [connection], whose state and analyzers it drives; and it keeps
-//! [time](clock), by which connections end.
+//! [`Shard`] receives its own packets, and the times of others'. It [walks](crate::walk) each
+//! packet through its layers to a [connection], whose state and analyzers it drives; and it
+//! advances [time](clock), by which connections end.
 
 pub(crate) mod clock;
 pub(crate) mod connection;
@@ -36,40 +36,40 @@ use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
-use crate::glance;
+use crate::lookahead;
 use crate::notes::Noting;
-use crate::state::Keeper;
-use crate::steer::Role;
+use crate::route::Role;
+use crate::state::Evictor;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
 
-/// What the engine keeps beside a connection.
+/// The engine's data of a connection.
 #[derive(Default)]
 pub(crate) struct Ext {
     pub(crate) stack: Stack,
     rare: Option<Box<Rare>>,
 }
 
-/// What few connections have.
+/// Data that few connections have.
 #[derive(Default)]
 pub(crate) struct Rare {
-    /// The tunnels around its last packet and how often they changed.
-    around: (Encapsulation, u8),
-    /// Tunnel protocols that failed on it.
+    /// The encapsulation of its last packet, and how often it changed.
+    encapsulation: (Encapsulation, u8),
+    /// Tunnel protocols that had a violation on it.
     pub(crate) tunnels_failed: Services,
-    /// Bad checksums of each side, UDP.
+    /// Bad UDP checksums of each side.
     pub(crate) bad_checksums: [u32; 2],
-    /// Packets of others came out of it.
+    /// Whether it is a tunnel from which packets were extracted.
     pub(crate) carries: bool,
-    /// Bits of the sides from which valid Teredo was seen.
+    /// Bits of the sides that sent valid Teredo.
     pub(crate) teredo_sides: u8,
 }
 
-// There may be millions, of which nearly all are a slot and nothing else.
+// There may be millions; most consist of a slot only.
 const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
 
 impl Ext {
-    /// Whether there is nothing that few connections have.
+    /// Whether no rare data is set.
     #[inline]
     pub(crate) fn is_usual(&self) -> bool {
         self.rare.is_none()
@@ -79,13 +79,13 @@ impl Ext {
         self.rare.get_or_insert_default()
     }
 
-    /// Whether a tunnel protocol failed on it.
+    /// Whether a tunnel protocol had a violation on it.
     pub(crate) fn tunnel_failed(&self, tag: Tag) -> bool {
         self.rare.as_ref().is_some_and(|r| r.tunnels_failed.contains(tag as u8))
     }
 }
 
-/// One part of the connection table with everything that belongs to it.
+/// A shard of the connection table with its environment.
 pub(crate) struct Shard {
     pub(crate) options: Options,
     pub(crate) env: Env,
@@ -93,36 +93,37 @@ pub(crate) struct Shard {
     pub(crate) fragments: Fragments,
     pub(crate) ip_tunnels: IpTunnels,
     pub(crate) timers: Timers,
-    pub(crate) keeper: Keeper,
+    pub(crate) evictor: Evictor,
     /// Limits of TCP reassembly.
     pub(crate) streams: tcp::Limits,
     scratch: Scratch,
     spare: Spare,
-    /// Network time: never goes back.
+    /// Network time, which never goes back.
     pub(crate) now: Time,
-    /// Time of the packet at hand.
+    /// Time of the current packet.
     pub(crate) time: Time,
-    /// Number of the packet at hand.
+    /// Number of the current packet.
     pub(crate) packet_number: u64,
-    /// Connections and tunnels looked for so far for the packet at hand: the place of the next
-    /// one, by which it is named should it be new.
+    /// Number of connections and tunnels looked up for the current packet: the ordinal of the next
+    /// one, which is part of its uid if it is new.
     pub(crate) ordinal: u32,
     created: u64,
-    /// Bytes of the packet at hand that were not captured.
+    /// Bytes of the current packet that were not captured.
     pub(crate) missing: u32,
-    /// Layers of the packet at hand down to where the walk is, tunnels included.
+    /// Layers of the current packet down to the current one, tunnels included.
     pub(crate) layers: u8,
-    /// Which packets belong to which connections, where that is asked for.
+    /// The packets of each connection, if requested.
     pub(crate) noting: Option<Box<Noting>>,
-    /// Which part of the analysis it is.
+    /// The role of the shard in the analysis.
     pub(crate) role: Role,
-    /// Steps of the packet at hand: each part that sees some of it does so in a step of its own.
+    /// Step of the current packet: each shard that processes a part of it does so in a step of its
+    /// own.
     pub(crate) step: u32,
-    /// Before this time nothing is due: for packets of others.
+    /// No timer is due before this time: for packets of other shards.
     wake: Time,
-    /// Their names, where packets of unknown protocols are logged.
+    /// Names of the layers, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
-    /// Seed of Community IDs, where there is a column for them.
+    /// Seed of Community IDs, if their column is written.
     community: Option<u16>,
 }
 
@@ -141,7 +142,7 @@ impl Shard {
         let community = options.logs.has_column("community_id").then_some(options.community_seed);
         let logs = match role {
             Role::Whole => Logs::new(options.logs.clone()),
-            Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
+            Role::Global(_) | Role::HostPairs => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let options_of_files = FileOptions {
@@ -151,12 +152,12 @@ impl Shard {
         };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
-        if matches!(role, Role::Part) {
-            env.leave_hub();
+        if matches!(role, Role::HostPairs) {
+            env.leave_global();
         }
         Self {
             env,
-            keeper: Keeper::new(&options.limits, options.memory),
+            evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
             fragments: Fragments::with_limits(options.limits.fragments()),
             noting: options.index.clone().map(|index| Box::new(Noting::new(index))),
@@ -206,24 +207,24 @@ impl Shard {
         self.env.logs.check()
     }
 
-    /// Whether finding a connection reads memory that is in no near cache.
+    /// Whether looking up a connection reads memory that is not in a near cache.
     pub(crate) fn is_table_far(&self) -> bool {
-        self.table.index_bytes() > glance::NEAR
+        self.table.index_bytes() > lookahead::NEAR
     }
 
-    /// A packet with this key comes soon.
+    /// Prefetches the connection of this key, whose packet comes soon.
     #[inline]
     pub(crate) fn expect_soon(&self, key: &Key) {
         self.table.prefetch(self.table.hash(key));
     }
 
-    /// One packet.
+    /// Processes one packet.
     #[inline]
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         self.begin(packet.number, packet.time);
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         if packet.data.is_empty() || packet.wire_len == 0 {
-            // There is no packet, and its time is none.
+            // An empty packet; its time does not count.
             self.set_step(0);
             self.env.logs.set_time(self.now);
             let name = match packet.format {
@@ -239,7 +240,7 @@ impl Shard {
         self.drain_events();
     }
 
-    /// The packet is done: events that it raised are delivered, and those of timers before it.
+    /// Delivers the events of the current packet and of the timers before it.
     #[inline]
     pub(crate) fn drain_events(&mut self) {
         if self.env.logs.events.any() {
@@ -247,7 +248,7 @@ impl Shard {
         }
     }
 
-    /// Turns to another packet.
+    /// Starts another packet.
     #[inline]
     pub(crate) fn begin(&mut self, number: u64, time: Time) {
         self.packet_number = number;
@@ -259,7 +260,7 @@ impl Shard {
         }
     }
 
-    /// Rows to come are of this step of the packet.
+    /// Sets the step of the current packet for further rows.
     #[inline]
     pub(crate) fn set_step(&mut self, step: u32) {
         self.step = step;

@@ -1,16 +1,16 @@
-//! What to give up when there is too much.
+//! Eviction: which state is dropped at the limits.
 //!
-//! A [`Keeper`] ranks live connections by what is lost with them: half-open ones, of which one side
-//! was never heard, before established ones; idle ones before busy ones. It costs nothing where
-//! nothing is limited, and an entry a connection otherwise: being used does not move it, and one that
-//! comes up although it was used is put back. What goes gets its rows as if the capture had ended
-//! there.
+//! An [`Evictor`] ranks live connections by the information lost with them: half-open ones, with
+//! traffic from one side only, before established ones; idle ones before busy ones. Without limits
+//! it costs nothing; otherwise each connection has one entry. Activity does not move the entry; an
+//! entry that comes up although its connection was active is put back. An evicted connection gets
+//! its rows as if the capture had ended there.
 //!
-//! Every connection begins as a half-open one. So that new ones have the time to become more while a
-//! table is full of established ones, the newest half-open ones, a [sixteenth](ROOM) of all, go last.
+//! Every connection begins half-open. So that new connections can become established while the
+//! table is full of established ones, the newest half-open ones, a [sixteenth](ROOM) of all, are
+//! evicted last.
 //!
-//! Memory is what the allocator says is in use, less slots of the table that wait to be used again:
-//! nothing that anybody keeps is forgotten in the sum.
+//! Memory usage is that of the allocator, minus free slots of the table, so it includes all state.
 
 mod report;
 
@@ -35,26 +35,26 @@ use crate::Limits;
 use crate::shard::Ext;
 use crate::shard::Shard;
 
-/// Tells how many bytes are in use; see [`crate::Options::memory`].
+/// Returns the bytes in use; see [`crate::Options::memory`].
 pub type Memory = fn() -> u64;
 
 /// Ranks: half-open, established.
 const RANKS: usize = 2;
 
-/// Of so many live connections, one may be half-open without going before established ones.
+/// One in this many live connections may be half-open and is not evicted before established ones.
 const ROOM: usize = 16;
 
-/// Two hosts in order, and whether their connection is the hub's: what one part of an analysis sees as
-/// a whole, so that limits for it do not depend on the number of threads.
+/// A host pair in order, and whether the global shard owns its connection. One shard sees all of a
+/// pair, so limits for pairs do not depend on the number of threads.
 pub(crate) type Pair = (Addr, Addr, bool);
 
-/// The pair of a connection.
+/// The host pair of a connection.
 pub(crate) fn pair(conn: &Conn) -> Pair {
     let (a, b) = (conn.id.orig_h, conn.id.resp_h);
-    (a.min(b), a.max(b), conn.is_hub())
+    (a.min(b), a.max(b), conn.is_global())
 }
 
-/// Data above holes of one pair of hosts.
+/// Data above holes of one host pair.
 #[derive(Debug, Default)]
 struct Held {
     bytes: usize,
@@ -66,50 +66,50 @@ fn is_excess(half_open: usize, live: usize) -> bool {
     half_open > (live / ROOM).max(1)
 }
 
-/// Which connections go first.
+/// Ranks connections for eviction.
 #[derive(Debug, Default)]
-pub(crate) struct Keeper {
-    /// Whether live connections are counted, or memory is.
+pub(crate) struct Evictor {
+    /// Whether the number of connections or the memory is limited.
     is_on: bool,
-    /// Whether there may be something to do after a packet: most have nothing that is asked for.
+    /// Whether there may be something to evict after a packet; usually not.
     is_due: bool,
     most: usize,
     bytes: u64,
     memory: Option<Memory>,
     /// By rank, in order of last use.
     ranks: [Timers; RANKS],
-    /// Data that waits above holes.
+    /// Bytes of data above holes.
     held: usize,
-    /// How much may wait in all, and of one pair of hosts.
+    /// Limits of these bytes in total, and for one host pair.
     held_most: usize,
     pair_most: usize,
-    /// By pair of hosts, from when more waited than one pair may have.
+    /// By host pair, from the first time that the total exceeds the limit of one pair.
     pairs: Option<BTreeMap<Pair, Held>>,
-    /// A pair that has too much.
+    /// A pair above its limit.
     full: Option<Pair>,
-    /// Looks at whether there is too much.
+    /// Number of checks.
     looks: u64,
     /// Connections with holes, in the order of the first one.
     holes: VecDeque<(u64, u32)>,
-    /// So many of these are looked through.
+    /// Scan the holes for stale entries at this number.
     holes_most: usize,
     pub(crate) report: State,
 }
 
-/// Connections that are ended between two packets at the most: what they leave, rows to be merged and
-/// slots of chunks that others share, goes away a little later.
+/// The most connections that are evicted between two packets: their rows in the merge and their
+/// slots in shared chunks are freed a little later.
 const ENDED_AT_ONCE: usize = 8;
 
-/// Every so many looks it is seen whether there is more than ever, by so small a part.
+/// Checks between two samples of the maximum, which is updated when exceeded by one in this many.
 const LOOKS: u64 = 64;
 
-/// So small a part of all memory is for free slots, which come and go by the chunk.
+/// Free slots may take one in this many of all bytes: they come and go by the chunk.
 const FREE: u64 = 16;
 
-/// Entries that may be out of date before it matters.
+/// Stale entries that are tolerated.
 const STALE: usize = 4_096;
 
-impl Keeper {
+impl Evictor {
     pub(crate) fn new(limits: &Limits, memory: Option<Memory>) -> Self {
         let most = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
         let counts = memory.is_some() && limits.state != u64::MAX;
@@ -127,7 +127,7 @@ impl Keeper {
         }
     }
 
-    /// A connection began, one of so many that are `live`.
+    /// A connection began; there are `live` connections now.
     #[inline]
     pub(crate) fn began(&mut self, live: usize, time: Time, number: u64, index: u32) {
         self.report.connections = self.report.connections.max(live as u64);
@@ -136,7 +136,7 @@ impl Keeper {
         }
     }
 
-    /// A connection's data above holes takes so much more, or less.
+    /// Changes the number of bytes that a connection stores above holes.
     #[inline]
     pub(crate) fn hold(
         &mut self,
@@ -152,7 +152,7 @@ impl Keeper {
         if self.pairs.is_some() {
             self.hold_of_pair(before, after, (number, index), pair);
         } else if self.held + after > self.pair_most + before {
-            // The pair may have too much, or all pairs together have.
+            // The pair, or all pairs together, may be above the limit.
             self.full = Some(pair);
         }
         self.held = (self.held + after).saturating_sub(before);
@@ -184,7 +184,7 @@ impl Keeper {
         self.held > self.held_most || self.holes.len() > self.holes_most
     }
 
-    /// Bytes in use, as far as they count: not while slots wait to be used again, if they are few.
+    /// Bytes in use, without a small number of free slots.
     fn in_use(&self, table: &Table<Ext>) -> u64 {
         let memory = self.memory.map_or(0, |memory| memory());
         let free = (table.free_slots() * Table::<Ext>::SLOT_BYTES) as u64;
@@ -200,7 +200,7 @@ impl Keeper {
         much.then_some("state_limit_reached")
     }
 
-    /// The least valuable connection, if it is for this part to give one up.
+    /// The least valuable connection, if this shard should evict one.
     fn least(&mut self, table: &Table<Ext>) -> Option<(usize, u32)> {
         if let Some((stamp, number, index)) = self.idlest(0, table) {
             if is_excess(self.ranks[0].len() + 1, table.len()) {
@@ -212,7 +212,7 @@ impl Keeper {
         self.idlest(rank, table).map(|(_, _, index)| (rank, index))
     }
 
-    /// Takes out the entry of the connection of a rank that was used last the longest ago.
+    /// Removes the entry of the least recently used connection of a rank.
     fn idlest(&mut self, rank: usize, table: &Table<Ext>) -> Option<(Time, u64, u32)> {
         while let Some((stamp, number, index)) = self.ranks[rank].pop(Time::MAX) {
             if let Some(next) = self.ranks[rank].ahead(8) {
@@ -230,13 +230,13 @@ impl Keeper {
         None
     }
 
-    /// No connection needs to be ended early any more.
+    /// Stops evicting until the next check.
     pub(crate) fn rest(&mut self) {
         self.ranks = Default::default();
         self.is_on = false;
     }
 
-    /// Drops entries of connections that are gone, once they are the most.
+    /// Drops stale entries, once they are the majority.
     fn tidy(&mut self, table: &Table<Ext>, timers: &mut Timers) {
         let live =
             |number: u32, index: u32| table.get(index).is_some_and(|s| s.number as u32 == number);
@@ -250,7 +250,7 @@ impl Keeper {
     }
 }
 
-/// What is lost with a connection: 0 if it is half-open or over, 1 if it is established.
+/// The rank of a connection: 0 if it is half-open or over, 1 if it is established.
 fn rank_of(slot: &Slot<Ext>) -> usize {
     let both = |heard: &dyn Fn(Dir) -> bool| heard(Dir::Orig) && heard(Dir::Resp);
     let established = match slot.conn.proto {
@@ -262,25 +262,25 @@ fn rank_of(slot: &Slot<Ext>) -> usize {
 }
 
 impl Shard {
-    /// Looks at what is kept: it is told of the moment when there was most.
+    /// Samples the usage, so that the maximum is reported.
     #[cold]
-    pub(crate) fn survey(&mut self) {
-        let keeper = &mut self.keeper;
+    pub(crate) fn sample_usage(&mut self) {
+        let evictor = &mut self.evictor;
         let timers =
-            self.timers.heap_bytes() + keeper.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
+            self.timers.heap_bytes() + evictor.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
         let slots = (self.table.len() + self.table.free_slots()) * Table::<Ext>::SLOT_BYTES;
-        let report = &mut keeper.report;
-        let all = keeper.memory.map_or(0, |memory| memory());
-        let is_most = keeper.memory.is_some() && all >= report.all;
+        let report = &mut evictor.report;
+        let all = evictor.memory.map_or(0, |memory| memory());
+        let is_most = evictor.memory.is_some() && all >= report.all;
         let seen = [
             (&mut report.slots, slots),
             (&mut report.index, self.table.index_bytes()),
             (&mut report.timers, timers),
-            (&mut report.reassembly, keeper.held),
+            (&mut report.reassembly, evictor.held),
             (&mut report.fragments, self.fragments.bytes()),
         ];
         for (most, now) in seen {
-            if is_most || keeper.memory.is_none() {
+            if is_most || evictor.memory.is_none() {
                 *most = if is_most { now as u64 } else { (now as u64).max(*most) };
             }
         }
@@ -290,39 +290,39 @@ impl Shard {
         report.files_given_up = self.env.files.given_up();
     }
 
-    /// Gives up what is too much. No connection is at hand when this is called.
+    /// Evicts state above the limits. Must not be called while a connection is borrowed.
     #[inline]
-    pub(crate) fn relieve(&mut self) {
-        if self.keeper.is_due {
+    pub(crate) fn evict(&mut self) {
+        if self.evictor.is_due {
             self.relieve_now();
         }
     }
 
     #[cold]
     fn relieve_now(&mut self) {
-        if self.keeper.memory.is_some() || self.keeper.is_on {
+        if self.evictor.memory.is_some() || self.evictor.is_on {
             self.look();
         }
-        if self.keeper.held > self.keeper.held_most {
+        if self.evictor.held > self.evictor.held_most {
             self.skip_oldest_holes();
         }
-        if self.keeper.holes.len() > self.keeper.holes_most {
+        if self.evictor.holes.len() > self.evictor.holes_most {
             self.forget_filled_holes();
         }
-        let keeper = &mut self.keeper;
-        keeper.is_due = keeper.is_on || keeper.memory.is_some() || keeper.holds_too_much();
+        let evictor = &mut self.evictor;
+        evictor.is_due = evictor.is_on || evictor.memory.is_some() || evictor.holds_too_much();
     }
 
-    /// Is there too much, or more than ever?
+    /// Checks the limits and updates the maximum.
     fn look(&mut self) {
-        let keeper = &mut self.keeper;
-        keeper.looks += 1;
-        if keeper.looks.is_multiple_of(LOOKS)
-            && keeper.memory.is_some_and(|m| m() > keeper.report.all + keeper.report.all / LOOKS)
+        let evictor = &mut self.evictor;
+        evictor.looks += 1;
+        if evictor.looks.is_multiple_of(LOOKS)
+            && evictor.memory.is_some_and(|m| m() > evictor.report.all + evictor.report.all / LOOKS)
         {
-            self.survey();
+            self.sample_usage();
         }
-        if self.keeper.is_on && self.keeper.excess(&self.table).is_some() {
+        if self.evictor.is_on && self.evictor.excess(&self.table).is_some() {
             self.end_least();
         }
     }
@@ -330,22 +330,22 @@ impl Shard {
     #[cold]
     fn end_least(&mut self) {
         for _ in 0..ENDED_AT_ONCE {
-            let Some(limit) = self.keeper.excess(&self.table) else { break };
-            let Some((rank, index)) = self.keeper.least(&self.table) else { break };
-            if self.keeper.report.ended_early == [0; RANKS] {
+            let Some(limit) = self.evictor.excess(&self.table) else { break };
+            let Some((rank, index)) = self.evictor.least(&self.table) else { break };
+            if self.evictor.report.ended_early == [0; RANKS] {
                 let env = &mut self.env;
                 env.weirds.net(&mut env.logs, self.now, limit, "");
             }
-            self.keeper.report.ended_early[rank] += 1;
+            self.evictor.report.ended_early[rank] += 1;
             self.remove(index);
-            self.keeper.tidy(&self.table, &mut self.timers);
+            self.evictor.tidy(&self.table, &mut self.timers);
         }
     }
 
     #[cold]
     fn skip_oldest_holes(&mut self) {
-        while self.keeper.held > self.keeper.held_most
-            && let Some((number, index)) = self.keeper.holes.pop_front()
+        while self.evictor.held > self.evictor.held_most
+            && let Some((number, index)) = self.evictor.holes.pop_front()
         {
             let slot = self.table.get(index).filter(|s| s.number == number);
             let Some(held) = slot.and_then(|s| s.tcp.as_deref()).map(Tcp::held) else { continue };
@@ -356,25 +356,25 @@ impl Shard {
         }
     }
 
-    /// Gives up the oldest holes of a pair of hosts that has too much data above holes. That is done
-    /// with the packet that brings it: when the next one comes depends on what other packets the part
-    /// has.
+    /// Gives up the oldest holes of a host pair that has too much data above holes. This happens
+    /// with the packet that brought the data: the time of the shard's next packet depends on other
+    /// host pairs.
     #[inline]
     pub(crate) fn skip_holes_of_pairs(&mut self) {
-        if self.keeper.full.is_some() {
+        if self.evictor.full.is_some() {
             self.skip_holes_of_full_pair();
         }
     }
 
     #[cold]
     fn skip_holes_of_full_pair(&mut self) {
-        let Some(pair) = self.keeper.full.take() else { return };
-        if self.keeper.pairs.is_none() {
+        let Some(pair) = self.evictor.full.take() else { return };
+        if self.evictor.pairs.is_none() {
             self.count_pairs();
         }
         loop {
-            let most = self.keeper.pair_most;
-            let held = self.keeper.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
+            let most = self.evictor.pair_most;
+            let held = self.evictor.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
             let Some(held) = held.filter(|h| h.bytes > most) else { break };
             let Some((number, index)) = held.holes.pop_front() else { break };
             let slot = self.table.get(index).filter(|s| s.number == number);
@@ -383,14 +383,14 @@ impl Shard {
                 self.skip_holes(number, index, held);
             }
         }
-        self.keeper.full = None;
+        self.evictor.full = None;
     }
 
-    /// From now on what waits is counted by pair of hosts.
+    /// From now on data above holes is counted by host pair.
     fn count_pairs(&mut self) {
         let mut pairs: BTreeMap<Pair, Held> = BTreeMap::new();
         let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
-        for (number, index) in &self.keeper.holes {
+        for (number, index) in &self.evictor.holes {
             let Some(slot) = self.table.get(*index).filter(|s| s.number == *number) else {
                 continue;
             };
@@ -401,12 +401,12 @@ impl Shard {
                 held.holes.push_back((*number, *index));
             }
         }
-        self.keeper.pairs = Some(pairs);
+        self.evictor.pairs = Some(pairs);
     }
 
-    /// A connection of which so much is `held` goes on above its holes.
+    /// Gives up the holes of a connection with `held` bytes above holes.
     fn skip_holes(&mut self, number: u64, index: u32, held: usize) {
-        self.keeper.report.holes_given_up += 1;
+        self.evictor.report.holes_given_up += 1;
         self.with_session(index, |conn, tcp, session| {
             if let Some(tcp) = tcp {
                 session.weird(conn, "reassembly_limit_reached", "", "TCP");
@@ -415,25 +415,25 @@ impl Shard {
         });
         if let Some(slot) = self.table.get(index) {
             let left = slot.tcp.as_deref().map_or(0, Tcp::held);
-            self.keeper.hold(held, left, number, index, pair(&slot.conn));
+            self.evictor.hold(held, left, number, index, pair(&slot.conn));
         }
         self.settle(index);
     }
 
-    /// Drops entries of connections that wait for nothing any more, once they are the most.
+    /// Drops entries of connections without holes, once they are the majority.
     #[cold]
     fn forget_filled_holes(&mut self) {
         let table = &self.table;
         let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
-        self.keeper.holes.retain(|(number, index)| {
+        self.evictor.holes.retain(|(number, index)| {
             let slot = table.get(*index).filter(|s| s.number == *number);
             let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
             waits && seen.insert(*number)
         });
-        for held in self.keeper.pairs.iter_mut().flat_map(BTreeMap::values_mut) {
+        for held in self.evictor.pairs.iter_mut().flat_map(BTreeMap::values_mut) {
             held.holes.retain(|(number, _)| seen.remove(number));
         }
-        self.keeper.holes_most = 2 * self.keeper.holes.len() + STALE;
+        self.evictor.holes_most = 2 * self.evictor.holes.len() + STALE;
     }
 }
 

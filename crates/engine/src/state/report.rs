@@ -1,4 +1,4 @@
-//! What was kept at the most, and where.
+//! The report of the largest amounts of state.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use gannet_flow::SIZE_CLASSES;
 
 use super::RANKS;
 
-/// What an analysis kept at the most, and what it gave up.
+/// The largest amounts of state of an analysis, and what was evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Connections at one time.
+    /// Most connections at one time.
     pub connections: u64,
     /// Bytes of their slots.
     pub slots: u64,
@@ -17,30 +17,31 @@ pub struct State {
     pub index: u64,
     /// Bytes of timers and ranks.
     pub timers: u64,
-    /// Bytes that waited above holes of TCP streams.
+    /// Most bytes above holes of TCP streams.
     pub reassembly: u64,
     /// Bytes of fragments.
     pub fragments: u64,
-    /// Files in transit at one time.
+    /// Most open files at one time.
     pub files: u64,
-    /// All bytes in use when they were the most, as far as that was looked at.
+    /// Most bytes in use, as far as sampled.
     pub all: u64,
-    /// Connections that ended early: half-open ones, established ones.
+    /// Evicted connections: half-open ones, established ones.
     pub ended_early: [u64; RANKS],
-    /// Holes in streams that were given up for the limit of all reassembly.
+    /// Holes in streams that were given up at the limit of all reassembly.
     pub holes_given_up: u64,
-    /// Datagrams in pieces that were given up.
+    /// Incomplete datagrams that were dropped.
     pub fragments_given_up: u64,
-    /// Files that were given up.
+    /// Files that were dropped.
     pub files_given_up: u64,
-    /// Packets whose TCP, UDP or ICMP checksum is wrong, which were not analysed.
+    /// Packets with a wrong TCP, UDP or ICMP checksum, which were not analysed.
     pub wrong_checksums: u64,
-    /// Connections by the largest table that their analyzers had, in [classes](gannet_flow::size_class).
+    /// Number of connections by the largest table that their analyzers had, in
+    /// [classes](gannet_flow::size_class).
     pub tables: [u64; SIZE_CLASSES],
 }
 
 impl State {
-    /// Adds what another part of the same analysis kept.
+    /// Adds the report of another shard of the same analysis.
     pub fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.slots += other.slots;
@@ -80,7 +81,7 @@ impl State {
         Ok(())
     }
 
-    /// Connections that ended early, whatever their rank.
+    /// Evicted connections of all ranks.
     pub fn ended(&self) -> u64 {
         self.ended_early.iter().sum()
     }

@@ -14,7 +14,7 @@ fn limited(name: &str, value: u64) -> Options {
     Options { limits, ..Options::default() }
 }
 
-/// Two pages over connections that stay open, then SYNs, then more of both pages.
+/// Two web pages over connections that stay open, then SYNs, then more of both pages.
 fn pages_and_syns(syns: u16) -> Vec<u8> {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     trace.delays(Interval::from_micros(1), Interval::from_micros(1));
@@ -63,9 +63,9 @@ fn the_idle_go_before_the_busy_and_the_new() {
         trace.udp(client(n), server, b"?");
         trace.udp_reply(client(n), server, b"!");
     }
-    // The oldest is the busiest.
+    // The oldest connection is the busiest.
     trace.udp(client(1), server, b"?");
-    // All are established, and what is new becomes so, too.
+    // All are established, and new ones become so, too.
     for n in 4..=5 {
         trace.udp(client(n), server, b"?");
         trace.udp_reply(client(n), server, b"!");
@@ -80,7 +80,7 @@ fn the_idle_go_before_the_busy_and_the_new() {
 fn memory_is_what_the_caller_says() {
     static IN_USE: AtomicU64 = AtomicU64::new(0);
     let options = Options {
-        // Every look takes more: some are too much.
+        // Every check reports more: some exceed the limit.
         memory: Some(|| IN_USE.fetch_add(1_000_000, Relaxed) % 100_000_000),
         ..limited("state", 90_000_000)
     };
@@ -99,7 +99,7 @@ fn the_oldest_hole_is_given_up() {
         let mut tcp = trace.connect(std::net::SocketAddr::from(([192, 0, 2, 1], n)), server);
         tcp.lose(100);
         tcp.send_unacknowledged(&[b'x'; 1_000]);
-        // As much of other hosts is none of theirs.
+        // The same amount of other hosts does not count for this pair.
         let other = std::net::SocketAddr::from(([192, 0, 2, 1 + n as u8], 4_000));
         let mut tcp = trace.connect(other, server);
         tcp.lose(100);
@@ -119,7 +119,7 @@ fn the_oldest_hole_is_given_up() {
     let free = analyze(&capture, Options::default(), usize::MAX);
     assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 9]);
     assert_eq!(free.statistics.state.reassembly, 8 * (1_000 + 48));
-    // Of a limited state, a part is for all together.
+    // A fraction of a limited state is for all pairs together.
     let state = Options { memory: Some(|| 0), ..limited("state", 4 * 8_000) };
     let tight = analyze(&capture, state, usize::MAX);
     assert_eq!(tight.statistics.state.holes_given_up, 1);

@@ -1,4 +1,4 @@
-//! Packets in, rows out: captures made in memory, analysed, and the logs read back.
+//! Packets in, rows out: captures made in memory are analysed, and the logs read back.
 
 mod states;
 mod tunnels;
@@ -52,7 +52,7 @@ fn trace() -> Trace {
     Trace::new(Time::from_secs(START), 7)
 }
 
-/// What comes after the Ethernet header of a frame, without padding: an IPv4 packet.
+/// The payload of an Ethernet frame without padding: an IPv4 packet.
 fn packet(frame: &[u8]) -> &[u8] {
     let len = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
     &frame[14..14 + len]
@@ -68,7 +68,7 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     frame::ethernet(frame::mac(IpAddr::V4(CLIENT)), frame::mac(IpAddr::V4(SERVER)), kind, payload)
 }
 
-/// Bytes that a writer of captures leaves behind.
+/// The bytes written to a capture.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -116,7 +116,7 @@ pub(crate) fn capture_of(trace: &Trace) -> Vec<u8> {
     bytes.clone()
 }
 
-/// A source that hands out no more than so many bytes at a time.
+/// A source that returns at most the given number of bytes at a time.
 struct Trickle(io::Cursor<Vec<u8>>, usize);
 
 impl Read for Trickle {

@@ -1,4 +1,4 @@
-//! `conn_state`: how TCP connections began and ended.
+//! `conn_state`: the beginnings and ends of TCP connections.
 
 use gannet_capture::LinkType;
 use gannet_synth::frame;
@@ -54,7 +54,7 @@ fn every_state() {
         ("S sa A R", "RSTO ShAR"),
         ("S sa A r", "RSTR ShAr"),
         ("S R", "RSTOS0 SR"),
-        // Half of a connection, from a port that tells which: the other side was not seen.
+        // One direction of a connection, from a port that shows which; the other was not seen.
         ("sa r", "RSTRH ^hr"),
         ("sa fa", "SHR ^hf"),
         ("S FA", "SH SF"),
@@ -62,7 +62,7 @@ fn every_state() {
         ("R", "OTH R"),
         ("d", "OTH ^d"),
         ("A a", "OTH Aa"),
-        // Both reset: refused if nothing was said.
+        // Both reset: refused if no data was sent.
         ("S sa A R r", "REJ ShARr"),
         ("S sa A D R r", "RSTR ShADRr"),
     ];
@@ -90,6 +90,6 @@ fn a_syn_without_the_options_it_claims_begins_a_connection() {
     let (rows, weirds) = run(8);
     assert_eq!(rows, ["S0 S", "OTH -"]);
     assert_eq!(weirds, ["SYN_seq_jump", "truncated_header"]);
-    // A header that is shorter than a header says nothing.
+    // A header shorter than the minimum is ignored.
     assert_eq!(run(4), (vec!["S0 S".into()], vec!["bad_TCP_header_len".into()]));
 }

@@ -25,7 +25,7 @@ fn ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
     frame::ip(CLIENT.into(), SERVER.into(), protocol, 1, payload)
 }
 
-/// Log, kind and inner port, and that the inner connection names the tunnel.
+/// Checks log, kind and inner port, and that the inner connection names the tunnel.
 fn check(frame: Vec<u8>, kind: &str, inner_port: u16, outer: Option<&str>) {
     let ran = one(frame);
     let tunnels = ran.rows("tunnel", "tunnel_type action");
@@ -90,7 +90,7 @@ fn teredo_counts_once_it_was_seen_both_ways() {
 fn a_port_says_more_of_a_tunnel_than_content() {
     let near: SocketAddr = "[2001::1]:4000".parse().unwrap();
     let far: SocketAddr = "[2001:db8::2]:9000".parse().unwrap();
-    // Teredo on the port of AYIYA is AYIYA that carries nothing.
+    // Teredo on the port of AYIYA is an AYIYA packet without payload.
     let inner = frame::udp(near, far, 1, b"in, and long enough not to be padded")[14..].to_vec();
     let ran = one(frame::udp(client(5_000), server(5_072), 1, &inner));
     assert_eq!(ran.rows("conn", "id.resp_p"), ["5072"]);
@@ -137,7 +137,7 @@ fn tunnels_over_udp_say_that_there_are_too_many() {
         assert_eq!(told(&ran), (name.to_vec(), vec![format!("{port} DX")]));
         assert_eq!(ran.rows("weird", "source id.orig_p"), [format!("{source} 0")]);
     }
-    // GTP has a name of its own for it, and looks first whether the message holds.
+    // GTP has its own name for it, and first checks the message.
     let gtp = [&[0x30, 255, 0, 20, 0, 0, 0, 1][..], &datagram(4_000, 9_000, b"")].concat();
     let ran = nest(2_152, &gtp);
     assert_eq!(told(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
@@ -210,7 +210,7 @@ fn a_deep_stack_of_tags_leaves_no_room_for_transport() {
     };
     let told = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
     assert_eq!(stack(21), (vec![], vec!["D".into()]));
-    // UDP is the 25th layer: there is no room for a tunnel in it.
+    // UDP is the 25th layer: a tunnel in it would be too deep.
     assert_eq!(stack(22), (told("UDP"), vec!["DX".into()]));
     assert_eq!(stack(23), (told("IP"), vec![]));
     assert_eq!(stack(24), (told("VLAN"), vec![]));
@@ -257,7 +257,7 @@ fn headers_inside_of_tunnels_are_looked_at_before_lengths() {
     assert_eq!(weirds(teredo(&long)), [routed]);
     let gtp = |packet: &[u8]| [&[0x30, 255, 0, 0, 0, 0, 0, 1], packet].concat();
     assert_eq!(weirds(frame::udp(client(5_000), server(2_152), 1, &gtp(&long))), [routed]);
-    // Of a sound packet it is told once.
+    // For a valid packet it is reported once.
     assert_eq!(weirds(teredo(&six)), [routed]);
 }
 
@@ -291,7 +291,7 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let (rows, weirds) = run(&[&two, &broken, &one]);
     assert_eq!(rows, ["9001"]);
     assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
-    // Half of a UDP header does not hold either; the oddities have its hosts.
+    // Half of a UDP header is invalid either; the weirds have its hosts.
     let half = frame::ipv4(CLIENT, SERVER, 17, 1, &one[20..24]);
     let (rows, weirds) = run(&[&half, &one]);
     assert_eq!(rows, [] as [&str; 0]);

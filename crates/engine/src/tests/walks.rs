@@ -1,4 +1,4 @@
-//! Transports, fragments, clocks, timers, options, and the law of same bytes.
+//! Transports, fragments, clocks, timers, options, and equal bytes for all thread counts.
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -21,8 +21,8 @@ use super::ethernet;
 use super::server;
 use super::trace;
 use crate::Options;
+use crate::route::Role;
 use crate::shard::Shard;
-use crate::steer::Role;
 
 const WHAT: &str = "id.orig_p id.resp_p proto conn_state orig_bytes resp_bytes history orig_pkts \
                     orig_ip_bytes resp_pkts resp_ip_bytes local_orig local_resp ip_proto";
@@ -57,7 +57,7 @@ fn a_row_for_every_transport() {
 #[test]
 fn fragments_count_as_the_datagram_they_make() {
     let mut whole = datagram(4_000, 9_000, &[7; 100]);
-    whole[6] = 0; // fragments are welcome
+    whole[6] = 0; // fragments are allowed
     let piece = |from: usize, to: usize, more: bool| {
         let mut p = whole[..20].to_vec();
         let len = (20 + to - from) as u16;
@@ -93,7 +93,7 @@ fn datagrams_longer_than_their_length_can_say() {
         p.extend_from_slice(&whole[20..20 + usize::from(len)]);
         ethernet(0x0800, &p)
     };
-    // 65,536 bytes with the header, and so many that the length says 100.
+    // 65,536 bytes with the header, and so many that the length wraps to 100.
     for (last, conns, odd) in [
         (508, 0, &["excessively_large_fragment", "invalid_IP_header_size"][..]),
         (608, 1, &["excessively_large_fragment"]),
@@ -115,7 +115,7 @@ fn bad_checksums_only_count_where_they_are_ignored() {
     let ran = Ran::of(&made);
     assert_eq!(ran.rows("conn", "conn_state history orig_pkts"), ["OTH C 0"]);
     assert_eq!(ran.weirds(), ["bad_UDP_checksum"]);
-    // A byte of the frame was not captured, although it lies behind the datagram: one more on the wire.
+    // A byte of the frame behind the datagram was not captured: the wire length is one more.
     let mut cut = made.clone();
     cut[24 + 12] += 1;
     assert_eq!(Ran::of(&cut).rows("conn", "conn_state history orig_pkts"), ["S0 D 1"]);
@@ -176,7 +176,7 @@ fn clocks_that_go_back_neither_stop_nor_split_anything() {
     let frames = [(100.0, up.clone()), (40.0, down), (101.0, up.clone())];
     let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
     assert_eq!(ran.rows("conn", "ts duration conn_state"), ["1700000100.000000 1.000000 SF"]);
-    // A connection that begins in the past idles there, and is over with the next packet.
+    // A connection that begins in the past idles there, and ends with the next packet.
     let other = frame::udp(client(4_001), server(9_000), 1, b"1");
     let frames = [(100.0, up.clone()), (10.0, other.clone()), (101.0, up), (102.0, other)];
     let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
@@ -221,7 +221,7 @@ fn same_input_same_bytes() {
     assert_ne!(whole.logs, seeded.logs);
 }
 
-/// Hands a shard the frames of a trace.
+/// Feeds the frames of a trace to a shard.
 fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
     for (number, f) in (1..).zip(trace.frames()) {
         shard.packet(&gannet_capture::Packet {
@@ -259,7 +259,7 @@ fn nothing_stays_of_connections_that_are_over() {
     assert!(shard.table.is_empty());
 }
 
-/// What is odd of one packet, from a file of this format, as weird.log has it; and the shard after it.
+/// The weird of one packet from a file of this format, as in weird.log, and the shard after it.
 fn oddity(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
     let mut shard = Shard::new(Options::default(), Role::Whole);
     shard.packet(&gannet_capture::Packet {
@@ -338,7 +338,7 @@ fn what_nothing_reads_is_told_by_the_layer_that_leads_to_it() {
 
 #[test]
 fn only_pcap_is_read_through_a_filter() {
-    // A data frame of 802.11 that ends with its header.
+    // A data frame of 802.11 that ends after its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
     let told = |format| oddity(format, LinkType(105), &frame).1;
     assert_eq!(told(Format::Pcap), "");
@@ -347,7 +347,7 @@ fn only_pcap_is_read_through_a_filter() {
 
 #[test]
 fn options_that_came_in_pieces_are_looked_at() {
-    // Destination options whose second reaches beyond their end, and something unknown.
+    // Destination options whose second one exceeds their end, and an unknown protocol.
     let whole = [&[253, 0, 1, 0, 5, 9, 0, 0][..], b"anything"].concat();
     let piece = |at: usize, more: u8| {
         let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
@@ -366,7 +366,7 @@ fn options_that_came_in_pieces_are_looked_at() {
 
 #[test]
 fn a_fragment_header_that_came_in_pieces_is_passed_over() {
-    // Another fragment header, which says that it is the middle of something, and what it leads to.
+    // Another fragment header, for the middle of a datagram, and its payload.
     let whole = [&[253, 0, 1, 1, 0, 0, 0, 9][..], b"anything"].concat();
     let piece = |at: usize, more: u8| {
         let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
@@ -382,7 +382,7 @@ fn a_fragment_header_that_came_in_pieces_is_passed_over() {
 #[test]
 fn violations_are_counted() {
     let told = |violations: usize| {
-        // A version that is not known, so long that nothing later takes the analyzer off.
+        // An unknown version, so long that nothing later disables the analyzer.
         let mut known = b"\x30\x03\x02\x01\x09".to_vec();
         known.resize(1300, 0);
         let unknown = std::iter::repeat_n(&b"x"[..], violations);

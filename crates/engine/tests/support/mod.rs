@@ -13,10 +13,10 @@ use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_synth::Trace;
 
-/// All logs by name, and what was counted.
+/// All logs by name, and the counts.
 pub type Made = (BTreeMap<String, Vec<u8>>, String);
 
-/// Analyses a capture into an empty folder, and empties it again. `None` if it is no capture.
+/// Analyses a capture into an empty folder, and empties it again. `None` if it is not a capture.
 pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
     let (threads, at_a_time) = way;
     let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
@@ -34,12 +34,12 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
                 }
             }
             Ok(None) => break,
-            // Everything before the damage counts.
+            // Packets before the damage count.
             Err(_) => {}
         }
     }
     let (mut statistics, mut counts) = engine.finish().unwrap();
-    // What was kept at a time is each thread's own.
+    // State is measured by each thread.
     statistics.state = Default::default();
     counts.sort_by_key(|c| c.path);
     let mut logs = BTreeMap::new();
@@ -52,7 +52,7 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
     Some((logs, format!("{statistics:?} {counts:?}")))
 }
 
-/// Where two runs differ first.
+/// The first difference of two runs.
 pub fn difference(a: &Made, b: &Made) -> Option<String> {
     if a == b {
         return None;
@@ -76,7 +76,7 @@ pub fn write(trace: &Trace, path: &Path) {
     writer.finish().unwrap();
 }
 
-/// The values of a column of a log in Zeek's format; none where there is no such log.
+/// The values of a column of a log in Zeek's format; empty if the log does not exist.
 pub fn column(made: &Made, log: &str, column: &str) -> Vec<String> {
     let Some(text) = made.0.get(&format!("{log}.log")) else { return Vec::new() };
     let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! A packet as machine code reads it: the one place where a slice is taken apart and put together.
+//! A packet as machine code reads it: the one place where a slice is parsed and put together.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;

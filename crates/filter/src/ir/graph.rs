@@ -59,7 +59,7 @@ pub struct Block {
 /// lacks bytes a block asks for, or in which a division is by zero, does not match.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The values that blocks speak of.
+    /// The values that blocks refer to.
     pub values: Values,
     /// Each behind those it leads to: [`REJECT`] and [`ACCEPT`] first, the root last.
     pub blocks: Vec<Block>,
@@ -212,7 +212,7 @@ pub(crate) struct Builder {
     hasher: foldhash::fast::FixedState,
 }
 
-/// Long graphs are comparisons, which few words tell apart.
+/// Long graphs are comparisons, which few words distinguish.
 fn hash_of(hasher: &foldhash::fast::FixedState, block: &Block) -> u64 {
     let mut h = hasher.build_hasher();
     h.write_u64((block.yes as u64) << 32 ^ block.no as u64);

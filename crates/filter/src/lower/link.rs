@@ -114,7 +114,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What tells that a header inside of another is there at all.
+    /// What says that a header inside of another is there at all.
     pub(super) fn previous_header_check(&mut self) -> Result<Cond> {
         if self.state.inside_tunnel {
             let header = self.header_base()?;

@@ -1,6 +1,6 @@
 //! What headers inside of others mean to the rest of the expression, where that is not libpcap's
 //! "everything behind": what `and` joins to them lies inside, alternatives and what stands behind a
-//! negation begin anew. Behind alternatives that all lead to the same headers, these hold.
+//! negation begin again. Behind alternatives that all lead to the same headers, these hold.
 
 use super::Lower;
 use super::state::{Offset, State};

@@ -2,7 +2,7 @@
 
 use crate::ir::{ACCEPT, Graph, Step};
 
-/// Leaves out assignments without use, save where working out the value may reject the packet.
+/// Leaves out assignments without use, except where working out the value may reject the packet.
 pub(crate) fn dead(mut graph: Graph) -> Graph {
     let Graph { values, blocks, root } = &mut graph;
     if !blocks.iter().any(|b| matches!(b.step, Step::Set(..))) {

@@ -1,7 +1,7 @@
 //! Sets as balanced trees of comparisons, for engines that know nothing else.
 //!
 //! Numbers alone are compared with one by one while they are few; more of them, and ranges, are
-//! told apart by halves. So are chains of comparisons of one value with many numbers, wherever each
+//! distinguished by halves. So are chains of comparisons of one value with many numbers, wherever each
 //! of them leads.
 
 use crate::bpf;

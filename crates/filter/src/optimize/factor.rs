@@ -3,7 +3,7 @@
 //! `host a or host b` asks twice whether the packet is IPv4, then for each of the addresses.
 //! Alternatives are put in order by what they begin with, as far as no packet, however short, can
 //! tell: `x = 1 and A or x = 2 and B or x = 1 and C` is `x = 1 and (A or C) or x = 2 and B`, since at
-//! most one of the beginnings holds and `x` is asked for first in any case. Where all that is left
+//! most one of the beginnings holds and `x` is asked for first in any case. Where the rest
 //! is whether values are in sets, those behind the first of each value have nothing left to fault
 //! on, and may go in any order. What is said of alternatives holds for the negation of a
 //! conjunction as well.

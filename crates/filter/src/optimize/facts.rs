@@ -1,6 +1,6 @@
 //! What the tests on the way to a block have shown.
 //!
-//! A packet's bytes do not change, so a fact holds from where it was learned on, save that setting
+//! A packet's bytes do not change, so a fact holds from where it was learned on, except that setting
 //! a variable ends what was known of values made from it.
 
 use crate::bpf;

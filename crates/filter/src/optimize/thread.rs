@@ -56,7 +56,7 @@ fn round(graph: &mut Graph, begin: &Facts) -> bool {
             continue;
         }
         if let Some(holds) = facts.sure(&graph.values, &step) {
-            // All that is left of it is whether its bytes are there.
+            // The rest of it is whether its bytes are there.
             let block = &mut graph.blocks[id];
             changed |= block.yes != block.no;
             let end = if holds { block.yes } else { block.no };

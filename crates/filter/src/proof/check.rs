@@ -1,4 +1,4 @@
-//! Every pass held against what it was given.
+//! Every pass compared with what it was given.
 
 use super::{Prober, Random};
 use crate::bpf::Program;

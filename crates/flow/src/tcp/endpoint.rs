@@ -1,6 +1,6 @@
 use super::stream::Stream;
 
-/// State of one side, as Zeek's scripts number them.
+/// State of one side, numbered as in Zeek's scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Nothing seen.
@@ -28,16 +28,16 @@ impl State {
 
 /// One side of a TCP connection.
 ///
-/// Sequence numbers are kept as seen with a count of wraps; relative ones start with 1 after the
+/// Sequence numbers are stored as seen, with a count of wraps; relative ones start with 1 after the
 /// SYN.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// State now.
+    /// Current state.
     pub state: State,
     /// State before the last change.
     pub prev: State,
     pub(super) did_close: bool,
-    /// Its end was told.
+    /// Whether the end of its stream was reported.
     pub(super) did_end: bool,
     pub(super) window_scale: u8,
     pub(super) start_seq: u32,
@@ -58,7 +58,7 @@ pub struct Endpoint {
     pub(super) bad_checksums: u32,
     pub(super) retransmissions: u32,
     pub(super) zero_windows: u32,
-    /// When it last sent something, in milliseconds, modulo 2³².
+    /// When it last sent something, in milliseconds modulo 2³².
     pub(super) last_time: u32,
     pub(super) stream: Stream,
 }
@@ -74,13 +74,13 @@ fn full(seq: u32, wraps: u16) -> u64 {
 }
 
 impl Endpoint {
-    /// Relative sequence number of `seq` seen `wraps` times round.
+    /// Relative sequence number of `seq` in the `wraps`th round.
     pub(super) fn relative_in(&self, seq: u32, wraps: u16) -> u64 {
         full(seq, wraps).wrapping_sub(u64::from(self.start_seq))
     }
 
-    /// Relative sequence number of `seq`, taken as near to `last` (seen `wraps` times round), and
-    /// whether it lies before the start.
+    /// Relative sequence number of the `seq` nearest to `last` (in round `wraps`), and whether it
+    /// lies before the start.
     pub(super) fn relative(&self, seq: u32, last: u32, mut wraps: u16) -> (u64, bool) {
         let d = delta(seq, last);
         if d < 0 {
@@ -133,7 +133,7 @@ impl Endpoint {
     pub(super) fn size(&self, peer: &Self) -> u64 {
         let aborted = self.prev == State::SynSent && self.state == State::Reset;
         if aborted && peer.state == State::Inactive && !self.no_data_acked() {
-            return 0; // the other side's half-open connection was found and dropped
+            return 0; // the other side discovered and dropped its half-open connection
         }
         let last = full(self.last_seq, self.seq_wraps);
         let ack = full(self.ack_seq, self.ack_wraps);
@@ -145,7 +145,7 @@ impl Endpoint {
         size
     }
 
-    /// Whether bytes that were sent are still to be delivered.
+    /// Whether some of the sent bytes are not yet delivered.
     pub(super) fn data_pending(&self, peer: &Self) -> bool {
         if self.stream.skips() {
             return false;
@@ -155,7 +155,7 @@ impl Endpoint {
         if last < delivered {
             return false;
         }
-        // A FIN takes a sequence number and a RST does not: both ends count as the end.
+        // A FIN takes a sequence number and a RST does not: both ends are accepted.
         if delivered != last.wrapping_sub(1) && delivered != last {
             return true;
         }

@@ -1,4 +1,4 @@
-//! When a connection is over: closed, failed, never begun, or replaced by another one with the same
+//! When a connection is over: closed, failed, never started, or replaced by another with the same
 //! addresses and ports.
 
 use gannet_base::Dir;
@@ -12,31 +12,31 @@ use super::Tcp;
 use super::flag;
 use crate::Conn;
 
-/// An attempt that nobody answered so long has failed.
+/// An attempt without an answer for this long has failed.
 pub(super) const ATTEMPT_DELAY: Interval = Interval::from_secs(5);
-/// How often a connection is looked at.
+/// Interval between checks of a connection.
 const SESSION_TIMER: Interval = Interval::from_secs(6);
-/// A connection that closed on one side is over after so much silence.
+/// A connection that one side closed is over after this much silence.
 const LINGER: Interval = Interval::from_secs(5);
-/// A connection that closed stays so long for what is still on its way.
+/// A closed connection is kept this long for packets still on their way.
 const CLOSE_DELAY: Interval = Interval::from_secs(5);
-/// Idle seconds of a connection whose handshake was seen or missed.
+/// Idle seconds until a connection is removed, with or without a seen handshake.
 pub(super) const INACTIVITY: u16 = 300;
 
-/// What the timers of a connection are for.
+/// The purpose of a connection's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Life is checked for now and then.
+    /// Periodic checks for activity.
     Open,
-    /// As well as whether an attempt was answered.
+    /// Periodic checks, and whether an attempt was answered.
     Attempt,
-    /// It is closed, and goes soon.
+    /// It is closed and will be removed soon.
     Closing,
 }
 
 impl Tcp {
-    /// Whether a segment begins another connection with the same addresses and ports; what is odd
-    /// about that is told.
+    /// Whether a segment starts another connection with the same addresses and ports; reports
+    /// weirds of such a segment.
     pub fn is_reuse(
         &mut self,
         conn: &mut Conn,
@@ -88,25 +88,25 @@ impl Tcp {
         let first = e.prev == State::Inactive;
         self.end(side).did_close = true;
         if complete {
-            // The other side's close, if it came first, set a time that no longer counts.
+            // If the other side closed first, it set a time that is now void.
             self.due = [conn.last + CLOSE_DELAY, Time::MAX];
             self.phase = Phase::Closing;
         } else if !first && self.phase != Phase::Closing {
-            // The peer is there, so the attempt succeeded.
+            // The peer is active, so the attempt succeeded.
             let check = conn.last + SESSION_TIMER;
             self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
             self.phase = Phase::Open;
         }
     }
 
-    /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
+    /// When to call [`is_over`](Self::is_over) next, apart from the idle timeout.
     #[inline]
     pub fn due(&self) -> Time {
         self.due[0].min(self.due[1])
     }
 
-    /// Whether the checks that are due after `now` will find nothing until something changes: they
-    /// need not be made, only [passed](Self::pass_checks) then.
+    /// Whether the checks due after `now` will find nothing until something changes: they need not
+    /// be made, only [passed](Self::pass_checks) then.
     #[inline]
     pub fn is_quiet(&self, conn: &Conn, now: Time) -> bool {
         self.due() > now && self.finds_nothing(conn)
@@ -120,7 +120,7 @@ impl Tcp {
             && !self.ends_in_silence()
     }
 
-    /// Whether nothing more is to be waited for than for a while of silence.
+    /// Whether only a period of silence is awaited.
     #[inline]
     fn ends_in_silence(&self) -> bool {
         let [orig, resp] = &self.side;
@@ -131,8 +131,8 @@ impl Tcp {
         any && (both || half) || states == [State::Inactive; 2]
     }
 
-    /// Before anything changes: the checks of a [quiet](Self::is_quiet) connection up to `now` are as
-    /// if they had been made, each by a packet that came when it was due.
+    /// To be called before anything changes: accounts for the checks of a [quiet](Self::is_quiet)
+    /// connection up to `now` as if each had been made by a packet at its due time.
     #[inline]
     pub fn pass_checks(&mut self, conn: &Conn, now: Time) {
         if self.due() <= now {
@@ -151,8 +151,8 @@ impl Tcp {
         }
     }
 
-    /// Whether the connection is over, because it closed, failed or never began. What is due at time `now`
-    /// is asked by the first `packet` that is not older, and its time counts.
+    /// Whether the connection is over, because it closed, failed or never started. A check due at
+    /// `now` is made by the first `packet` that is not older; the check uses that packet's time.
     pub fn is_over(&mut self, conn: &Conn, now: Time, packet: Time) -> bool {
         let (orig, resp) = (&self.side[0], &self.side[1]);
         if self.phase == Phase::Closing {
@@ -174,7 +174,7 @@ impl Tcp {
             if self.is_active && conn.last + LINGER < packet && self.ends_in_silence() {
                 return true;
             }
-            // A finished connection is not looked at again: its close timer or idleness ends it.
+            // A finished connection is not checked again: its close timer or idleness ends it.
             let again = if self.is_active { packet + SESSION_TIMER } else { Time::MAX };
             self.due[chain] = again;
         }

@@ -1,18 +1,18 @@
 //! TCP: the state of both sides, sizes, history, and streams in order.
 //!
-//! [`Tcp::segment`] takes one segment after the other and tells a [`Consumer`] what follows from
-//! it: bytes in order, gaps, ends, oddities. It follows the state machine of Zeek's conn.log to the
-//! letter, including what it makes of half-seen and broken connections (RFC 9293 names the states;
-//! it does not say what an observer should think).
+//! [`Tcp::segment`] takes one segment after the other and reports the results to a [`Consumer`]:
+//! bytes in order, gaps, ends, weirds. It follows the state machine of Zeek's conn.log exactly,
+//! including half-seen and broken connections. (RFC 9293 names the states but does not define the
+//! view of an observer.)
 //!
 //! ```text
 //! segment ──▶ history ──▶ window ──▶ numbers ──▶ state ──▶ stream ──▶ end
 //!                                    └ Endpoint ┘          └ data, gap ┘
 //! ```
 //!
-//! An [`Endpoint`] keeps a side's numbers and state, and the stream of what it sent. When the
-//! connection is over (closed, refused, never answered) is asked at the times that [`Tcp::due`]
-//! names; whether a SYN begins another one with the same ports, before each segment
+//! An [`Endpoint`] holds the numbers and state of a side, and the stream that it sent. The caller
+//! checks at the times from [`Tcp::due`] whether the connection is over (closed, refused, never
+//! answered), and before each segment whether a SYN starts another connection with the same ports
 //! ([`Tcp::is_reuse`]).
 
 mod endpoint;
@@ -79,36 +79,37 @@ impl Segment<'_> {
     }
 }
 
-/// What a connection's bytes and events are told to.
+/// Receives the bytes and events of a connection.
 pub trait Consumer {
     /// Bytes in order.
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]);
-    /// Bytes that will never come.
+    /// Bytes that are missing.
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64);
-    /// The same, before, of a connection that is established or closes properly: `at` is the position in
-    /// the stream, of which the SYN is the first.
+    /// Called before `gap` for a connection that is established or closes properly. `at` is the
+    /// position in the stream, in which the SYN is the first byte.
     fn content_gap(&mut self, _conn: &mut Conn, _from: Dir, _at: u64, _len: u64) {}
-    /// A side sends no more, and all it sent was delivered.
+    /// A side finished sending, and all its bytes were delivered.
     fn end(&mut self, conn: &mut Conn, from: Dir);
-    /// A side closed or reset, whether or not all it sent was delivered; told anew once it was.
+    /// A side closed or reset. Called at once, and again when all bytes are delivered.
     fn closed(&mut self, _conn: &mut Conn) {}
-    /// A side sent RST, perhaps not the first time.
+    /// A side sent RST, possibly again.
     fn reset(&mut self, conn: &mut Conn);
     /// Originator and responder were exchanged.
     fn flipped(&mut self, conn: &mut Conn);
-    /// Something odd, by Zeek's name and with the layer that it says saw it (or none).
+    /// A weird, with Zeek's name and the name of the layer that found it (or none).
     fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str);
-    /// Both sides agreed to talk (or one was seen to).
+    /// The handshake is complete (or was seen from one side).
     fn established(&mut self, conn: &mut Conn, states: [State; 2]);
-    /// New data of an established connection was acked; `missing` if some of it was never seen.
+    /// New data of an established connection was acknowledged; `missing` if some of it was not
+    /// captured.
     fn acked(&mut self, _missing: bool) {}
-    /// Whether [`observe`](Self::observe) is to be called.
+    /// Whether [`observe`](Self::observe) should be called.
     fn observes(&self) -> bool {
         false
     }
-    /// Both sides as they are now, before what follows from a segment is reported.
+    /// The state of both sides, before the effects of a segment are reported.
     fn observe(&mut self, _view: &View) {}
-    /// Whether anybody wants the bytes of the streams.
+    /// Whether the consumer uses the bytes of the streams.
     fn wants_data(&self) -> bool;
 }
 
@@ -122,13 +123,13 @@ pub struct View {
 }
 
 const STORM: u16 = 1_000;
-/// Milliseconds between segments of a storm; of one that the clock puts before the last there are fewer
-/// than none.
+/// Most milliseconds between segments of a storm; negative intervals (clocks that go back) count as
+/// short.
 const STORM_WITHIN: i32 = 1_000;
-/// A jump in sequence space that SYN and RST are not believed.
+/// A jump in sequence space that makes a SYN or RST implausible.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
 
-/// What a FIN is [noted](Conn::has_noted) as.
+/// The bit by which a FIN is [noted](Conn::has_noted).
 pub const FIN_NOTED: u32 = bit::FIN;
 
 /// Bits of [`Conn::seen`], the originator's; the responder's are sixteen higher.
@@ -150,16 +151,16 @@ pub struct Tcp {
     first_seen: [bool; 2],
     close_deferred: bool,
     is_active: bool,
-    /// Bytes that were never seen, from gaps in the streams.
+    /// Missing bytes: the gaps in the streams.
     missed_bytes: u64,
-    /// What the timers are for.
+    /// The purpose of the timers.
     phase: Phase,
-    /// When the chains of checks for life are due; the second begins as the check of an attempt,
-    /// and the first ends as the time to go after the close.
+    /// Due times of two chains of checks. The second begins as the check of an attempt; the first
+    /// ends as the delay after the close.
     due: [Time; 2],
 }
 
-/// A flood of half-open connections costs what this costs.
+/// The size of this type determines the memory that a flood of half-open connections needs.
 const _: () = assert!(size_of::<Tcp>() <= 256);
 
 impl Tcp {
@@ -185,19 +186,19 @@ impl Tcp {
         &mut self.side[side.index()]
     }
 
-    /// Bytes of the streams that were never seen.
+    /// Missing bytes of the streams.
     pub fn missed_bytes(&self) -> u64 {
         self.missed_bytes
     }
 
-    /// What keeping data that came too early costs, in bytes.
+    /// Memory for data above holes, in bytes.
     #[inline]
     pub fn held(&self) -> usize {
         self.side.iter().map(|e| e.stream.cost()).sum()
     }
 
-    /// Waits no longer for what is missing below data that came early: that data is delivered, as
-    /// if its receiver had acknowledged it.
+    /// Gives up the missing bytes below data that arrived early: that data is delivered as if its
+    /// receiver had acknowledged it.
     pub fn skip_holes(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         for side in [Dir::Orig, Dir::Resp] {
             if let Some(end) = self.endpoint(side).stream.held_end() {
@@ -206,7 +207,8 @@ impl Tcp {
         }
     }
 
-    /// Whether both sides take part and neither is done: what is lost if it is given up.
+    /// Whether both sides are established and neither is done, for ranking connections before
+    /// eviction.
     pub fn is_established(&self) -> bool {
         let open = |e: &Endpoint| e.state == State::Established || e.state == State::Partial;
         let any = |e: &Endpoint| open(e) || e.state == State::Closed;
@@ -218,7 +220,7 @@ impl Tcp {
         self.endpoint(side).size(self.endpoint(side.other()))
     }
 
-    /// Both sides as they are now.
+    /// The current state of both sides.
     pub fn view(&self) -> View {
         let sides = [Dir::Orig, Dir::Resp];
         View {
@@ -235,7 +237,7 @@ impl Tcp {
         }
     }
 
-    /// A segment failed its checksum: noted, and nothing else is done with it.
+    /// A segment failed its checksum: it is noted in the history and otherwise ignored.
     pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir) {
         let e = self.end(from);
         e.bad_checksums += 1;
@@ -244,7 +246,7 @@ impl Tcp {
         }
     }
 
-    /// The next segment; returns the direction as it is after a possible flip.
+    /// Processes the next segment; returns its direction after a possible flip.
     #[inline]
     pub fn segment(
         &mut self,
@@ -263,7 +265,7 @@ impl Tcp {
         self.any_segment(conn, now, from, s, limits, c)
     }
 
-    /// The same of any segment, whatever is known of it.
+    /// Processes any segment, without assumptions.
     fn any_segment(
         &mut self,
         conn: &mut Conn,
@@ -353,7 +355,7 @@ impl Tcp {
         c.flipped(conn);
     }
 
-    /// Exchanges originator and responder because an analyzer knows better.
+    /// Exchanges originator and responder on request of an analyzer.
     pub fn flip_roles(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         self.flip(conn, c);
     }
@@ -394,8 +396,8 @@ impl Tcp {
             self.end(from).last_rst = rel;
         } else if s.len > 0 || s.has(flag::ACK) {
             if conn.history.as_bytes() == b"H" {
-                // It began with a SYN-ACK, which a stealth scan may send. Now that traffic
-                // follows, its sender was the responder after all.
+                // It began with a SYN-ACK, which a stealth scan may send. Now that traffic follows,
+                // the sender of the SYN-ACK is the responder.
                 self.flip(conn, c);
                 conn.history.replace(b"^h");
                 self.first_seen[0] = true;
@@ -434,7 +436,7 @@ impl Tcp {
         if peer.state == State::Inactive {
             let plain = !s.has(flag::SYN | flag::FIN | flag::RST);
             let spoke = matches!(state, State::SynSent | State::SynAckSent | State::Established);
-            // As if its SYN had been seen, so that later numbers fit.
+            // Initializes as if its SYN had been seen, so that later numbers are relative to it.
             let start = s.ack.wrapping_sub(1);
             peer.init(start, start);
             if plain && spoke && !conn.did_weird() {
@@ -445,7 +447,7 @@ impl Tcp {
         self.take_ack(conn, from, s, c)
     }
 
-    /// The same once both sides' numbers are known.
+    /// Processes an acknowledgement once both sides' numbers are known.
     #[inline]
     fn take_ack(
         &mut self,
@@ -470,24 +472,24 @@ impl Tcp {
         rel_ack
     }
 
-    /// Returns how far the segment goes beyond what its sender had sent.
+    /// Updates the last sequence number; returns by how much the segment exceeds it.
     fn update_last_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) -> i32 {
         let e = self.end(from);
         let d = delta(past, e.last_seq);
         let jump = !(-TOO_LARGE_JUMP..=TOO_LARGE_JUMP).contains(&d);
         if s.has(flag::SYN | flag::RST) && jump {
-            // Not to be believed.
+            // Implausible.
         } else if s.has(flag::FIN) && e.last_seq == e.start_seq.wrapping_add(1) {
-            e.advance_last(past); // only SYN and FIN were seen of more than 2 GB
+            e.advance_last(past); // only the SYN and FIN of more than 2 GB were seen
         } else if e.state == State::Reset {
-            // Nothing after a RST is to be believed.
+            // Segments after a RST are implausible.
         } else {
             self.take_seq(conn, from, past, s);
         }
         d
     }
 
-    /// The same of a segment that is believed.
+    /// Updates the last sequence number from a plausible segment.
     #[inline]
     fn take_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) {
         let e = self.end(from);
@@ -587,7 +589,7 @@ impl Tcp {
         }
     }
 
-    /// The same once a side is known to send no more.
+    /// Checks whether the stream is complete once a side finished sending.
     fn check_over(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
         if self.endpoint(side).data_pending(self.endpoint(side.other())) {
             return;
@@ -606,7 +608,7 @@ impl Tcp {
     }
 }
 
-/// Time as far as storms need it.
+/// Time at the resolution of the storm check.
 fn milliseconds(t: Time) -> u32 {
     (t.as_nanos() / 1_000_000) as u32
 }

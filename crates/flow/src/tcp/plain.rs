@@ -1,8 +1,8 @@
-//! Segments as nearly all are: data or an acknowledgement in the middle of a connection.
+//! The common case: data or an acknowledgement in the middle of a connection.
 //!
-//! Such a segment changes no state and begins and ends nothing, so that most of what is asked of [any
-//! segment](Tcp::any_segment) need not be asked. What is left is the same code, and a test holds the
-//! two ways against each other.
+//! Such a segment changes no state and begins and ends nothing, so most checks of [any
+//! segment](Tcp::any_segment) are unnecessary. The remaining steps are the same code, and a test
+//! compares both paths.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -18,8 +18,8 @@ use super::milliseconds;
 use crate::Conn;
 
 impl Tcp {
-    /// Whether both sides are in the middle of a connection, its beginning seen or not, and a segment has
-    /// nothing that they have not sent before.
+    /// Whether both sides are in the middle of a connection, its beginning seen or not, and the
+    /// segment shows nothing that the side has not shown before.
     #[inline]
     pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &Segment<'_>) -> bool {
         let noted = if s.len > 0 { bit::DATA } else { bit::ACK };
@@ -29,7 +29,7 @@ impl Tcp {
             && conn.has_noted(from, noted)
     }
 
-    /// A [plain](Self::is_plain) segment.
+    /// Processes a [plain](Self::is_plain) segment.
     #[inline]
     pub(super) fn plain_segment(
         &mut self,
@@ -53,7 +53,8 @@ impl Tcp {
         self.observed(c);
         let peer = self.end(from.other());
         if peer.stream.is_new(rel_ack) {
-            // The peer has not ended, so that an ack of what was delivered ends nothing either.
+            // The peer has not closed, so an acknowledgement of delivered bytes ends nothing
+            // either.
             if peer.fins == 0 && peer.stream.ack_delivered(rel_ack) {
                 if self.side.iter().all(|e| e.state == State::Established) {
                     c.acked(false);

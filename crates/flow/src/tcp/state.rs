@@ -1,4 +1,4 @@
-//! How a segment changes the state of its sender.
+//! State transitions of the sender of a segment.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -29,8 +29,8 @@ impl Tcp {
         match e.state {
             State::Inactive if syn => e.init(s.seq, past),
             State::Inactive => {
-                // As if there had been a SYN. That the first packet is not marked as one sent
-                // again, it starts where it starts.
+                // Initializes as if there had been a SYN; if the first packet was a retransmission,
+                // its start counts nevertheless.
                 e.init(s.seq.wrapping_sub(1), s.seq);
             }
             State::SynSent | State::SynAckSent if syn && s.seq != e.start_seq => {
@@ -38,7 +38,7 @@ impl Tcp {
                 c.weird(conn, "SYN_seq_jump", "", "");
             }
             State::Established | State::Partial if syn => {
-                // Perhaps this SYN is the one that sets the connection up.
+                // This SYN may be the one that opens the connection.
                 let jump = s.seq != e.start_seq;
                 e.init(s.seq, past);
                 if size > 0 {
@@ -48,7 +48,7 @@ impl Tcp {
                     c.weird(conn, "SYN_seq_jump", "", "");
                 }
             }
-            // Numbers set by a RST that may have been forged.
+            // The numbers come from a RST that may be forged.
             State::Reset if syn && e.prev == State::Inactive => e.init(s.seq, past),
             _ => {}
         }
@@ -68,7 +68,8 @@ impl Tcp {
         self.observed(c);
     }
 
-    /// Returns the direction after a possible flip, and whether the sender closed.
+    /// Updates the state; returns the direction after a possible flip, and whether the sender
+    /// closed.
     pub(super) fn update_state(
         &mut self,
         conn: &mut Conn,
@@ -133,7 +134,7 @@ impl Tcp {
             do_close = true;
             let peer = self.endpoint(from.other()).state;
             let reject = match from {
-                // A SYN-ACK was seen but no SYN: somebody scans backwards.
+                // A SYN-ACK was seen but no SYN: a backscatter scan.
                 Dir::Orig => peer == State::Established,
                 Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
             };
@@ -144,9 +145,9 @@ impl Tcp {
         if self.endpoint(from).state == State::Inactive {
             let peer = self.endpoint(from.other()).state;
             if !from.is_orig() && s.len == 0 && self.side[0].state == State::SynSent {
-                // Some stacks ack a SYN before they answer it.
+                // Some stacks acknowledge a SYN before they answer it.
             } else if s.has(flag::ACK) && peer == State::Established {
-                // The SYN was missed, the rest of the handshake was not.
+                // The SYN was missed; the rest of the handshake was seen.
                 self.set_state(conn, from, State::Established, c);
                 conn.set_partial(false);
                 self.first_seen[from.index()] = true;
@@ -174,7 +175,7 @@ impl Tcp {
                 c.weird(conn, "bad_SYN_ack", "", "TCP");
             }
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
-            // SYN and SYN-ACK came in the wrong order.
+            // SYN and SYN-ACK arrived in the wrong order.
             conn.set_partial(false);
             self.flip(conn, c);
             from = from.other();
@@ -251,7 +252,7 @@ impl Tcp {
         if s.has(flag::FIN) && !s.has(flag::RST) {
             self.set_state(conn, from, State::Closed, c);
             if peer_state == State::Reset && peer_prev == State::Closed {
-                // FIN, then RST: a normal end after all.
+                // A FIN, then a RST: a normal end.
                 self.set_state(conn, from.other(), State::Closed, c);
             }
             do_close = true;

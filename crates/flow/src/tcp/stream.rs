@@ -1,37 +1,37 @@
 use std::collections::BTreeMap;
 
-/// Reassembly of one direction: which bytes were delivered, acked, and what waits above a hole.
+/// Reassembly of one direction: delivered and acknowledged positions, and data above a hole.
 ///
-/// Data in order is handed on as it lies in the packet; only data above a hole is copied. When
-/// nobody wants the bytes, only their extents are kept.
+/// Data in order is passed on as a slice of the packet; only data above a hole is copied. If the
+/// consumer does not use the bytes, only their extents are stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
-    /// First byte not delivered yet.
+    /// First byte not yet delivered.
     next: u64,
-    /// Everything below is acked or given up.
+    /// All bytes below are acknowledged or given up.
     trim: u64,
-    /// End of the last bytes delivered, gaps aside.
+    /// End of the last delivered bytes, gaps excluded.
     data_end: u64,
-    /// What waits above the hole at `next`: mostly nothing.
+    /// Data above the hole at `next`: usually none.
     above: Option<Box<Above>>,
 }
 
-/// [`Stream::trim`] of a stream that was given up: every byte is old news.
+/// Value of [`Stream::trim`] for a stream that was given up: every byte is below it.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// Blocks above a hole; at more, the stream is given up like one with too many bytes there. It is
-/// far above what the other limits leave to segments of usual size.
+/// Most blocks above a hole; beyond, the stream is given up as for too many bytes. Segments of
+/// usual size reach the other limits long before this one.
 const MAX_BLOCKS: usize = 65_536;
 
-/// What keeping a block costs beside its bytes.
+/// Overhead of a block, in addition to its bytes.
 const BLOCK: usize = 48;
 
 /// Data above a hole.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Above {
-    /// Bytes that wait in `blocks`.
+    /// Bytes covered by `blocks`.
     held: u64,
-    /// Those that are kept.
+    /// Bytes stored in `blocks`.
     stored: usize,
     /// By relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Block>,
@@ -40,15 +40,15 @@ struct Above {
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
     len: u64,
-    /// Empty when nobody wanted the bytes.
+    /// Empty if the consumer does not use the bytes.
     bytes: Box<[u8]>,
 }
 
-/// What reassembly found, in order.
+/// A result of reassembly, in order.
 pub(crate) enum Piece<'a> {
     /// In-order bytes.
     Data(&'a [u8]),
-    /// Bytes that will never come.
+    /// Missing bytes.
     Gap {
         /// Position of the first.
         at: u64,
@@ -60,11 +60,12 @@ pub(crate) enum Piece<'a> {
 /// Limits of reassembly.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes above a hole while the peer acks nothing.
+    /// Bytes above a hole while the peer acknowledges nothing.
     pub above_hole_without_acks: u64,
-    /// Bytes sent beyond what the peer acked, delivered ones included.
+    /// Bytes sent beyond the last acknowledgement, delivered ones included.
     pub without_further_acks: u64,
-    /// Bytes delivered while nothing is acked, after which acks are not waited for.
+    /// Bytes delivered without any acknowledgement, after which acknowledgements are no longer
+    /// awaited.
     pub initial_window: u64,
 }
 
@@ -89,57 +90,57 @@ impl Stream {
         self.next
     }
 
-    /// Whether nothing is delivered any more.
+    /// Whether the stream was given up and delivers nothing.
     pub(crate) fn skips(&self) -> bool {
         self.trim == GIVEN_UP
     }
 
-    /// Gives up: nothing is delivered any more.
+    /// Gives up the stream: it delivers nothing more.
     pub(crate) fn give_up(&mut self) {
         self.above = None;
         self.trim = GIVEN_UP;
     }
 
-    /// Whether bytes wait: above a hole, or delivered for their ack.
+    /// Whether bytes are pending: above a hole, or delivered and not acknowledged.
     pub(crate) fn has_waiting(&self) -> bool {
         self.above.is_some() || self.data_end > self.trim
     }
 
-    /// Bytes from the hole to the end of what is held.
+    /// Bytes from the hole to the end of the stored data.
     pub(crate) fn above_hole(&self) -> u64 {
         let last = self.above.as_ref().and_then(|a| a.blocks.last_key_value());
         last.map_or(0, |(seq, b)| seq + b.len - self.next)
     }
 
-    /// What keeping data above the hole costs, in bytes.
+    /// Memory for data above the hole, in bytes.
     #[inline]
     pub(crate) fn cost(&self) -> usize {
         self.above.as_ref().map_or(0, |a| a.stored + a.blocks.len() * BLOCK)
     }
 
-    /// The end of what waits above the hole.
+    /// The end of the data above the hole.
     pub(crate) fn held_end(&self) -> Option<u64> {
         let (seq, block) = self.above.as_ref()?.blocks.last_key_value()?;
         Some(seq + block.len)
     }
 
-    /// Bytes held, and delivered but not acked.
+    /// Bytes above the hole, and delivered bytes without an acknowledgement.
     pub(crate) fn unacked(&self) -> u64 {
         self.next.saturating_sub(self.trim) + self.above.as_ref().map_or(0, |a| a.held)
     }
 
-    /// Whether too many pieces wait above holes.
+    /// Whether too many blocks are above holes.
     pub(crate) fn is_shattered(&self) -> bool {
         self.above.as_ref().is_some_and(|a| a.blocks.len() > MAX_BLOCKS)
     }
 
-    /// Does not wait for acks of what was delivered.
+    /// Stops waiting for acknowledgements of delivered bytes.
     pub(crate) fn forget_delivered(&mut self) {
         self.trim = self.trim.max(self.next);
     }
 
-    /// The same as [`insert`](Self::insert) of bytes that are all new and the very next ones, with nothing
-    /// above them; returns whether they are, to be delivered then.
+    /// Fast path of [`insert`](Self::insert) for exactly the next bytes, with no data above a hole.
+    /// Returns whether it applied; the caller then delivers the bytes.
     #[inline]
     pub(crate) fn take_next(&mut self, seq: u64, len: usize, acked: u64) -> bool {
         let is_next = seq == self.next
@@ -154,8 +155,8 @@ impl Stream {
         is_next
     }
 
-    /// Bytes of a segment at relative sequence number `seq`, of which everything below `acked` is
-    /// old news. First data wins where segments overlap.
+    /// Inserts a segment's bytes at relative sequence number `seq`; bytes below `acked` are
+    /// skipped. Where segments overlap, the first data wins.
     pub(crate) fn insert(
         &mut self,
         seq: u64,
@@ -192,11 +193,11 @@ impl Stream {
         self.above.as_ref()?.blocks.keys().next().copied()
     }
 
-    /// Keeps data above the hole, around what is held already.
+    /// Stores data above the hole, in the gaps between stored blocks.
     fn store(&mut self, mut seq: u64, mut data: &[u8], keep: bool) {
         let above = self.above.get_or_insert_default();
         while !data.is_empty() {
-            // Inside a held block: skip to its end.
+            // Inside a stored block: skip to its end.
             if let Some((s, b)) = above.blocks.range(..=seq).next_back() {
                 let end = s + b.len;
                 if end > seq {
@@ -236,14 +237,14 @@ impl Stream {
         }
     }
 
-    /// Whether an ack of everything below `seq` would be news.
+    /// Whether an acknowledgement of everything below `seq` is new.
     #[inline]
     pub(crate) fn is_new(&self, seq: u64) -> bool {
         seq > self.trim
     }
 
-    /// The same as an [`ack`](Self::ack) that is news, if it is of nothing but what was delivered; returns
-    /// whether it is.
+    /// Fast path of [`ack`](Self::ack) for a new acknowledgement of delivered bytes only; returns
+    /// whether it applied.
     #[inline]
     pub(crate) fn ack_delivered(&mut self, seq: u64) -> bool {
         let delivered = seq <= self.next;
@@ -253,13 +254,14 @@ impl Stream {
         delivered
     }
 
-    /// The peer acked everything below `seq`: holes below it stay holes. Returns whether that is news.
+    /// The peer acknowledged everything below `seq`: holes below it become gaps. Returns whether
+    /// the acknowledgement is new.
     pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) -> bool {
         if !self.is_new(seq) {
             return false;
         }
-        // A partial connection's numbers were made up as if there had been a SYN: an ack of one
-        // octet beyond them is no hole.
+        // The numbers of a partial connection were initialized as if there had been a SYN: an
+        // acknowledgement of one octet beyond them is no gap.
         if seq > self.next && !(partial && seq <= 2) {
             self.undelivered(seq, &mut give);
         }

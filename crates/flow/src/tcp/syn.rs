@@ -1,8 +1,8 @@
-//! The state of a connection of which nothing but a SYN was seen, in a few bytes.
+//! The state of a connection of which only a SYN was seen, in a few bytes.
 //!
-//! A flood of half-open connections is a flood of these: all else that [`Tcp`] knows of such a
-//! connection follows from the SYN and from [`Conn`]. Whether that is so is not argued but tried: a
-//! connection is packed only if unpacking gives the same state again, field by field.
+//! A flood of half-open connections consists of these. All other fields of [`Tcp`] follow from the
+//! SYN and from [`Conn`]. A connection is packed only if unpacking restores an equal state, which
+//! is checked each time.
 
 use super::Endpoint;
 use super::Phase;
@@ -12,19 +12,19 @@ use super::life::ATTEMPT_DELAY;
 use super::milliseconds;
 use crate::Conn;
 
-/// What a SYN told.
+/// The facts of a SYN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Syn {
     /// Its sequence number.
     seq: u32,
-    /// Shift count of its window, if it had one.
+    /// Shift count of its window, if it has the option.
     scale: Option<u8>,
-    /// How often its window was nothing.
+    /// Number of times that its window was zero.
     closed: u8,
 }
 
 impl Syn {
-    /// The SYN of a connection that is nothing but one.
+    /// The SYN of a connection that consists of one SYN.
     #[inline]
     pub(crate) fn of(tcp: &Tcp, conn: &Conn) -> Option<Self> {
         let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
@@ -34,18 +34,18 @@ impl Syn {
         Self::tried(tcp, conn)
     }
 
-    /// The same of a connection whose originator has sent one.
+    /// The same for a connection whose originator sent a SYN, before the check.
     #[inline(never)]
     fn tried(tcp: &Tcp, conn: &Conn) -> Option<Self> {
         let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
-        // The window scale option leaves its trace in both sides' window marks.
+        // The window scale option sets both sides' window marks.
         let told = (orig.window_seq, resp.window_ack_seq) != (0, 0);
         let scale = told.then_some(orig.window_scale);
         let syn = Self { seq: orig.start_seq, scale, closed: orig.zero_windows as u8 };
         (syn.unpacked(conn) == *tcp).then_some(syn)
     }
 
-    /// The state that it stands for.
+    /// The state after this SYN.
     pub(crate) fn unpacked(self, conn: &Conn) -> Tcp {
         let mut orig = Endpoint {
             state: State::SynSent,

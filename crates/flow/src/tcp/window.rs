@@ -80,7 +80,7 @@ impl Tcp {
     }
 }
 
-/// Shift count of the window scale option (RFC 7323), if there is one.
+/// Shift count of the window scale option (RFC 7323), if present.
 fn window_scale(mut options: &[u8]) -> Option<u8> {
     let mut found = None;
     while let [kind, rest @ ..] = options {
@@ -111,7 +111,7 @@ mod tests {
         let cases: [(&[u8], Option<u8>); 6] = [
             (&[2, 4, 5, 180, 1, 3, 3, 7], Some(7)),
             (&[3, 3, 7, 0], Some(7)),
-            // A kind without room for its length, a length that does not fit, and none at all.
+            // An option without room for its length, a length that does not fit, and no options.
             (&[3, 3, 7, 8], Some(7)),
             (&[3, 3, 7, 8, 10, 0], Some(7)),
             (&[3, 3, 7, 8, 0, 3, 3, 9], Some(7)),

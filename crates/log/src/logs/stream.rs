@@ -16,7 +16,7 @@ use crate::collect::Shape;
 use crate::json::civil;
 use crate::row::Field;
 
-/// One log: rows that wait for their file, and the file.
+/// One log: buffered rows and their file.
 pub(super) struct Stream {
     pub(super) path: &'static str,
     pub(super) shape: Shape,
@@ -27,15 +27,15 @@ pub(super) struct Stream {
     pub(super) buffer: Buffer,
     /// Keys and line ends of the rows in `buffer`, where rows are collected.
     pub(super) marks: Vec<(Key, u32)>,
-    /// When the first row came, of those in `buffer` where rows are collected.
+    /// Packet time of the first row in `buffer`, where rows are collected.
     pub(super) opened: Time,
     pub(super) rows: u64,
     pub(super) bytes: u64,
 }
 
 impl Stream {
-    /// Makes its file, if logs go to files, before there is anything to write: what is wrong with it is known soon, and
-    /// the end has less to do.
+    /// Creates the file, if logs go to files, before the first row: errors show early, and closing
+    /// has less to do.
     pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
         let Some(path) = self.file_path(options) else { return };
         match if options.stdout { stdout() } else { create(&path) } {
@@ -44,7 +44,7 @@ impl Stream {
         }
     }
 
-    /// Where its file is, if logs go to files.
+    /// The path of its file, if logs go to files.
     fn file_path(&self, options: &Options) -> Option<PathBuf> {
         if options.stdout {
             return Some(PathBuf::from("standard output"));
@@ -93,7 +93,7 @@ fn create(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// Keeps the first error, with the file that it is about.
+/// Keeps the first error, with the path of the file.
 fn note(error: &mut Option<io::Error>, path: &Path, e: &io::Error) {
     error.get_or_insert_with(|| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
 }

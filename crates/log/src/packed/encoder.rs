@@ -24,20 +24,20 @@ use crate::value::Value;
 
 /// Writes a row as packed values.
 ///
-/// A value may be written in several pieces, and a text as the address or number that it shows: in the row it is one
-/// value of its column's type.
+/// A value may be written in several pieces, and an address or number as its text: in the row it is
+/// one value of its column's type.
 pub struct PackedEncoder<'a> {
     out: Room<'a>,
     limits: Limits,
     cut: Cut,
-    /// Of the column at hand, or of its elements.
+    /// Kind of the current column, or of its elements.
     kind: Kind,
-    /// Where its text begins, once it has.
+    /// Offset of its text, once it has begun.
     text: u32,
 }
 
 impl<'a> PackedEncoder<'a> {
-    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
     #[inline(always)]
     pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
         let mut out = Room::new(room);
@@ -45,8 +45,8 @@ impl<'a> PackedEncoder<'a> {
         Self { out, limits, cut: Cut::default(), kind: Kind::Text, text: 0 }
     }
 
-    /// Ends the row, returning its length and what had to be cut to its limit; `None` if there was
-    /// not enough room: then it is to be written anew with more.
+    /// Ends the row; returns its length and what was cut to its limit. `None` if `room` was too
+    /// small: write the row again with more room.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         let len = self.out.written()?;
@@ -73,7 +73,7 @@ impl<'a> PackedEncoder<'a> {
         }
     }
 
-    /// What is written is of another type than the column.
+    /// A value of another type than the column.
     #[cold]
     #[inline(never)]
     fn other(&mut self, v: &dyn Display) {
@@ -98,7 +98,8 @@ fn text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
     out.place()
 }
 
-/// More of the text that begins at `start`: the length before it grows, and if a part needs escaping, all of it does.
+/// More of the text that begins at `start`: updates its length, and marks all of it as needing
+/// escapes if a piece does.
 #[inline(never)]
 fn more_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
     let mut out = Room::at(room, at);
@@ -240,10 +241,10 @@ impl Encoder for PackedEncoder<'_> {
     }
 }
 
-/// Makes packed rows of values whose types are known only at run time.
+/// Packs rows of values whose types are known only at run time.
 ///
-/// The values come in the order of the columns. A row ends with [`end`](Self::end), and all of them are in
-/// [`rows`](Self::rows).
+/// Push the values in the order of the columns and end each row with [`end`](Self::end);
+/// [`rows`](Self::rows) returns all of them.
 #[derive(Clone, Debug, Default)]
 pub struct RowPacker {
     bytes: Vec<u8>,
@@ -283,7 +284,7 @@ impl RowPacker {
         }
     }
 
-    /// A set or vector, whose elements follow as values.
+    /// A set or vector; its elements follow as values.
     pub fn push_list(&mut self, elements: usize) {
         self.bytes.push(VALUE);
         self.bytes.extend_from_slice(&(elements as u32).to_le_bytes());
@@ -302,7 +303,7 @@ impl RowPacker {
         &self.bytes
     }
 
-    /// Forgets all rows and keeps the memory.
+    /// Drops all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.start = 0;

@@ -1,11 +1,12 @@
-//! Rows as packed values: what columns, several formats at once and streams that are declared at run time go
-//! through.
+//! Rows as packed values, for columnar files, several formats at once and streams that are declared
+//! at run time.
 //!
-//! A packed row holds the values of its columns in binary, in order, behind its length. The
-//! [`PackedEncoder`] makes one from a [`Row`](crate::Row), a [`RowPacker`] from values that are known only at run
-//! time. [`PackedRows`] splits a buffer into rows, [`Cells`] reads the values of one, and [`replay`] writes it with
-//! any other [`Encoder`](crate::Encoder): the text is that of the row itself. A [`PackedWriter`] takes the packed
-//! rows of a run, in the order of the logs.
+//! A packed row is its length followed by the values of its columns in binary, in order. The
+//! [`PackedEncoder`] makes one from a [`Row`](crate::Row), a [`RowPacker`] from values that are
+//! known only at run time. [`PackedRows`] splits a buffer into rows, [`Cells`] reads the values of
+//! one, and [`replay`] writes it with any other [`Encoder`](crate::Encoder): the text equals that
+//! of the row itself. A [`PackedWriter`] receives the packed rows of a run, in the order of the
+//! logs.
 //!
 //! The layout of a row, all numbers little-endian:
 //!
@@ -43,7 +44,7 @@ const VALUE: u8 = 1;
 /// A value in its other form follows: a string that needs no escaping, a time in seconds.
 const OTHER: u8 = 2;
 
-/// Seconds follow, which are written as they are: times and intervals of protocols, of any size.
+/// Seconds follow, written unchanged: times and intervals of protocols, of any size.
 const SECONDS: u8 = 3;
 
 /// Bytes of the length before a row.

@@ -1,4 +1,4 @@
-//! Who takes packed rows.
+//! Receivers of packed rows.
 
 use std::fmt;
 use std::io;
@@ -26,7 +26,8 @@ pub struct PackedStream<'a> {
 }
 
 impl<'a> PackedStream<'a> {
-    /// A stream that was not written by [`Logs`]: rows that were read, or one that is declared at run time.
+    /// A stream that [`Logs`] did not write: rows that were read, or a stream that is declared at
+    /// run time.
     pub fn new(
         path: &'static str,
         fields: &'static [Field],
@@ -37,12 +38,13 @@ impl<'a> PackedStream<'a> {
     }
 }
 
-/// Takes the packed rows of all streams.
+/// Receives the packed rows of all streams.
 ///
-/// The rows of one stream come in order, in pieces whose borders mean nothing. What is made of them must not
-/// depend on how pieces of different streams follow each other: that differs from one number of threads to another.
+/// The rows of one stream come in order, in pieces whose boundaries mean nothing. The result must
+/// not depend on the order in which pieces of different streams arrive, which varies with the
+/// number of threads.
 pub trait PackedWriter: Send {
-    /// Takes some rows of a stream.
+    /// Receives some rows of a stream.
     fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()>;
     /// Completes all files; packet time is `now`.
     fn close(&mut self, now: Time) -> io::Result<()>;
@@ -50,7 +52,7 @@ pub trait PackedWriter: Send {
 
 /// Makes writers of packed rows, one for each run of the analysis.
 pub trait Output: Send + Sync + fmt::Debug {
-    /// Of a run with these options.
+    /// A writer for a run with these options.
     fn open(&self, options: &Options) -> Box<dyn PackedWriter>;
 }
 

@@ -11,7 +11,7 @@ use super::UNSET;
 use super::VALUE;
 use crate::value::Type;
 
-/// What the values of a column, or the elements of its lists, are.
+/// The type of the values of a column, or of the elements of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `bool`.
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of a column's values, or of the elements of its lists.
+    /// The kind of a column's values, or of the elements of its lists.
     pub const fn of(ty: Type) -> Self {
         let (Type::Scalar(name) | Type::Set(name) | Type::Vector(name)) = ty;
         match name.as_bytes() {
@@ -67,7 +67,7 @@ pub enum Cell<'a> {
     Double(f64),
     /// `time`.
     Time(Time),
-    /// A time that [`Time`] does not reach, in seconds since 1970.
+    /// A time outside the range of [`Time`], in seconds since 1970.
     FarTime(f64),
     /// `interval`.
     Interval(Interval),
@@ -83,7 +83,7 @@ pub enum Cell<'a> {
     List(List<'a>),
 }
 
-/// The elements of a set or vector. Its bytes are known to be sound only as far as they were read.
+/// The elements of a set or vector. The bytes are validated only as they are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct List<'a> {
     kind: Kind,
@@ -117,7 +117,7 @@ impl<'a> PackedRows<'a> {
         Self(bytes)
     }
 
-    /// The bytes of the rows that are left.
+    /// The bytes of the remaining rows.
     pub fn bytes(&self) -> &'a [u8] {
         self.0
     }
@@ -135,18 +135,18 @@ impl<'a> Iterator for PackedRows<'a> {
     }
 }
 
-/// The values of a row, each read as the column that it is of.
+/// Reads the values of a row, given the kind of each column.
 #[derive(Clone, Copy, Debug)]
 pub struct Cells<'a>(&'a [u8]);
 
 impl<'a> Cells<'a> {
-    /// Of a row as [`PackedRows`] gives it.
+    /// The values of a row from [`PackedRows`].
     #[inline]
     pub fn new(row: &'a [u8]) -> Self {
         Self(row)
     }
 
-    /// The next value, a single one. Of a row that is too short all others are unset.
+    /// The next value, a single one. If the row is too short, the missing values are unset.
     #[inline(always)]
     pub fn scalar(&mut self, kind: Kind) -> Cell<'a> {
         cell(&mut self.0, kind).unwrap_or(Cell::Unset)
@@ -158,7 +158,7 @@ impl<'a> Cells<'a> {
         list(&mut self.0, kind)
     }
 
-    /// The next value, a list where the type is one.
+    /// The next value of this type: a list or a single one.
     pub fn of(&mut self, ty: Type) -> Cell<'a> {
         let kind = Kind::of(ty);
         match ty {

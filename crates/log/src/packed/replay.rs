@@ -13,8 +13,8 @@ use crate::value::Encoder;
 use crate::value::Type;
 use crate::value::Value;
 
-/// Writes a packed row with an encoder: what comes of it is what came of the row itself. `fields` are
-/// the columns that the row has, and no others.
+/// Writes a packed row with an encoder, with the same result as the row itself. `fields` are
+/// exactly the columns that the row has.
 pub fn replay<E: Encoder>(fields: &[Field], row: &[u8], e: &mut E) {
     let mut cells = Cells::new(row);
     for field in fields {

@@ -1,4 +1,4 @@
-//! Packed rows against the rows that they were made of.
+//! Packed rows compared with the rows that they were made from.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -93,8 +93,8 @@ fn fields() -> Vec<crate::Field> {
 }
 
 proptest! {
-    /// What is written of a packed row is what is written of the row, in all formats; and values that are packed
-    /// one by one make the same bytes.
+    /// A packed row writes the same bytes as the row in all formats, and values that are packed one
+    /// by one make the same packed row.
     #[test]
     fn packed_rows_are_written_as_rows(
         ts: Option<i64>, has_id: bool, string: Option<Vec<u8>>, strings: Vec<Vec<u8>>,
@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(packer.rows(), &bytes[..]);
     }
 
-    /// Bytes that are no packed rows end the reading: no panic.
+    /// Bytes that are not packed rows end the reading without a panic.
     #[test]
     fn any_bytes_are_read(bytes: Vec<u8>) {
         for row in PackedRows::new(&bytes) {
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Keeps what it is given.
+/// Sends what it receives to a channel.
 #[derive(Debug)]
 struct Keep(std::sync::mpsc::Sender<(String, Vec<u8>)>);
 
@@ -187,7 +187,7 @@ fn outputs_get_all_rows_in_order() {
         ..Options::default()
     };
     let mut whole = Logs::new(options.clone());
-    // Every second row comes from a part.
+    // Every second row comes from a shard.
     let mut part = Logs::collecting(options);
     for n in 0..20_000 {
         let row = Number { n, more: Extra(None) };
@@ -244,7 +244,7 @@ fn text_of_packed_rows_is_the_text_of_rows() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Values as protocols have them: text in pieces, and numbers that are no times.
+/// Values as protocols have them: text in pieces, and numbers that are not times.
 struct Pieces;
 
 impl crate::Value for Pieces {

@@ -10,7 +10,7 @@ const MAX_NAME: usize = 255;
 /// Records of one message that are looked at.
 const MAX_RECORDS: usize = 4096;
 
-/// The question and the header of a message; what stands in a [`Record`](super::record::Record).
+/// The question and the header of a message; what is in a [`Record`](super::record::Record).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) qtype: u16,

@@ -1,6 +1,6 @@
 //! Counting by fields.
 //!
-//! A row's key is made of words: of each field what it is, and a first word that tells which fields
+//! A row's key is made of words: of each field what it is, and a first word that says which fields
 //! are absent. Text is made of it once, when all is counted.
 
 use std::cmp::Reverse;
@@ -267,7 +267,7 @@ fn protocol_name(number: u64) -> Option<&'static str> {
     })
 }
 
-/// A row that may be among the first: its sum, where its key stands in the text, and which it is.
+/// A row that may be among the first: its sum, where its key is in the text, and which it is.
 type Candidate = (Reverse<u64>, Range<usize>, usize);
 
 /// What was counted. Keys become text when their rows are asked for: of many, most never are.
@@ -278,7 +278,7 @@ pub(crate) struct Counts {
     /// In place of rows, sums without keys.
     sums: Vec<u64>,
     text: Vec<u8>,
-    /// The first in order: which row, and where its key stands in the text.
+    /// The first in order: which row, and where its key is in the text.
     order: Vec<(usize, Range<usize>)>,
 }
 

@@ -121,7 +121,7 @@ impl Join {
             self.first += 1;
             let Some(query) = front else { continue };
             if let Some(numbers) = self.waiting.get_mut(&query.key) {
-                // Of those with one key the oldest stands in front.
+                // Of those with one key the oldest is in front.
                 if numbers.front() == Some(&number) {
                     numbers.pop_front();
                 }

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 /// Queries that wait for their response; at more, the oldest goes without.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Times are told apart up to so many nanoseconds, a day; longer ones count as that.
+/// Times are distinguished up to so many nanoseconds, a day; longer ones count as that.
 const LONGEST: u64 = 86_400_000_000_000;
 
 /// A message, as far as it matters here.

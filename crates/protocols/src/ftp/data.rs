@@ -65,7 +65,7 @@ pub(crate) fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: 
 
 /// The endpoint that was announced, which is that of the connection.
 fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
-    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_hub())
+    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
 
 fn control(cx: &mut Context<'_>) -> Option<Uid> {
@@ -147,7 +147,10 @@ mod tests {
     fn told_at_the_end(content: &[u8]) -> Option<&'static str> {
         let mut h = Harness::new(Proto::Tcp, 2000);
         let (id, uid) = (h.conn.id, h.conn.uid);
-        assert_eq!(h.env.ftp.announce((id.resp_h, id.resp_p, h.conn.is_hub()), uid, h.now), Ok(()));
+        assert_eq!(
+            h.env.ftp.announce((id.resp_h, id.resp_p, h.conn.is_global()), uid, h.now),
+            Ok(())
+        );
         let mut data = Data::new(&mut h.cx());
         data.stream(&mut h.cx(), Dir::Resp, content);
         // The row is written. Long connections outlive it by seconds.

@@ -267,7 +267,8 @@ impl Session {
     fn announce(&mut self, cx: &mut Context<'_>, channel: Channel) {
         let Channel { orig, to: Endpoint { addr, port }, .. } = channel;
         let now = cx.now;
-        if let Err(awaited) = cx.env.ftp.announce((addr, port, cx.conn.is_hub()), cx.conn.uid, now)
+        if let Err(awaited) =
+            cx.env.ftp.announce((addr, port, cx.conn.is_global()), cx.conn.uid, now)
         {
             let (env, addl) = (&mut *cx.env, awaited.to_string());
             let name = "FTP_too_many_expected_data_channels";

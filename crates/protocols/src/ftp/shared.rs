@@ -16,7 +16,7 @@ const LIFETIME: Interval = Interval::from_secs(300);
 /// Data connections that are awaited at a time.
 const MAX_EXPECTED: usize = 100_000;
 
-/// An announced endpoint, and whether it was announced within the hub.
+/// An announced endpoint, and whether it was announced within the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
 /// What control connections and their data connections share.

@@ -308,7 +308,7 @@ impl Analyzer {
         row.dcc_file_name = Some(offer.argument.to_vec());
         row.dcc_file_size = Some(offer.size);
         let to = (offer.host, offer.port);
-        cx.env.irc.announce((to.0, to.1, cx.conn.is_hub()), uid, now);
+        cx.env.irc.announce((to.0, to.1, cx.conn.is_global()), uid, now);
         cx.env.expect(
             cx.conn,
             None,

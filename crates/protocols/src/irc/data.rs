@@ -93,7 +93,7 @@ impl Data {
 
 /// The endpoint that was announced, which is that of the connection.
 fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
-    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_hub())
+    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
 
 impl Analyze for Data {

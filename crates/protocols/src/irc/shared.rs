@@ -19,7 +19,7 @@ const LIFETIME: Interval = Interval::from_secs(300);
 /// Transfers that are awaited at a time.
 const MAX_EXPECTED: usize = 5000;
 
-/// An announced endpoint, and whether it was announced within the hub.
+/// An announced endpoint, and whether it was announced within the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
 /// What connections to servers share with those that carry files.

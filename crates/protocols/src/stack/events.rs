@@ -1,5 +1,6 @@
 //! Events of analyzers: protocols that were recognised, and those that failed.
 
+use gannet_base::Time;
 use gannet_event::Connection;
 use gannet_event::FileRef;
 
@@ -54,6 +55,24 @@ gannet_event::events! {
         atype: Tag = "atype",
         /// Where.
         info: ConfirmationInfo = "info",
+    }
+
+    /// An analyzer stopped because of a violation.
+    pub struct AnalyzerFailed<'a> = "analyzer_failed", scripted {
+        /// When.
+        ts: Time = "ts",
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Where and how.
+        info: ViolationInfo<'a> = "info",
+    }
+
+    /// A connection begins that another one announced.
+    pub struct ScheduledAnalyzerApplied = "scheduled_analyzer_applied" {
+        /// The connection.
+        c: Connection = "c",
+        /// The analyzer that was announced.
+        a: Tag = "a",
     }
 
     /// The bytes that an analyzer was given are not its protocol.

@@ -165,7 +165,7 @@ fn read_name(message: &[u8], start: usize, out: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// Where names stand in the data of a type that may have compressed ones (RFC 3597 §4): bytes
+/// Where names are in the data of a type that may have compressed ones (RFC 3597 §4): bytes
 /// before, names, bytes after at least.
 fn names_in(kind: u16) -> Option<(usize, usize, usize)> {
     match kind {

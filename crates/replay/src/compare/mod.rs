@@ -1,4 +1,4 @@
-//! Answers held against others: those in the capture, or those of a second server.
+//! Answers compared with others: those in the capture, or those of a second server.
 //!
 //! Every query of a run has a number. Whoever sees an answer ([`Observer`]) sends it with that
 //! number to the [`Comparer`], which waits for the other side's and tells the two apart field by
@@ -64,7 +64,7 @@ pub const FIELDS: [&str; 9] = [
     "malformed",
 ];
 
-/// What answers are held against.
+/// What answers are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The answers in the capture.

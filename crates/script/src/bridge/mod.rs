@@ -104,7 +104,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     };
     let mut any = false;
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
-        !OWN.contains(&decl.name) && handled(decl.name)
+        !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     any |= interest.any();
     if any {

@@ -52,9 +52,9 @@ pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>>
 /// Layers to the IP header of a [plain](plain_ipv4) frame, both counted.
 pub const PLAIN_LAYERS: u8 = 2;
 
-/// The datagram of an Ethernet frame that is nothing but plain IPv4, and its bytes from its header
-/// on: what [`link`](crate::link()) and [`ip`](crate::ip()) lead to, at once. `None` for everything
-/// else, whether odd or not; without `verify_checksum` its header's is not looked at.
+/// The datagram of an Ethernet frame that carries plain IPv4, and its length from its header on:
+/// the result of [`link`](crate::link()) and [`ip`](crate::ip()) in one step. `None` for everything
+/// else. Without `verify_checksum` the header's checksum is not checked.
 #[inline]
 pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(Ip<'_>, &[u8])> {
     if data.len() <= TOO_SHORT {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What is plain is what the layers make of it, and nothing is odd.
+        /// A plain datagram reads as it does layer by layer, without a weird.
         #[test]
         fn plain_as_layer_by_layer(
             version in proptest::sample::select(vec![0x45_u8, 0x46, 0x55]),

@@ -1,4 +1,4 @@
-//! FDDI: thirteen bytes of header and eight of LLC, then IP is hoped for.
+//! FDDI: thirteen bytes of header and eight of LLC; the payload is assumed to be IP.
 
 use super::Network;
 use super::Step;

@@ -34,7 +34,7 @@ mod field {
     pub(super) const SUBFRAME_LEN: usize = 12;
 }
 
-/// Link types of captures whose frames of 802.11 stand behind other headers, besides radiotap.
+/// Link types of captures whose 802.11 frames follow other headers than radiotap.
 mod behind {
     /// AbsoluteValue Systems' header.
     pub(super) const AVS: u16 = 163;
@@ -57,13 +57,13 @@ const PROTECTED: u8 = 0x40;
 /// Bit of the QoS field: an aggregate follows.
 const AGGREGATE: u8 = 0x80;
 
-/// Whether a captured frame comes through `ip or not ip`, the filter that Zeek captures with, and reads
-/// what libpcap reads for it.
+/// Whether a captured frame passes `ip or not ip`, Zeek's default capture filter, as libpcap
+/// evaluates it.
 ///
-/// It lets everything through where nothing has to be read to say so. In frames of 802.11 it looks
-/// for what data frames carry behind headers of several lengths, and a filter that runs out of bytes
-/// lets nothing through: of data frames that are cut short, or have no data, not even an oddity is
-/// told.
+/// The filter passes every frame that it need not read to decide. For 802.11 it reads the type
+/// field of data frames, behind headers of several lengths, and a filter that reads beyond the
+/// captured bytes rejects the frame. So data frames that are truncated or have no data are rejected
+/// and report no weird.
 pub fn passes(link_type: u16, data: &[u8]) -> bool {
     let has = |n: usize| data.len() >= n;
     let little = || usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
@@ -72,10 +72,10 @@ pub fn passes(link_type: u16, data: &[u8]) -> bool {
         link_type::IEEE802_11 => (0, 0),
         link_type::IEEE802_11_RADIO => (4, little()),
         behind::AVS => (8, big(4)),
-        // Only frames of 802.11 are looked for behind this one.
+        // The filter accepts only 802.11 frames behind this header.
         behind::PPI if bytes::u32_at(data, 4) != 0x6900_0000 => return false,
         behind::PPI => (8, little()),
-        // Its first word may be that of an AVS header.
+        // The first word may be that of an AVS header.
         behind::PRISM if has(4) && bytes::u32_at(data, 0) & 0xffff_f000 == 0x8021_1000 => {
             (8, big(4))
         }
@@ -100,8 +100,8 @@ pub fn passes(link_type: u16, data: &[u8]) -> bool {
     has(end + SNAP_LEN)
 }
 
-/// Whether a radiotap header says that the header of 802.11 is filled up to four bytes; `None` where
-/// it is cut short. The filter knows no second word of fields.
+/// Whether a radiotap header says that the 802.11 header is padded to four bytes; `None` where it
+/// is truncated. Like the filter, this reads no second word of present fields.
 fn is_padded(data: &[u8]) -> Option<bool> {
     const FLAGS: u8 = 0x02;
     const TIME: u8 = 0x01;
@@ -164,7 +164,7 @@ pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>
     if aggregate { Ok(Step::Stop(Network::Aggregate(inner))) } else { snap(inner) }
 }
 
-/// What follows an 802.11 header; control frames of the link are passed over.
+/// The bytes that follow an 802.11 header; LLC control frames are skipped.
 fn snap(data: &[u8]) -> Result<Step<'_>, Weird> {
     if data.len() < SNAP_LEN {
         return Err(Weird::packet("truncated_802_11_llc_header", SOURCE));
@@ -175,9 +175,8 @@ fn snap(data: &[u8]) -> Result<Step<'_>, Weird> {
     Ok(network(bytes::u16_at(data, SNAP.len()), bytes::from(data, SNAP_LEN)))
 }
 
-/// The frames of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in their order. The first that does not
-/// hold ends the aggregate: its oddity is the last item but for `invalid_802_11_amsdu_inner_packet`,
-/// which says so.
+/// The frames of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in order. The first invalid one ends the
+/// aggregate: the iterator yields its weird, then `invalid_802_11_amsdu_inner_packet`.
 #[derive(Clone, Debug)]
 pub struct Subframes<'a> {
     outer: Frame<'a>,
@@ -195,7 +194,7 @@ impl<'a> Subframes<'a> {
         Self { outer: *outer, data, whole_len: data.len(), failed: false }
     }
 
-    /// Ends the aggregate, as its user must after a subframe whose network layer does not hold.
+    /// Ends the aggregate. The caller must do so after a subframe whose network layer is invalid.
     pub fn fail(&mut self) {
         self.data = &[];
         self.failed = true;
@@ -232,8 +231,8 @@ impl<'a> Iterator for Subframes<'a> {
         };
         let at = self.whole_len - self.data.len() + SUBFRAME_LEN + SNAP_LEN;
         let rest = bytes::from(self.data, SUBFRAME_LEN + len);
-        // The last frame has no padding; of the others, as many bytes as the length is over a
-        // multiple of four are passed over.
+        // All frames but the last are padded to a multiple of four bytes. Like Zeek, this skips
+        // `len % 4` bytes.
         self.data = rest.get(len % 4..).unwrap_or(rest);
         match snap(inner) {
             Ok(Step::Network(network @ (Network::Ip(_) | Network::Arp(_)))) => {
@@ -257,7 +256,7 @@ mod tests {
     use crate::link;
     use crate::link_with;
 
-    /// A header with addresses of 1s, 2s, 3s and, as far as asked for, more bytes.
+    /// A header with addresses of 1s, 2s and 3s, followed by `more`.
     fn header(control: u8, flags: u8, more: &[u8]) -> Vec<u8> {
         let mut h = vec![control, flags, 0, 0];
         for a in [1, 2, 3] {
@@ -306,8 +305,8 @@ mod tests {
             let long = [frame, &[0; 16]].concat();
             for n in 0..long.len() {
                 assert_eq!(passes(105, &long[..n]), n >= at_least, "{frame:?} {n}");
-                // Behind 12 bytes: flags that say nothing, flags that say it is padded, and a time
-                // in front of those.
+                // Behind 12 bytes: flags that are clear, flags that say it is padded, and a time in
+                // front of those.
                 for (fields, flags, padding) in [(0, 0, 0), (2, 0, 0), (2, 0x20, 2)] {
                     let padding = if at_least == 34 { padding } else { 0 };
                     let radio = [&[0, 0, 12, 0, fields, 0, 0, 0, flags, 0, 0, 0], &long[..n]];
@@ -326,7 +325,7 @@ mod tests {
         }
         assert!(passes(1, b"") && passes(101, b""));
         assert!(!passes(127, &[0, 0, 0xff, 0xff]) && !passes(163, &[0xff; 8]) && !passes(119, b""));
-        // Where no filter has looked, frames are odd.
+        // Without the filter, these frames are weird.
         for frame in [&null, &data[..24], &ack[..]] {
             let e = link(105, frame, frame.len() as u32).unwrap_err().name;
             assert_eq!(e, "truncated_802_11_header");

@@ -10,18 +10,18 @@ pub(super) const LLC: &str = "LLC";
 pub(super) const SNAP: &str = "SNAP";
 pub(super) const NOVELL: &str = "NOVELL_802_3";
 
-/// Where an LLC header has the service access point that it goes to.
+/// Offset of the destination service access point in an LLC header.
 const DESTINATION: usize = 0;
 /// Bytes of organisation and protocol after the LLC header.
 const SNAP_LEN: usize = 5;
 
-/// Bytes of the LLC header, `None` if it is cut before one can tell: unnumbered frames have one
-/// byte of control, the others two.
+/// Bytes of the LLC header, `None` if it is truncated: unnumbered frames have one byte of control,
+/// the others two.
 fn header_len(data: &[u8]) -> Option<usize> {
     data.get(2).map(|control| if control & 3 == 3 { 3 } else { 4 })
 }
 
-/// No service access point leads to anything we read: the header is what is left to it.
+/// No service access point is dissected: the rest is the header.
 pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
     match header_len(data) {
         Some(len) if len <= data.len() => {
@@ -50,7 +50,7 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
     Ok(network(kind, inner))
 }
 
-/// IPX would follow, which nothing here reads.
+/// The payload would be IPX, which is not dissected.
 pub(super) fn novell() -> Weird {
     Weird::packet("no_suitable_analyzer_found", NOVELL)
 }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn llc_leads_nowhere() {
-        // What nothing reads is told with its number and from the header on.
+        // An unknown protocol is returned with its number and its bytes from the header on.
         let other = step(&[0x42, 0x43, 3, 0]);
         let data = &[0x42, 0x43, 3, 0];
         assert!(

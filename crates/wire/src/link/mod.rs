@@ -1,8 +1,9 @@
 //! The link layer: from a captured frame to the network layer it carries.
 //!
-//! Every encapsulation is one file with a `step` function: bytes in, what they contain out. The
-//! loop in [`link_with`] goes from step to step until it meets IP, ARP or something unknown.
-//! Ethernet that carries IP directly, nearly all of what is seen, does not enter the loop.
+//! Every encapsulation has one file with a `step` function, which takes its bytes and returns what
+//! they contain. The loop in [`link_with`] calls step after step until it reaches IP, ARP or an
+//! unknown protocol. Ethernet that carries IP directly, nearly all traffic, does not enter the
+//! loop.
 
 mod ethernet;
 mod fddi;
@@ -27,8 +28,8 @@ use crate::MAX_DEPTH;
 use crate::bytes;
 use crate::weird::Weird;
 
-/// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Types that are not
-/// among them are read as bare IP.
+/// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Other types are read as
+/// bare IP.
 pub mod link_type {
     /// BSD loopback, address family in the byte order of the capturing host.
     pub const NULL: u16 = 0;
@@ -64,19 +65,19 @@ const RARP: u16 = 0x8035;
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network<'a> {
-    /// What should be IP of either version.
+    /// A payload announced as IP, of either version.
     Ip(&'a [u8]),
     /// ARP or RARP.
     Arp(&'a [u8]),
-    /// A network layer that nothing here reads.
+    /// A network layer that is not dissected.
     Other {
-        /// Its number: an EtherType, PPP protocol, address family or access point; behind SNAP with the
-        /// organisation, as far as 32 bits go.
+        /// Its number: an EtherType, PPP protocol, address family or access point; after SNAP with
+        /// the organisation, truncated to 32 bits.
         ethertype: u32,
-        /// What there is of it.
+        /// Its captured bytes.
         data: &'a [u8],
     },
-    /// Several frames in one (IEEE 802.11 A-MSDU): go on with [`Frame::subframes`].
+    /// Several frames in one (IEEE 802.11 A-MSDU): read them with [`Frame::subframes`].
     Aggregate(&'a [u8]),
     /// Nothing of interest: management, encryption, link control.
     Nothing,
@@ -158,13 +159,13 @@ impl Kind {
     }
 }
 
-/// Where a step leads.
+/// The result of a step.
 enum Step<'a> {
     /// Another encapsulation.
     Into(Kind, &'a [u8]),
     /// A network layer, known or not.
     Network(Network<'a>),
-    /// The end, without handing anything on.
+    /// The end; no payload follows.
     Stop(Network<'a>),
 }
 
@@ -182,18 +183,17 @@ fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
 /// the wire, in bytes.
 ///
 /// # Errors
-/// The oddity that stops the dissection. Those that do not stop it are dropped: see
-/// [`link_with`].
+/// The weird that stops the dissection. Weirds that do not stop it are dropped: see [`link_with`].
 #[inline]
 pub fn link(link_type: u16, data: &[u8], wire_len: u32) -> Result<Frame<'_>, Weird> {
     link_with(link_type, data, wire_len, 0, &mut |_| {})
 }
 
-/// [`link`] for a frame found inside of `depth` layers already, telling `odd` of the oddities
-/// that do not stop the dissection, in their order.
+/// Like [`link`], for a frame inside of `depth` layers. Reports the weirds that do not stop the
+/// dissection to `odd`, in order.
 ///
 /// # Errors
-/// The oddity that stops the dissection; also that there are more than [`MAX_DEPTH`] layers.
+/// The weird that stops the dissection, also for more than [`MAX_DEPTH`] layers.
 #[inline]
 pub fn link_with<'a>(
     link_type: u16,
@@ -211,10 +211,10 @@ pub fn link_with<'a>(
     walk(link_type, data, wire_len, depth, odd, &mut |_| {})
 }
 
-/// Tells `layer` of the layers of a frame down to the network layer, by their names in weird.log's
-/// `source` column.
+/// Calls `layer` with the name of each layer down to the network layer, as in weird.log's `source`
+/// column.
 pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(&'static str)) {
-    // What is odd about them, the frame's own walk tells.
+    // The dissection of the frame itself reports the weirds.
     let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
 }
 
@@ -344,7 +344,7 @@ mod tests {
         let mut names = Vec::new();
         let e = link_with(1, &d, d.len() as u32, 0, &mut |w| names.push(w.name)).unwrap_err();
         assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "VLAN"));
-        // Twenty-five layers: one Ethernet, the rest tags, two of which can be kept.
+        // Twenty-five layers: one Ethernet, the rest tags, two of which are stored.
         assert_eq!(names, ["triple_tagged_vlan_unsupported"; 22]);
         let mut ip = vec![0; 12];
         ip.extend_from_slice(&[8, 0, 0x45, 0, 0, 20]);

@@ -1,4 +1,4 @@
-//! MPLS label stacks (RFC 3032). What they carry is not encoded: IP is hoped for.
+//! MPLS label stacks (RFC 3032). The payload's protocol is not encoded and is assumed to be IP.
 
 use super::Network;
 use super::Step;

@@ -23,8 +23,8 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
         return Err(Weird::packet("unknown_nflog_version", SOURCE));
     }
     data = bytes::from(data, LEN);
-    // Lengths and types are in the order of the capturing host, which libpcap makes that of the reading
-    // one. Types are small numbers: the first tells which it is.
+    // Lengths and types are in the byte order of the capturing host; libpcap swaps them to that of
+    // the reading host. Types are small numbers, so the first one shows the byte order.
     let is_big = data.len() > LEN && (1..0x100).contains(&bytes::u16_at(data, 2));
     let number = |data: &[u8], at| {
         let big = bytes::u16_at(data, at);

@@ -10,7 +10,7 @@ use crate::weird::Weird;
 pub(super) const SLL: &str = "LINUXSLL";
 pub(super) const SLL2: &str = "LINUXSLL2";
 
-/// Where the fields of a version are.
+/// Offsets of the fields of a version.
 struct Layout {
     len: usize,
     src: usize,
@@ -32,7 +32,7 @@ fn read<'a>(data: &'a [u8], frame: &mut Frame<'a>, layout: &Layout) -> Option<St
     if data.len() <= layout.len {
         return None;
     }
-    // There is no destination address in these headers.
+    // These headers have no destination address.
     frame.src_mac = mac(data, layout.src);
     Some(network(bytes::u16_at(data, layout.protocol), bytes::from(data, layout.len)))
 }

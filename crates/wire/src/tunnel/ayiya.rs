@@ -24,8 +24,8 @@ mod field {
 /// Reads a UDP payload as AYIYA.
 ///
 /// # Errors
-/// A violation for a header that is cut, `ayiya_empty_packet` if nothing follows it, and
-/// nothing at all for operations other than forwarding.
+/// A violation for a truncated header, `ayiya_empty_packet` if nothing follows it, and
+/// [`Refusal::Ignored`] for operations other than forwarding.
 pub fn ayiya(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
     let truncated = Refusal::violation("Truncated AYIYA", &[]);
     if data.len() < MIN_LEN {

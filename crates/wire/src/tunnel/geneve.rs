@@ -33,7 +33,7 @@ pub struct Geneve<'a> {
 /// One option (RFC 8926 §3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneveOption<'a> {
-    /// Who defined the type.
+    /// Namespace of the type.
     pub class: u16,
     /// Whether endpoints that do not know it must drop the packet.
     pub critical: bool,
@@ -64,7 +64,7 @@ impl<'a> Geneve<'a> {
 /// Reads a UDP payload as Geneve.
 ///
 /// # Errors
-/// A violation for headers that are cut, `geneve_invalid_version` for any version but 0, and
+/// A violation for truncated headers, `geneve_invalid_version` for any version but 0, and
 /// `geneve_empty_packet` if nothing follows.
 pub fn geneve(data: &[u8]) -> Result<Geneve<'_>, Refusal<'_>> {
     let Some((head, rest)) = data.split_first_chunk::<LEN>() else {

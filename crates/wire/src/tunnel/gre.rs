@@ -36,9 +36,9 @@ pub struct Gre<'a> {
     pub version: u8,
     /// The protocol type: an EtherType or one of its extensions.
     pub protocol: u16,
-    /// The key, if there is one (for version 1, payload length and call).
+    /// The key, if present (for version 1, payload length and call).
     pub key: Option<u32>,
-    /// What it carries. Version 0 vouches for nothing: IP here may be anything.
+    /// The payload. In version 0 a payload announced as IP is not checked.
     pub inner: Inner<'a>,
 }
 
@@ -46,14 +46,14 @@ pub struct Gre<'a> {
 /// addresses of a failure are those of the enclosing IP header.
 ///
 /// # Errors
-/// The oddity that stops the dissection: `truncated_GRE`, `unknown_gre_version`,
+/// The weird that stops the dissection: `truncated_GRE`, `unknown_gre_version`,
 /// `egre_protocol_type`, `gre_routing`, `unknown_gre_flags`, `non_ip_packet_in_encap`, and for
 /// version 1 those of [`ip_in_ip`](super::ip_in_ip()).
 pub fn gre(data: &[u8]) -> Result<Gre<'_>, Weird> {
     gre_with(data, &mut |_| {})
 }
 
-/// [`gre`], telling `odd` of the oddities of IPv6 extension headers in version 1.
+/// Like [`gre`], and reports the weirds of IPv6 extension headers in version 1 to `odd`.
 ///
 /// # Errors
 /// As [`gre`].
@@ -121,14 +121,14 @@ enum What {
     Ppp,
 }
 
-/// What follows the GRE header: bytes to skip, bytes that must then be there.
+/// The payload of a GRE header: bytes to skip, and bytes required after them.
 struct Carried {
     skip: usize,
     need: usize,
     what: What,
 }
 
-/// The payloads of version 0; `None` if they are cut.
+/// The payload of version 0; `None` if it is truncated.
 fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
     let ethernet = |skip, more_than: usize| {
         let fits = data.len() > len + more_than;
@@ -153,7 +153,7 @@ fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
     }
 }
 
-/// The types with which Aruba access points send what they hear.
+/// Types that Aruba access points use for mirrored frames.
 fn is_aruba(kind: u16) -> bool {
     kind == 0x9000 || (kind & 0x8200 == 0x8200 && kind & 0x000f == 0)
 }

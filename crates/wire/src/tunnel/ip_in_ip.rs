@@ -8,19 +8,19 @@ use crate::weird::Weird;
 
 const SOURCE: &str = "IPTUNNEL";
 
-/// Why bytes are no IP packet of the given version.
+/// Why bytes are not an IP packet of the given version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misfit {
-    /// They are of another version, or too few for IPv4.
+    /// Another version, or too few bytes for IPv4.
     Version,
-    /// Fewer than the header says.
+    /// Fewer bytes than the header says.
     Short,
-    /// More than the header says.
+    /// More bytes than the header says.
     Long,
 }
 
-/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. What is
-/// odd about the headers of one of 41 is told whether it is or not.
+/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. Weirds
+/// of IPv6 headers are reported in either case.
 pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Weird)) -> Result<(), Misfit> {
     let version = bytes::u8_at(data, 0) >> 4;
     let total = match protocol {
@@ -53,7 +53,7 @@ pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Weird> {
     ip_in_ip_with(data, protocol, &mut |_| {})
 }
 
-/// [`ip_in_ip`], telling `odd` of the oddities of its IPv6 extension headers.
+/// Like [`ip_in_ip`], and reports the weirds of the packet's IPv6 extension headers to `odd`.
 ///
 /// # Errors
 /// As [`ip_in_ip`].

@@ -1,19 +1,19 @@
-//! Tunnels: what carries packets inside of packets.
+//! Tunnels: protocols that carry packets in packets.
 //!
-//! [`gre`] and [`ip_in_ip`] work on IP payloads, the others on UDP payloads. All answer with an
-//! [`Inner`] to walk again, but do not walk it themselves: the caller counts depths
-//! ([`crate::MAX_TUNNEL_DEPTH`]) and remembers what encloses what.
+//! [`gre`] and [`ip_in_ip`] read IP payloads, the others UDP payloads. All return an [`Inner`] and
+//! do not dissect it: the caller does, counts the depth ([`crate::MAX_TUNNEL_DEPTH`]) and records
+//! the encapsulation.
 //!
-//! On the wire, the packet in [`gre`] and [`ip_in_ip`] is as long as captured; those in UDP
-//! tunnels are longer by as many bytes as the capture lacks of the whole frame.
+//! The wire length of a packet in [`gre`] and [`ip_in_ip`] is its captured length; for UDP tunnels
+//! the bytes that the capture lacks of the whole frame are added.
 //!
-//! Whether a packet inside is one of IP is looked at before it is walked, where the tunnel's header
-//! says that it is. What is odd about IPv6 extension headers shows then, even if nothing is walked
-//! afterwards: the `_with` functions tell of it.
+//! Where the tunnel's header announces IP, the inner packet is checked before it is dissected. This
+//! check finds the weirds of IPv6 extension headers, even if no dissection follows; the `_with`
+//! functions report them.
 //!
-//! UDP tunnels are found by port or by content, so their payloads may be something else. They
-//! fail with a [`Refusal`], which tells a wrong guess ([`Refusal::Violation`]) from the tunnel's
-//! own oddities.
+//! UDP tunnels are detected by port or content, so a payload may be another protocol. The functions
+//! then fail with a [`Refusal`], which distinguishes a wrong guess ([`Refusal::Violation`]) from
+//! the tunnel's own weirds.
 
 mod ayiya;
 mod geneve;
@@ -71,7 +71,7 @@ pub mod port {
     pub const GENEVE: u16 = 6081;
 }
 
-/// What came out of a tunnel.
+/// The payload of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner<'a> {
     /// IP of either version: for [`crate::ip`].
@@ -82,7 +82,7 @@ pub enum Inner<'a> {
     Ieee80211(&'a [u8]),
     /// ARP: for [`crate::arp`].
     Arp(&'a [u8]),
-    /// Something that nothing here reads.
+    /// A protocol that is not dissected.
     Other {
         /// Its number: an EtherType or an IP protocol.
         protocol: u16,
@@ -103,7 +103,7 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// The link type for [`crate::link`]; `None` for what it does not read.
+    /// The link type for [`crate::link`]; `None` for payloads that it does not read.
     pub fn link_type(&self) -> Option<u16> {
         match self {
             Self::Ip(_) => Some(link_type::RAW),
@@ -127,30 +127,29 @@ impl<'a> Inner<'a> {
 /// Why a UDP payload gives no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal<'a> {
-    /// It is not of this protocol at all: nothing further should be tried on the connection.
+    /// It is not this protocol: the caller should not try this tunnel on the connection again.
     Violation {
         /// What is wrong.
         reason: Reason,
         /// The bytes in question, as far as logs show them.
         data: &'a [u8],
-        /// The name of an oddity of the connection that counts only where the protocol was
-        /// confirmed before.
+        /// A weird of the connection, to report only if the protocol was confirmed before.
         if_confirmed: Option<&'static str>,
     },
-    /// It is of this protocol, but odd.
+    /// It is this protocol, but weird.
     Weird {
-        /// The oddity.
+        /// The weird.
         weird: Weird,
-        /// Whether the header held, so that the protocol is confirmed all the same.
+        /// Whether the header was valid, so that the protocol is confirmed nevertheless.
         confirmed: bool,
     },
-    /// It carries no packet and is none the worse for it.
+    /// A valid message that carries no packet.
     Ignored,
 }
 
 impl<'a> Refusal<'a> {
-    /// Whether the payload ended before a field of it did, or one has no length that is known: nothing
-    /// more of it was looked at.
+    /// Whether the payload ended within a field, or a field has no known length: the rest was not
+    /// read.
     pub fn is_out_of_bound(&self) -> bool {
         let Self::Violation { reason, .. } = self else { return false };
         matches!(reason, Reason::OutOfBound { .. } | Reason::NoSuchElement)
@@ -183,16 +182,16 @@ impl<'a> Refusal<'a> {
 pub enum Reason {
     /// Fixed words.
     Text(&'static str),
-    /// A field that reaches beyond the end.
+    /// A field that exceeds the data.
     OutOfBound {
         /// Record and field.
         field: &'static str,
-        /// Bytes it needs; below nothing where a length is computed and too short.
+        /// Bytes it needs; negative where a computed length is too short.
         need: i64,
-        /// Bytes there are.
+        /// Bytes available.
         have: usize,
     },
-    /// An information element of a type that states no length, and has none.
+    /// An information element of an unknown type that states no length.
     NoSuchElement,
 }
 

@@ -12,15 +12,15 @@ use crate::ipv6;
 use crate::protocol;
 use crate::weird::Weird;
 
-/// The layer of these oddities in weird.log.
+/// The layer of these weirds in weird.log.
 const SOURCE: &str = "TEREDO";
-/// Bytes of an origin indication, and of what an authentication header has besides its
-/// identifier and authentication value: before them, and after them.
+/// Bytes of an origin indication, and of the fixed parts of an authentication header before and
+/// after its identifier and authentication value.
 const ORIGIN_LEN: usize = 8;
 const AUTH_HEAD_LEN: usize = 4;
 const AUTH_TAIL_LEN: usize = 9;
 const IPV6_LEN: usize = 40;
-/// The prefix of addresses that Teredo gives out.
+/// The prefix of Teredo addresses.
 const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
 
 /// A Teredo packet.
@@ -39,7 +39,7 @@ pub struct Teredo<'a> {
 }
 
 impl Teredo<'_> {
-    /// The oddity of a packet that is well-formed otherwise: a bubble with a payload.
+    /// The weird of an otherwise valid packet: a bubble with a payload.
     pub fn weird(&self) -> Option<Weird> {
         self.bubble_with_payload.then(|| Weird::connection("Teredo_bubble_with_payload", SOURCE))
     }
@@ -58,17 +58,17 @@ pub struct Authentication<'a> {
     pub confirmation: u8,
 }
 
-/// RFC 4380 §5.1.1, the address of the client as its relay saw it.
+/// The address of the client as its relay saw it (RFC 4380 §5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Address, its obfuscation taken off.
+    /// Address, deobfuscated.
     pub addr: Addr,
-    /// UDP port, its obfuscation taken off.
+    /// UDP port, deobfuscated.
     pub port: u16,
 }
 
-/// Reads a UDP payload as Teredo. The oddities of headers that do not parse count only once the
-/// protocol is confirmed, which takes a packet in either direction.
+/// Reads a UDP payload as Teredo. Weirds of invalid headers count only once the protocol is
+/// confirmed, which takes a packet in each direction.
 ///
 /// # Errors
 /// A violation: the payload is not Teredo.
@@ -76,7 +76,7 @@ pub fn teredo(data: &[u8]) -> Result<Teredo<'_>, Refusal<'_>> {
     teredo_with(data, &mut |_| {})
 }
 
-/// [`teredo`], telling `odd` of the oddities of the packet's extension headers.
+/// Like [`teredo`], and reports the weirds of the packet's extension headers to `odd`.
 ///
 /// # Errors
 /// As [`teredo`].

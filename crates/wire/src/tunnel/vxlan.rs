@@ -22,8 +22,8 @@ pub struct Vxlan<'a> {
 /// Reads a UDP payload as VXLAN.
 ///
 /// # Errors
-/// A violation for a header that is cut or lacks the flag, and `vxlan_empty_packet` if nothing
-/// follows it.
+/// A violation for a header that is truncated or lacks the flag, and `vxlan_empty_packet` if
+/// nothing follows it.
 pub fn vxlan(data: &[u8]) -> Result<Vxlan<'_>, Refusal<'_>> {
     let Some((head, inner)) = data.split_first_chunk::<LEN>() else {
         return Err(Refusal::violation("VXLAN header truncation", data));

@@ -1,4 +1,4 @@
-//! Whatever is packed comes out, and what is damaged means what libzstd says it means, or nothing.
+//! Compressed data round-trips, and damaged data decodes as with libzstd or is an error.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use super::text;
 use super::unzstd;
 use super::whole;
 
-/// What can be packed: noise, text, long runs.
+/// Compressible data of several kinds: noise, text, long runs.
 #[derive(Clone, Debug)]
 enum Sample {
     Noise(usize, u32),

@@ -72,7 +72,7 @@ impl<T> Block<T> {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
         let tags = self.tags();
-        // From behind: each move brings the free cell nearer, as who moves stood in front of it.
+        // From behind: each move brings the free cell nearer, as who moves was in front of it.
         if let Some(far) = tags.iter().skip(home).position(|tag| *tag == FREE) {
             let mut free = home + far;
             while free - home >= WINDOW {
@@ -133,7 +133,7 @@ impl<T> Block<T> {
         }
     }
 
-    /// Of two entries with the same tag, has that with the home in front stand in front of the other's home: so who searches
+    /// Of two entries with the same tag, has that with the home in front are in front of the other's home: so who searches
     /// from there on does not come upon it.
     fn part(&mut self, one: usize, other: usize, hasher: impl Fn(&T) -> u64) {
         let home_of =

@@ -54,7 +54,7 @@ struct FromIr<'a> {
     graph: Graph,
     ir: &'a ir::Graph,
     values: HashMap<ValueId, Value>,
-    /// By where they are: sources and destinations are held against the same one.
+    /// By where they are: sources and destinations are compared with the same one.
     sets: HashMap<*const ir::Set, usize>,
 }
 

@@ -23,7 +23,7 @@ pub(super) fn can(graph: &Graph, bounds: &Bounds) -> bool {
         _ => true,
     }) && live.clone().all(|(b, _)| reaches(graph, b).iter().all(short))
         && within.flat_map(|(c, _)| c).all(short)
-        // A load from a place that a load tells that may be missing: rare, and left to branches.
+        // A load from a place that a load says that may be missing: rare, and left to branches.
         && live.flat_map(|(b, _)| &b.faults).all(|f| !matches!(f, Fault::Zero(_)))
 }
 

@@ -1,4 +1,4 @@
-//! Connections told segment by segment.
+//! Connections written segment by segment.
 //!
 //! A script has one segment a line (or between semicolons): `> FLAGS SEQ [ACK [LEN]]` from the
 //! first host to the second, `<` back. `@S` before it sets the time in seconds, `w=N` after it the
@@ -26,7 +26,7 @@ use super::Tcp;
 use super::flag;
 use crate::Conn;
 
-/// What was told, by the host that sent it (not by its part, which a flip changes).
+/// The reported events, by the host that sent the segment (not by its role, which a flip changes).
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sink {
     got: [Vec<u8>; 2],
@@ -85,7 +85,7 @@ const HOSTS: [Addr; 2] = [Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2])];
 /// The handshake that many scripts begin with.
 const UP: &str = "> S 100; < SA 300 101; > A 101 301;";
 
-/// The payload byte at a sequence number; never 0, which stands for gaps.
+/// The payload byte at a sequence number; never 0, which marks gaps.
 fn byte(seq: u32) -> u8 {
     (seq % 251) as u8 + 1
 }
@@ -149,11 +149,11 @@ struct Run {
     begun: bool,
     /// Rows of connections that others replaced.
     reused: Vec<String>,
-    /// How often the connection was packed.
+    /// Number of times that the connection was packed.
     packed: u32,
-    /// Whether plain segments go the way of all others.
+    /// Whether plain segments take the general path.
     at_length: bool,
-    /// Whether the checks for life are not made at present.
+    /// Whether checks for activity are currently skipped.
     quiet: bool,
 }
 
@@ -233,7 +233,7 @@ impl Run {
             self.tcp.segment(conn, now, from, &segment, limits, sink)
         };
         self.conn.count_packet(from, 40);
-        // Between packets a connection may be packed: nothing must show it.
+        // A connection may be packed between packets without visible effect.
         if let Some(syn) = Syn::of(&self.tcp, &self.conn) {
             self.packed += 1;
             self.tcp = syn.unpacked(&self.conn);
@@ -257,7 +257,7 @@ impl Run {
         for _ in 0..1_000 {
             let idle = self.conn.last + self.conn.timeout();
             let due = idle.min(self.tcp.due());
-            // Packets of others come all the time.
+            // Packets of other connections arrive all the time.
             let packet = due + Interval::from_nanos(1);
             if self.tcp.is_over(&self.conn, due, packet) || idle <= due {
                 return (due - time(0)).as_nanos() as f64 / 1e9;

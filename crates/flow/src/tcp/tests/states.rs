@@ -1,4 +1,4 @@
-//! States, histories, oddities and when a connection is over.
+//! States, histories, weirds, and when a connection is over.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Run;
 use super::UP;
 use super::time;
 
-/// Script, row, oddities in their order, and seconds until it is removed.
+/// Script, row, weirds in order, and seconds until it is removed.
 type Case = (&'static str, &'static str, &'static [&'static str], f64);
 
 fn check(cases: &[Case]) {
@@ -26,31 +26,31 @@ fn check(cases: &[Case]) {
 #[test]
 fn beginnings() {
     check(&[
-        // Nobody answers.
+        // No answer.
         ("> S 100", "S SynSent/Inactive 0/0", &[], 5.0),
         ("> S 100; @3 > S 100", "S SynSent/Inactive 0/0", &[], 5.0),
-        // Refused; the answer acks the SYN.
+        // Refused; the answer acknowledges the SYN.
         ("> S 100; @1 < RA 0 101", "Sr SynSent/Reset 0/0", &[], 6.0),
         // The handshake, with and without its end.
         ("> S 100; < SA 300 101", "Sh Established/Established 0/0", &[], 300.0),
         ("> S 100; < SA 300 101; > A 101 301", "ShA Established/Established 0/0", &[], 300.0),
-        // The answer says nothing of the SYN.
+        // The answer does not acknowledge the SYN.
         (
             "> S 100; < SA 300 7",
             "Sh Established/Established 0/0",
             &["TCP_ack_underflow_or_misorder", "bad_SYN_ack"],
             300.0,
         ),
-        // Both begin at once.
+        // Both sides begin at once.
         ("> S 100; < S 100", "Ss Established/Established 0/0", &["simultaneous_open"], 300.0),
-        // SYN-ACK before SYN: who sent the SYN began.
+        // SYN-ACK before SYN: the sender of the SYN is the originator.
         (
             "< SA 300 101; > S 100; > A 101 301",
             "Hs^A Established/Established 0/0",
             &["connection_originator_SYN_ack"],
             300.0,
         ),
-        // SYN-ACK first, then traffic: its sender answered.
+        // SYN-ACK first, then traffic: its sender is the responder.
         (
             "< SA 300 101; > A 101 301; > A 101 301 4",
             "^hAD Partial/SynAckSent 4/0",
@@ -58,13 +58,13 @@ fn beginnings() {
             300.0,
         ),
         ("< SA 300 101", "H SynAckSent/Inactive 0/0", &["connection_originator_SYN_ack"], 5.0),
-        // An answer that only acks is no answer.
+        // A bare ACK is no answer.
         ("> S 100; < A 300 101", "Sa SynSent/Inactive 0/0", &[], 5.0),
         // The handshake was missed.
         ("> A 101 301 4", "D Partial/Inactive 4/0", &[], 300.0),
         ("> A 101 301 4; < A 301 105 2", "Dd Partial/Partial 4/2", &[], 300.0),
         ("> A 101 301; < A 301 101", "Aa Partial/Partial 0/0", &[], 300.0),
-        // Odd SYNs.
+        // Unusual SYNs.
         ("> SF 100", "Q Closed/Inactive 0/0", &[], 5.0),
         ("> SR 100", "Q Reset/Inactive 0/0", &["TCP_christmas", "spontaneous_RST"], 5.0),
         ("> SU 100", "S SynSent/Inactive 0/0", &["baroque_SYN"], 5.0),
@@ -73,7 +73,7 @@ fn beginnings() {
     ]);
 }
 
-/// Like [`check`], of connections that are up.
+/// Like [`check`], for established connections.
 fn check_up(cases: &[Case]) {
     let scripts: Vec<_> = cases.iter().map(|c| format!("{UP} {}", c.0).leak() as &str).collect();
     let cases: Vec<_> = cases.iter().zip(scripts).map(|(c, s)| (s, c.1, c.2, c.3)).collect();
@@ -83,14 +83,14 @@ fn check_up(cases: &[Case]) {
 #[test]
 fn ends() {
     check_up(&[
-        // Both close, and what comes late does not count.
+        // Both close, and late packets do not count.
         (
             "> A 101 301 5; < A 301 106 3; @2 > FA 106 304; @3 < FA 304 107; @4 > A 107 305",
             "ShADdFf Closed/Closed 5/3",
             &[],
             8.0,
         ),
-        // One side closes: it may stay so until it idles.
+        // One side closes: the connection may stay so until it idles.
         ("@1 > FA 101 301", "ShAF Closed/Established 0/0", &[], 301.0),
         ("@1 < FA 301 101", "ShAf Established/Closed 0/0", &[], 301.0),
         // Resets.
@@ -98,7 +98,7 @@ fn ends() {
         ("@1 < R 301", "ShAr Established/Reset 0/0", &[], 6.0),
         ("@1 > R 101; @2 < R 301", "ShARr Reset/Reset 0/0", &[], 7.0),
         ("> FA 101 301; @1 < R 301", "ShAFr Closed/Reset 0/0", &[], 6.0),
-        // A reset by who closed already is an end like another.
+        // A reset by the side that closed first is a normal end.
         ("> FA 101 301; < FA 301 102; @1 > R 102", "ShAFfR Closed/Closed 0/0", &[], 5.0),
         ("> FA 101 301; > R 102 ; @1 < FA 301 102", "ShAFRf Closed/Closed 0/0", &[], 6.0),
         // FIN and RST at once.
@@ -118,7 +118,7 @@ fn ends() {
         ),
     ]);
     check(&[
-        // Half-seen ends.
+        // Ends of half-seen connections.
         ("> S 100; @1 > FA 101 1", "SF Closed/Inactive 0/0", &["inappropriate_FIN"], 6.0),
         ("> S 100; @1 > R 101", "SR Reset/Inactive 0/0", &[], 6.0),
         ("> FA 101 301", "F Closed/Inactive 0/0", &["spontaneous_FIN"], 5.0),
@@ -164,9 +164,9 @@ fn oddities() {
 
 #[test]
 fn ports_are_used_again() {
-    // Script, rows of those that were replaced, what is left, oddities.
+    // Script, rows of replaced connections, the final row, weirds.
     let cases: &[(&str, &[&str], &str, &[&str])] = &[
-        // The same SYN again is no other connection.
+        // A retransmitted SYN starts no other connection.
         ("> S 100; > S 100", &[], "S SynSent/Inactive 0/0", &[]),
         (
             "> S 100; > S 200",
@@ -180,7 +180,7 @@ fn ports_are_used_again() {
             "S SynSent/Inactive 0/0",
             &["SYN_seq_jump"],
         ),
-        // While the old one is up.
+        // While the old connection is up.
         (
             "> S 100; < SA 300 101; > S 900",
             &["Sh Established/Established 0/0"],
@@ -240,13 +240,13 @@ fn storms() {
             run.go(&format!("@{} > {flags} {} 301", f64::from(i) / 1_000.0, 101 + i));
         }
         assert!(run.sink.weirds.contains(&name));
-        // As many of them with pauses between are no storm.
+        // The same number with pauses between is no storm.
         let mut run = Run::of(UP);
         for i in 0..1_100 {
             run.go(&format!("@{i} > {flags} {} 301", 101 + i));
         }
         assert!(!run.sink.weirds.contains(&name));
-        // A clock that goes back leaves no pauses.
+        // A clock that goes back makes no pauses.
         let mut run = Run::of(UP);
         for i in 0..1_000 {
             run.go(&format!("@{} > {flags} {} 301", 9_000 - 2 * i, 101 + i));
@@ -266,7 +266,7 @@ fn analyzers_exchange_roles() {
 
 #[test]
 fn a_connection_on_which_nothing_happened_goes() {
-    // Its first packet was broken.
+    // Its first packet was invalid.
     assert_eq!(Run::of("").over(), 5.0);
 }
 
@@ -296,13 +296,13 @@ fn a_syn_and_nothing_else_is_packed() {
 
 #[test]
 fn checks_come_with_packets() {
-    // A FIN and a RST from one side: silence decides, which the check of the fifth second finds out
-    // when a packet comes.
+    // A FIN and a RST from one side: silence ends the connection; the check of the fifth second
+    // finds this when a packet comes.
     let script = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
     for (packet, over) in [(5_500, false), (6_100, false), (6_101, true), (6_500, true)] {
         let mut run = Run::of(&script);
         assert_eq!(run.tcp.is_over(&run.conn, time(5_000), time(packet)), over, "{packet}");
-        // The next check counts from the packet; the one that the FIN began is not made yet.
+        // The next check counts from the packet; the one that the FIN began is not yet made.
         assert_eq!(run.tcp.due(), time(if over { 5_000 } else { 7_000 }));
         if !over {
             assert!(run.tcp.is_over(&run.conn, time(7_000), time(7_000)));

@@ -1,4 +1,4 @@
-//! Bytes in order, gaps, limits, and whatever comes.
+//! Bytes in order, gaps, limits, and arbitrary segments.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use super::time;
 use crate::tcp::Limits;
 use crate::tcp::flag;
 
-/// Row, oddities, and what arrived of each side with `_` for gaps, checked byte by byte.
+/// Row, weirds, and the delivered bytes of each side with `_` for gaps, checked byte by byte.
 fn stream(script: &str, limits: Limits) -> (String, Vec<&'static str>, [String; 2]) {
     let run = Run::with(&format!("{UP} {script}"), limits);
     let text = [(0, 101), (1, 301)].map(|(side, start): (usize, u32)| {
@@ -43,7 +43,7 @@ fn streams() {
             "ShADd Established/Established 10/7",
             ["+10", "+7"],
         ),
-        // Sent again, wholly or in part.
+        // Retransmitted, wholly or in part.
         ("> A 101 301 5; > A 101 301 5", "ShADT Established/Established 5/0", ["+5", ""]),
         ("> A 101 301 5; > A 103 301 5", "ShAD Established/Established 7/0", ["+7", ""]),
         (
@@ -63,7 +63,7 @@ fn streams() {
             "ShADT Established/Established 29/0",
             ["+29", ""],
         ),
-        // What is acked but was never seen is a gap, and nobody can fill it later.
+        // Bytes that were acknowledged but not captured are a gap, which later data does not fill.
         (
             "> A 106 301 5; < A 301 111",
             "ShADaG Established/Established 10/0 missed 5",
@@ -80,13 +80,13 @@ fn streams() {
             "ShADaGT Established/Established 25/0 missed 10",
             ["_10+15", ""],
         ),
-        // Ten of them are one letter more.
+        // Ten gaps append one more letter.
         (
             "> A 103 301 1; > A 105 301 1; > A 107 301 1; > A 109 301 1; > A 111 301 1; > A 113 301 1; > A 115 301 1; > A 117 301 1; > A 119 301 1; > A 121 301 1; < A 301 122",
             "ShADaGG Established/Established 21/0 missed 11",
             ["_2+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1", ""],
         ),
-        // A FIN ends the stream where it stands, data with it or not.
+        // A FIN ends the stream at its position, with or without data.
         ("> FA 101 301 5; < FA 301 107 2; > A 107 304", "ShAFf Closed/Closed 5/2", ["+5", "+2"]),
         (
             "> FA 106 301; < A 301 107; > A 101 301 5",
@@ -94,7 +94,7 @@ fn streams() {
             ["_5", ""],
         ),
         ("> FA 106 301; > A 101 301 5; < A 301 107", "ShAFDTa Closed/Established 5/0", ["+5", ""]),
-        // Data with a RST is none.
+        // Data in a RST segment does not count.
         ("> RA 101 301 5", "ShART Reset/Established 0/0", ["", ""]),
         // Windows.
         ("> A 101 301 w=0; > A 101 301 w=0", "ShAW Established/Established 0/0", ["", ""]),
@@ -129,18 +129,18 @@ fn extents_are_enough_for_the_deaf() {
 fn limits_of_reassembly() {
     let limits =
         Limits { above_hole_without_acks: 20, without_further_acks: 30, initial_window: 10 };
-    // Nothing was acked, and too much waits above a hole.
+    // Nothing was acknowledged, and too much data is above a hole.
     let (row, weirds, got) = stream("> A 106 301 21; > A 101 301 5; > A 127 301 9", limits);
     assert_eq!(row, "ShADT Established/Established 35/0");
     assert_eq!(weirds, ["above_hole_data_without_any_acks"]);
     assert_eq!(got[0], "");
-    // Something was acked once, and then no more.
+    // Something was acknowledged once, and then nothing more.
     let script = "> A 101 301 5; < A 301 106; > A 106 301 30; > A 136 301 1; > A 137 301 9";
     let (row, weirds, got) = stream(script, limits);
     assert_eq!(row, "ShADa Established/Established 45/0");
     assert_eq!(weirds, ["excessive_data_without_further_acks"]);
     assert_eq!(got[0], "+36");
-    // Without any ack the delivered bytes are not waited for.
+    // Without any acknowledgement, delivered bytes do not count.
     let (_, weirds, got) = stream("> A 101 301 11; > A 112 301 25; > A 137 301 9", limits);
     assert_eq!((weirds, &got[0][..]), (vec![], "+45"));
 }
@@ -155,7 +155,7 @@ fn sequence_space_wraps() {
     assert_eq!(run.row(), "ShADdfFa Closed/Closed 10/3");
     assert_eq!(run.sink.got.each_ref().map(Vec::len), [10, 3]);
     assert_eq!(run.sink.ended, [1, 1]);
-    // Three times round.
+    // Three rounds of the sequence space.
     let round = |start: u32| {
         let mut run = Run::of(&format!("> S {start}; < SA 300 {}", start.wrapping_add(1)));
         let mut ack = start.wrapping_add(1);
@@ -166,23 +166,23 @@ fn sequence_space_wraps() {
         (run.tcp.size(Dir::Orig), run.tcp.missed_bytes(), run.sink.weirds)
     };
     assert_eq!(round(u32::MAX - 10), (12 << 30, 12 << 30, vec![]));
-    // 2 GB from a start that is far from the wrap, numbers seem to lie before it.
+    // After 2 GB from a start far from the wrap, numbers seem to lie before it.
     let (size, _, weirds) = round(100);
     assert_eq!((size, &weirds[..]), (1 << 30, &["TCP_ack_underflow_or_misorder"][..]));
 }
 
 #[test]
 fn a_stream_ends_once_and_after_its_bytes() {
-    // The FIN comes before the data it follows.
+    // The FIN arrives before the data it follows.
     let mut run = Run::of(&format!("{UP} > FA 106 301"));
     assert_eq!((run.sink.ended, run.sink.closed), ([0, 0], 1));
     run.go("> A 101 301 5; > FA 106 301; < A 301 107; < FA 301 107; > A 107 302");
-    // Closed behind a hole, once that was filled, and by the other side.
+    // Closed behind a hole, again when it was filled, and by the other side.
     assert_eq!((run.sink.ended, run.sink.closed), ([1, 1], 3));
     assert_eq!(run.sink.resets, 0);
     let run = Run::of(&format!("{UP} > A 101 301 5; < R 301"));
     assert_eq!((run.sink.ended, run.sink.resets), ([0, 1], 1));
-    // Every reset is told, that of who closed before, too.
+    // Every reset is reported, also from the side that closed before.
     let run = Run::of(&format!("{UP} > FA 101 301; > R 102; < A 301 102 5; > R 102"));
     assert_eq!(run.sink.resets, 2);
 }
@@ -212,7 +212,7 @@ fn any_segment() -> impl Strategy<Value = Told> {
         })
 }
 
-/// Segments of a connection in which little is odd.
+/// Segments of a connection with few weirds.
 fn likely_segment() -> impl Strategy<Value = Told> {
     let flags = prop_oneof![20 => Just(flag::ACK), 1 => any::<u8>()];
     let numbers = prop_oneof![20 => 0_u32..60, 1 => any::<u32>()];
@@ -236,7 +236,7 @@ fn likely_segment() -> impl Strategy<Value = Told> {
 }
 
 proptest! {
-    /// Plain segments take a shorter way to the same end.
+    /// The fast path of plain segments has the same results as the general path.
     #[test]
     fn plain_segments_are_as_any(
         begun in prop::sample::select(vec![UP, "> A 101 301 1", "< A 301 101 5; > A 101 306 0", "> S 100"]),
@@ -255,7 +255,7 @@ proptest! {
         prop_assert_eq!(&plain.sink, &any.sink);
     }
 
-    /// Checks for life that find nothing need not be made.
+    /// Checks that would find nothing can be skipped.
     #[test]
     fn checks_are_passed(
         partial in any::<bool>(),
@@ -274,7 +274,7 @@ proptest! {
                 let due = made.tcp.due();
                 over = made.tcp.is_over(&made.conn, due, due).then_some(due);
             }
-            // Those that may find something.
+            // Only the checks that may find something.
             let mut found = None;
             while found.is_none() && !passed.quiet && passed.tcp.due() <= now {
                 let due = passed.tcp.due();
@@ -293,8 +293,8 @@ proptest! {
         }
     }
 
-    /// Whatever comes, with clocks that go back: nothing panics, a stream ends at most once, and
-    /// it is over some time.
+    /// For arbitrary segments and clocks that go back: nothing panics, a stream ends at most once,
+    /// and the connection is over at some time.
     #[test]
     fn any_segments(segments in proptest::collection::vec(any_segment(), 1..80)) {
         let mut run = Run::new(Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 });
@@ -306,8 +306,9 @@ proptest! {
         prop_assert!(run.over() < 10_000.0);
     }
 
-    /// Pieces of one stream in any order, some again, overlapping and acked before they came:
-    /// every byte is delivered at most once, in order and right, and what is missing is a gap.
+    /// Pieces of one stream in any order, some retransmitted, overlapping and acknowledged before
+    /// they arrive: every byte is delivered at most once, in order and with the right value, and
+    /// missing bytes are gaps.
     #[test]
     fn each_byte_once_and_in_order(
         start in prop_oneof![Just(100_u32), Just(u32::MAX - 30)],

@@ -138,7 +138,7 @@ fn eprt_names_the_client() {
         ],
     );
     let (orig, resp) = (Some(h.conn.id.resp_h), Addr::v4([10, 0, 0, 1]));
-    let key = Announced { orig, resp, port: 2000, proto: Proto::Tcp, hub: false };
+    let key = Announced { orig, resp, port: 2000, proto: Proto::Tcp, global: false };
     assert!(h.env.expected.contains_key(&key));
 }
 

@@ -1,8 +1,8 @@
 //! Information elements of control messages (3GPP TS 29.060 §7.7).
 //!
-//! Elements whose type is below 128 have the length their type has; the others state theirs. As in Zeek
-//! that length is not always what counts: mobility and PDP contexts, and authentication quintuplets, are
-//! as long as their own contents say.
+//! Elements of types below 128 have the fixed length of their type; the others state their length.
+//! As in Zeek, mobility contexts, PDP contexts and authentication quintuplets are as long as their
+//! contents say, whatever length they state.
 
 use crate::bytes;
 use crate::tunnel::Refusal;
@@ -93,7 +93,7 @@ fn fixed(kind: u8) -> Option<(&'static str, usize)> {
     })
 }
 
-/// Whether the contents of an element that states its length are looked into.
+/// Whether the contents of an element that states its length are parsed.
 fn is_known(kind: u8) -> bool {
     matches!(kind, 128..=143 | 251 | 255)
 }
@@ -205,8 +205,8 @@ fn pdp<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
     d.upto("PDP_Ctx:transaction_id", 2).map(drop)
 }
 
-/// Reads from the begin of a record on: what does not fit is told with how far the record would have to
-/// reach, and how far there are bytes.
+/// A reader that starts at the begin of a record. A field that does not fit is reported with the
+/// end that the record would need and the number of bytes available.
 struct Record<'a> {
     data: &'a [u8],
     at: usize,
@@ -236,7 +236,7 @@ impl<'a> Record<'a> {
         Ok(got)
     }
 
-    /// A string whose length may be less than nothing.
+    /// A string; a negative length is an error.
     fn string(&mut self, field: &'static str, n: i64) -> Result<'a, ()> {
         match usize::try_from(n) {
             Ok(n) => self.upto(field, n).map(drop),
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn contexts_are_as_long_as_they_say() {
-        // Keys of GSM and no triplets; the length that is stated counts for nothing.
+        // GSM keys and no triplets; the stated length is ignored.
         let mut mm = vec![129, 0, 0, 0, 0x40, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 9, 0, 2, 5, 5];
         assert_eq!(reason(&mm), "");
         assert_eq!(reason(&mm[..mm.len() - 1]), "MM_Ctx:container: 18 > 17");

@@ -1,4 +1,4 @@
-//! GTP version 1 (3GPP TS 29.060, TS 29.281): user packets, and the control messages beside them.
+//! GTP version 1 (3GPP TS 29.060, TS 29.281): user packets and control messages.
 
 mod elements;
 
@@ -35,8 +35,8 @@ mod flag {
     pub(super) const OPTIONAL: u8 = EXTENSION | SEQUENCE | N_PDU;
 }
 
-/// Message types that are looked into: creating, updating and deleting of PDP contexts, and
-/// user packets.
+/// Message types that are dissected: creation, update and deletion of PDP contexts, and user
+/// packets.
 const CONTROL: std::ops::RangeInclusive<u8> = 16..=21;
 const G_PDU: u8 = 255;
 
@@ -66,23 +66,23 @@ pub struct Gtpv1<'a> {
 pub enum Body<'a> {
     /// A user's packet: always IP, of the length its header says.
     Packet(Inner<'a>),
-    /// The information elements of a control message that is looked into: for [`elements`].
+    /// The information elements of a dissected control message: input of [`elements`].
     Control(&'a [u8]),
     /// Any other message.
     Other(&'a [u8]),
 }
 
-/// Reads a UDP payload as GTPv1. A G-PDU inside of a GTP tunnel is for the caller to refuse:
-/// GTP is never tunnelled in GTP.
+/// Reads a UDP payload as GTPv1. The caller must refuse a G-PDU inside of a GTP tunnel: GTP is
+/// never tunnelled in GTP.
 ///
 /// # Errors
-/// A violation for what is not GTPv1 or carries no sound packet, and nothing at all for GTP'
+/// A violation for what is not GTPv1 or carries no valid packet, and [`Refusal::Ignored`] for GTP'
 /// (charging), which shares the header.
 pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     gtpv1_with(data, &mut |_| {})
 }
 
-/// [`gtpv1`], telling `odd` of the oddities of the packet's IPv6 extension headers.
+/// Like [`gtpv1`], and reports the weirds of the packet's IPv6 extension headers to `odd`.
 ///
 /// # Errors
 /// As [`gtpv1`].
@@ -136,11 +136,11 @@ pub fn gtpv1_with<'a>(
     })
 }
 
-/// Passes over extension headers: a length in words, contents, and the type of the next, up to
-/// the one that announces none or the end.
+/// Skips extension headers: a length in words, contents, and the type of the next. Stops at one
+/// that announces no further header, or at the end of the data.
 fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
     while let Some(words) = rest.first() {
-        // Without its length and the type.
+        // Without the bytes of length and type.
         let len = i64::from(*words) * 4 - 2;
         let have = rest.len();
         let contents = || Refusal::out_of_bound("GTPv1_Ext_Header:contents", len + 1, have);
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(reason(&zero), "GTPv1_Ext_Header:contents: -1 > 2");
         let cut = message(0x34, 255, &[0, 0, 0, 1, 1, 7, 7]);
         assert_eq!(reason(&cut), "GTPv1_Ext_Header:next_type: 4 > 3");
-        // None at all is as good as the last.
+        // No extension header at all ends the chain like a last one.
         assert_eq!(reason(&message(0x34, 255, &[0, 0, 0, 1])), "Truncated GTPv1");
         assert_eq!(reason(&message(0x48, 32, &[])), "GTPv1 bad Version");
         assert_eq!(reason(&message(0x30, 255, &v4(20)[..19])), "Truncated GTPv1");

@@ -1,19 +1,19 @@
-//! Which packets are analysed.
+//! The packet filter of an analysis.
 
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 
-/// Holds packets back that a filter does not match, and counts them.
-pub(crate) struct Sieve<'a> {
+/// Drops packets that a filter does not match, and counts them.
+pub(crate) struct PacketFilter<'a> {
     filter: Option<&'a Filter>,
-    /// Packets it held back.
-    pub(crate) held_back: u64,
+    /// Packets dropped.
+    pub(crate) rejected: u64,
 }
 
-impl<'a> Sieve<'a> {
-    /// Of a filter; without one, all packets pass.
+impl<'a> PacketFilter<'a> {
+    /// With a filter; without one, all packets pass.
     pub(crate) fn new(filter: Option<&'a Filter>) -> Self {
-        Self { filter, held_back: 0 }
+        Self { filter, rejected: 0 }
     }
 
     /// Whether all packets pass.
@@ -21,12 +21,12 @@ impl<'a> Sieve<'a> {
         self.filter.is_none()
     }
 
-    /// Whether a packet does.
+    /// Whether a packet passes.
     #[inline]
     pub(crate) fn passes(&mut self, packet: &Packet<'_>) -> bool {
         let Some(filter) = self.filter else { return true };
         let passes = filter.matches(packet.link_type.0, packet.data, packet.wire_len);
-        self.held_back += u64::from(!passes);
+        self.rejected += u64::from(!passes);
         passes
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Most connections concern nobody but their two hosts, so that an analysis can be split by pairs
 //! of hosts. Some speak of other pairs: what carries packets of others, what announces connections
-//! between others, and DHCP, whose clients have no address yet. Together they make up the *hub*,
+//! between others, and DHCP, whose clients have no address yet. Together they make up the *global shard*,
 //! which one part of the analysis sees as a whole.
 //!
-//! A packet is of the hub by its ports, or because an FTP or IRC connection of the hub announced
+//! A packet is of the global shard by its ports, or because an FTP or IRC connection of the global shard announced
 //! its connection, or because of what a datagram holds. Once one packet of a connection is, all
-//! later ones are. The packet tells, never the state of a connection outside of the hub: that is
+//! later ones are. The packet tells, never the state of a connection outside of the global shard: that is
 //! known elsewhere, and perhaps not yet.
 
 use gannet_base::Addr;
@@ -53,7 +53,7 @@ fn has(ports: &Ports, port: u16) -> bool {
     ports[usize::from(port >> 6)] >> (port & 63) & 1 != 0
 }
 
-/// Whether a connection is of the hub by one of its ports.
+/// Whether a connection is of the global shard by one of its ports.
 #[inline]
 pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
     match proto {
@@ -63,7 +63,7 @@ pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
     }
 }
 
-/// Whether the payload of a datagram on any port is of the hub: DHCP, or a tunnel with a packet
+/// Whether the payload of a datagram on any port is of the global shard: DHCP, or a tunnel with a packet
 /// inside.
 pub fn is_by_content(payload: &[u8]) -> bool {
     let ip = |inner: &Inner<'_>| matches!(inner, Inner::Ip(data) if data.first().is_some_and(|b| matches!(b >> 4, 4 | 6)));
@@ -108,16 +108,16 @@ impl PortSet {
     }
 }
 
-/// Ports that connections of the hub have: the known ones, and those of connections that came to
+/// Ports that connections of the global shard have: the known ones, and those of connections that came to
 /// it otherwise.
 #[derive(Clone, Debug)]
-pub struct HubPorts {
+pub struct GlobalPorts {
     tcp: PortSet,
     udp: PortSet,
     ends: Ends,
 }
 
-impl Default for HubPorts {
+impl Default for GlobalPorts {
     fn default() -> Self {
         Self { tcp: PortSet(Box::new(TCP)), udp: PortSet(Box::new(UDP)), ends: Ends::default() }
     }
@@ -154,8 +154,8 @@ impl Ends {
     }
 }
 
-impl HubPorts {
-    /// Whether a connection between these ends may be of the hub, not counting what datagrams hold.
+impl GlobalPorts {
+    /// Whether a connection between these ends may be of the global shard, not counting what datagrams hold.
     #[inline]
     pub fn may_have(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
         self.may_have_ports(proto, a.1, b.1) && self.may_have_ends(proto, a, b)
@@ -177,7 +177,7 @@ impl HubPorts {
         is_by_port(proto, a.1, b.1) || self.ends.has(proto, a) || self.ends.has(proto, b)
     }
 
-    /// Connections with this port of this host may be of the hub from now on.
+    /// Connections with this port of this host may be of the global shard from now on.
     pub fn add(&mut self, proto: Proto, host: Addr, port: u16) {
         let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
         ports.add(port);
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_ports_may_be_the_hubs() {
-        let mut ports = HubPorts::default();
+    fn known_ports_may_be_the_global_shards() {
+        let mut ports = GlobalPorts::default();
         for port in TCP_PORTS {
             assert!(
                 is_by_port(Proto::Tcp, 1024, port) && ports.may_have_ports(Proto::Tcp, port, 1024)

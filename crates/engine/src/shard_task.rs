@@ -1,4 +1,4 @@
-//! The analysis of some pairs of hosts.
+//! A shard at work: the analysis of some host pairs.
 
 use std::ops::Range;
 
@@ -6,40 +6,40 @@ use gannet_capture::Batch;
 use gannet_log::Key;
 
 use crate::block::Block;
-use crate::glance;
-use crate::plan::Shared;
+use crate::lookahead;
+use crate::scheduler::Shared;
 use crate::shard::Shard;
 use crate::shard::clock::Closing;
 
-/// Rows are reported when there are so many bytes of them, with what they cost beside …
+/// A shard reports when its rows exceed this many bytes, including overhead …
 const REPORT_BYTES: u64 = 256 << 10;
-/// … or sooner, so that so many reports would fit into all memory there may be …
+/// … or sooner, so that this many reports fit into the limit of memory …
 const REPORTS_OF_STATE: u64 = 128;
-/// … or after so many blocks, so that those of other parts need not wait.
+/// … or after this many blocks, so that rows of other shards need not wait.
 const REPORT_BLOCKS: u32 = 8;
-/// Packets between two looks at how much there is.
+/// Packets between two checks of that amount.
 const LOOK_EVERY: usize = 8;
-/// What an item that is left to the merge costs, in bytes.
+/// Estimated bytes of an item that is deferred to the merge.
 const DEFERRED_BYTES: usize = 256;
 
-/// The front has read packets into the cache of its own core. So many of this part's packets ahead,
-/// headers are fetched from there.
-const FETCH_AHEAD: usize = 2 * glance::AHEAD;
+/// The dispatcher has read packets into the cache of its own core. Headers are prefetched this many
+/// of the shard's packets ahead.
+const FETCH_AHEAD: usize = 2 * lookahead::AHEAD;
 
-/// What belongs to some pairs of hosts, or the hub once it has seen all packets.
-pub(crate) struct Part {
+/// The shard of some host pairs, or the global shard once it has seen all packets.
+pub(crate) struct ShardTask {
     me: usize,
     shard: Shard,
-    /// Blocks since it last reported.
+    /// Blocks since its last report.
     unreported: u32,
-    /// Number of the last packet it knows of.
+    /// Number of the last packet that it knows of.
     last: u64,
-    /// What is still to be closed, once there are no more packets.
+    /// The connections still to be closed, once the input has ended.
     closing: Option<Closing>,
 }
 
-impl Part {
-    /// The part number `me`.
+impl ShardTask {
+    /// The shard number `me`.
     pub(crate) fn new(me: usize, shard: Shard) -> Self {
         Self { me, shard, unreported: 0, last: 0, closing: None }
     }
@@ -52,18 +52,18 @@ impl Part {
         &mut self.shard
     }
 
-    /// Whether it has not reported all that it has made.
+    /// Whether it has unreported results.
     pub(crate) fn is_unreported(&self) -> bool {
         self.unreported > 0
     }
 
-    /// All of it is reported: the key that nothing to come is before.
+    /// Marks all as reported: returns the least key of future rows.
     pub(crate) fn reported(&mut self) -> Key {
         self.unreported = 0;
         Key { packet: self.last + 1, ..Key::EARLIEST }
     }
 
-    /// A block's packets that are its own, and the time of all others.
+    /// Analyses its own packets of a block, and advances time by the others.
     pub(crate) fn take(&mut self, block: &Block, to: &Shared) {
         take(self.me, &mut self.shard, block, to);
         self.last = block.last();
@@ -74,8 +74,8 @@ impl Part {
         }
     }
 
-    /// There are no more packets: some of what is open is closed. Returns whether all is, and
-    /// reported.
+    /// Closes some of the open connections after the last packet. Returns whether all are closed
+    /// and reported.
     pub(crate) fn close(&mut self, to: &Shared) -> bool {
         let shard = &mut self.shard;
         let closing = self.closing.get_or_insert_with(|| shard.begin_close());
@@ -91,40 +91,41 @@ impl Part {
     }
 }
 
-/// The packets of a block that are of part `me`, and the time of all others.
-// Apart from what goes on around it, so that all it needs for a packet stays in registers.
+/// Analyses the packets of a block that belong to shard `me`, and advances time by the others.
+// A separate function, so that its loop keeps everything in registers.
 #[inline(never)]
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
-    let dealt = block.dealt(me);
+    let assigned = block.assigned(me);
     let mut handed = block.found.handed.iter().peekable();
     let mut done = 0;
     let (is_far, is_in_order) = (shard.is_table_far(), block.is_in_order());
     let much = much(shard);
-    for (n, place) in dealt.iter().enumerate() {
-        if let Some(next) = dealt.get(n + FETCH_AHEAD) {
+    for (n, place) in assigned.iter().enumerate() {
+        if let Some(next) = assigned.get(n + FETCH_AHEAD) {
             batch.expect_from_afar(next.at());
         }
         if is_far
-            && let Some(next) = dealt.get(n + glance::AHEAD)
-            && let Some(key) = batch.get(next.at()).as_ref().and_then(glance::key)
+            && let Some(next) = assigned.get(n + lookahead::AHEAD)
+            && let Some(key) = batch.get(next.at()).as_ref().and_then(lookahead::key)
         {
             shard.expect_soon(&key);
         }
         let at = place.at();
         let Some(packet) = batch.get(at) else { break };
-        // What others had before is no later than this packet, as a rule: then nothing is due with it,
-        // either. Whether others had something nobody can foretell: that is asked last.
+        // The other shards' packets in between are usually not later than this packet, and then no
+        // timer is due for them either. Whether there were any is unpredictable, so it is tested
+        // last.
         if !(is_in_order && shard.is_idle_until(packet.time)) && done < at {
             pass((me, shard), block, &batch, done..at, to);
         }
         done = at + 1;
-        if place.is_hubs() {
+        if place.is_global() {
             shard.begin(packet.number, packet.time);
             shard.advance(packet.time);
             while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
                 if usize::from(next.part) == me {
-                    shard.take_over(next, block.handed(next), &block.found.around(next));
+                    shard.take_over(next, block.handed(next), &block.found.encapsulation(next));
                 }
             }
             shard.rest();
@@ -138,7 +139,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     pass((me, shard), block, &batch, done..batch.len(), to);
 }
 
-/// Packets of others: one by one only if something is due.
+/// Advances time by packets of other shards: one by one only if a timer is due.
 #[inline]
 fn pass(
     (me, shard): (usize, &mut Shard),
@@ -148,12 +149,12 @@ fn pass(
     to: &Shared,
 ) {
     let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else { return };
-    if block.is_nobodys(last) || !shard.pass_all(block.latest(batch, last)) {
+    if block.is_unowned(last) || !shard.pass_all(block.latest(batch, last)) {
         pass_each((me, shard), block, batch, places, to);
     }
 }
 
-/// The same, if it may be.
+/// The slow path.
 #[cold]
 fn pass_each(
     (me, shard): (usize, &mut Shard),
@@ -163,7 +164,7 @@ fn pass_each(
     to: &Shared,
 ) {
     let much = much(shard);
-    for at in places.filter(|at| !block.is_nobodys(*at)) {
+    for at in places.filter(|at| !block.is_unowned(*at)) {
         let time = block.latest(batch, at);
         if !shard.pass_all(time) {
             shard.pass(block.first() + at as u64, time);
@@ -172,12 +173,12 @@ fn pass_each(
     }
 }
 
-/// So many bytes are reported in the middle of a block, too.
+/// Bytes of rows that are reported even in the middle of a block.
 fn much(shard: &Shard) -> usize {
     REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE) as usize
 }
 
-/// Reports what a part has made if it is so many bytes; whether it did.
+/// Reports the results of a shard if they exceed `much` bytes; returns whether it did.
 #[inline]
 fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &Shared) -> bool {
     let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
@@ -187,7 +188,7 @@ fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &Shared) -> bool
     made >= much
 }
 
-/// Reports what there is.
+/// Reports all results.
 #[cold]
 fn report((me, shard): (usize, &mut Shard), to: &Shared) {
     let until = shard.env.logs.key();

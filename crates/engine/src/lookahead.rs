@@ -1,9 +1,9 @@
-//! A glance at packets that are still to come.
+//! Lookahead: prefetching the connections of the next packets.
 //!
-//! Finding a packet's connection reads memory that is in no cache, once there are many of them. A
-//! glance at the addresses of a packet a few ahead tells what that memory will be, early enough for
-//! it to come. What a glance does not understand just comes later. The front deals packets out by the
-//! same look.
+//! With many connections, finding one reads uncached memory. Looking at the addresses of a packet
+//! some packets ahead gives the addresses of that memory early enough to prefetch it. Packets that
+//! the lookahead does not parse are not prefetched. The dispatcher uses the same parser to assign
+//! packets.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -12,36 +12,36 @@ use gannet_flow::Key;
 use gannet_wire::link_type;
 use gannet_wire::protocol;
 
-/// Packets between a glance and its packet's turn: the time of a few cache misses.
+/// Distance of the lookahead in packets: the time of a few cache misses.
 pub(crate) const AHEAD: usize = 6;
 
-/// Bytes of a hash table that stay in the second-level cache: before there are more, a look at
-/// what is in a packet costs more than it gains.
+/// Size of a hash table that stays in the second-level cache: below it, the lookahead costs more
+/// than it gains.
 pub(crate) const NEAR: usize = 512 << 10;
 
-/// Bytes of Ethernet.
+/// Bytes of an Ethernet header.
 pub(crate) const LINK: usize = 14;
 
-/// Bytes of IPv4 without options, and of ports.
+/// Bytes of an IPv4 header without options, and of ports.
 const HEADERS: usize = 20 + 4;
 
-/// Flags, fragment offset, time to live and protocol of IPv4's header as one word, of which only the
-/// protocol is left.
+/// The word of flags, fragment offset, time to live and protocol of an IPv4 header, masked to the
+/// protocol.
 const TCP: u32 = protocol::TCP as u32;
 const UDP: u32 = protocol::UDP as u32;
 
-/// The headers of a packet that is plain TCP or UDP over IPv4 over Ethernet.
+/// The headers of a plain TCP or UDP packet over IPv4 over Ethernet.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<'a>(&'a [u8; LINK + HEADERS]);
 
 impl<'a> Plain<'a> {
-    /// Of a packet, if it is one of these.
+    /// The headers of a packet, if it is plain.
     #[inline]
     pub(crate) fn of(packet: &Packet<'a>) -> Option<Self> {
         let head: &[u8; LINK + HEADERS] = packet.data.first_chunk()?;
         let word =
             |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        // IPv4 with a header of 20 bytes; and no fragment, whatever its time to live.
+        // IPv4 with a header of 20 bytes, and no fragment; the time to live is masked.
         let is_plain = packet.link_type.0 == link_type::ETHERNET
             && word(12) & 0xffff_ff00 == 0x0800_4500
             && matches!(word(20) & 0x3fff_00ff, TCP | UDP);
@@ -54,14 +54,14 @@ impl<'a> Plain<'a> {
         self.0[23]
     }
 
-    /// The sender's address and the receiver's.
+    /// The source and the destination address.
     #[inline]
     pub(crate) fn hosts(self) -> ([u8; 4], [u8; 4]) {
         let at = |at: usize| [self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]];
         (at(26), at(30))
     }
 
-    /// The sender's port and the receiver's.
+    /// The source and the destination port.
     #[inline]
     pub(crate) fn ports(self) -> (u16, u16) {
         let at = |at: usize| u16::from_be_bytes([self.0[at], self.0[at + 1]]);
@@ -69,7 +69,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The key that such a packet will be looked up by.
+/// The connection key of such a packet.
 #[inline]
 pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
     let plain = Plain::of(packet)?;

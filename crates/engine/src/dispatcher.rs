@@ -1,0 +1,399 @@
+//! The dispatcher: the analysis on several threads.
+//!
+//! The caller's thread is the *dispatcher*. It reads the addresses of each packet and assigns the
+//! packet to the *shard* that owns its host pair, in a *block*. Every shard receives every block,
+//! so that time advances equally in all of them, and analyses its own packets. Packets below the
+//! transport layer or about other host pairs go to the *global shard*, which runs in the
+//! dispatcher's thread: fragments, tunnels, DHCP, and connections that announce others. The packets
+//! it extracts belong to host pairs again and are passed with the block. A *merge* orders the rows.
+//! Idle threads, including the dispatcher, work on shards and merge: see [`crate::plan`].
+//!
+//! Packets are not copied: blocks share the mapped file or the buffer that contains them.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use gannet_base::Addr;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_capture::Batch;
+use gannet_capture::Packet;
+use gannet_log::Logs;
+use gannet_log::StreamCount;
+use gannet_protocols::global;
+use gannet_protocols::global::GlobalPorts;
+use gannet_wire::Network;
+use gannet_wire::protocol;
+
+use crate::Options;
+use crate::block::Block;
+use crate::cores::HELD;
+use crate::cores::Origin;
+use crate::lookahead::LINK;
+use crate::lookahead::Plain;
+use crate::merge::Merge;
+use crate::packet_filter::PacketFilter;
+use crate::route::Outbox;
+use crate::route::Role;
+use crate::route::owner;
+use crate::route::owner_v4;
+use crate::scheduler::Ended;
+use crate::scheduler::Shared;
+use crate::scheduler::Stopping;
+use crate::shard::Shard;
+use crate::shard_task::ShardTask;
+use crate::state::State;
+
+/// The most shards.
+pub(crate) const MAX_SHARDS: usize = u8::MAX as usize;
+
+/// The dispatcher's handle to the shards and the merge.
+pub(crate) struct Dispatcher {
+    global: Shard,
+    shards: usize,
+    workers: Workers,
+    /// Blocks that the shards use or used.
+    blocks: Vec<Arc<Block>>,
+    /// The latest time of all packets so far.
+    latest: Time,
+}
+
+/// The scheduler, and the threads that work in addition to the caller's.
+struct Workers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+impl Workers {
+    /// Waits for the threads to end; propagates a panic of a thread.
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap_or_else(|e| resume_unwind(e));
+        }
+    }
+
+    /// Leaves the threads to end by themselves once all is done: the allocator releases their
+    /// memory, which takes a while. Propagates a panic of a thread.
+    fn leave(mut self) {
+        if self.shared.is_stopped() {
+            self.join();
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Starts `threads` threads, including the caller's, with one shard for each.
+    pub(crate) fn new(options: &Options, threads: usize) -> io::Result<Self> {
+        let shards = threads.clamp(2, MAX_SHARDS);
+        let part = |me| ShardTask::new(me, Shard::new(options.clone(), Role::HostPairs));
+        let merge = Merge::new(Logs::new(options.logs.clone()), shards + 1);
+        let shared = Arc::new(Shared::new((0..shards).map(part), merge));
+        let outbox = Box::new(Outbox { shards, ..Outbox::default() });
+        let global = Shard::new(options.clone(), Role::Global(outbox));
+        let mut workers = Workers { shared, threads: Vec::new() };
+        let origin = Origin::of_caller();
+        for n in 1..shards {
+            let shared = Arc::clone(&workers.shared);
+            let work = move || {
+                let _stopping = Stopping(&shared);
+                let (held, begun) = (origin.hold(n), Instant::now());
+                shared.work(n, |_| begun.elapsed() >= HELD);
+                drop(held);
+                shared.work(n, |_| false);
+            };
+            workers.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
+        }
+        Ok(Self { global, shards, workers, blocks: Vec::new(), latest: Time::ZERO })
+    }
+
+    /// Dispatches the next packets; only those that pass the filter are analysed.
+    pub(crate) fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        packet_filter: &mut PacketFilter<'_>,
+    ) -> io::Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut block = self.free_block();
+        let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
+        filling.begin(batch, self.shards);
+        if let Role::Global(outbox) = &mut self.global.role {
+            let bytes = batch.bytes();
+            outbox.memory = (bytes.as_ptr().addr(), bytes.len());
+            outbox.found = std::mem::take(&mut filling.found);
+        }
+        self.assign(batch, filling, packet_filter);
+        if let Role::Global(outbox) = &mut self.global.role {
+            filling.found = std::mem::take(&mut outbox.found);
+        }
+        let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
+        self.blocks.push(block);
+        if !goes_on {
+            self.workers.join();
+        }
+        written
+    }
+
+    /// Analyses all blocks and writes all complete rows.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.workers.shared.write_out()
+    }
+
+    /// Assigns the packets of a batch to shards and runs the global shard on its packets.
+    fn assign(
+        &mut self,
+        batch: &Batch<'_>,
+        block: &mut Block,
+        packet_filter: &mut PacketFilter<'_>,
+    ) {
+        let Self { global, shards, .. } = self;
+        let mut times = Times { latest: self.latest, are_in_order: true };
+        let mut at = 0;
+        loop {
+            let mut is_global = false;
+            if packet_filter.is_open() {
+                (at, is_global) = assign_own((global, *shards), batch, at, block, &mut times);
+            }
+            let Some(packet) = batch.get(at) else { break };
+            if !packet_filter.passes(&packet) {
+                block.leave(at);
+            } else if !is_global
+                && let Some(part) = owner_of(&packet, &global.env.global_ports, *shards)
+            {
+                global.pass(packet.number, packet.time);
+                block.assign(at, part);
+                times.note(packet.time);
+            } else if globals(global, &packet, at, block) {
+                times.note(packet.time);
+            }
+            at += 1;
+        }
+        if !times.are_in_order {
+            block.note_latest(self.latest);
+        }
+        self.latest = times.latest;
+    }
+
+    /// A block that no shard reads any more.
+    fn free_block(&mut self) -> Arc<Block> {
+        let free = self.blocks.iter().position(|b| Arc::strong_count(b) == 1);
+        free.map(|i| self.blocks.swap_remove(i)).unwrap_or_default()
+    }
+
+    /// The end of input. Returns the number of connections, the state report and the written
+    /// streams.
+    pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
+        let Self { global, shards, workers, .. } = self;
+        let now = global.now;
+        workers.shared.end(ShardTask::new(shards, global));
+        workers.shared.work(0, |_| false);
+        let ended = workers.shared.ended();
+        workers.leave();
+        close(ended, now)
+    }
+}
+
+/// Closes the logs at time `now`. Returns the number of connections, the state report and the
+/// written streams.
+fn close(ended: Ended, now: Time) -> io::Result<(u64, State, Vec<StreamCount>)> {
+    let Ended { connections, state, merge, error } = ended;
+    let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };
+    let (mut logs, counts) = merge.into_logs();
+    logs.set_time(now);
+    let closed = logs.close();
+    error.map_or(Ok(()), Err)?;
+    closed?;
+    Ok((connections, state, counts))
+}
+
+/// Times of packets.
+#[derive(Clone, Copy)]
+struct Times {
+    latest: Time,
+    /// Whether no packet was earlier than a previous one.
+    are_in_order: bool,
+}
+
+impl Times {
+    #[inline]
+    fn note(&mut self, time: Time) {
+        self.are_in_order &= time >= self.latest;
+        self.latest = self.latest.max(time);
+    }
+}
+
+/// Assigns packets from index `at` on to their shards, while they certainly belong to one host pair and
+/// no timer is due. Returns the index of the first other packet, and whether the global shard may need it.
+// A separate function, so that its loop keeps everything in registers.
+#[inline(never)]
+fn assign_own(
+    (global, shards): (&mut Shard, usize),
+    batch: &Batch<'_>,
+    mut at: usize,
+    block: &mut Block,
+    times: &mut Times,
+) -> (usize, bool) {
+    let (ports, mut noted) = (&global.env.global_ports, *times);
+    let mut is_global = false;
+    if !global.is_idle_until(global.now) {
+        return (at, is_global);
+    }
+    for packet in batch.split_at(at).1 {
+        let Some(plain) = Plain::of(&packet) else { break };
+        if !global.is_idle_until(packet.time) {
+            break;
+        }
+        let Some(part) = owner_of_plain(plain, &packet, ports, shards) else {
+            is_global = true;
+            break;
+        };
+        block.assign(at, part);
+        noted.note(packet.time);
+        at += 1;
+    }
+    global.now = global.now.max(noted.latest);
+    *times = noted;
+    (at, is_global)
+}
+
+/// The global shard processes a packet of a block; returns whether the packet is not empty.
+#[cold]
+fn globals(global: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
+    let mut before = 0;
+    if let Role::Global(outbox) = &mut global.role {
+        outbox.index = at as u32;
+        before = outbox.found.handed.len();
+    }
+    global.packet(packet);
+    if let Role::Global(outbox) = &global.role {
+        let handed = outbox.found.handed.iter().skip(before);
+        handed.for_each(|handed| block.assign_handed(at, handed.part));
+    }
+    // An empty packet does not advance time either.
+    let is_none = packet.data.is_empty() || packet.wire_len == 0;
+    if is_none {
+        block.leave(at);
+    }
+    !is_none
+}
+
+/// The shard that owns a packet, if it certainly belongs to one host pair: no weird so far, no
+/// fragment, no tunnel, and no protocol of the global shard.
+#[inline]
+fn owner_of(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
+    match Plain::of(packet) {
+        Some(plain) => owner_of_plain(plain, packet, ports, shards),
+        None => any(packet, ports, shards),
+    }
+}
+
+/// Fast path for the usual packets.
+#[inline(always)]
+fn owner_of_plain(
+    plain: Plain<'_>,
+    packet: &Packet<'_>,
+    ports: &GlobalPorts,
+    shards: usize,
+) -> Option<u8> {
+    let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
+    let may_have = |proto| ports.may_have(proto, (Addr::v4(src), from), (Addr::v4(dst), to));
+    let is_global = if plain.protocol() == protocol::TCP {
+        may_have(Proto::Tcp)
+    } else {
+        may_have(Proto::Udp)
+            || global::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
+    };
+    (!is_global).then(|| owner_v4(src, dst, shards))
+}
+
+/// The same for any packet.
+fn any(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
+    let mut odd = false;
+    let (link, data) = (packet.link_type.0, packet.data);
+    let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
+    let frame = frame.ok().filter(|_| !odd)?;
+    let Network::Ip(ip) = frame.network else { return None };
+    let version = ip.first()? >> 4;
+    let (pair, next, transport) = match version {
+        4 => {
+            let head: &[u8; 20] = ip.first_chunk()?;
+            let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+            let len = usize::from(head[0] & 15) * 4;
+            let is_fragment = u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0;
+            if len < 20 || is_fragment {
+                return None;
+            }
+            ((addr(12), addr(16)), head[9], ip.get(len..)?)
+        }
+        6 => {
+            let head: &[u8; 40] = ip.first_chunk()?;
+            let pair = (Addr::from_slice(&head[8..24])?, Addr::from_slice(&head[24..])?);
+            (pair, head[6], &ip[40..])
+        }
+        _ => return None,
+    };
+    let may_be_global = |proto| {
+        let p: Option<&[u8; 4]> = transport.first_chunk();
+        p.is_none_or(|p| {
+            let port = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
+            ports.may_have(proto, (pair.0, port(0)), (pair.1, port(2)))
+        })
+    };
+    let globals = match next {
+        protocol::TCP => may_be_global(Proto::Tcp),
+        protocol::UDP => {
+            let payload = transport.get(8..).unwrap_or_default();
+            may_be_global(Proto::Udp) || global::may_be_by_content(payload)
+        }
+        protocol::ICMP | protocol::ICMP6 => false,
+        // In IPv6 an extension header may come before the real protocol.
+        protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
+        _ => version == 6,
+    };
+    (!globals).then(|| owner(pair.0, pair.1, shards))
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_capture::Format;
+    use gannet_capture::LinkType;
+
+    use super::*;
+
+    #[test]
+    fn headers_behind_that_of_ipv6_are_the_global_shards_whatever_its_addresses() {
+        let owned = |next, addr: [u8; 16]| {
+            let head = [0x60, 0, 0, 0, 0, 16, next, 64];
+            let data = [&head[..], &addr, &addr, &[17, 0, 0, 1, 0, 0, 0, 7], &[9; 8]].concat();
+            let packet = Packet {
+                time: Time::ZERO,
+                wire_len: data.len() as u32,
+                link_type: LinkType::RAW,
+                interface: 0,
+                format: Format::Pcap,
+                number: 1,
+                data: &data,
+            };
+            owner_of(&packet, &GlobalPorts::default(), 2).is_some()
+        };
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
+        for addr in [mapped, [0x20; 16]] {
+            assert!(owned(protocol::ICMP6, addr));
+            // A fragment, and destination options that may hold a home address.
+            assert!(
+                !owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr)
+            );
+        }
+    }
+}
