@@ -183,7 +183,7 @@ mod tests {
         gannet_wire::ip(packet, packet.len() as u32, false).unwrap()
     }
 
-    /// Fragments of so many datagrams, then what completes each of them: those remembered and those forgotten are all.
+    /// Fragments of `datagrams` datagrams, then the completion of each: all are either found or counted as forgotten.
     fn counts(datagrams: u32, pieces: u64) -> (u64, usize) {
         let taken = Arc::new(Taken::default());
         let index: Arc<dyn PacketIndex> = taken.clone();

@@ -186,7 +186,7 @@ fn analyse(
                 }
             }
             Ok(None) => break,
-            // What was read before is right; the damage is reported beside the answer.
+            // What was read before is right; the damage is reported with the answer.
             Err(error) => shared.damaged(error.to_string()),
         }
     }

@@ -196,7 +196,7 @@ fn tokens(sql: &str) -> Vec<(Token, Span)> {
     tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
 }
 
-/// Where a name stands in a query: as one word, or as words with dots between.
+/// Position of a name in a query: as one word, or as words with dots between.
 pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
     let tokens = tokens(sql);
     let text = |token: &Token| match token {

@@ -46,7 +46,7 @@ pub(crate) enum Format {
 }
 
 /// All captures and logs of these paths: files, folders with all that is below them, and patterns. What a folder has
-/// beside captures and logs is skipped, and named in `skipped`.
+/// in addition to captures and logs is skipped, and named in `skipped`.
 pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     for path in paths {

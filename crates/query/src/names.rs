@@ -96,7 +96,7 @@ fn refused() -> Error {
     Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE")
 }
 
-/// Calls `resolve` for the name of each table; what it returns stands in its place.
+/// Calls `resolve` for the name of each table; the identifier that it returns replaces the name.
 pub(crate) fn tables(
     statement: &mut Statement,
     mut resolve: impl FnMut(&[Ident]) -> Result<Option<Ident>, Error>,

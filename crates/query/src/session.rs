@@ -77,7 +77,7 @@ impl Shared {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something was left out that nobody asked for by name.
+    /// Something was left out that was not named.
     pub(crate) fn warn(&self, text: String) {
         let mut problems = self.problems();
         if !problems.warnings.contains(&text) {

@@ -60,7 +60,7 @@ struct Text {
 
 impl LogTable {
     /// The log of this name in these sources; `None` where none of them has it. Columns of captures that are optional
-    /// are there if they are mentioned.
+    /// are included if they are mentioned.
     pub(crate) fn new(
         log: &str,
         sources: &[Source],

@@ -39,6 +39,10 @@ use crate::session::Shared;
 const ROWS: usize = 8 << 10;
 /// Lines of a JSON log that its columns are found in.
 const LOOKED_AT: usize = 10_000;
+/// Columns of a JSON log that no log of Zeek has: more are not read, and reported.
+const COLUMNS: usize = 1_000;
+/// Names of columns that are reported.
+const REPORTED: usize = 100;
 /// Bytes of a line at the most: a row has at most some hundred strings of 4 KiB.
 const LINE: u64 = 16 << 20;
 
@@ -87,12 +91,25 @@ impl PartitionStream for TextRows {
 struct Problems {
     lines: u64,
     values: BTreeMap<&'static str, u64>,
+    /// Of columns that are not read: rows that have them.
     columns: BTreeMap<String, u64>,
+    /// The same of columns beyond those that are reported by name.
+    others: u64,
 }
 
 impl Problems {
     fn value(&mut self, column: &'static str) {
         *self.values.entry(column).or_default() += 1;
+    }
+
+    fn column(&mut self, name: &str) {
+        if let Some(count) = self.columns.get_mut(name) {
+            *count += 1;
+        } else if self.columns.len() < REPORTED {
+            self.columns.insert(name.to_owned(), 1);
+        } else {
+            self.others += 1;
+        }
     }
 
     fn report(&self, path: &std::path::Path, shared: &Shared) {
@@ -107,6 +124,9 @@ impl Problems {
         for (column, count) in &self.columns {
             let what = format!("{path}: {count} rows have a column '{column}' that the first {LOOKED_AT} rows have not: it is not read");
             shared.damaged(what);
+        }
+        if self.others > 0 {
+            shared.damaged(format!("{path}: {} values of other columns are not read either", self.others));
         }
     }
 }
@@ -201,7 +221,9 @@ impl Header {
         // Logs without types have text.
         let types = self.types.iter().map(String::as_str).chain(std::iter::repeat("string"));
         let pairs = self.names.iter().zip(types);
-        pairs.filter_map(|(name, ty)| gannet_columns::field(name, ty)).collect()
+        // Every column keeps its place, whatever its type is called.
+        let field = |name, ty| gannet_columns::field(name, ty).or_else(|| gannet_columns::field(name, "string"));
+        pairs.filter_map(|(name, ty)| field(name, ty)).collect()
     }
 }
 
@@ -326,7 +348,7 @@ fn typed(text: &str, kind: Kind) -> Option<Cell<'static>> {
             _ => return None,
         },
         Kind::Count => Cell::Count(text.parse().ok()?),
-        // tcp/80 stands in logs of some packages.
+        // Logs of some packages have tcp/80.
         Kind::Port => Cell::Count(text.split('/').next()?.parse::<u16>().ok()?.into()),
         Kind::Int => Cell::Int(text.parse().ok()?),
         Kind::Double => Cell::Double(text.parse().ok()?),
@@ -401,7 +423,7 @@ pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::
                 seen[at] = true;
             } else if let Some((_, found)) = others.iter_mut().find(|(known, _)| known == name) {
                 found.add(value);
-            } else {
+            } else if others.len() < COLUMNS {
                 let mut found = Found::default();
                 found.add(value);
                 others.push((name.clone(), found));
@@ -488,7 +510,7 @@ fn json(
         flatten("", &object, &mut row);
         for (name, _) in &row {
             if !all.iter().any(|field| field.name == name) {
-                *problems.columns.entry(name.clone()).or_default() += 1;
+                problems.column(name);
             }
         }
         rows.packer.begin();
@@ -600,5 +622,30 @@ mod tests {
         assert_eq!(ty("n", serde_json::json!([1, "x"])), "string");
         assert_eq!(ty("n", serde_json::json!([[true], []])), "vector[bool]");
         assert_eq!(ty("n", serde_json::json!([null])), "string");
+    }
+
+    /// Any file is read without a panic.
+    #[test]
+    fn any_bytes_are_read() {
+        let pieces: [&[u8]; 16] = [
+            b"#separator \\x09\n", b"#separator", b"#fields\tts\tid.orig_h\ttags\n", b"#types\ttime\taddr\tset[string]\n",
+            b"#types\tset[", b"1.5\t192.0.2.1\ta,b\n", b"-\t-\t(empty)\n", b"\n", b"\t\t\n", b"{\"ts\":1", b"}\n",
+            b"{\"id\":{\"orig_h\":[1,{}]}}\n", b"\xff\\x", b"#set_separator\n", b"9e999\t::\t\\x0\n", b"#close\n",
+        ];
+        let mut random = 1_u64;
+        for _ in 0..2_000 {
+            let mut bytes = Vec::new();
+            for _ in 0..6 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                bytes.extend_from_slice(pieces[(random >> 60) as usize]);
+            }
+            let input = || -> Box<dyn BufRead + Send> { Box::new(io::Cursor::new(bytes.clone())) };
+            let (_, schema) = tsv_schema(input()).unwrap();
+            let mut problems = Problems::default();
+            tsv(input(), &Arc::new(schema), &mut problems, |_| true).unwrap();
+            let schema = json_schema(input(), "conn").unwrap();
+            let fields = gannet_columns::fields_of(&schema);
+            json(input(), &fields, &Arc::new(schema), &mut problems, |_| true).unwrap();
+        }
     }
 }

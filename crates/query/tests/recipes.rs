@@ -1,4 +1,4 @@
-//! Every SQL of docs/questions.md runs: for gannet on a capture, for DuckDB on Parquet files where it is there.
+//! Every SQL of docs/questions.md runs: for gannet on a capture, for DuckDB on Parquet files where DuckDB is installed.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![cfg(feature = "datafusion")]
 #![allow(clippy::print_stderr, clippy::unwrap_used)]

@@ -70,7 +70,7 @@ fn the_same_log_of_several_files_is_one_table() {
     let all = session(&paths);
     let counted = rows(&all, "SELECT count(*), count(DISTINCT uid) FROM conn").unwrap();
     assert_eq!(counted, [[(4 * one).to_string(), one.to_string()]]);
-    // Each row is there four times, with the same values.
+    // Each row is found four times, with the same values.
     let groups = "SELECT count(*) AS n FROM conn GROUP BY ts, uid, id.orig_h, id.orig_p, proto, service, duration, \
                   orig_bytes, history, local_orig";
     let groups = rows(&all, groups).unwrap();
