@@ -64,7 +64,7 @@ Examples:
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
-/// Write the logs of captures: connections, protocols, files, oddities.
+/// Write the logs of captures: connections, protocols, files, weirds.
 ///
 /// Several files and folders are read as one stream in the order of time, also inside gzip, zstd,
 /// xz and lz4. Logs are Zeek's, a file for each kind that has rows.

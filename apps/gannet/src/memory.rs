@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn memory_stands_where_it_was_asked_for() {
-        // What is left of a size class is taken, too, so that blocks in the middle of pages are seen.
+        // The rest of a size class is taken, too, so that blocks in the middle of pages are seen.
         let mut held = Vec::new();
         for size in [
             1, 2, 7, 8, 9, 15, 16, 17, 24, 40, 48, 100, 1_000, 1_024, 1_032, 5_000, 65_536, 65_552,

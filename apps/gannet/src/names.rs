@@ -1,5 +1,5 @@
 //! Names in filters: the system's files of hosts, services, networks, protocols and Ethernet
-//! addresses, its resolver for hosts that stand in none of them, and lists in files.
+//! addresses, its resolver for hosts that are in none of them, and lists in files.
 
 use std::collections::HashMap;
 use std::fs;

@@ -15,14 +15,14 @@ pub(crate) enum Outcome {
     NoCapture,
     /// What was made could not be written.
     Failed,
-    /// As the program that this one stands in for has it.
+    /// As the program that this one is in for has it.
     Code(u8),
     /// A signal of this number asked to stop; what was made until then is complete.
     Stopped(u8),
 }
 
 impl Outcome {
-    /// The outcome of a capture that could not be read to its end; `begun` tells whether it could
+    /// The outcome of a capture that could not be read to its end; `begun` says whether it could
     /// be read at all.
     pub(crate) fn of(error: &Error, begun: bool) -> Self {
         if begun || error.is_partial() { Self::Damaged } else { Self::NoCapture }

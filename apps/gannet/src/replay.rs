@@ -38,7 +38,7 @@ use crate::stop::Stop;
 use crate::terminal::Terminal;
 use crate::unanswered;
 
-/// How often the line of progress is written anew.
+/// How often the line of progress is written again.
 const REDRAW: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     /// TLS: the server's name in its certificate, if it is not that of --to
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
-    /// TLS: begin each session anew
+    /// TLS: begin each session again
     #[arg(long)]
     no_resumption: bool,
     /// Clients, a socket or connection each; without it one a source address of the capture
@@ -385,7 +385,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
-/// What answers are held against, and how.
+/// What answers are compared with, and how.
 fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
     let against =
         Against::parse(text, args.transport.port(), args.yes_i_may).context("--compare")?;

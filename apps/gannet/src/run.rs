@@ -38,7 +38,7 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Tells how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
+/// Says how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
 fn report(at: &Progress, seconds: f64, done: bool) {
     let rate = at.packets as f64 / seconds.max(1e-9);
     let mut line = format!("{} packets", HumanCount(at.packets));

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use indicatif::ProgressDrawTarget;
 use indicatif::ProgressStyle;
 
-/// How often the progress bar is drawn anew.
+/// How often the progress bar is drawn again.
 const REDRAW: Duration = Duration::from_millis(100);
 
 /// Who is told what happens to a stream.

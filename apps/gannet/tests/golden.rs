@@ -1,7 +1,7 @@
-//! The logs of the sample capture, held against files in `golden/`.
+//! The logs of the sample capture, compared with files in `golden/`.
 //!
 //! A change of the output is a change of these files, to be read in review. `cargo xtask
-//! update` writes them anew.
+//! update` writes them again.
 
 mod support;
 

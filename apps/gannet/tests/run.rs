@@ -204,38 +204,71 @@ fn sums_agree_with_what_functions_see() {
 }
 
 #[test]
-fn events_are_the_rows_of_logs() {
+fn events_have_their_arguments_and_rows_their_columns() {
     let text = prints(
         r#"
-        local seen, responses, last = {}, 0, nil
+        local seen, requests, last, order = {}, 0, nil, {}
         local done = gannet.analyze(arg[2])
             :on("dns", function(e) seen[#seen + 1] = e end)
             :on({
-                dns_response = function(e)
-                    assert(e.log == "dns" and e.rcode_name and e.ts > 1.6e9)
-                    responses = responses + 1
+                dns_request = function(e)
+                    assert(e.event == "dns_request" and e.ts > 1.6e9 and e.packet >= 1)
+                    assert(e.query and e.qtype and e.msg.id and e.c.id.resp_p == 53)
+                    requests = requests + 1
                 end,
-                connection_end = function(e)
-                    assert(e.id.orig_p == e["id.orig_p"] and type(e.orig_bytes or 0) == "number")
+                conn = function(e)
+                    assert(e.log == "conn" and e.id.orig_p == e["id.orig_p"])
+                    assert(type(e.orig_bytes or 0) == "number")
                     last = e
                 end,
-                http_request = function(e) print(e.method, e.host, e.uri, e.status_code) end,
+                http_request = function(e)
+                    print(e.method, e.original_URI, e.version, e.c.uid, e.c.id.resp_p, e.c.orig.num_pkts)
+                end,
+                http_header = function(e)
+                    if e.is_orig and e.name == "HOST" then print(e.value, e) end
+                end,
+                connection_state_remove = function(e)
+                    order[#order + 1] = e.packet
+                    assert(type(e.c.service) == "table" and type(e.c.history) == "string")
+                    assert(e.c.vlan == nil and tostring(e.c) == e.c.uid)
+                end,
+                file_state_remove = function(e) print(e.f.source, e.f.seen_bytes, #e.f.conns) end,
             }):run()
-        assert(responses > 0 and responses <= #seen and done.connections >= 1)
+        assert(requests > 0 and #seen > 0 and done.connections >= 1 and #order == done.connections)
+        for at = 2, #order do assert(order[at] >= order[at - 1]) end
         -- They are values.
         for _, e in ipairs(seen) do
             assert(type(e.AA) == "boolean" and (e.answers == nil or #e.answers > 0))
         end
         print(pcall(function() return last.nothing end))
-        print(pcall(gannet.analyze(arg[2]).on, gannet.analyze(arg[2]), "nothing", print))
+        print(pcall(gannet.analyze(arg[2]).on, gannet.analyze(arg[2]), "dns_reqest", print))
         "#,
     );
-    assert!(text.starts_with("GET\twww.example.com\t/"), "{text}");
-    assert!(
-        text.contains("an event of conn has no 'nothing' (it has ts, uid, id.orig_h"),
-        "{text}"
-    );
-    assert!(text.contains("there is no event 'nothing' (there are"), "{text}");
+    assert!(text.starts_with("GET\t/"), "{text}");
+    assert!(text.contains("\nwww.example.com\thttp_header\tC"), "{text}");
+    assert!(text.contains("\nHTTP\t"), "{text}");
+    assert!(text.contains("a row of conn has no 'nothing' (it has ts, uid, id.orig_h"), "{text}");
+    let hint = "there is no event or log 'dns_reqest'; is it 'dns_request'?";
+    assert!(text.contains(hint), "{text}");
+}
+
+#[test]
+fn events_agree_with_those_that_are_printed() {
+    let printed = Run::of(gannet().args(["events", "--only", "dns_*,http_*,file_*"]).arg(SAMPLE));
+    let mut counts = std::collections::BTreeMap::<&str, u32>::new();
+    for line in printed.stdout.lines() {
+        let (_, rest) = line.split_once("\"event\":\"").unwrap();
+        *counts.entry(rest.split('"').next().unwrap()).or_default() += 1;
+    }
+    assert!(counts.len() > 10, "{counts:?}");
+    for (name, count) in counts {
+        let text = format!(
+            "local n = 0\n\
+             gannet.analyze(arg[2]):ignore_checksums():on('{name}', function(e)\n\
+               assert(#tostring(e) > 0 and e.event == '{name}')\n  n = n + 1\nend):run()\nprint(n)"
+        );
+        assert_eq!(prints(&text), format!("{count}\n"), "{name}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub struct Limit {
     /// What is limited, and what happens beyond the limit.
     pub what: &'static str,
     /// The weird or the line of the statistics that reports it.
-    pub told: &'static str,
+    pub reported_by: &'static str,
 }
 
 const NONE: u64 = u64::MAX;
@@ -24,7 +24,7 @@ const NONE: u64 = u64::MAX;
 const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
 
 macro_rules! limits {
-    ($($field:ident: $name:literal, $bytes:literal, $default:expr, $told:literal, $what:literal;)*) => {
+    ($($field:ident: $name:literal, $bytes:literal, $default:expr, $reported_by:literal, $what:literal;)*) => {
         /// The limits of an analysis.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
@@ -43,7 +43,7 @@ macro_rules! limits {
 
             /// All limits.
             pub const ALL: &[Limit] = &[$(Limit {
-                name: $name, bytes: $bytes, default: $default, what: $what, told: $told,
+                name: $name, bytes: $bytes, default: $default, what: $what, reported_by: $reported_by,
             }),*];
 
             /// Sets the limit of this name; returns whether it exists.
@@ -60,45 +60,45 @@ macro_rules! limits {
 
 limits! {
     state: "state", true, NONE, "state_limit_reached",
-        "Memory of the whole analysis; at more, the least valuable connections end early.";
+        "Memory of the whole analysis; beyond, the least valuable connections end early.";
     connections: "connections", false, NONE, "connections_limit_reached",
-        "Live connections; at more, the least valuable end early.";
+        "Live connections; beyond, the least valuable end early.";
     reassembly: "reassembly", true, 256 << 20, "reassembly_limit_reached",
-        "Data that came before what is missing below it, of all connections between two hosts; at more, the oldest hole is given up.";
+        "Data above missing data, of all connections between two hosts; beyond, the oldest hole is given up.";
     reassembly_stream: "reassembly-stream", true, 10 << 20, "excessive_data_without_further_acks",
-        "Data of one direction that the other side did not acknowledge; at more, the stream is given up.";
+        "Data of one direction that the other side did not acknowledge; beyond, the stream is given up.";
     reassembly_hole: "reassembly-hole", true, 16 << 10, "above_hole_data_without_any_acks",
-        "Data above a hole while nothing is acknowledged; at more, the stream is given up.";
+        "Data above a hole while nothing is acknowledged; beyond, the stream is given up.";
     fragments: "fragments", true, 64 << 20, "fragments given up",
-        "Pieces of IP datagrams; at more, the oldest datagram is forgotten.";
+        "Fragments of incomplete IP datagrams; beyond, the oldest datagram is dropped.";
     datagrams: "datagrams", false, 65_536, "fragments given up",
-        "IP datagrams in pieces; at more, the oldest is forgotten.";
+        "Incomplete IP datagrams; beyond, the oldest is dropped.";
     files: "files", false, 1_000_000, "files_limit_reached",
-        "Files in transit between two hosts; at more, the oldest ends as one that timed out.";
+        "Open files between two hosts; beyond, the oldest ends like one that timed out.";
     tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
-        "Tunnels inside of tunnels, up to 4; what is deeper is not looked into.";
+        "Nested tunnels, up to 4; deeper ones are not analysed.";
     pending_dns: "pending-dns", false, 50, "rows without a reply",
-        "DNS ids that wait for replies, and queries of one; at more, all are written.";
+        "DNS ids without a reply, and queries of one id; beyond, all are logged.";
     pending_http: "pending-http", false, 100, "HTTP_excessive_pipelining",
-        "HTTP requests that wait for responses; at more, all are written.";
+        "HTTP requests without a response; beyond, all are logged.";
     pending_ftp: "pending-ftp", false, 20, "FTP_too_many_pending_commands",
-        "FTP commands that wait for replies; more are not followed.";
+        "FTP commands without a reply; further ones are ignored.";
     pending_smtp: "pending-smtp", false, 1_000, "smtp_excessive_pending_cmds",
-        "SMTP commands that wait for replies; at more, those that wait are forgotten.";
+        "SMTP commands without a reply; beyond, all of them are dropped.";
     pending_pop3: "pending-pop3", false, 10, "pop3_client_too_many_pending_commands",
-        "POP3 commands sent ahead; at more, the oldest is forgotten.";
+        "POP3 commands sent ahead; beyond, the oldest is dropped.";
     pending_smb: "pending-smb", false, 1_000, "SMB_discarded_messages_state",
-        "SMB requests of a kind that wait for responses; at more, they are forgotten.";
+        "SMB requests of a kind without a response; beyond, they are dropped.";
     pending_ldap: "pending-ldap", false, 10, "LDAP_max_pending_messages_exceeded",
-        "LDAP operations, and searches, that wait for results; at more, all are written.";
+        "LDAP operations, and searches, without a result; beyond, all are logged.";
     pending_mqtt: "pending-mqtt", false, 1_000, "mqtt_excessive_pending_publishes",
-        "MQTT deliveries, and subscriptions, that wait for their end; more are not followed.";
+        "Incomplete MQTT deliveries, and subscriptions; further ones are ignored.";
     pending_sip: "pending-sip", false, 100, "sip_excessive_pending_requests",
-        "SIP transactions of one connection; at more, the oldest is written.";
+        "SIP transactions of one connection; beyond, the oldest is logged.";
     pending_dce_rpc: "pending-dce-rpc", false, 20, "too_many_dce_rpc_msgs_in_reassembly",
-        "DCE-RPC calls in pieces; at more, the stream is given up.";
+        "DCE-RPC calls in fragments; beyond, the stream is given up.";
     pending_dhcp: "pending-dhcp", false, 100_000, "DHCP_max_tracked_transactions_exceeded",
-        "DHCP transactions; at more, the oldest are written.";
+        "DHCP transactions; beyond, the oldest are logged.";
 }
 
 fn size(value: u64) -> usize {
@@ -174,7 +174,7 @@ mod tests {
         for limit in Limits::ALL {
             let row = manual.lines().find(|l| l.starts_with(&format!("| `{}` |", limit.name)));
             let row = row.unwrap_or_else(|| panic!("{} is not in the manual", limit.name));
-            assert!(row.contains(limit.what) && row.contains(limit.told), "{row}");
+            assert!(row.contains(limit.what) && row.contains(limit.reported_by), "{row}");
         }
     }
 

@@ -146,7 +146,7 @@ impl Shard {
         if let Some((before, after)) = held.flatten()
             && let Some(slot) = self.table.get(index)
         {
-            let pair = crate::state::pair(&slot.conn);
+            let pair = || crate::state::pair(&slot.conn);
             self.evictor.hold(before, after, slot.number, index, pair);
             self.skip_holes_of_pairs();
         }

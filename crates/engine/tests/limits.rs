@@ -213,14 +213,14 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
             wrong.extend(difference.map(|d| format!("{} {way:?}: {d}", limit.name)));
         }
         let weirds = column(&alone, "weird", "name");
-        let is_told = match limit.told {
+        let is_reported = match limit.reported_by {
             "fragments given up" => true,
             "rows without a reply" => column(&alone, "dns", "rcode").iter().any(|code| code == "-"),
             // Some names get a suffix for tunnels.
             name => weirds.iter().any(|w| w.starts_with(name)),
         };
-        if !is_told {
-            wrong.push(format!("{}: no {}", limit.name, limit.told));
+        if !is_reported {
+            wrong.push(format!("{}: no {}", limit.name, limit.reported_by));
         }
     }
     fs::remove_dir_all(&own).unwrap();

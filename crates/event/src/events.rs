@@ -59,6 +59,11 @@ impl<'a> Raised<'a> {
         Reader::new(self.args)
     }
 
+    /// The same as packed bytes.
+    pub fn packed(&self) -> &'a [u8] {
+        self.args
+    }
+
     /// The connection that an argument is.
     pub fn connection(&self, index: usize) -> Option<&'a ConnState> {
         self.conns.get(index)

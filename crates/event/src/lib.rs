@@ -22,6 +22,7 @@ mod json;
 mod macros;
 mod pack;
 mod read;
+mod records;
 mod sinks;
 mod state;
 
@@ -51,6 +52,9 @@ pub use pack::TableOf;
 pub use read::Args;
 pub use read::Reader;
 pub use read::Value;
+pub use records::CONNECTION;
+pub use records::ENDPOINT;
+pub use records::FILE;
 pub use sinks::Sinks;
 pub use state::ConnState;
 pub use state::EndpointState;

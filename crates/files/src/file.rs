@@ -81,7 +81,7 @@ pub(crate) struct File {
     pub(crate) due: Time,
     /// When its row was written, if it is.
     pub(crate) over: Time,
-    /// It timed out and its row is written: it begins anew if more comes.
+    /// It timed out and its row is written: it begins again if more comes.
     pub(crate) dormant: bool,
 }
 
@@ -102,7 +102,7 @@ impl File {
         }
     }
 
-    /// Whether it was given up for silence: what arrives begins it [anew](Self::begin_anew).
+    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_anew).
     #[inline]
     pub(crate) fn is_given_up(&self) -> bool {
         self.dormant && self.due != Time::MAX

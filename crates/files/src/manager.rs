@@ -83,7 +83,7 @@ pub struct Trouble {
 /// Kinds of [`Trouble`], by the log that tells of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// An oddity, for weird.log.
+    /// An weird, for weird.log.
     Weird {
         /// Its name.
         name: &'static str,
@@ -209,7 +209,7 @@ impl Files {
         self.len() == 0
     }
 
-    /// A file begins, the `ordinal`th of the connection `uid`; `local_orig` tells whether its
+    /// A file begins, the `ordinal`th of the connection `uid`; `local_orig` says whether its
     /// sender is local.
     pub fn start(
         &mut self,
@@ -475,7 +475,7 @@ impl Files {
         }
     }
 
-    /// The file, of which something came: one that was given up begins anew, and its silence counts from
+    /// The file, of which something came: one that was given up begins again, and its silence counts from
     /// now.
     #[inline]
     fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {

@@ -3,7 +3,7 @@
 //! A file's headers come in five parts: the DOS header, the DOS program, the file header, the
 //! optional header and the section headers. [`Parser`] keeps the bytes of the part that is under
 //! way, and no more; what is known of the file grows with each part that is complete. Neither the
-//! signature of DOS nor that of PE is held against anything: what leads to a parser is the type
+//! signature of DOS nor that of PE is compared with anything: what leads to a parser is the type
 //! of the file.
 
 /// Octets of the DOS header.

@@ -49,7 +49,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a certificate that an OCSP response speaks of.
+    /// One row a certificate that an OCSP response refers to.
     pub(crate) struct OcspRow<'a> = "ocsp" {
         /// When the response's first bytes were seen.
         ts: Time = "ts",

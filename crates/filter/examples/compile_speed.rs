@@ -1,5 +1,5 @@
-//! How long it takes to compile long lists, in CPU time: the least of several runs, how much memory
-//! the process came to need, and how long the programs are.
+//! The CPU time of compiling long lists (the least of several runs), the peak memory of the
+//! process, and the length of the programs.
 //!
 //! ```text
 //! cargo run --release -p gannet-filter --example compile_speed ['host']
@@ -25,7 +25,7 @@ impl Resolver for List {
     }
 }
 
-/// `host in @FILE`, of so many addresses of chance.
+/// `host in @FILE` with `n` random addresses.
 fn of_a_file(n: u32) {
     let mut random = gannet_filter::proof::Random::new(1);
     let mut text = String::new();
@@ -56,12 +56,12 @@ fn of_a_file(n: u32) {
     }
 }
 
-/// What this thread has used of a processor.
+/// CPU time of this thread.
 fn cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// The most memory the process ever had, in MiB.
+/// Peak memory of the process in MiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,10 +1,11 @@
-//! The benchmark filters on captures: nanoseconds a packet of each engine, in one run.
+//! The benchmark filters on captures: nanoseconds per packet of each engine, in one run.
 //!
 //! ```sh
 //! cargo run --profile quick -p gannet-filter --features jit,foreign --example suite -- rand.pcap mix.pcap
 //! ```
 //!
-//! `ROUNDS` is how often each engine runs, `PACKETS` over how many, `ONLY` which filters, as `P5,H3`.
+//! `ROUNDS` is the number of runs of each engine, `PACKETS` the number of packets, `ONLY` selects
+//! filters, as `P5,H3`.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 #[path = "suite/filters.rs"]
@@ -23,16 +24,16 @@ use gannet_filter::engine::linux::Timed;
 use gannet_filter::engine::{Engine, View};
 use gannet_filter::{NoNames, Options, Program, compile};
 
-/// Packets of a capture that are looked at, over and over, if nothing else is asked for: about as many as
-/// the processor remembers which way each went. Which of them it forgets depends on where code happens to
-/// lie, up to a third of the time of a filter whose ways are many.
+/// Default number of packets of a capture, which are filtered repeatedly: about as many as the
+/// branch predictor remembers. Its collisions depend on code addresses and change the time of a
+/// branchy filter by up to a third.
 const PACKETS: usize = 4096;
 
-/// Passes over all packets that an engine has in a row: in the first, what the processor knows of branches is
-/// of those who ran before.
+/// Consecutive passes of an engine over all packets: in the first pass the branch predictor is
+/// trained by the previous engine.
 const PASSES: usize = 4;
 
-/// Bytes of a packet that are kept: with so many, all of them stay in a second-level cache.
+/// Captured bytes of a packet: small enough that all packets stay in a second-level cache.
 const KEPT: usize = 128;
 
 /// Packets of a batch.
@@ -105,8 +106,8 @@ fn main() {
     }
 }
 
-/// Packets from all over a capture, behind each other as a reader has them: all bytes, and where
-/// each packet lies and how long it was on the wire.
+/// Packets from all over a capture in one buffer, as a reader returns them: all bytes, and the
+/// range and wire length of each packet.
 fn sample(file: &str, count: usize) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
     let (mut bytes, mut all) = (Vec::new(), Vec::new());
     let mut reader = Reader::open(file).unwrap();
@@ -130,7 +131,7 @@ fn sample(file: &str, count: usize) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
     (bytes, all)
 }
 
-/// Nanoseconds a packet.
+/// Nanoseconds per packet.
 #[derive(Default)]
 struct Row {
     matches: usize,
@@ -141,11 +142,11 @@ struct Row {
     batch: f64,
     llvm: Option<f64>,
     hand: Option<f64>,
-    /// The kernel's machine code, beyond what a program that only returns takes.
+    /// The kernel's machine code, minus the time of a program that only returns.
     linux: Option<f64>,
 }
 
-/// Who runs, and a run over all packets: how long each took, and how many matched.
+/// The engine's name, and a run over all packets that returns the time and the number of matches.
 type Lane<'a> = (&'static str, Box<dyn FnMut() -> (f64, usize) + 'a>);
 
 fn measure(
@@ -223,7 +224,7 @@ fn measure(
     })
 }
 
-/// Nanoseconds a packet in the kernel, beyond those of a program that only returns.
+/// Nanoseconds per packet in the kernel, minus those of a program that only returns.
 fn kernel(program: &Program, views: &[View<'_>]) -> Option<f64> {
     const REPEAT: u32 = 1_000;
     let empty = Timed::new(&Program::from_text("ret #0").ok()?).ok()?;
@@ -238,7 +239,7 @@ fn kernel(program: &Program, views: &[View<'_>]) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Nanoseconds a packet, and how many match.
+/// Nanoseconds per packet, and the number of matches.
 fn each(views: &[View<'_>], mut matches: impl FnMut(View<'_>) -> bool) -> (f64, usize) {
     let begun = Instant::now();
     let mut found = 0;

@@ -1,8 +1,8 @@
-//! The syntax tree: what was written, each part with its place.
+//! The syntax tree, each node with its span in the text.
 
 use crate::error::Span;
 
-/// How operands of equal standing are joined.
+/// The operators that join operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
     And,
@@ -14,12 +14,12 @@ pub(crate) enum Join {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expr {
     Not(Box<Expr>),
-    /// Operands of operators that bind alike, from the left.
+    /// Operands of operators of equal precedence, from the left.
     Chain(Box<Expr>, Vec<(Join, Expr)>),
     Leaf(Primitive, Span),
 }
 
-/// What is said of an identifier.
+/// The qualifiers of an identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Qualifiers {
     pub(crate) proto: Option<&'static str>,
@@ -54,7 +54,7 @@ pub(crate) enum Value {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Primitive {
-    /// `None` where an identifier follows something that has no qualifiers to lend.
+    /// `None` where an identifier follows a primitive without qualifiers.
     Id(Option<Qualifiers>, Id),
     /// `in {…}`
     Among(Qualifiers, Vec<Id>),

@@ -1,4 +1,4 @@
-//! Classic BPF: instructions, how they print, which programs are valid, and what they mean.
+//! Classic BPF: instructions, their text form, validation, and semantics.
 
 mod image;
 mod interp;
@@ -15,11 +15,11 @@ pub use validate::Invalid;
 /// An instruction, encoded as in `struct bpf_insn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Insn {
-    /// What it does.
+    /// Opcode.
     pub code: u16,
-    /// How many instructions to skip if a comparison holds.
+    /// Number of instructions to skip if a comparison holds.
     pub jt: u8,
-    /// How many to skip if it does not.
+    /// Number of instructions to skip if it does not hold.
     pub jf: u8,
     /// Its operand.
     pub k: u32,
@@ -64,27 +64,27 @@ pub(crate) const JSET: u16 = 0x40;
 pub(crate) const X: u16 = 0x08;
 pub(crate) const TAX: u16 = 0;
 pub(crate) const TXA: u16 = 0x80;
-/// Where offsets begin that stand for what the kernel knows of a packet.
+/// The first of the offsets for the kernel's metadata of a packet (`SKF_AD_OFF`).
 pub(crate) const KERNEL: u32 = 0xffff_f000;
 
 impl Insn {
-    /// One without jumps.
+    /// An instruction without jumps.
     pub(crate) const fn new(code: u16, k: u32) -> Self {
         Self { code, jt: 0, jf: 0, k }
     }
 }
 
-/// A program that was found valid.
+/// A validated program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub(crate) insns: Vec<Insn>,
 }
 
 impl Program {
-    /// Takes over instructions.
+    /// Validates instructions.
     ///
     /// # Errors
-    /// Those that may not be run.
+    /// If the program is invalid.
     pub fn new(insns: Vec<Insn>) -> Result<Self, Invalid> {
         validate::validate(&insns)?;
         Ok(Self { insns })

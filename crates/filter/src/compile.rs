@@ -1,4 +1,4 @@
-//! From text to program, with what lies between.
+//! Compilation from text to program, with all intermediate stages.
 
 use crate::ast::Expr;
 use crate::bpf::{self, Insn, Program};
@@ -9,40 +9,40 @@ use crate::lower::Lowered;
 use crate::names::Resolver;
 use crate::{lower, optimize, parser, select};
 
-/// What the optimizer says of filters that match nothing.
+/// The message for filters that match nothing.
 pub(crate) const REJECTS_ALL: &str = "expression rejects all packets";
 
-/// Graphs of more blocks are not looked through once more when sets have become trees.
+/// Larger graphs are not threaded again after sets are expanded to trees.
 const MAX_THREADED: usize = 512;
 
-/// What a program depends on besides the expression and the link type.
+/// Compile options besides the expression and the link type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many bytes of a matching packet to keep.
+    /// Bytes of a matching packet to keep.
     pub snaplen: u32,
-    /// The mask of the network captured on, for `ip broadcast`.
+    /// The netmask of the captured network, for `ip broadcast`.
     pub netmask: Option<u32>,
-    /// Whether to shorten the program.
+    /// Whether to optimize the program.
     pub optimize: bool,
-    /// Whether the program may ask the kernel for what is not in the packet.
+    /// Whether the program may use the kernel's metadata.
     pub kernel: bool,
     /// Whether packets come from a file, perhaps of another system.
     pub offline: bool,
-    /// What headers inside of others mean to what stands behind them in the text.
+    /// The meaning of tunnel keywords for the rest of the expression.
     pub dialect: Dialect,
 }
 
-/// What `vlan`, `mpls`, `pppoes`, `geneve`, `vxlan` and `lane`, which ask for a header inside of
-/// another, mean to the rest of the expression.
+/// The meaning of `vlan`, `mpls`, `pppoes`, `geneve`, `vxlan` and `lane`, which match an
+/// encapsulating header, for the rest of the expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// Everything behind them in the text is about what they hold, whatever parentheses and `or`
-    /// stand between: `vlan 2 or vlan 3` asks for 3 in the second tag.
+    /// Everything after them in the text refers to their payload, across parentheses and `or`:
+    /// `vlan 2 or vlan 3` looks for 3 in the second tag.
     #[default]
     Libpcap,
-    /// Only what is joined to them by `and`, behind them and in the same parentheses, is about what
-    /// they hold: `vlan 2 or vlan 3` asks for either in the first tag. Parentheses in which all
-    /// alternatives ask for the same headers hold for what is joined to them as these would.
+    /// Only what follows them joined by `and`, in the same parentheses, refers to their payload:
+    /// `vlan 2 or vlan 3` looks for either in the first tag. Parentheses whose alternatives all
+    /// match the same headers act like those headers for what is joined to them.
     Scoped,
 }
 
@@ -59,13 +59,13 @@ impl Default for Options {
     }
 }
 
-/// A compiled expression, with all stages that led to its program.
+/// A compiled expression, with all stages of its compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     text: String,
     link_type: u16,
     options: Options,
-    /// None for the empty expression.
+    /// `None` for the empty expression.
     stages: Option<Stages>,
     program: Program,
 }
@@ -79,7 +79,7 @@ struct Stages {
 /// Compiles an expression for a link type, numbered as in `pcap/dlt.h`.
 ///
 /// # Errors
-/// What is wrong and where. With the optimizer that includes that no packet can match.
+/// What is wrong and where. With the optimizer this includes that no packet can match.
 pub fn compile(
     text: &str,
     link_type: u16,
@@ -114,7 +114,8 @@ fn stages(
 ) -> Result<Option<Stages>, Problem> {
     let Some(tree) = tree else { return Ok(None) };
     let stages = Stages::new(lower::lower(tree, link_type, options, names)?, options);
-    // Refused is what libpcap refuses: who runs both must not find a filter that only one of them takes.
+    // The same expressions are refused as by libpcap, so that filters are exchangeable between
+    // both.
     if options.optimize && stages.graph.rejects_all() {
         let theirs = lower::lower_as_libpcap(tree, link_type, options, names)?;
         if theirs.is_optimized && optimize::contradicts(theirs.graph()) {
@@ -140,7 +141,7 @@ fn whole(message: String, text: &str) -> Problem {
     Problem::new(message, Span { at: 0, width: text.len() })
 }
 
-/// Whether an expression compiles. Of long lists no program is made for that.
+/// Whether an expression compiles, without making a program for long lists.
 pub(crate) fn check(
     tree: Option<&Expr>,
     text: &str,
@@ -156,8 +157,8 @@ pub(crate) fn check(
     }
 }
 
-/// The fastest engine for an expression: straight from the graph where that holds long lists, which
-/// as programs would be millions of comparisons.
+/// The fastest engine for an expression: directly from the graph if it has long lists, whose
+/// programs would have millions of comparisons.
 pub(crate) fn engine(
     tree: Option<&Expr>,
     text: &str,
@@ -197,7 +198,7 @@ impl Stages {
         let mut graph = optimize::expand(self.graph.clone());
         if options.optimize {
             graph = optimize::bits(graph);
-            // Trees of large sets hold nothing that could be left out.
+            // Trees of large sets have nothing to eliminate.
             if graph.blocks.len() <= MAX_THREADED {
                 graph = optimize::thread(graph);
             }
@@ -222,14 +223,14 @@ impl Compiled {
         self.link_type
     }
 
-    /// What it was compiled with.
+    /// The options it was compiled with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What the filter does to a packet, after the optimizer if it was to run. Sets are still sets
-    /// here: engines with better means than comparisons begin with this. None for the empty
-    /// expression, which matches all packets.
+    /// The filter as a graph, optimized if requested. Sets are not expanded: engines with faster
+    /// lookups than comparisons start from here. `None` for the empty expression, which matches all
+    /// packets.
     pub fn graph(&self) -> Option<&Graph> {
         self.stages.as_ref().map(|s| &s.graph)
     }
@@ -239,11 +240,10 @@ impl Compiled {
         self.stages.as_ref().map(|s| s.lowered.graph())
     }
 
-    /// The program before the optimizer: every test in the order it was written, every load where
-    /// it is used.
+    /// The program before the optimizer: every test in source order, every load where it is used.
     ///
     /// # Errors
-    /// What is too large for BPF.
+    /// If the program is too large for BPF.
     pub fn unoptimized(&self) -> Result<Program, Error> {
         let Some(stages) = &self.stages else { return Ok(self.program.clone()) };
         let options = Options { optimize: false, ..self.options.clone() };
@@ -254,7 +254,7 @@ impl Compiled {
         })
     }
 
-    /// The graph as written, and as every pass of the optimizer left it.
+    /// The graph as lowered, and after each pass of the optimizer.
     pub fn passes(&self) -> Vec<(&'static str, Graph)> {
         let Some(Stages { lowered, .. }) = &self.stages else { return Vec::new() };
         let mut values = lowered.values.clone();
@@ -276,7 +276,7 @@ impl Compiled {
         ]
     }
 
-    /// The program of the last pass, without the selection's own improvements.
+    /// The program of the last pass, without the optimizations of instruction selection.
     pub(crate) fn unshared(&self) -> Result<Program, String> {
         match (&self.stages, self.passes().pop()) {
             (Some(Stages { lowered, .. }), Some((_, graph))) => {
@@ -286,14 +286,14 @@ impl Compiled {
         }
     }
 
-    /// What lowering left: what to carry out first, the condition, and their values.
+    /// The result of lowering: the prologue, the condition, and their values.
     pub(crate) fn conditions(&self) -> Option<(&Values, &[Cond], &Cond)> {
         let lowered = &self.stages.as_ref()?.lowered;
         Some((&lowered.values, &lowered.prologue, &lowered.cond))
     }
 
-    /// The syntax tree, none for the empty expression: parsed again, as only those who look at
-    /// stages ask for it.
+    /// The syntax tree, `None` for the empty expression. Parsed again, since only displays of
+    /// stages need it.
     pub(crate) fn tree(&self) -> Option<Expr> {
         parser::parse(&self.text).ok().flatten()
     }
@@ -308,7 +308,7 @@ mod tests {
 
     const COUNT: u32 = 100_000;
 
-    /// Networks of one family, apart from each other: the n-th begins with n times a stride.
+    /// Separate networks of one family: the n-th begins at n times a stride.
     struct Networks;
 
     impl Resolver for Networks {

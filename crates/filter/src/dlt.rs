@@ -261,7 +261,7 @@ pub fn by_name(name: &str) -> Option<u16> {
     NAMES.iter().find(|(_, n, _)| *n == name).map(|(number, ..)| *number)
 }
 
-/// How messages call a link type.
+/// The name of a link type in messages.
 pub(crate) fn described(number: u16) -> String {
     match NAMES.iter().find(|(n, ..)| *n == number) {
         Some((_, name, description)) => format!("DLT_{name} ({description})"),

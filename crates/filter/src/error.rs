@@ -1,9 +1,9 @@
 use std::fmt;
 
-/// Why an expression is none, and where.
+/// Why an expression is invalid, and where.
 ///
-/// Its `Display` says so in a line, then shows the expression with a mark under the place, then what
-/// could have stood there and the keyword that may have been meant, if they are known:
+/// Its `Display` shows the reason in a line, the expression with a mark under the position, and, if
+/// known, the expected tokens and the keyword that may have been meant:
 ///
 /// ```text
 /// can't parse filter expression: syntax error
@@ -17,26 +17,26 @@ use std::fmt;
 pub struct Error {
     message: String,
     expression: String,
-    /// Characters before the place, and of the place.
+    /// Characters before the position, and at it.
     at: usize,
     width: usize,
     expected: Option<String>,
     hint: Option<String>,
 }
 
-/// A place in an expression: bytes from, and how many.
+/// A span of an expression: byte offset and length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) at: usize,
     pub(crate) width: usize,
 }
 
-/// A problem before it is told where in the text it lies.
+/// An error before its position is resolved to characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) span: Span,
-    /// What could have stood there, as in "expected a number".
+    /// The expected token, as in "expected a number".
     pub(crate) expected: Option<String>,
     pub(crate) hint: Option<String>,
 }
@@ -56,22 +56,22 @@ impl Error {
         Self { message, expression: expression.to_owned(), at, width, expected, hint }
     }
 
-    /// What is wrong, in a line.
+    /// The reason, in a line.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The character it is wrong from, counted from one.
+    /// The column of the error in characters, from one.
     pub fn column(&self) -> usize {
         self.at + 1
     }
 
-    /// What could have stood there, like "a number".
+    /// The expected token, like "a number".
     pub fn expected(&self) -> Option<&str> {
         self.expected.as_deref()
     }
 
-    /// What may have been meant: mostly the keyword nearest to what was found.
+    /// What may have been meant: usually the nearest keyword.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -83,7 +83,7 @@ struct Mark<'a>(&'a Error);
 impl fmt::Display for Mark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Error { expression, at, width, expected, hint, .. } = self.0;
-        // Whatever is no plain character would move the mark.
+        // Control characters would shift the mark.
         let shown = expression.chars().map(|c| if c.is_control() { ' ' } else { c });
         writeln!(f, "  {}", shown.collect::<String>())?;
         write!(f, "  {}{}", " ".repeat(*at), "^".repeat((*width).max(1)))?;

@@ -1,10 +1,10 @@
-//! What a filter tests, without registers.
+//! The intermediate representation: tests over values, without registers.
 //!
-//! A [`ValueId`] names a pure value of the packet, each held once in [`Values`]. Lowering builds
-//! conditions over them (`Cond`), which [`Graph`] turns into blocks that each test one thing and go
-//! on to one of two others. Passes shorten conditions and graphs; engines take a graph as it is, or
-//! the classic BPF made from it. [`Set`] and [`Set6`] are how long lists of addresses and ports
-//! reach them.
+//! A [`ValueId`] names a pure value of the packet; [`Values`] stores each once. Lowering builds
+//! conditions over them (`Cond`), which [`Graph`] turns into blocks that each test one thing and
+//! continue to one of two others. Passes simplify conditions and graphs; engines take a graph
+//! directly, or the classic BPF made from it. [`Set`] and [`Set6`] represent long lists of
+//! addresses and ports.
 
 mod cond;
 mod graph;

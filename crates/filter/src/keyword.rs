@@ -1,16 +1,16 @@
-//! The keywords, and which of them is nearest to something else.
+//! The keywords, and the one nearest to a misspelling.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a keyword is.
+/// The kind of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// A protocol, by its one name.
     Proto(&'static str),
     /// A direction.
     Dir(&'static str),
-    /// What an identifier is of.
+    /// The type of an identifier.
     Type(&'static str),
     /// Any other.
     Key(&'static str),
@@ -84,7 +84,7 @@ const KEYS: &[&str] = &[
     "hdpc",
     "hsls",
 ];
-/// Other names for keywords.
+/// Aliases of keywords.
 const ALIASES: &[(&str, &str)] = &[
     ("ether", "link"),
     ("ppp", "link"),
@@ -166,7 +166,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcp-cwr", 128),
 ];
 
-/// The keyword that a text is.
+/// The keyword of this spelling.
 pub(crate) fn of(text: &str) -> Option<Word> {
     static ALL: LazyLock<HashMap<&'static str, Word, foldhash::fast::FixedState>> =
         LazyLock::new(|| {
@@ -187,7 +187,7 @@ pub(crate) fn of(text: &str) -> Option<Word> {
     ALL.get(text).copied()
 }
 
-/// The keyword that differs least from a text, by two edits at most and fewer than it has letters.
+/// The keyword nearest to a text, by at most two edits and fewer than its letters.
 pub(crate) fn nearest(text: &str) -> Option<&'static str> {
     const LONGEST: usize = 40;
     if text.len() < 2 || text.len() > LONGEST {
@@ -203,14 +203,14 @@ pub(crate) fn nearest(text: &str) -> Option<&'static str> {
         .map(|(_, word)| word)
 }
 
-/// The letters of a word in order: those who type fast swap them.
+/// The letters of a word, sorted: typing errors often swap letters.
 fn letters(word: &str) -> Vec<u8> {
     let mut letters = word.as_bytes().to_vec();
     letters.sort_unstable();
     letters
 }
 
-/// Letters to put in, take out or change, and neighbours to swap.
+/// Edit distance with insertions, deletions, changes and swaps of neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let first: Vec<usize> = (0..=b.len()).collect();

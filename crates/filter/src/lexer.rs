@@ -17,7 +17,7 @@ pub(crate) enum Kind<'a> {
     Mac(&'a str),
     /// `$XX`, an address of eight bits.
     Mac8(&'a str),
-    /// What stands behind `@`.
+    /// The name behind `@`.
     File(&'a str),
     /// An operator or a bracket.
     Sign(&'static str),
@@ -105,7 +105,7 @@ fn one(rest: &str, at: usize) -> Result<(Kind<'_>, usize), Problem> {
             return Ok((Kind::File(&rest[1..=width]), width + 1));
         }
     }
-    // In the order in which equally long matches win.
+    // Of equally long matches the first in this order wins.
     let name = name(bytes);
     let mut best = (0, 0);
     for (rank, width) in [
@@ -283,7 +283,7 @@ pub(crate) fn to_number(text: &str) -> Result<u32, String> {
         None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8, "octal"),
         None => (text, 10, "decimal"),
     };
-    // From the left, as libpcap reads it: what comes first is told.
+    // From the left, as in libpcap: the first error is reported.
     let mut number = 0_u32;
     for c in digits.chars() {
         let Some(digit) = c.to_digit(radix) else {

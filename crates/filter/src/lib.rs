@@ -1,15 +1,15 @@
 //! The capture filter language of pcap-filter(7), compiled to classic BPF.
 //!
-//! Text becomes tokens (`lexer`), a tree with places (`parser`), conditions over values of the
-//! packet for one link type (`lower`), a graph of tests ([`ir`]) that is shortened (`optimize`) and
-//! turned into instructions (`select`), which [`Program`] prints, validates and runs. [`Compiled`]
-//! keeps every stage.
+//! Text becomes tokens (`lexer`), a syntax tree with spans (`parser`), conditions over values of
+//! the packet for one link type (`lower`), a graph of tests ([`ir`]) that is simplified
+//! (`optimize`) and turned into instructions (`select`), which [`Program`] prints, validates and
+//! runs. [`Compiled`] keeps every stage.
 //!
-//! What runs programs is an [`engine`]: the interpreter, machine code, the kernel's, libpcap's.
+//! Programs run in an [`engine`]: the interpreter, machine code, the kernel's, libpcap's.
 //!
-//! [`Filter`] is for packets of any link type: it compiles for each when one comes. [`compile`]
-//! gives the program for one. The meaning is libpcap's; the names of hosts and services come from a
-//! [`Resolver`].
+//! [`Filter`] accepts packets of any link type and compiles for each type when its first packet
+//! comes. [`compile`] returns the program for one link type. The meaning is libpcap's; names of
+//! hosts and services come from a [`Resolver`].
 //!
 //! ```
 //! use gannet_filter::Filter;
@@ -52,8 +52,9 @@ use error::{Problem, Span};
 
 /// A parsed expression.
 ///
-/// It is compiled for a link type when the first packet of that type comes. A link type for which it does not compile
-/// has no packets that match; [`Filter::unanswered`] reports how many there were, and why.
+/// It is compiled for a link type when the first packet of that type comes. Packets of a link type
+/// for which it does not compile never match; [`Filter::unanswered`] returns their number and the
+/// reason.
 #[derive(Clone, Debug)]
 pub struct Filter(Arc<Inner>);
 
@@ -62,23 +63,23 @@ struct Inner {
     tree: Option<ast::Expr>,
     options: Options,
     names: Arc<dyn Resolver + Send + Sync>,
-    /// By the high and the low byte of a link type.
+    /// By high and low byte of a link type.
     links: [OnceLock<Box<[OnceLock<Link>; 256]>>; 256],
 }
 
 /// A filter for one link type.
 struct Link {
     engine: Result<Box<dyn Engine>, Error>,
-    /// Packets that came where there is no engine.
+    /// Number of packets without an engine.
     unanswered: AtomicU64,
 }
 
 /// Packets of a link type for which a filter does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Numbered as in capture files.
+    /// Number as in capture files.
     pub link_type: u16,
-    /// How many came.
+    /// Number of packets.
     pub packets: u64,
     /// Why the filter does not compile.
     pub error: Error,
@@ -99,16 +100,16 @@ impl PartialEq for Filter {
 impl Eq for Filter {}
 
 impl Filter {
-    /// Parses an expression that makes sense for one common link type at least. Names are those
-    /// that everybody knows.
+    /// Parses an expression that is valid for at least one common link type. Only well-known names
+    /// are resolved.
     ///
     /// # Errors
-    /// What is wrong and where, as soon as something is.
+    /// The first error, and where it is.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::with(text, Options::default(), Arc::new(NoNames))
     }
 
-    /// Parses an expression with options of its own and names that somebody resolves.
+    /// Parses an expression with options and a resolver.
     ///
     /// # Errors
     /// As [`Filter::parse`].
@@ -119,7 +120,7 @@ impl Filter {
     ) -> Result<Self, Error> {
         let fail = |problem| Error::new(problem, text);
         let tree = parser::parse(text).map_err(fail)?;
-        // That nothing can match is no mistake: packets of other link types may.
+        // "Matches nothing" is no error here: packets of other link types may match.
         let mut first = None;
         for link in [
             dlt::EN10MB,
@@ -146,7 +147,7 @@ impl Filter {
         Err(fail(problem))
     }
 
-    /// Whether the filter lets everything through.
+    /// Whether the filter matches everything.
     pub fn is_empty(&self) -> bool {
         self.0.tree.is_none()
     }
@@ -163,8 +164,7 @@ impl Filter {
         })
     }
 
-    /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
-    /// there is.
+    /// The fastest engine for frames of a link type, numbered as in capture files.
     ///
     /// # Errors
     /// Why no frame of that link type can match.
@@ -187,7 +187,7 @@ impl Filter {
         }
     }
 
-    /// Replaces `hits` by the places of what matches among packets of one link type.
+    /// Replaces `hits` by the indices of the matching packets of one link type.
     pub fn select(&self, link_type: u16, packets: &[View<'_>], hits: &mut Vec<u32>) {
         hits.clear();
         if self.0.tree.is_none() {
@@ -203,8 +203,8 @@ impl Filter {
         }
     }
 
-    /// Packets that [`matches`](Filter::matches) and [`select`](Filter::select) were asked about and that no program
-    /// exists for, by link type; also those that clones of this filter were asked about.
+    /// Number of packets passed to [`matches`](Filter::matches) and [`select`](Filter::select) for
+    /// which no program exists, by link type, including those of clones of this filter.
     pub fn unanswered(&self) -> Vec<Unanswered> {
         let mut all = Vec::new();
         for (high, links) in (0..=u8::MAX).zip(&self.0.links) {
@@ -261,8 +261,8 @@ mod tests {
         Filter::parse(expression).unwrap().matches(1, frame, frame.len() as u32)
     }
 
-    /// Expressions and what they say of: TCP 4000 → 80 over IPv4, UDP 53 → 5353 over IPv6, an
-    /// ICMP message, an ARP request.
+    /// Expressions and their verdicts on: TCP 4000 → 80 over IPv4, UDP 53 → 5353 over IPv6, an ICMP
+    /// message, an ARP request.
     #[test]
     fn verdicts() {
         let frames = [v4(6, 4000, 80), v6(17, 53, 5353), v4(1, 0, 0), arp()];
@@ -302,7 +302,7 @@ mod tests {
     fn packets_of_any_number_of_link_types_are_matched() {
         let filter = Filter::parse("port 80").unwrap();
         let frame = v4(6, 4000, 80);
-        // Types that nothing is known of, and some that the filter is compiled for.
+        // Unknown link types, and some that the filter is compiled for.
         for link_type in (1_000..1_040).chain([101, 113, 276, 228, 1]) {
             let matched = filter.matches(link_type, &frame, frame.len() as u32);
             assert_eq!(matched, link_type == 1, "{link_type}");
@@ -353,7 +353,7 @@ mod tests {
         let [one] = &filter.unanswered()[..] else { panic!("{:?}", filter.unanswered()) };
         assert_eq!((one.link_type, one.packets), (1, 8));
         assert!(one.error.message().contains("not a live capture, 'inbound' not supported"));
-        // However many link types there are: those that are known have answers.
+        // The number of link types is unlimited: known ones have verdicts.
         let len = Filter::parse("greater 60").unwrap();
         let answers = |link: u16| {
             let matches = len.matches(link, &frame, 60);

@@ -1,6 +1,6 @@
-//! The syntax tree to conditions on the packet, from left to right: what `vlan`, `mpls` and other
-//! headers inside of headers shift holds for everything behind them in the text, as in libpcap, or
-//! in the other dialect for what `and` joins to them (`scope`).
+//! Lowers the syntax tree to conditions on the packet, from left to right. As in libpcap, offsets
+//! shifted by `vlan`, `mpls` and other encapsulating headers apply to everything after them in the
+//! text, or in the other dialect to what `and` joins to them (`scope`).
 
 mod arith;
 mod host;
@@ -20,18 +20,18 @@ use crate::ir::{Cond, Graph, Test, ValueId, Values, and, not, or};
 use crate::names::Resolver;
 use state::State;
 
-/// Messages; where they belong is the primitive they are said of.
+/// Messages; their span is that of the primitive.
 type Result<T> = std::result::Result<T, String>;
 
-/// What is compiled: conditions and their values, what to carry out before, the lowest scratch
-/// word that holds a variable, and whether the program must stay as it is.
+/// The result: the prologue, conditions and their values, the lowest scratch word that holds a
+/// variable, and whether the program must not be optimized.
 #[derive(Clone, Debug)]
 pub(crate) struct Lowered {
     pub(crate) values: Values,
     pub(crate) prologue: Vec<Cond>,
     pub(crate) cond: Cond,
     pub(crate) vars: u8,
-    /// Whether libpcap's optimizer runs on it, and so can find that nothing matches.
+    /// Whether libpcap's optimizer runs on it, and so can find that it matches nothing.
     pub(crate) is_optimized: bool,
 }
 
@@ -52,7 +52,8 @@ pub(crate) fn lower(
     lower_as(false, expr, link_type, options, names)
 }
 
-/// Lowers an expression with the checks that libpcap makes: those of the second operand of a sum are missing.
+/// Lowers an expression with exactly the checks that libpcap makes: those of the second operand of
+/// a sum are missing.
 pub(crate) fn lower_as_libpcap(
     expr: &Expr,
     link_type: u16,
@@ -99,13 +100,13 @@ fn bpf_eq() -> u16 {
     crate::bpf::JEQ
 }
 
-/// Where offsets count from.
+/// Bases of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Packet,
     LinkHeader,
     PreviousLinkHeader,
-    /// The link layer's payload, LLC and all.
+    /// The link layer's payload, including LLC.
     Llc,
     PreviousMpls,
     /// The network layer.
@@ -126,15 +127,15 @@ struct Lower<'a> {
     names: &'a dyn Resolver,
     /// The lowest scratch word in use for a variable.
     vars: u8,
-    /// The outermost header and payload, once others lie inside.
+    /// The outermost header and payload, once encapsulated ones are in use.
     outer: Option<(state::Offset, state::Offset)>,
-    /// Whether a VLAN tag was asked for that the kernel may have taken.
+    /// Whether the expression tests a VLAN tag that the kernel may have stripped.
     tagged: bool,
-    /// The variables that such a tag moves.
+    /// The variables that depend on such a tag.
     tag_words: Option<(u8, u8)>,
     /// See [`Lowered`].
     is_optimized: bool,
-    /// Whether checks are left out where libpcap leaves them out.
+    /// Whether to omit the checks that libpcap omits.
     as_libpcap: bool,
 }
 
@@ -217,7 +218,7 @@ impl Lower<'_> {
     fn compare_values(&mut self, op: u16, left: ValueId, right: ValueId) -> Cond {
         use crate::bpf;
         use crate::ir::Node;
-        // Whether bits are all clear takes one instruction, not two.
+        // Testing whether bits are all clear takes one instruction, not two.
         if let (bpf::JEQ, Some(0), Node::Binary(bpf::AND, value, mask)) =
             (op, self.values.as_const(right), self.values.node(left))
             && self.values.as_const(mask).is_some()
@@ -236,7 +237,7 @@ impl Lower<'_> {
         self.test(crate::bpf::JEQ, at, offset, size, k)
     }
 
-    /// Not above.
+    /// Less or equal.
     fn le(&mut self, at: At, offset: u32, size: u8, k: u32) -> Result<Cond> {
         self.test(crate::bpf::JGT, at, offset, size, k).map(not)
     }
@@ -271,7 +272,7 @@ impl Lower<'_> {
         self.test(crate::bpf::JSET, at, offset, size, bits)
     }
 
-    /// Equal bytes, the last compared first.
+    /// Equality of bytes, comparing the last word first.
     fn bytes(&mut self, at: At, offset: u32, bytes: &[u8]) -> Result<Cond> {
         let mut cond = Cond::True;
         let mut end = bytes.len();
@@ -289,7 +290,7 @@ impl Lower<'_> {
     }
 }
 
-/// Complains of a number that is too high.
+/// An error for a number that is too high.
 fn at_most(name: &str, value: u32, most: u32) -> Result<()> {
     if value > most { Err(format!("{name} {value} greater than maximum {most}")) } else { Ok(()) }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Finds what names stand for. All answer nothing by default.
+/// Resolves names. The default methods resolve nothing.
 pub trait Resolver {
     /// The addresses of a host.
     fn host(&self, _name: &str) -> Vec<IpAddr> {
@@ -14,9 +14,9 @@ pub trait Resolver {
         None
     }
 
-    /// The number of a network as the system's database has it: `getnetbyname` of GNU fills up
-    /// networks to four numbers, those of other systems do not. Bytes that are zero in front are
-    /// taken for missing ones behind, so that 10 is 10.0.0.0/8.
+    /// The number of a network as in the system's database: `getnetbyname` of GNU pads networks to
+    /// four numbers, other systems do not. Leading zero bytes are treated as missing trailing ones,
+    /// so that 10 is 10.0.0.0/8.
     fn network(&self, _name: &str) -> Option<u32> {
         None
     }
@@ -27,10 +27,10 @@ pub trait Resolver {
     }
 
     /// The text of a list, for `host in @NAME`: an address, a network, a range or a name on each
-    /// line, or a port, a range of ports or a service; what stands behind `#` does not count.
+    /// line, or a port, a range of ports or a service; `#` starts a comment.
     ///
     /// # Errors
-    /// Why there is none, in words that follow the list's name.
+    /// Why it does not exist, in words that follow the list's name.
     fn list(&self, _name: &str) -> Result<String, String> {
         Err("lists are not known here".to_owned())
     }
@@ -41,13 +41,13 @@ pub trait Resolver {
     }
 }
 
-/// A resolver that knows only what everybody knows.
+/// A resolver for well-known names only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
 impl Resolver for NoNames {}
 
-/// Services that filters name most, after the registry of IANA.
+/// The services that filters name most, from the IANA registry.
 fn well_known(name: &str, over: &str) -> Option<u16> {
     const BOTH: &[(&str, u16)] = &[
         ("domain", 53),

@@ -1,10 +1,10 @@
-//! Shorter ways to the same verdict, whatever a packet is cut to.
+//! The optimizer: fewer tests for the same verdict, for packets truncated anywhere.
 //!
-//! `factor` works on the condition: what alternatives begin with is tested once, and long lists
-//! become sets. The other passes work on the graph of blocks: `thread` takes every edge straight to
-//! where it must end, `dead` drops what is set and never asked for, `expand` turns sets into trees of comparisons for engines that know nothing
-//! else, `bits` finds shorter tests. Each is compared with what it was given by the tests in
-//! `proof`.
+//! `factor` works on the condition: common beginnings of alternatives are tested once, and long
+//! lists become sets. The other passes work on the graph of blocks: `thread` redirects every edge
+//! to its final target, `dead` drops unused assignments, `expand` turns sets into trees of
+//! comparisons for engines without set lookups, `bits` finds shorter tests. The tests in `proof`
+//! compare each pass with its input.
 
 mod bits;
 mod dead;

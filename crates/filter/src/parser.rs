@@ -1,6 +1,6 @@
-//! Tokens to the syntax tree, by the rules of libpcap's grammar: `and` and `or` bind alike, an
-//! identifier behind one of them takes over the qualifiers of the primitive before it, and `%` and
-//! `^` take in everything to their right.
+//! Tokens to the syntax tree, by the rules of libpcap's grammar: `and` and `or` have equal
+//! precedence, an identifier after one of them inherits the qualifiers of the previous primitive,
+//! and `%` and `^` apply to everything to their right.
 
 mod keys;
 
@@ -9,13 +9,13 @@ use crate::error::{Problem, Span};
 use crate::keyword::{self, Word};
 use crate::lexer::{self, Kind, Token};
 
-/// How deep parentheses, negations and indices may be inside of each other.
+/// Deepest nesting of parentheses, negations and indices.
 const MAX_NESTING: usize = 128;
 
-/// How many operators of arithmetic may follow each other without parentheses.
+/// Most consecutive arithmetic operators without parentheses.
 const MAX_OPERATORS: usize = 512;
 
-/// The tree of a text; none if it is empty.
+/// The tree of a text; `None` if it is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Expr>, Problem> {
     let tokens = lexer::lex(text)?;
     let mut partner = vec![0; tokens.len()];
@@ -39,7 +39,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Expr>, Problem> {
     if parser.peek() == Kind::End { Ok(Some(expr)) } else { Err(parser.unexpected(JOIN)) }
 }
 
-/// What was expected, in errors.
+/// The expected token in errors.
 const JOIN: &str = "'and', 'or' or the end";
 const PRIMITIVE: &str = "a primitive like 'tcp', 'port 80' or 'host 192.0.2.1'";
 const NUMBER: &str = "a number";
@@ -49,7 +49,7 @@ type Lent = Option<Qualifiers>;
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token<'a>>,
-    /// For each opening parenthesis where it closes; 0 if nowhere.
+    /// The closing parenthesis of each opening one; 0 if missing.
     partner: Vec<usize>,
     at: usize,
     depth: usize,
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
     fn unexpected(&self, expected: &str) -> Problem {
         let span = self.span();
         let hint = match self.peek() {
-            // Names may hold hyphens: what was to be reckoned needs blanks.
+            // Names may contain hyphens: a subtraction needs blanks.
             Kind::Name(name) if name.starts_with("len-") => Some(name.replacen('-', " - ", 1)),
             Kind::Name(name) => keyword::nearest(name).map(str::to_owned),
             _ => None,
@@ -110,8 +110,8 @@ impl<'a> Parser<'a> {
         Problem { message, span, expected: Some(expected.to_owned()), hint }
     }
 
-    /// As [`Parser::unexpected`] where an identifier should stand: what is a keyword is a name
-    /// behind a backslash.
+    /// As [`Parser::unexpected`] where an identifier is expected: suggests a backslash before a
+    /// keyword.
     fn no_id(&self, expected: &str) -> Problem {
         let mut problem = self.unexpected(expected);
         if let Kind::Word(_) = self.peek() {
@@ -135,14 +135,14 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// What stands behind opening parentheses and negations, how far ahead, and behind which
-    /// closing one the innermost of them ends.
+    /// The number of opening parentheses and negations ahead, and the closing parenthesis of the
+    /// innermost.
     fn inside(&self) -> usize {
         let inner = self.tokens[self.at..].iter();
         inner.take_while(|t| matches!(t.kind, Kind::Sign("(" | "not"))).count()
     }
 
-    /// Whether an identifier comes, possibly negated or in parentheses.
+    /// Whether an identifier follows, possibly negated or in parentheses.
     fn identifier_comes(&self) -> bool {
         let n = self.inside();
         match self.ahead(n) {
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a parenthesis holds a number to reckon with: something to do so follows it.
+    /// Whether a parenthesis contains arithmetic: an operator follows its number.
     fn arithmetic_comes(&self) -> bool {
         let close = self.partner[self.at];
         close != 0 && self.tokens.get(close + 1).is_some_and(|t| arithmetic(t.kind))
@@ -404,7 +404,7 @@ impl<'a> Parser<'a> {
         Ok(self.leaf(Primitive::Among(qualifiers, items), begin))
     }
 
-    /// What lists hold: as an identifier, or a range of two with `-` between.
+    /// An element of a list: an identifier, or a range of two with `-` between.
     fn item(&mut self, what: &str) -> Result<Id, Problem> {
         if let Kind::File(name) = self.peek() {
             self.at += 1;
@@ -502,7 +502,7 @@ fn chain(first: Expr, rest: Vec<(Join, Expr)>) -> Expr {
     if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) }
 }
 
-/// What identifiers of a kind are, in errors.
+/// The description of identifiers of a kind, in errors.
 fn subject(of: Option<&str>) -> &'static str {
     match of {
         None | Some("host") => "an address or the name of a host",
@@ -514,7 +514,7 @@ fn subject(of: Option<&str>) -> &'static str {
     }
 }
 
-/// Whether a number before this is one to reckon with.
+/// Whether the next token makes the number before it arithmetic.
 fn arithmetic(kind: Kind<'_>) -> bool {
     matches!(
         kind,

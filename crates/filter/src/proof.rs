@@ -1,10 +1,9 @@
-//! Means to prove that two ways to run a filter agree: random expressions over the whole language,
-//! packets that a program has a hard time with, and the check of every pass of the optimizer.
+//! Tools to prove that two ways of running a filter agree: random expressions over the whole
+//! language, packets that reach deep into a program, and the check of every pass of the optimizer.
 //!
-//! [`Expressions`] writes filters from a seed. [`Prober`] makes packets that lead into the depths of
-//! a program, by giving its comparisons what they ask for. [`check`] compiles an expression stage by
-//! stage and runs what each pass was given against what it made of it, on such packets cut to every
-//! length.
+//! [`Expressions`] generates filters from a seed. [`Prober`] makes packets that satisfy many of a
+//! program's comparisons. [`check`] compiles an expression stage by stage and compares the result
+//! of each pass with its input, on such packets truncated to every length.
 
 mod check;
 mod expressions;

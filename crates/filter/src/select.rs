@@ -1,9 +1,8 @@
-//! A graph to instructions of BPF.
+//! Instruction selection: a graph to BPF.
 //!
-//! `emit` writes each block's own instructions, in the order in which blocks can be reached: a
-//! register that still holds what is wanted is not loaded again. `share` lets blocks that compare
-//! whatever is in the accumulator with the same number be one. `layout` puts the blocks behind each
-//! other and joins them by jumps.
+//! `emit` writes each block's own instructions in order; a register that already holds a value is
+//! not loaded again. `share` merges blocks that compare the accumulator with the same number.
+//! `layout` places the blocks and adds jumps.
 
 mod emit;
 mod layout;
@@ -14,10 +13,10 @@ use crate::ir::{BlockId, Graph, Step};
 use emit::{Emit, Held};
 use share::share;
 
-/// The program for a graph without sets, which keeps so many bytes of a packet that matches.
+/// The program for a graph without sets, which keeps `snaplen` bytes of a matching packet.
 ///
 /// # Errors
-/// What is too large for BPF.
+/// If the program is too large for BPF.
 pub(crate) fn select(
     graph: &Graph,
     snaplen: u32,
@@ -35,7 +34,7 @@ pub(crate) fn select(
     Program::new(insns).map_err(|e| e.to_string())
 }
 
-/// Writes a graph, some blocks of which take the accumulator as it is.
+/// Writes a graph, some blocks of which use the accumulator as it is.
 fn write(
     graph: &Graph,
     as_is: &[bool],
@@ -51,12 +50,11 @@ fn write(
     Ok(layout::layout(graph, &order, &codes, snaplen))
 }
 
-/// Each block's own instructions behind each other, the last of which jumps if the block leads to
-/// two others.
+/// The instructions of all blocks; the last of a block jumps if the block has two targets.
 #[derive(Debug, Default)]
 struct Codes {
     insns: Vec<Insn>,
-    /// Where each block's end.
+    /// The end of each block's instructions.
     ends: Vec<usize>,
 }
 
@@ -102,7 +100,7 @@ fn codes(
     Ok(codes)
 }
 
-/// Leaves out stores to scratch words that nothing reads.
+/// Removes stores to scratch words that are never read.
 fn without_unread_stores(codes: Codes) -> Codes {
     let mut read = [false; MEMORY];
     let mut stores = false;
@@ -117,7 +115,7 @@ fn without_unread_stores(codes: Codes) -> Codes {
     }
     let mut out = Codes::default();
     for code in codes.iter() {
-        // Instructions with jumps of their own stay as they are.
+        // Instructions with internal jumps stay unchanged.
         let whole = code.iter().rev().skip(1).any(|i| i.code & 7 == bpf::JMP);
         let asked = |i: &&Insn| {
             whole || !matches!(i.code & 7, bpf::ST | bpf::STX) || read[i.k as usize % MEMORY]

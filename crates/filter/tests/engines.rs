@@ -1,8 +1,8 @@
-//! All engines, optimised and not, say the same of every packet.
+//! All engines agree on every packet, for optimised programs and others.
 //!
-//! Without more, forty random filters on packets made for them. `GANNET_FILTERS` says how many, behind
-//! how many others that are left out (`600+200`), and `GANNET_TRACES` which captures of Ethernet frames to
-//! run them over, with a colon between two:
+//! By default, forty random filters on packets made for them. `GANNET_FILTERS` sets the number,
+//! optionally behind a number to skip (`600+200`), and `GANNET_TRACES` the captures of Ethernet
+//! frames to run them over, separated by colons:
 //!
 //! ```sh
 //! GANNET_FILTERS=1000 GANNET_TRACES=rand.pcap:mix.pcap \
@@ -20,14 +20,13 @@ use gannet_filter::{NoNames, Options, Program, compile};
 
 const ETHERNET: u16 = 1;
 
-/// Packets of a trace that the kernel is asked about, for each filter: it needs a microsecond for
-/// each.
+/// Packets of a trace that the kernel filters, for each filter: each takes a microsecond.
 const ASKED: usize = 4_000;
 
-/// Packets that all engines see before the next ones: their headers stay in the cache meanwhile.
+/// Packets that all engines filter before the next ones, so that their headers stay in the cache.
 const CHUNK: usize = 4_096;
 
-/// An engine with a program, and what is told of it.
+/// An engine with a program, and its results.
 struct Lane {
     kind: Kind,
     optimized: bool,
@@ -35,7 +34,7 @@ struct Lane {
     engine: Box<dyn Engine>,
 }
 
-/// How many filters to leave out, and how many to take: `200`, `600+200`.
+/// The number of filters to skip, and to use: `200`, `600+200`.
 fn which(text: &str) -> (usize, usize) {
     let (skip, count) = text.split_once('+').unwrap_or(("0", text));
     (skip.parse().unwrap_or(0), count.parse().unwrap_or(40))
@@ -47,7 +46,7 @@ fn programs(text: &str) -> Option<[Program; 2]> {
         let options = Options { optimize, ..Options::default() };
         match compile(text, ETHERNET, &options, &NoNames) {
             Ok(compiled) => Some(compiled.program().clone()),
-            // That nothing matches is a program, too; that a constant divides by zero is a mistake.
+            // "Matches nothing" is a valid program; a constant division by zero is an error.
             Err(e) if optimize && e.message() == "expression rejects all packets" => {
                 Some(Program::from_text("ret #0").unwrap())
             }
@@ -76,7 +75,7 @@ fn lanes(programs: [Program; 2], skipped: &mut BTreeMap<String, usize>) -> Vec<L
 /// The packets of a capture, held for all filters.
 struct Held {
     bytes: Vec<u8>,
-    /// Where each ends, and its length on the wire.
+    /// End and wire length of each.
     ends: Vec<(usize, u32)>,
 }
 
@@ -104,15 +103,15 @@ impl Held {
     }
 }
 
-/// What engines were asked, and how long they took.
+/// The runs of an engine, and their time.
 #[derive(Default)]
 struct Tally {
     verdicts: u64,
     time: BTreeMap<&'static str, (u64, Duration)>,
 }
 
-/// Runs all engines over packets, the kernel's over each so-and-so-many-th. Of libpcap's the optimised
-/// program is asked about all of them, the other, which is what the interpreter runs, about one chunk in
+/// Runs all engines over packets, the kernel's over every `nth`. Of libpcap's, the optimised
+/// program runs over all packets, the other, which equals the interpreter's, over one chunk in
 /// eight.
 fn compare(text: &str, lanes: &[Lane], views: &[View<'_>], nth: usize, tally: &mut Tally) {
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
@@ -144,8 +143,8 @@ fn compare(text: &str, lanes: &[Lane], views: &[View<'_>], nth: usize, tally: &m
     }
 }
 
-/// Asks about each so-and-so-many-th packet: what is expected, with the opposite where the engine
-/// says so, and how many it was asked about.
+/// Runs an engine on every `nth` packet: counts runs and reports verdicts that differ from the
+/// expected ones.
 fn ask(lane: &Lane, views: &[View<'_>], nth: usize, expected: &[u32], hits: &mut Vec<u32>) -> u64 {
     hits.clear();
     hits.extend_from_slice(expected);
@@ -197,7 +196,7 @@ fn engines_agree() {
         }
         let lanes = lanes(programs, &mut skipped);
         kernel += usize::from(lanes.iter().any(|l| l.kind == Kind::Linux));
-        // Packets that lead into its depths, cut anywhere.
+        // Packets that reach deep into it, truncated anywhere.
         let mut prober = Prober::new(tries);
         let packets: Vec<_> = (0..30).map(|_| prober.packet(&lanes[0].program, None)).collect();
         let mut views = Vec::new();

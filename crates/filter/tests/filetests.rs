@@ -1,9 +1,9 @@
-//! What every stage makes of expressions, in files that can be read: `filetests/STAGE.txt`.
+//! The output of every stage for given expressions, in readable files: `filetests/STAGE.txt`.
 //!
-//! A case is a line or more of expression behind `>`, lines of settings behind `@` (`link RAW`,
-//! `no-optimize`, `scoped`, `snaplen 96`, `netmask ffffff00`, `packet HEX`), and what the stage says of it, up
-//! to a line of `---`. What stands before `>` is for readers. `GANNET_GOLDEN=write` writes again what stages
-//! say; the changes are to be read before they are kept.
+//! A case is one or more lines of expression behind `>`, lines of settings behind `@` (`link RAW`,
+//! `no-optimize`, `scoped`, `snaplen 96`, `netmask ffffff00`, `packet HEX`), and the output of the
+//! stage, up to a line of `---`. Text before `>` is a comment. `GANNET_GOLDEN=write` rewrites the
+//! outputs; review the changes before committing them.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ impl Resolver for Names {
 
 #[derive(Debug, Default)]
 struct Case {
-    /// For readers.
+    /// The comment.
     before: String,
     text: Vec<String>,
     settings: Vec<String>,
@@ -61,7 +61,7 @@ fn cases(text: &str) -> Vec<Case> {
     all
 }
 
-/// What a stage says.
+/// The output of a stage.
 fn said(stage: &str, case: &Case) -> String {
     let mut options = Options::default();
     let mut link = dlt::by_name("EN10MB").unwrap();
@@ -102,7 +102,7 @@ fn shown(stage: &str, c: &Compiled, packet: &[u8]) -> String {
         "dot" => graph(Graph::to_dot),
         "svg" => graph(Graph::to_svg),
         "explain" => c.explain(),
-        // Where the verdict changes as the packet is cut shorter.
+        // The verdicts as the packet is truncated further.
         "run" => {
             let wire = packet.len() as u32;
             let mut out = String::new();

@@ -1,5 +1,5 @@
-//! No expression crashes or hangs the compiler: what is too much for it is told, and what is long
-//! takes time by its length.
+//! No expression crashes or hangs the compiler: too large ones are refused, and the time of long
+//! ones is linear in their length.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gannet_filter::{Dialect, NoNames, Options, compile};
 
 /// Far more than any of these takes, even without optimization on a busy machine; far less than
-/// what grows with the square of its length would.
+/// quadratic time would take.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn told(text: &str, optimize: bool, dialect: Dialect) -> Result<usize, String> {
@@ -79,7 +79,7 @@ fn what_takes_too_many_variables_is_told() {
         let message = told(&chain(100, " and ", |_| inner.to_owned()), true, Dialect::Libpcap);
         assert!(message.unwrap_err().contains("too many registers"), "{inner}");
     }
-    // As deep as BPF has scratch words for what waits.
+    // As deep as BPF has scratch words for pending values.
     let sum = (0..40).fold("ip[0]".to_owned(), |inner, i| format!("ip[{i}] * ip[{inner}]"));
     assert!(told(&format!("{sum} = 1"), true, Dialect::Libpcap).is_ok());
 }

@@ -1,13 +1,13 @@
-//! Expressions that libpcap's optimizer got wrong at one time or gets wrong still, each compared with
-//! its own unoptimised program, on packets that lead into it, cut to every length. Named after the
-//! number of the report.
+//! Expressions that libpcap's optimizer miscompiles or once did, each compared with its own
+//! unoptimised program, on packets that reach deep into it, truncated to every length. Named after
+//! the number of the report.
 
 use gannet_filter::proof::check;
 use gannet_filter::{NoNames, Options, compile, dlt};
 
 const EN10MB: u16 = 1;
 
-/// Optimised and not, the same; and the same as if it were true of all packets, or of none.
+/// Optimised and unoptimised programs agree; so do those of the expression combined with constants.
 fn sound(text: &str) {
     sound_on(EN10MB, text);
 }
@@ -156,7 +156,7 @@ fn packets_that_are_cut_short_do_not_pass() {
 
 #[test]
 fn operands_are_worked_out_before_they_are_judged() {
-    // libpcap takes the first instruction of an operand for all of it, and refuses these.
+    // libpcap checks only the first instruction of an operand, and refuses these.
     let mut packet = vec![0; 60];
     packet[12..17].copy_from_slice(&[8, 0, 0x45, 0, 0x45]);
     assert!(verdict("ip[2] / ip[0] = 1", &packet));

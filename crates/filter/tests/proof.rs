@@ -1,7 +1,7 @@
-//! The optimizer proves itself: every pass is compared with what it was given, over random filters
-//! and packets cut to every length.
+//! Every pass of the optimizer is compared with its input, over random filters and packets
+//! truncated to every length.
 //!
-//! `GANNET_PROOFS` says how many filters, of the seed `GANNET_PROOF_SEED`; `cargo xtask
+//! `GANNET_PROOFS` sets the number of filters, `GANNET_PROOF_SEED` the seed; `cargo xtask
 //! filter-proof` runs a hundred thousand.
 #![allow(clippy::print_stderr)]
 

@@ -39,9 +39,9 @@ fn contradictions_are_refused_and_what_only_ranges_show_is_not() {
         assert!(!refused(ETHERNET, text), "{text}");
     }
     assert!(refused(RAW, "arp host 1.2.3.4"));
-    // libpcap's optimizer leaves filters of frames of 802.11 as they are once these look behind the header.
+    // libpcap does not optimise filters that look behind the header of 802.11 frames.
     assert!(!refused(WLAN, "arp and ip"));
-    // libpcap refuses this; masked bits that contradict each other are not looked for here.
+    // libpcap refuses this; contradictions of masked bits are not detected here.
     assert!(!refused(WLAN, "type ctl and type mgt"));
 }
 
@@ -56,7 +56,7 @@ fn no_mask_is_not_a_mask() {
     }
 }
 
-/// Random expressions of the whole language, against the libpcap that is installed.
+/// Random expressions of the whole language, compared with the installed libpcap.
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 #[test]
 fn libpcap_refuses_the_same() {

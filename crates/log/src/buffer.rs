@@ -118,6 +118,14 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     }
 }
 
+/// Returns a packed row in another format, with its line end. The row is given without its length.
+pub fn packed_text(format: Format, fields: &[Field], row: &[u8]) -> Vec<u8> {
+    let mut out = Buffer::default();
+    replay(format, fields, row, &mut out);
+    out.bytes.truncate(out.len);
+    out.bytes
+}
+
 /// Appends a packed row with these columns, given without its length.
 pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buffer) {
     loop {

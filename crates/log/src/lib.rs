@@ -43,6 +43,7 @@ mod text;
 mod tsv;
 mod value;
 
+pub use buffer::packed_text;
 pub use collect::Fields;
 pub use collect::Key;
 pub use collect::Rows;

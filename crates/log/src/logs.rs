@@ -64,6 +64,9 @@ pub struct Options {
     pub columns: Vec<String>,
     /// Receives the rows; no file is written.
     pub tap: Option<Tap>,
+    /// Pass each packed row to the outputs when it is written: with one thread, rows of all streams arrive
+    /// in the order of packets.
+    pub at_once: bool,
     /// Write the rows to standard output instead of files: for a selection of one stream.
     pub stdout: bool,
 }
@@ -122,7 +125,7 @@ impl Logs {
     pub fn new(options: Options) -> Self {
         Self {
             writers: options.outputs.iter().map(|output| output.open(&options)).collect(),
-            full_at: if options.tap.is_some() { 0 } else { PIECE },
+            full_at: if options.tap.is_some() || options.at_once { 0 } else { PIECE },
             options,
             streams: Vec::new(),
             slots: [0; SLOTS],

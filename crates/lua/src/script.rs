@@ -52,6 +52,7 @@ pub enum Error {
 const MODULES: &[(&[&str], &str)] = &[
     (&["gannet"], include_str!("lua/gannet.lua")),
     (&["gannet.events"], include_str!("lua/events.lua")),
+    (&["gannet.values"], include_str!("lua/values.lua")),
     (&["gannet.views"], include_str!("lua/views.lua")),
     (&["gannet.client"], include_str!("lua/client.lua")),
     (&["gannet.respdiff"], include_str!("lua/respdiff.lua")),

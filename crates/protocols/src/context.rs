@@ -35,7 +35,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// What is left of the chunk at hand.
+    /// The rest of the chunk at hand.
     pub fn rest(from: Dir, rest: &[u8]) -> Self {
         let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
         Self { pieces: piece.into_iter().collect(), is_inner: false }
@@ -114,7 +114,7 @@ pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
     written.is_some()
 }
 
-/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made anew if not,
+/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made again if not,
 /// so that it need not lie in memory where it is.
 #[inline(always)]
 pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
@@ -262,7 +262,7 @@ impl Context<'_> {
         self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
-    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek tells that of no
+    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek says that of no
     /// connection.
     pub(crate) fn long_number(&mut self, bytes: usize) {
         let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");

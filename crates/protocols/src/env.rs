@@ -187,7 +187,7 @@ pub struct Env {
     pub logs: Sinks,
     /// Files carried by connections.
     pub files: Files,
-    /// Oddities, with their suppression.
+    /// Weirds, with their suppression.
     pub weirds: Weirds,
     /// Tunnels that are known.
     pub tunnels: crate::tunnel::Tunnels,

@@ -1,7 +1,7 @@
-//! Which connections speak of others.
+//! Which connections refer to others.
 //!
 //! Most connections concern nobody but their two hosts, so that an analysis can be split by pairs
-//! of hosts. Some speak of other pairs: what carries packets of others, what announces connections
+//! of hosts. Some refer to other pairs: what carries packets of others, what announces connections
 //! between others, and DHCP, whose clients have no address yet. Together they make up the *global shard*,
 //! which one part of the analysis sees as a whole.
 //!

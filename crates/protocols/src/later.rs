@@ -13,7 +13,7 @@ use crate::weird;
 pub struct Later<T> {
     /// Its place in that order.
     pub key: Key,
-    /// Tells what came first of what has one place.
+    /// Says what came first of what has one place.
     pub ticket: u64,
     /// Packet time, should this make the first row of a log.
     pub opened: Time,
@@ -61,7 +61,7 @@ impl<T> Queue<T> {
 /// Everything that a part of an analysis left to be decided, each in the order of its keys.
 #[derive(Debug, Default)]
 pub struct Deferred {
-    /// Oddities.
+    /// Weirds.
     pub weirds: Vec<Later<weird::Item>>,
     /// Tunnels.
     pub tunnels: Vec<Later<tunnel::Item>>,

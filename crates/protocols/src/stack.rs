@@ -396,7 +396,7 @@ impl Session<'_> {
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
         let there = self.stack.read == Some(tag)
             || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
-        // A detector inside a tunnel stands beside the one of the connection.
+        // A detector inside a tunnel is next to the one of the connection.
         if there && tag != Tag::Detector {
             return;
         }

@@ -83,7 +83,7 @@ pub enum ExprKind {
     /// `delete t[k]`, `delete r$f`, `delete t`.
     Delete(ExprId),
     /// A call of a function or of a hook by `hook f(x)`; there is one argument for each parameter, defaults among them,
-    /// save where the parameters are `va_args: any`.
+    /// except where the parameters are `va_args: any`.
     Call(Call),
     /// `function [captures] (params) { … }`.
     Lambda(Rc<Lambda>),
@@ -235,7 +235,7 @@ pub struct Call {
     pub args: Vec<ExprId>,
     /// How many of them were written; defaults were added for the others.
     pub written: u32,
-    /// Whether it stands in the condition of a `when`: only there asynchronous functions may delay.
+    /// Whether it is in the condition of a `when`: only there asynchronous functions may delay.
     pub in_when: bool,
 }
 

@@ -65,7 +65,7 @@ pub trait Evaluate {
     ) -> Result<(), Stop>;
 
     /// The record type `ty` (and its copies under other names) gained fields from `from` on: existing values are enlarged, tables keyed by them
-    /// hashed anew.
+    /// hashed again.
     fn record_extended(&mut self, program: &mut Program, ty: TypeId, from: usize);
 
     /// Attributes were added to `global` by `redef`, or taken away.
@@ -78,7 +78,7 @@ pub trait Evaluate {
     fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>>;
 }
 
-/// An [`Evaluate`] that evaluates nothing but literals: for tools that only check scripts, and for tests.
+/// An [`Evaluate`] that evaluates only literals: for tools that only check scripts, and for tests.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CheckOnly;
 

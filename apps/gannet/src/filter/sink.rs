@@ -60,7 +60,7 @@ impl Limit {
     }
 }
 
-/// Bytes of a section's blocks that stand in front of each of many captures.
+/// Bytes of a section's blocks that are in front of each of many captures.
 const MAX_SECTION: usize = 16 << 20;
 
 /// One capture or many.

@@ -38,7 +38,7 @@ pub(super) fn names() -> Arc<System> {
 
 impl Source {
     /// Of the arguments of a command: where a program is loaded there is no expression, and what
-    /// stands in its place is the first file.
+    /// is in its place is the first file.
     pub(super) fn of(
         first: Option<&Path>,
         files: &[PathBuf],

@@ -249,7 +249,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
             .iter()
             .map(|e| Source::Expression(e.clone(), args.dialect.into()))
             .collect();
-        // What stands in the place of a filter is a file.
+        // What is in the place of a filter is a file.
         (sources, filter.iter().map(PathBuf::from).chain(more).collect())
     };
     anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
@@ -284,7 +284,7 @@ fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
         alone || words.is_empty(),
         "with -r, the filter is in -e or --load, and no other words are there"
     );
-    // With other filters, what stands in the place of one is a capture.
+    // With other filters, what is in the place of one is a capture.
     let filter = if alone { words.join(OsStr::new(" ")) } else { first.into() };
     Ok((Some(filter), if alone { args.read.clone() } else { files.to_vec() }))
 }

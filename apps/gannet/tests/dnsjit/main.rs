@@ -1,4 +1,4 @@
-//! dnsjit's scripts, unmodified: its ten tests and its examples, where its source lies beside the
+//! dnsjit's scripts, unmodified: its ten tests and its examples, where its source is next to the
 //! project or where `DNSJIT_SOURCE` points, Shotgun's where `SHOTGUN_SOURCE` points, and drool where it is
 //! installed; and what dnsjit's modules do here with packets that it stumbles over.
 //!

@@ -113,7 +113,7 @@ impl Drop for Folder {
     }
 }
 
-/// An echo server that tells what it counted.
+/// An echo server that says what it counted.
 pub(crate) struct Counting(Echo);
 
 impl Counting {

@@ -219,7 +219,7 @@ impl Shard {
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
-        self.evictor.hold(held, 0, slot.number, index, crate::state::pair(&slot.conn));
+        self.evictor.hold(held, 0, slot.number, index, || crate::state::pair(&slot.conn));
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);

@@ -144,16 +144,16 @@ impl Evictor {
         after: usize,
         number: u64,
         index: u32,
-        pair: Pair,
+        pair: impl FnOnce() -> Pair,
     ) {
         if before == after {
             return;
         }
         if self.pairs.is_some() {
-            self.hold_of_pair(before, after, (number, index), pair);
+            self.hold_of_pair(before, after, (number, index), pair());
         } else if self.held + after > self.pair_most + before {
             // The pair, or all pairs together, may be above the limit.
-            self.full = Some(pair);
+            self.full = Some(pair());
         }
         self.held = (self.held + after).saturating_sub(before);
         if self.memory.is_none() {
@@ -415,7 +415,7 @@ impl Shard {
         });
         if let Some(slot) = self.table.get(index) {
             let left = slot.tcp.as_deref().map_or(0, Tcp::held);
-            self.evictor.hold(held, left, number, index, pair(&slot.conn));
+            self.evictor.hold(held, left, number, index, || pair(&slot.conn));
         }
         self.settle(index);
     }

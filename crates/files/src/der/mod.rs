@@ -3,7 +3,7 @@
 //! Certificates on the wire are not all DER: some carry indefinite lengths, lengths with leading
 //! zeros, or strings in pieces. [`Reader`] takes such bytes one [`Element`] at a time and borrows
 //! everything from its input; only a string in pieces is ever copied ([`Element::octets`]).
-//! Nothing here recurses deeper than [`MAX_STRING_NEST`], and every length is held against what
+//! Nothing here recurses deeper than [`MAX_STRING_NEST`], and every length is compared with what
 //! is left before it is used (ITU-T X.690 §8.1).
 
 mod integer;

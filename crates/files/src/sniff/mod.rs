@@ -104,7 +104,7 @@ impl Signature {
         None
     }
 
-    /// What has to stand somewhere in the file, where nothing but a gap goes before it.
+    /// What has to stand somewhere in the file, where only a gap goes before it.
     fn needle(&self) -> Option<Box<memmem::Finder<'static>>> {
         match self.shape {
             Shape::Steps([Step::Gap(0, MANY), Step::Lit(bytes), ..]) => {

@@ -53,7 +53,7 @@ impl<'a> Extensions<'a> {
         Ok(Self { known })
     }
 
-    /// Reads the values, and tells what is odd in them.
+    /// Reads the values, and says what is odd in them.
     pub(crate) fn facts(&self, weirds: &mut Vec<Weird>) -> Facts {
         let mut facts = Facts::default();
         for (identifier, value) in &self.known {
@@ -97,7 +97,7 @@ fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
     Ok(BasicConstraints { ca, path_len })
 }
 
-/// The host names of an extension of alternative names. They are read anew each time: apart from each
+/// The host names of an extension of alternative names. They are read again each time: apart from each
 /// other they take many times the room.
 pub(super) fn hosts(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let list = Reader::new(value).universal(tag::SEQUENCE);

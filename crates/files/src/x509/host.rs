@@ -3,7 +3,7 @@
 use super::Certificate;
 use super::extensions::hosts;
 
-/// The names of a certificate that hosts are held against.
+/// The names of a certificate that hosts are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     /// Alternative names, encoded; where there are any, or an extension that should hold them, the

@@ -114,7 +114,7 @@ pub struct Certificate {
     pub is_self_signed: bool,
     /// What was odd, in the order in which it was found.
     pub weirds: Vec<Weird>,
-    /// What host names are held against.
+    /// What host names are compared with.
     names: host::Names,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn check(data: &[u8]) -> Result<(), DerError> {
     Parts::read(data).map(drop)
 }
 
-/// A certificate taken apart, all of it checked: wording its facts finds nothing wrong any more.
+/// A certificate parsed, all of it checked: wording its facts finds nothing wrong any more.
 struct Parts<'a> {
     to_be_signed: Element<'a>,
     signature_algorithm: Algorithm<'a>,
@@ -274,7 +274,7 @@ impl<'a> Parts<'a> {
 }
 
 /// SHA-256 of the certificate as DER has it: what is signed stays as it came, the rest is encoded
-/// anew.
+/// again.
 fn fingerprint(
     to_be_signed: &Element<'_>,
     algorithm: &Algorithm<'_>,

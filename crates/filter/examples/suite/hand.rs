@@ -1,5 +1,5 @@
-//! The filters that were written by hand, in C (`hand.c`), compiled by the system's compiler when
-//! the suite begins.
+//! Filters written by hand in C (`hand.c`), compiled by the system's compiler when the suite
+//! starts.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A filter in C: bytes, and how many.
+/// A filter in C: bytes, and their number.
 type Function = unsafe extern "C" fn(*const u8, usize) -> bool;
 
 /// A filter written by hand.
@@ -16,7 +16,7 @@ pub(crate) struct Hand(Function);
 
 impl Hand {
     pub(crate) fn matches(self, packet: &[u8]) -> bool {
-        // SAFETY: the functions read below the length they are given only.
+        // SAFETY: the functions only read below the given length.
         unsafe { (self.0)(packet.as_ptr(), packet.len()) }
     }
 }
@@ -39,13 +39,13 @@ impl Library {
             return Err(format!("{compiler} does not compile hand.c"));
         }
         let name = CString::new(object.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-        // SAFETY: the name ends in zero; the library was just made and has no initializers.
+        // SAFETY: the name ends in zero; the library was just built and has no initializers.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         std::fs::remove_file(&object).map_err(|e| e.to_string())?;
         if library.is_null() { Err("hand.c cannot be loaded".into()) } else { Ok(Self(library)) }
     }
 
-    /// The function for a filter, where there is one. The library is never unloaded.
+    /// The function for a filter, if the library has one. The library is never unloaded.
     pub(crate) fn of(&self, filter: &str) -> Option<Hand> {
         let name = match filter {
             "S1" => c"post_1",

@@ -14,7 +14,7 @@ impl Program {
         out
     }
 
-    /// As `tcpdump -ddd`: decimal numbers behind how many lines there are.
+    /// As `tcpdump -ddd`: decimal numbers behind the number of lines.
     pub fn to_decimal(&self) -> String {
         let mut out = format!("{}\n", self.insns.len());
         for i in &self.insns {
@@ -113,7 +113,7 @@ fn image(insn: &Insn, at: usize) -> (&'static str, String) {
     }
 }
 
-/// An offset, or what the kernel knows.
+/// An offset, or the name of the kernel's metadata.
 fn absolute(k: u32) -> String {
     match k.wrapping_sub(KERNEL) {
         0 => "[proto]".into(),

@@ -1,11 +1,11 @@
-//! What programs mean, by libpcap's interpreter: unsigned numbers of 32 bits that wrap; reading
-//! beyond what was captured and dividing by zero reject the packet; shifting by 32 and more gives
-//! zero; a scratch word that was not written holds zero.
+//! The semantics of programs, as in libpcap's interpreter: unsigned 32-bit numbers that wrap;
+//! reading beyond the captured bytes and dividing by zero reject the packet; shifting by 32 or more
+//! gives zero; a scratch word that was not written holds zero.
 
 use super::*;
 
-/// How many instructions a run may take: a loop over headers ends long before, at the end of the
-/// packet at the latest, but a foreign program need not.
+/// Most instructions of a run. A loop over headers ends long before, at the latest at the end of
+/// the packet, but a foreign program need not.
 pub(crate) const MAX_STEPS: usize = 1 << 24;
 
 const LD_W: u16 = LD | W | ABS;
@@ -23,13 +23,13 @@ const AND_K: u16 = ALU | AND;
 const RET_K: u16 = RET;
 
 impl Program {
-    /// Runs the program over a packet of so many bytes on the wire: how much of it to keep, none
-    /// to reject it.
+    /// Runs the program over a packet with this wire length: the number of bytes to keep, 0 to
+    /// reject it.
     pub fn run(&self, data: &[u8], wire: u32) -> u32 {
         self.run_watched(data, wire, |_, _, _| ())
     }
 
-    /// As [`Program::run`]; before each instruction, `watch` is told which, A and X.
+    /// As [`Program::run`]; before each instruction, calls `watch` with its index, A and X.
     #[inline(always)]
     pub(crate) fn run_watched(
         &self,
@@ -45,7 +45,7 @@ impl Program {
             };
             watch(at, a, x);
             at += 1;
-            // What compilers make, one jump for each; everything that is valid is below.
+            // Instructions that compilers emit, with one jump each; all other valid ones are below.
             match code {
                 LD_W | LD_H | LD_B => {
                     let Some(value) = load(data, k, code & 0x18) else { return 0 };
@@ -146,7 +146,7 @@ impl Program {
     }
 }
 
-/// The result of an operation; none for a division by zero.
+/// The result of an operation; `None` for a division by zero.
 pub(crate) fn alu(op: u16, a: u32, b: u32) -> Option<u32> {
     Some(match op {
         ADD => a.wrapping_add(b),
@@ -163,7 +163,7 @@ pub(crate) fn alu(op: u16, a: u32, b: u32) -> Option<u32> {
     })
 }
 
-/// So many bytes as a number, if they are there.
+/// `size` bytes as a number, if the packet has them.
 pub(crate) fn load(data: &[u8], offset: u32, size: u16) -> Option<u32> {
     let rest = data.get(offset as usize..)?;
     match size {

@@ -1,11 +1,12 @@
-//! Programs from text: as `tcpdump -d`, `-dd` and `-ddd` print them, and as `iptables` takes them.
+//! Programs from text: in the forms that `tcpdump -d`, `-dd` and `-ddd` print, and that `iptables`
+//! reads.
 
 use super::*;
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// A line that is no instruction, counted from one, and what is wrong with it.
+    /// A line that is not an instruction.
     #[error("line {line}: {what}")]
     Line {
         /// Counted from one.
@@ -13,26 +14,26 @@ pub enum TextError {
         /// What is wrong.
         what: String,
     },
-    /// Fewer or more instructions than the text says that there are.
+    /// The number of instructions differs from the stated one.
     #[error("{found} instructions where {told} are announced")]
     Count {
-        /// As announced.
+        /// As stated.
         told: usize,
         /// As found.
         found: usize,
     },
-    /// Instructions that may not be run.
+    /// The program is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }
 
 impl Program {
     /// Reads a program in any of the forms that `tcpdump` prints: `-d` (`ldh [12]`), `-dd` (C
-    /// initializers), `-ddd` (decimal numbers behind their count), the last on one line with commas
-    /// too. Lines that are empty or begin with `#` or `;` are left out.
+    /// initializers), `-ddd` (decimal numbers behind their count), the last also on one line with
+    /// commas. Empty lines and lines that begin with `#` or `;` are skipped.
     ///
     /// # Errors
-    /// Text that is none of them, and programs that may not be run.
+    /// If the text is none of them, or the program is invalid.
     pub fn from_text(text: &str) -> Result<Self, TextError> {
         let lines = text.split(['\n']).enumerate().map(|(i, l)| (i + 1, l.trim()));
         let lines: Vec<(usize, &str)> =
@@ -127,7 +128,7 @@ fn assembly(line: &str, at: usize) -> Result<Insn, String> {
     if code & 7 != JMP {
         return Ok(Insn::new(code, k));
     }
-    // Jumps are told by where they lead.
+    // Jumps have their target in place of an operand.
     if code & 0xf0 == JA {
         return Ok(Insn::new(code, k.wrapping_sub(at as u32 + 1)));
     }
@@ -144,7 +145,7 @@ fn assembly(line: &str, at: usize) -> Result<Insn, String> {
     Ok(Insn { code, jt, jf, k })
 }
 
-/// The code and operand; none if there is no such instruction.
+/// The code and operand; `None` if the instruction does not exist.
 fn instruction(op: &str, operand: &str) -> Option<Result<(u16, u32), String>> {
     let with = |code: u16| move |k: u32| (code, k);
     let immediate = operand.strip_prefix('#');
@@ -208,7 +209,7 @@ fn instruction(op: &str, operand: &str) -> Option<Result<(u16, u32), String>> {
     }
 }
 
-/// Offsets that stand for what the kernel knows.
+/// Offsets of the kernel's metadata.
 fn kernel(name: &str) -> Option<u32> {
     let offset = match name {
         "proto" => 0,

@@ -1,17 +1,17 @@
-//! Which programs may be run: as libpcap's `bpf_validate` has it.
+//! Validation of programs, as in libpcap's `bpf_validate`.
 
 use super::*;
 
-/// Why a program may not be run.
+/// Why a program is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It has no instructions, or more than can be jumped over.
+    /// It has no instructions, or more than a jump can skip.
     #[error("a program of {0} instructions")]
     Length(usize),
-    /// An instruction that there is none of.
+    /// An unknown instruction.
     #[error("instruction {0} is unknown")]
     Unknown(usize),
-    /// A jump behind the end.
+    /// A jump beyond the end.
     #[error("instruction {0} jumps out of the program")]
     Jump(usize),
     /// A scratch word beyond the last.
@@ -20,7 +20,7 @@ pub enum Invalid {
     /// A division by the constant zero.
     #[error("instruction {0} divides by zero")]
     Division(usize),
-    /// The last instruction does not return.
+    /// The last instruction is not a return.
     #[error("the program does not end in a return")]
     End,
 }
@@ -46,7 +46,7 @@ pub(super) fn validate(insns: &[Insn]) -> Result<(), Invalid> {
                 _ => return Err(Invalid::Unknown(i)),
             },
             JMP => match op {
-                // Backwards too: loops over chains of headers do so.
+                // Backwards too: loops over header chains do this.
                 JA => {
                     let to = (i as i64 + 1) + i64::from(insn.k.cast_signed());
                     if to < 0 || to >= insns.len() as i64 {

@@ -1,27 +1,26 @@
-//! Which lengths must be checked, and where.
+//! Placement of length checks.
 //!
-//! That a packet is too short rejects it, and nothing else can be seen of a check: so a check may
-//! be done earlier than the load it guards, wherever all ways on that accept the packet come to
-//! one at least as strict. What has been checked on all ways to a block need not be again.
+//! A packet that is too short is rejected, without other effects: so a check may be done earlier
+//! than its load, wherever all accepting paths reach an equal or stricter check. Checks that hold
+//! on all paths to a block are not repeated.
 
 use super::graph::{Block, End, Fault, Graph, Node, Value};
 
-/// Bytes that must be there: from a base on, or from the start of the packet, up to an end.
+/// Required bytes: from a base, or from the start of the packet, up to an end.
 pub(crate) type Reach = (Option<Value>, u64);
 
-/// What each block must check before anything else. A block that no packet gets through alive has
-/// become one that rejects.
+/// The checks at the start of each block. A block that no packet passes becomes one that rejects.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// The length that all ways on need at least.
+    /// The least length that all paths require.
     pub(crate) need: Vec<u64>,
-    /// What is not known yet, at most one for each base.
+    /// Requirements not yet known to hold, at most one for each base.
     pub(crate) checks: Vec<Vec<Reach>>,
-    /// What is known behind a block's checks.
+    /// Requirements known to hold behind a block's checks.
     pub(crate) known: Vec<Vec<Reach>>,
 }
 
-/// Bases beyond these are checked again: lists must stay short.
+/// More bases than this are checked again, to keep lists short.
 const MAX_KNOWN: usize = 16;
 
 impl Bounds {
@@ -90,7 +89,7 @@ impl Bounds {
     }
 }
 
-/// How far the loads of a block reach, at most once for each base.
+/// The furthest loads of a block, one for each base.
 pub(crate) fn reaches(graph: &Graph, block: &Block) -> Vec<Reach> {
     let mut all: Vec<Reach> = Vec::new();
     for fault in &block.faults {
@@ -105,7 +104,7 @@ pub(crate) fn reaches(graph: &Graph, block: &Block) -> Vec<Reach> {
     all
 }
 
-/// Whether what is known is enough for a reach.
+/// Whether known requirements imply a reach.
 pub(crate) fn is_known(graph: &Graph, known: &[Reach], (base, end): Reach) -> bool {
     known.iter().any(|k| k.0 == base && k.1 >= end)
         || base.is_some_and(|b| {

@@ -1,10 +1,9 @@
-//! Classic BPF as eBPF, the kernel's own instructions (RFC 9669): to look at, and to be timed by
-//! the kernel.
+//! Classic BPF translated to eBPF (RFC 9669), for display and for timing by the kernel.
 //!
-//! The program is one of type `SCHED_CLS`, whose test runs begin at the link header. A is r0, X is
-//! r7, r6 holds the context, scratch words lie on the stack. The old loads `LD_ABS` and `LD_IND` read
-//! network order, check lengths, and end the program with 0 where the packet is too short: just what
-//! classic loads do. They use r1 to r5 up and leave their result in r0.
+//! The program has the type `SCHED_CLS`, whose test runs start at the link header. A is r0, X is
+//! r7, r6 holds the context, scratch words are on the stack. The loads `LD_ABS` and `LD_IND` read
+//! network order, check lengths, and return 0 for a packet that is too short, like classic loads.
+//! They clobber r1 to r5 and return their result in r0.
 
 use std::fmt::Write;
 
@@ -16,11 +15,11 @@ use crate::bpf::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ebpf {
-    /// What it does.
+    /// Opcode.
     pub code: u8,
-    /// The register it changes, and in the upper half the one it reads.
+    /// Destination register, and in the upper half the source register.
     pub registers: u8,
-    /// How far it jumps, or where on the stack.
+    /// Jump distance, or stack offset.
     pub offset: i16,
     /// A constant.
     pub constant: i32,
@@ -47,19 +46,19 @@ fn insn(code: u8, to: u8, from: u8, offset: i16, constant: u32) -> Ebpf {
     Ebpf { code, registers: to | from << 4, offset, constant: constant.cast_signed() }
 }
 
-/// Where a scratch word lies.
+/// Stack offset of a scratch word.
 fn slot(word: u32) -> i16 {
     -4 * (word as i16 + 1)
 }
 
-/// Translates a program that the kernel would take.
+/// Translates a program that the kernel accepts.
 ///
 /// # Errors
-/// Why it would not.
+/// Why the kernel refuses it.
 pub fn translate(program: &Program) -> Result<Vec<Ebpf>, Refused> {
     check(program)?;
     let classic = program.insns();
-    // Pieces first: jumps are known when all have their lengths.
+    // Pieces first: jump distances are known once all pieces have their lengths.
     let mut pieces: Vec<Vec<Ebpf>> = Vec::with_capacity(classic.len());
     for i in classic {
         pieces.push(piece(*i));
@@ -103,7 +102,7 @@ pub fn translate(program: &Program) -> Result<Vec<Ebpf>, Refused> {
     Ok(out)
 }
 
-/// What stands for an instruction, without its jump.
+/// The translation of an instruction, without its jump.
 fn piece(i: Insn) -> Vec<Ebpf> {
     let Insn { code, k, .. } = i;
     let size = (code & 0x18) as u8;
@@ -118,7 +117,7 @@ fn piece(i: Insn) -> Vec<Ebpf> {
         (LDX, IMM) => vec![set(RX, k)],
         (LDX, LEN) => vec![insn(LDX_W, RX, CONTEXT, LEN_AT, 0)],
         (LDX, MSH) => vec![
-            // The load's result is r0, which must be A again behind it; r8 outlives it.
+            // The load returns in r0, which must hold A again afterwards; r8 is preserved.
             mov(8, A),
             insn(0x20 | 0x10, 0, 0, 0, k),
             insn(ALU32 | AND as u8, A, 0, 0, 15),
@@ -133,7 +132,7 @@ fn piece(i: Insn) -> Vec<Ebpf> {
             let op = (code & 0xf0) as u8;
             match code & 0xf0 {
                 NEG => vec![insn(ALU32 | op, A, 0, 0, 0)],
-                // Classic programs reject where eBPF would go on with 0 or A.
+                // Classic programs reject where eBPF continues with 0 or A.
                 DIV | MOD if code & X != 0 => vec![
                     insn(0x56, RX, 0, 2, 0),
                     set(A, 0),
@@ -151,7 +150,7 @@ fn piece(i: Insn) -> Vec<Ebpf> {
     }
 }
 
-/// As `bpftool prog dump xlated` prints programs: a line for each instruction.
+/// Formats a program like `bpftool prog dump xlated`: a line for each instruction.
 pub fn print(program: &[Ebpf]) -> String {
     let mut out = String::new();
     for (at, i) in program.iter().enumerate() {

@@ -1,22 +1,22 @@
-//! Programs that others wrote, and the rules of those who run programs of others.
+//! Programs of other compilers, and the rules of other interpreters.
 
 use super::graph::{Graph, Node};
 use crate::bpf::*;
 use crate::{Invalid, Program};
 
-/// How many instructions the Linux kernel takes.
+/// Most instructions of a program in the Linux kernel.
 pub const MAX_KERNEL: usize = 4096;
 
-/// Why the kernel would not run a program.
+/// Why the kernel refuses a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is not valid for anybody.
+    /// It is invalid everywhere.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// More instructions than the kernel takes.
+    /// More instructions than the kernel accepts.
     #[error("{0} instructions; the kernel takes {MAX_KERNEL} at most")]
     Length(usize),
-    /// An instruction that only some interpreters know.
+    /// An instruction that the kernel does not know.
     #[error("instruction {0} is none that the kernel knows")]
     Unknown(usize),
     /// A jump backwards.
@@ -25,23 +25,23 @@ pub enum Refused {
     /// A shift by 32 or more.
     #[error("instruction {0} shifts by 32 or more")]
     Shift(usize),
-    /// An offset that stands for something the kernel knows of a packet, and is none of these.
+    /// An unknown metadata offset.
     #[error("instruction {0} asks for what the kernel does not know of packets")]
     Offset(usize),
-    /// A scratch word that was not written on some way there.
+    /// A scratch word that is not written on some path before.
     #[error("instruction {0} reads a scratch word that was not written")]
     Unwritten(usize),
 }
 
-/// The last of what the kernel knows of a packet, in steps of four behind [`KERNEL`]: `SKF_AD_MAX`
-/// of linux/filter.h is behind it.
+/// The last metadata offset, in steps of four from [`KERNEL`]: below `SKF_AD_MAX` of
+/// linux/filter.h.
 const LAST_KNOWN: u32 = 60;
 
-/// Finds out whether the kernel takes a program, by the rules of its own checker
+/// Checks whether the kernel accepts a program, by the rules of its own checker
 /// (`bpf_check_classic` in net/core/filter.c).
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first rule that is violated.
 pub fn check(program: &Program) -> Result<(), Refused> {
     let insns = program.insns();
     if insns.len() > MAX_KERNEL {
@@ -71,10 +71,10 @@ pub fn check(program: &Program) -> Result<(), Refused> {
     }
 }
 
-/// Whether the kernel means the same by a program as libpcap does.
+/// Whether the kernel gives a program the same meaning as libpcap.
 ///
 /// # Errors
-/// Where they differ: shifts by 32 and more, and offsets that wrap.
+/// The difference: shifts by 32 and more, and offsets that wrap.
 pub fn same_meaning(program: &Program) -> Result<(), &'static str> {
     for insn in program.insns() {
         match (insn.code & 7, insn.code & 0xf0) {
@@ -138,11 +138,11 @@ fn is_known(code: u16) -> bool {
     }
 }
 
-/// The first instruction that may read a scratch word before one is written. Jumps backwards do
-/// not count: what was written before a loop stays so. As in the kernel, what stands behind a return
-/// has to do with what was written before it.
+/// The first instruction that may read a scratch word before it is written. Backward jumps are
+/// ignored: a word written before a loop stays written. As in the kernel, code behind a return
+/// inherits the state before the return.
 pub(crate) fn unwritten(insns: &[Insn]) -> Option<usize> {
-    // A bit for each word that is written on all ways to an instruction.
+    // A bit for each word that is written on all paths to an instruction.
     let mut written = vec![u16::MAX; insns.len()];
     *written.first_mut()? = 0;
     for (at, insn) in insns.iter().enumerate() {

@@ -1,14 +1,14 @@
 //! A program as a graph: tests over values of the packet instead of instructions over registers.
 //!
-//! Walking over the instructions once, every register is known as a value: a constant, bytes of the
-//! packet, an operation on values. Equal values are held once, so that what a program computes
-//! twice is the same here. A block is what runs without a choice; its [`Fault`]s are what may reject the
-//! packet before its [`End`] decides. Their order is lost, and nothing sees it: all reject.
+//! One pass over the instructions turns every register into a value: a constant, bytes of the
+//! packet, or an operation on values. Equal values are stored once, so repeated computations merge.
+//! A block is a run without branches; its [`Fault`]s may reject the packet before its [`End`]
+//! decides. The order of faults is not kept, since all of them reject.
 //!
-//! Where a register holds one value on one way to a block and another on another way, it is a
-//! parameter of the block ([`Node::Differs`]), and each way brings its own value along.
+//! If a register holds different values on different paths to a block, it is a parameter of the
+//! block ([`Node::Differs`]), and each path passes its own value.
 //!
-//! Programs that jump backwards have no graph; they are compiled instruction by instruction.
+//! Programs with backward jumps have no graph; they are compiled instruction by instruction.
 
 mod of_ir;
 
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use crate::bpf::*;
 
-/// A value, by its place.
+/// A value, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Value(pub(crate) u32);
 
@@ -25,7 +25,7 @@ pub(crate) enum Node {
     Const(u32),
     /// The length on the wire.
     Wire,
-    /// So many bytes in network order, from an offset on, counted from a base if there is one.
+    /// A number of bytes in network order, at an offset from a base, if it has one.
     Load {
         size: u8,
         base: Option<Value>,
@@ -34,27 +34,28 @@ pub(crate) enum Node {
     /// An operation as BPF codes it.
     Binary(u16, Value, Value),
     Neg(Value),
-    /// Not the same on all ways to a block, by the place where it begins and the register.
+    /// Not the same on all paths to a block; given by the block's first instruction and the
+    /// register.
     Differs(u32, u8),
 }
 
-/// What may reject a packet without a test.
+/// A reason to reject the packet without a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
-    /// This load is beyond the packet.
+    /// This load exceeds the packet.
     Load(Value),
     /// This divisor is zero.
     Zero(Value),
 }
 
-/// Places of [`Block`]s, each before those it leads to.
+/// Indices of [`Block`]s; a block precedes its successors.
 pub(crate) type BlockId = usize;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Return(Value),
     Jump(BlockId),
-    /// A comparison as BPF codes it, and where to go if it holds and if not.
+    /// A comparison as BPF encodes it, and the targets if it holds and if not.
     Test {
         op: u16,
         left: Value,
@@ -80,19 +81,19 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
-    /// The most that each node can be.
+    /// The maximum of each node.
     most: Vec<u32>,
     places: HashMap<Node, Value>,
     /// The first is the root. Blocks lead to later ones only.
     pub(crate) blocks: Vec<Block>,
     pub(crate) sets: Vec<super::sets::Set>,
-    /// What registers hold at the end of each block.
+    /// The register contents at the end of each block.
     exits: Vec<State>,
-    /// The values that ways to a block bring along, as far as anybody uses them.
+    /// The values that paths pass to a block, as far as they are used.
     pub(crate) params: Vec<Vec<Value>>,
 }
 
-/// What the registers hold: A, X and the scratch words.
+/// Contents of the registers: A, X and the scratch words.
 type State = [Value; 2 + MEMORY];
 
 /// Why a program has no graph.
@@ -118,7 +119,7 @@ impl Graph {
             block_at[at] = graph.blocks.len();
             graph.block(program, &leads, at, state, &mut states)?;
         }
-        // Blocks were made with instructions as targets.
+        // Targets are still instruction indices.
         for block in &mut graph.blocks {
             match &mut block.end {
                 End::Return(_) => (),
@@ -193,7 +194,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Carries out one instruction; gives the end of the block if it is one.
+    /// Executes one instruction symbolically; returns the end of the block, if it is one.
     fn step(
         &mut self,
         insn: &Insn,
@@ -276,7 +277,7 @@ impl Graph {
         let node = match base.map(|b| (b, self.constant(b))) {
             None => Node::Load { size, base: None, offset: k },
             Some((base, None)) => Node::Load { size, base: Some(base), offset: k },
-            // No packet reaches as far as an offset that does not fit.
+            // An offset that overflows is beyond any packet.
             Some((_, Some(c))) => Node::Load { size, base: None, offset: c.saturating_add(k) },
         };
         let value = self.add(node);
@@ -317,7 +318,7 @@ impl Graph {
         }
     }
 
-    /// The most a value can be.
+    /// The maximum of a value.
     pub(crate) fn most(&self, value: Value) -> u32 {
         self.most[value.0 as usize]
     }
@@ -342,7 +343,8 @@ impl Graph {
         }
     }
 
-    /// Finds the parameters of blocks: what differs and is used, and what differs and becomes that.
+    /// Finds the parameters of blocks: registers that differ between paths and are used, directly
+    /// or by later parameters.
     fn find_params(&mut self, block_at: &[usize]) {
         self.params = vec![Vec::new(); self.blocks.len()];
         let mut before: Vec<Vec<BlockId>> = vec![Vec::new(); self.blocks.len()];
@@ -378,7 +380,7 @@ impl Graph {
                 }
             }
         }
-        // From the first block on, so that what comes along is known.
+        // In order, so that the values passed to a block are known.
         for (at, before) in before.iter().enumerate() {
             for param in self.params[at].clone() {
                 let along = before.iter().map(|from| self.most(self.argument(*from, param)));
@@ -387,7 +389,7 @@ impl Graph {
         }
     }
 
-    /// What a way from a block brings along for a parameter of the next.
+    /// The value that a path from a block passes for a parameter of the next.
     pub(crate) fn argument(&self, from: BlockId, param: Value) -> Value {
         match self.node(param) {
             Node::Differs(_, slot) => self.exits[from][slot as usize],
@@ -395,7 +397,7 @@ impl Graph {
         }
     }
 
-    /// Leads edges past blocks that only jump.
+    /// Redirects edges past blocks that only jump.
     fn skip_jumps(&mut self) {
         for at in (0..self.blocks.len()).rev() {
             let past = |to: BlockId| match &self.blocks[to] {
@@ -410,7 +412,7 @@ impl Graph {
                 }
                 _ => to,
             };
-            // Later blocks are done, so one step is all there is.
+            // Later blocks are done, so one step suffices.
             let end = match self.blocks[at].end {
                 End::Jump(to) => End::Jump(past(to)),
                 End::Test { op, left, right, yes, no } => {
@@ -422,7 +424,7 @@ impl Graph {
         }
     }
 
-    /// Blocks that the root leads to.
+    /// Blocks reachable from the root.
     pub(crate) fn reachable(&self) -> Vec<bool> {
         let mut seen = vec![false; self.blocks.len()];
         if let Some(root) = seen.first_mut() {

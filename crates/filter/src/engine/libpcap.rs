@@ -1,4 +1,4 @@
-//! libpcap's interpreter, loaded when it is asked for: nothing is linked to it.
+//! libpcap's interpreter, loaded at run time: the binary is not linked to it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -62,8 +62,8 @@ fn library() -> Result<&'static Library, Unavailable> {
 }
 
 fn load() -> Option<Library> {
-    // SAFETY: the names are strings that end in zero. Loading runs the library's initializers,
-    // which is what is wanted; it is never unloaded.
+    // SAFETY: the names are zero-terminated. Loading runs the library's initializers, as intended;
+    // it is never unloaded.
     let open = |name: &CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
     let handle = NAMES.into_iter().map(open).find(|h| !h.is_null())?;
     let symbol = |name: &CStr| {
@@ -91,26 +91,27 @@ const SHIFT_LEFT: u16 = ALU | LSH;
 const SHIFT_RIGHT: u16 = ALU | RSH;
 
 impl Libpcap {
-    /// Takes a program that libpcap finds valid, and that C gives a meaning to.
+    /// Loads a program that libpcap accepts and whose behaviour C defines.
     ///
     /// # Errors
-    /// The library is not there or refuses the program.
+    /// If the library is not installed or refuses the program.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         let library = library()?;
         let raw = |i: &Insn| RawInsn { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
         let insns: Vec<RawInsn> = program.insns().iter().map(raw).collect();
         let refused = || Unavailable("libpcap finds the program invalid".into());
         let len = c_int::try_from(insns.len()).map_err(|_| refused())?;
-        // A scratch word that is read before it is written is whatever the stack held, before 1.10.7.
+        // Before 1.10.7, a scratch word that is read before it is written holds garbage from the
+        // stack.
         if super::foreign::unwritten(program.insns()).is_some() {
             return Err(Unavailable("it reads scratch words that were not written".into()));
         }
-        // In C that shifts by as many bits as the processor likes, modulo 32 or not.
+        // In C such a shift is undefined.
         let shifts = |i: &Insn| matches!(i.code, SHIFT_LEFT | SHIFT_RIGHT) && i.k > 31;
         if program.insns().iter().any(shifts) {
             return Err(Unavailable("it shifts by more than 31 bits, which is not defined".into()));
         }
-        // SAFETY: `len` instructions are there.
+        // SAFETY: `len` instructions exist.
         if unsafe { (library.validate)(insns.as_ptr(), len) } == 0 {
             return Err(refused());
         }
@@ -131,10 +132,10 @@ impl Engine for Libpcap {
     }
 }
 
-/// What the library says its version is.
+/// The version string of the library.
 ///
 /// # Errors
-/// The library is not there.
+/// If the library is not installed.
 pub fn version() -> Result<String, Unavailable> {
     let library = library()?;
     // SAFETY: the function gives a string that is never freed.
@@ -145,7 +146,7 @@ pub fn version() -> Result<String, Unavailable> {
 /// Compiles an expression with libpcap's own compiler.
 ///
 /// # Errors
-/// The library is not there, or refuses the expression.
+/// If the library is not installed, or refuses the expression.
 pub fn compile(
     expression: &str,
     link_type: u16,

@@ -1,5 +1,5 @@
-//! The kernel's engine: a filter attached to a socket for verdicts, a test run of the same program as
-//! eBPF for time.
+//! The kernel's engine: a filter attached to a socket for verdicts, and a test run of the same
+//! program as eBPF for timing.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,10 +10,10 @@ use super::ebpf::{self, Ebpf};
 use super::{Engine, Unavailable, View, foreign};
 use crate::{Insn, Program};
 
-/// A pair of sockets: what the filter lets through arrives.
+/// A pair of sockets: matching packets arrive at the second.
 ///
-/// Packets are sent as datagrams, so that what was captured is what was on the wire: only packets
-/// that were captured whole have the kernel's verdict; of others the length would be wrong.
+/// Packets are sent as datagrams, so the captured length is the wire length: only packets that were
+/// captured whole can be tested.
 #[derive(Debug)]
 pub struct Socket {
     pair: Mutex<(OwnedFd, OwnedFd)>,
@@ -23,14 +23,14 @@ fn unavailable(what: &str) -> Unavailable {
     Unavailable(format!("{what}: {}", io::Error::last_os_error()))
 }
 
-/// What a datagram may hold at most.
+/// Longest datagram.
 const MAX_DATAGRAM: usize = 64 << 10;
 
 impl Socket {
     /// Attaches a program.
     ///
     /// # Errors
-    /// The kernel refuses it, or permits no sockets.
+    /// If the kernel refuses it, or sockets are not permitted.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         foreign::check(program).map_err(|e| Unavailable(e.to_string()))?;
         foreign::same_meaning(program).map_err(|e| Unavailable(e.into()))?;
@@ -44,17 +44,17 @@ impl Socket {
 fn attach(insns: &[Insn]) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: two numbers are there to be written.
+    // SAFETY: the array has room for two numbers.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made them, and nobody else owns them.
+    // SAFETY: the kernel just made them, and they have no other owner.
     let pair = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
     let raw = |i: &Insn| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
     let mut insns: Vec<libc::sock_filter> = insns.iter().map(raw).collect();
     let len = u16::try_from(insns.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let filter = libc::sock_fprog { len, filter: insns.as_mut_ptr() };
-    // SAFETY: `filter` names as many instructions as are there; the kernel copies them.
+    // SAFETY: `filter` has the length of the instructions; the kernel copies them.
     let failed = unsafe {
         libc::setsockopt(
             pair.1.as_raw_fd(),
@@ -71,11 +71,11 @@ fn attach(insns: &[Insn]) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Socket {
-    /// How many bytes the kernel keeps of a packet, all of which is there. None if it cannot be
-    /// sent.
+    /// The number of bytes that the kernel keeps of a packet that was captured whole. `None` if it
+    /// cannot be sent.
     pub fn verdict(&self, data: &[u8]) -> Option<u32> {
         let pair = self.pair.lock().ok()?;
-        // SAFETY: the bytes are there for as long as the call lasts.
+        // SAFETY: the bytes live for the duration of the call.
         let sent = unsafe {
             libc::send(pair.0.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL)
         };
@@ -87,11 +87,11 @@ impl Socket {
     }
 }
 
-/// How many bytes arrived, whose contents nobody needs; negative if none did.
+/// The length of the next datagram, whose contents are dropped; negative if none arrived.
 fn receive(fd: RawFd) -> isize {
     let mut first = 0_u8;
-    // SAFETY: there is room for one byte, and no more are asked for; the flag makes the kernel tell
-    // how many there were.
+    // SAFETY: the buffer has room for the one byte requested; the flag makes the kernel return the
+    // full length.
     unsafe { libc::recv(fd, (&raw mut first).cast(), 1, libc::MSG_TRUNC) }
 }
 
@@ -102,7 +102,7 @@ impl Engine for Socket {
 
     fn covers(&self, packet: View<'_>) -> bool {
         let len = packet.data().len();
-        // A datagram that is empty is one that was rejected, to the one who waits for it.
+        // An empty datagram cannot be distinguished from a rejected one.
         len > 0 && len <= MAX_DATAGRAM && len == packet.wire_len() as usize
     }
 }
@@ -148,7 +148,7 @@ fn bpf<T>(command: libc::c_long, attributes: &mut T) -> libc::c_long {
     }
 }
 
-/// A program in the kernel, to be timed.
+/// A program loaded in the kernel for timing.
 #[derive(Debug)]
 pub struct Timed {
     program: OwnedFd,
@@ -158,7 +158,7 @@ impl Timed {
     /// Loads a program.
     ///
     /// # Errors
-    /// The kernel refuses it, or does not permit this user to load any.
+    /// If the kernel refuses it, or does not permit this user to load programs.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         let code = ebpf::translate(program).map_err(|e| Unavailable(e.to_string()))?;
         Self::load(&code)
@@ -175,15 +175,15 @@ impl Timed {
         let fd = bpf(PROG_LOAD, &mut load);
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0);
         let fd = fd.ok_or_else(|| unavailable("the kernel does not load the program"))?;
-        // SAFETY: the kernel just made it, and nobody else owns it.
+        // SAFETY: the kernel just made it, and it has no other owner.
         Ok(Self { program: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// Runs over a packet of at least an Ethernet header, again and again: the verdict, and the
-    /// nanoseconds of a run, with what the kernel spends around it.
+    /// Runs `repeat` times over a packet of at least an Ethernet header: returns the verdict and
+    /// the nanoseconds of a run, including the kernel's overhead.
     ///
     /// # Errors
-    /// The kernel does not run it.
+    /// If the kernel does not run it.
     pub fn run(&self, packet: &[u8], repeat: u32) -> Result<(u32, u32), Unavailable> {
         let mut test = TestRun {
             fd: self.program.as_raw_fd() as u32,
@@ -205,8 +205,8 @@ mod tests {
     use crate::proof::Random;
     use crate::{NoNames, Options, compile};
 
-    /// Programs, each with something changed that may make it one that must not be run.
-    /// `GANNET_CHECKS` says how many; the kernel needs some milliseconds for each.
+    /// Programs with a random change that may make them invalid. `GANNET_CHECKS` sets their number;
+    /// the kernel needs some milliseconds for each.
     #[test]
     #[allow(clippy::print_stderr)]
     fn the_checker_is_as_strict_as_the_kernel() {

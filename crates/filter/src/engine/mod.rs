@@ -1,8 +1,8 @@
-//! What runs programs: engines behind one trait, the same verdict from all.
+//! Engines that run programs, behind one trait, with equal verdicts.
 //!
-//! A [`Program`] says what a filter means and [`Interp`] takes it word for word: it is libpcap's
-//! interpreter, and the measure of the others. An [`Engine`] is asked about one packet ([`Engine::run`])
-//! or about many at once ([`Engine::select`]), which are handed over as [`View`]s.
+//! A [`Program`] defines the meaning of a filter; [`Interp`] executes it exactly like libpcap's
+//! interpreter and is the reference for the others. An [`Engine`] runs on one packet
+//! ([`Engine::run`]) or on many ([`Engine::select`]), passed as [`View`]s.
 //!
 //! ```text
 //! Program ──▶ interp                                   instruction by instruction
@@ -17,15 +17,15 @@
 //! Filters with long lists skip the program: the compiler's graph becomes the engine's, and each list
 //! a table.
 //!
-//! Which of them are there is decided by the features of this crate (`jit`: machine code; `foreign`:
-//! the kernel's engine and libpcap's; `llvm`: the one of LLVM) and by what the system permits: [`Kind::build`] gives the
-//! reason where one is not. [`best`] is for those who only want verdicts.
+//! The features of this crate (`jit`: machine code; `foreign`: the kernel's engine and libpcap's;
+//! `llvm`: LLVM's) and the system determine which engines are available: [`Kind::build`] returns
+//! the reason for a missing one. [`best`] chooses the fastest.
 
 #[cfg(feature = "jit")]
 mod bounds;
 pub mod ebpf;
 pub mod foreign;
-// Without machine code, little of it is asked for.
+// Without machine code, only a part of it is used.
 #[cfg_attr(not(feature = "jit"), allow(dead_code))]
 mod graph;
 mod interp;
@@ -52,38 +52,38 @@ pub use walk::Walk;
 
 /// Runs one program.
 pub trait Engine: Send + Sync {
-    /// How many bytes of a packet to keep; 0 if it does not match.
+    /// The number of bytes of a packet to keep; 0 if it does not match.
     fn run(&self, packet: View<'_>) -> u32;
 
-    /// Replaces `hits` by the places of the packets that match, in their order.
+    /// Replaces `hits` by the indices of the matching packets, in order.
     fn select(&self, packets: &[View<'_>], hits: &mut Vec<u32>) {
         hits.clear();
         let matching = (0..).zip(packets).filter(|(_, p)| self.run(**p) != 0);
         hits.extend(matching.map(|(at, _)| at));
     }
 
-    /// Whether the engine can tell of such a packet at all: the kernel knows no packets that were
-    /// captured in part.
+    /// Whether the engine supports this packet: the kernel accepts only packets that were captured
+    /// whole.
     fn covers(&self, _packet: View<'_>) -> bool {
         true
     }
 
-    /// Bytes of machine code, where the engine makes any and can tell.
+    /// Bytes of machine code, if the engine reports them.
     fn code_bytes(&self) -> Option<usize> {
         None
     }
 }
 
-/// The engines there are.
+/// The kinds of engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Instruction by instruction, libpcap's meaning to the letter.
+    /// Instruction by instruction, exactly libpcap's meaning.
     Interp,
     /// Machine code for a packet.
     Jit,
     /// Machine code for a batch of packets.
     Batch,
-    /// The kernel's, behind a socket.
+    /// The kernel's, attached to a socket.
     Linux,
     /// libpcap's `bpf_filter`.
     Libpcap,
@@ -91,17 +91,17 @@ pub enum Kind {
     Llvm,
 }
 
-/// Why an engine cannot run a program here.
+/// Why an engine cannot run a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub(crate) String);
 
 impl Kind {
-    /// All of them, the measure of the others first.
+    /// All of them, the reference first.
     pub const ALL: [Self; 6] =
         [Self::Interp, Self::Jit, Self::Batch, Self::Linux, Self::Libpcap, Self::Llvm];
 
-    /// Its name, as commands take and print it.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interp => "interp",
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// The cargo feature that would bring it, where this build is without that.
+    /// The cargo feature that it needs, if this build lacks it.
     pub fn feature(self) -> Option<&'static str> {
         match self {
             Self::Interp => None,
@@ -123,10 +123,10 @@ impl Kind {
         }
     }
 
-    /// Makes a program ready to run.
+    /// Prepares a program to run.
     ///
     /// # Errors
-    /// Why this engine is not there, or cannot run this program.
+    /// If this engine is not available, or cannot run this program.
     pub fn build(self, program: &Program) -> Result<Box<dyn Engine>, Unavailable> {
         match self {
             Self::Interp => Ok(Box::new(Interp::new(program.clone()))),
@@ -149,7 +149,7 @@ impl Kind {
     }
 }
 
-/// The fastest engine that can run a program here.
+/// The fastest available engine for a program.
 pub fn best(program: &Program) -> Box<dyn Engine> {
     Kind::Batch.build(program).unwrap_or_else(|_| Box::new(Interp::new(program.clone())))
 }
@@ -161,8 +161,8 @@ mod tests {
     use crate::proof::{Expressions, Prober};
     use crate::{NoNames, Options, compile};
 
-    /// Random filters of all link types, optimised and not, on packets that lead into their
-    /// depths, cut anywhere.
+    /// Random filters of all link types, optimised and not, on packets that reach deep into the
+    /// programs, truncated anywhere.
     #[test]
     fn all_engines_agree() {
         let mut expressions = Expressions::new(7);

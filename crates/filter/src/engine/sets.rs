@@ -1,15 +1,15 @@
-//! Trees and chains of tests of one value, as the set that they ask for.
+//! Recognising trees and chains of tests of one value as set lookups.
 //!
-//! `host a or host b or ...` becomes thousands of comparisons in BPF. What they decide together is
-//! a division of all numbers into ranges, each with a way out; where there are two ways out, that
-//! is a [`Set`], and one look into a [`Table`] decides it.
+//! `host a or host b or ...` becomes thousands of comparisons in BPF. Together they divide all
+//! numbers into ranges, each with a target; where there are two targets, that is a [`Set`], and one
+//! lookup in a [`Table`] decides it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::graph::{BlockId, End, Fault, Graph, Node, Value};
 use crate::bpf::{AND, JEQ, JGE, JGT, RSH};
 
-/// Numbers as ranges: ordered, apart from each other, both ends in.
+/// Numbers as ranges: sorted, disjoint, both ends included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) ranges: Vec<(u32, u32)>,
@@ -18,17 +18,17 @@ pub(crate) struct Set {
 /// How a set is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// A bit for each number, as far as numbers go.
+    /// A bit for each number up to the maximum.
     Bits(Vec<u8>),
-    /// Numbers without their lowest bits, each in one of two places that hashes tell. A place that
-    /// would be empty holds some member: finding it there is no mistake.
+    /// Numbers without their lowest bits, each in one of two slots given by hashes (a cuckoo
+    /// table). Unused slots hold some member, which does no harm.
     Hash { drop: u32, slots: Vec<u32>, factors: [u32; 2], shift: u32 },
-    /// Where the set begins and ends, again and again, filled up behind to a power of two less
-    /// one: a number that is at or above an odd count of them is a member.
+    /// Start and end of each range, alternating, padded to a power of two minus one: a number at or
+    /// above an odd count of them is a member.
     Borders(Vec<u64>),
 }
 
-/// Tables of bits reach to here.
+/// The maximum for bit tables.
 const MAX_BITS: u32 = 0xffff;
 
 impl Set {
@@ -61,7 +61,7 @@ impl Set {
         Table::Borders(borders)
     }
 
-    /// None where ranges hold too many numbers, or no two hashes were found.
+    /// `None` where ranges hold too many numbers, or no two hashes were found.
     fn hash(&self) -> Option<Table> {
         let ends = self.ranges.iter().fold(0, |bits, &(l, h)| bits | l | h.wrapping_add(1));
         let drop = ends.trailing_zeros().min(31);
@@ -89,10 +89,10 @@ impl Set {
     }
 }
 
-/// How many pairs of hashes are tried.
+/// Pairs of hashes that are tried.
 const MAX_ATTEMPTS: u32 = 12;
 
-/// How many keys may give way to each other for one that comes.
+/// Most displacements for one insertion.
 const MAX_MOVES: usize = 200;
 
 fn cuckoo(keys: &[u32], factors: [u32; 2], shift: u32) -> Option<Vec<u32>> {
@@ -116,7 +116,7 @@ fn cuckoo(keys: &[u32], factors: [u32; 2], shift: u32) -> Option<Vec<u32>> {
 }
 
 impl Table {
-    /// What machine code does, in words of Rust.
+    /// The lookup of the machine code, in Rust.
     #[cfg(test)]
     fn contains(&self, number: u32) -> bool {
         match self {
@@ -139,9 +139,9 @@ impl Table {
     }
 }
 
-/// Looks for sets behind every block, from the first on, and puts them in its place.
+/// Finds sets behind every block, from the first on, and replaces the tests.
 pub(crate) fn find(graph: &mut Graph) {
-    // Chains that are no sets must not be walked from each of their links.
+    // Limits the work on chains that are not sets, which would otherwise be walked from each link.
     let mut budget = 16 * graph.blocks.len() + 10_000;
     let mut reached = vec![false; graph.blocks.len()];
     if let Some(root) = reached.first_mut() {
@@ -203,11 +203,11 @@ fn range_of(graph: &Graph, end: &End) -> Option<(Value, (u32, u32))> {
     Some((value, range))
 }
 
-/// The test of a set that a block and those behind it make together, if they do.
+/// The set test that a block and its successors form together, if they do.
 fn region(graph: &mut Graph, head: BlockId, value: Value, budget: &mut usize) -> Option<End> {
     let mut read: HashSet<Fault> = graph.blocks[head].faults.iter().copied().collect();
     read.extend(loads_of(graph, value));
-    // Ranges and where they lead; of those that overlap the first counts.
+    // Ranges and their targets; of overlapping ones the first counts.
     let mut rules: Vec<(u32, u32, BlockId)> = Vec::new();
     let mut stack = vec![(head, head, 0, graph.most(value))];
     let mut inside = HashSet::new();
@@ -215,7 +215,7 @@ fn region(graph: &mut Graph, head: BlockId, value: Value, budget: &mut usize) ->
         let block = &graph.blocks[at];
         let plain = block.faults.iter().all(|f| read.contains(f)) && graph.params[at].is_empty();
         let here = at == head || plain;
-        // All ways out must bring along what the head would.
+        // All targets must receive the arguments that the head would pass.
         let same = |p: &Value| graph.argument(from_block, *p) == graph.argument(head, *p);
         if at != head && !graph.params[at].iter().all(same) {
             return None;
@@ -239,7 +239,7 @@ fn region(graph: &mut Graph, head: BlockId, value: Value, budget: &mut usize) ->
             stack.push((at, *no, low, from - 1));
             stack.push((at, *yes, from, to));
         } else {
-            // What is below and above goes the same way: in one piece, and this part counts first.
+            // Below and above have the same target: as one rule, with this range before it.
             stack.push((at, *no, low, high));
             stack.push((at, *yes, from, to));
         }
@@ -267,7 +267,7 @@ fn region(graph: &mut Graph, head: BlockId, value: Value, budget: &mut usize) ->
     Some(End::In { set, value, yes, no })
 }
 
-/// The loads that a value is made of: where it is known, they have been done.
+/// The loads of a value: where the value is known, they succeeded.
 fn loads_of(graph: &Graph, value: Value) -> Vec<Fault> {
     let mut found = Vec::new();
     let mut stack = vec![value];
@@ -290,7 +290,7 @@ fn loads_of(graph: &Graph, value: Value) -> Vec<Fault> {
     found
 }
 
-/// Rules, the first of which counts, as pieces that do not overlap, in order.
+/// Rules, the first of which counts, as disjoint ranges in order.
 fn pieces(rules: &[(u32, u32, BlockId)]) -> Vec<(u32, u32, BlockId)> {
     let mut begin: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut end: HashMap<u64, Vec<usize>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What the interpreter did with a packet, step by step.
+//! A trace of the interpreter on one packet, step by step.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::View;
 use crate::Program;
 use crate::bpf::line;
 
-/// Steps that are kept; of more the last count, and programs that loop make many.
+/// Most steps that are stored: programs with loops make many.
 const MAX_STEPS: usize = 4096;
 
-/// An instruction that was run, and the registers before.
+/// An executed instruction, with the registers before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which instruction, counted from zero.
+    /// Index of the instruction, from zero.
     pub at: usize,
     /// The accumulator.
     pub a: u32,
@@ -20,19 +20,19 @@ pub struct Step {
     pub x: u32,
 }
 
-/// How a program came to its verdict.
+/// The execution of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace<'a> {
     program: &'a Program,
-    /// The first steps, as many as are kept.
+    /// The first steps, up to the limit.
     pub steps: Vec<Step>,
-    /// How many more there were.
+    /// Number of further steps.
     pub more: usize,
-    /// How many bytes of the packet to keep.
+    /// Bytes of the packet to keep.
     pub verdict: u32,
 }
 
-/// Runs a program over a packet and writes down what it does.
+/// Runs a program over a packet and records its steps.
 pub fn trace<'a>(program: &'a Program, packet: View<'_>) -> Trace<'a> {
     let (mut steps, mut more) = (Vec::new(), 0);
     let verdict = program.run_watched(packet.data(), packet.wire_len(), |at, a, x| {
@@ -45,7 +45,7 @@ pub fn trace<'a>(program: &'a Program, packet: View<'_>) -> Trace<'a> {
     Trace { program, steps, more, verdict }
 }
 
-/// A line a step: the instruction, and what A and X hold behind it.
+/// A line for each step: the instruction, and A and X behind it.
 impl fmt::Display for Trace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();

@@ -1,12 +1,13 @@
-//! A packet as machine code reads it: the one place where a slice is parsed and put together.
+//! A packet in the layout that machine code reads: the only place that converts slices to pointers
+//! and back.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 
-/// A packet that an engine is asked about: captured bytes and length on the wire.
+/// A packet for an engine: captured bytes and wire length.
 ///
-/// A slice in 16 bytes of known layout, so that machine code can walk over an array of them: where
-/// the bytes are, how many, how many there were on the wire.
+/// A slice in 16 bytes of known layout, so that machine code can walk over an array of them:
+/// address, captured length, wire length.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct View<'a> {
@@ -22,7 +23,7 @@ unsafe impl Send for View<'_> {}
 unsafe impl Sync for View<'_> {}
 
 impl<'a> View<'a> {
-    /// A packet of so many bytes on the wire. Of one beyond 4 GiB the rest does not count.
+    /// A packet with this wire length. Captured bytes beyond 4 GiB are ignored.
     #[inline]
     pub fn new(data: &'a [u8], wire_len: u32) -> Self {
         let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
@@ -32,7 +33,8 @@ impl<'a> View<'a> {
     /// The captured bytes.
     #[inline]
     pub fn data(self) -> &'a [u8] {
-        // SAFETY: pointer and length come from a slice that lives for 'a, the length at most its.
+        // SAFETY: pointer and length come from a slice that lives for 'a; the length is at most the
+        // slice's.
         unsafe { std::slice::from_raw_parts(self.data, self.len as usize) }
     }
 

@@ -1,10 +1,10 @@
-//! The graph itself, walked block by block: for lists of IPv6 addresses so long that code of their size would be
+//! An interpreter of the graph, block by block: for IPv6 lists so long that their code would have
 //! millions of comparisons.
 
 use super::{Engine, View};
 use crate::ir::Graph;
 
-/// Walks a graph. A set is looked up by halves, whatever its length.
+/// Walks a graph. A set is searched by bisection, whatever its length.
 #[derive(Debug)]
 pub struct Walk {
     graph: Graph,
@@ -12,7 +12,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Of a graph; `snaplen` bytes are kept of packets that match.
+    /// An engine for a graph; `snaplen` bytes are kept of matching packets.
     pub fn new(graph: Graph, snaplen: u32) -> Self {
         Self { graph, snaplen }
     }

@@ -1,13 +1,13 @@
-//! Conditions: what lowering says of the packet, before it is put into blocks.
+//! Conditions: the result of lowering, before they are turned into blocks.
 
 use std::sync::Arc;
 
 use super::{Set, Set6, Test, ValueId};
 use crate::bpf::Insn;
 
-/// A condition. Chains are flat, so that depth is bounded by that of the expression. They are
-/// worked out from the left and only as far as needed, for what is missing in a packet rejects it
-/// where it is asked for.
+/// A condition. Chains are flat, so the depth is bounded by that of the expression. Operands are
+/// evaluated from the left and only as far as needed, since bytes missing in a packet reject it
+/// where they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cond {
     True,
@@ -18,16 +18,16 @@ pub(crate) enum Cond {
     /// An address of four words is in a set.
     #[allow(dead_code, reason = "lists of hosts are lowered address by address")]
     In6([ValueId; 4], Arc<Set6>),
-    /// Holds always, and sets a variable.
+    /// Always holds, and sets a variable.
     Set(u8, ValueId),
-    /// Instructions with jumps of their own, behind which A is compared with a number.
+    /// Instructions with internal jumps, after which A is compared with a number.
     Code(Vec<Insn>, u32),
     Not(Box<Cond>),
     All(Vec<Cond>),
     Any(Vec<Cond>),
 }
 
-/// Both. As in libpcap, if one of them cannot hold for any packet the other is not asked.
+/// Conjunction. As in libpcap, if one operand can never hold, the other is dropped.
 pub(crate) fn and(a: Cond, b: Cond) -> Cond {
     match (a, b) {
         (Cond::False, _) | (_, Cond::False) => Cond::False,
@@ -40,7 +40,7 @@ pub(crate) fn and(a: Cond, b: Cond) -> Cond {
     }
 }
 
-/// Either. As in libpcap, if one of them holds for all packets the other is not asked.
+/// Disjunction. As in libpcap, if one operand always holds, the other is dropped.
 pub(crate) fn or(a: Cond, b: Cond) -> Cond {
     match (a, b) {
         (Cond::True, _) | (_, Cond::True) => Cond::True,
@@ -53,7 +53,7 @@ pub(crate) fn or(a: Cond, b: Cond) -> Cond {
     }
 }
 
-/// The other way round.
+/// Negation.
 pub(crate) fn not(a: Cond) -> Cond {
     match a {
         Cond::True => Cond::False,

@@ -1,4 +1,5 @@
-//! Conditions as a graph of blocks, each of which tests one thing and goes on to one of two others.
+//! Conditions as a graph of blocks, each of which tests one thing and continues to one of two
+//! others.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use hashbrown::HashTable;
 use super::{Cond, Set, Set6, ValueId, Values};
 use crate::bpf::Insn;
 
-/// A block's place in [`Graph::blocks`].
+/// A block's index in [`Graph::blocks`].
 pub type BlockId = usize;
 
-/// A comparison as BPF codes it: equal, greater, greater or equal, or common bits.
+/// A comparison as BPF encodes it: equal, greater, greater or equal, or common bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Test {
     /// `0x10` (equal), `0x20` (greater), `0x30` (greater or equal) or `0x40` (bits in common).
@@ -22,48 +23,48 @@ pub struct Test {
     pub right: ValueId,
 }
 
-/// What a block does.
+/// The step of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Goes on by a comparison.
+    /// Branches on a comparison.
     Test(Test),
-    /// Goes on by whether a value is in a set.
+    /// Branches on whether a value is in a set.
     In(ValueId, Arc<Set>),
-    /// Goes on by whether an address of four words, the first the highest, is in a set. Rejects the
+    /// Branches on whether an address of four words, the highest first, is in a set. Rejects the
     /// packet if any of the words is missing.
     In6([ValueId; 4], Arc<Set6>),
-    /// Sets a variable, and goes on to `yes`.
+    /// Sets a variable, and continues to `yes`.
     Set(u8, ValueId),
-    /// Instructions that end with a number in A, and the number that it is compared with. They may
-    /// jump among each other, backwards too.
+    /// Instructions that end with a number in A, and the number it is compared with. They may have
+    /// internal jumps, also backwards.
     Code(Vec<Insn>, u32),
     /// The verdict.
     Return(bool),
 }
 
-/// Sets of more ranges are looked up, never made into code.
+/// Sets of more ranges are looked up, never expanded to code.
 const LONG_SET: usize = 1024;
 
-/// A block and where it leads: if its step holds, and if not.
+/// A block and its two targets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// What it does.
+    /// Its step.
     pub step: Step,
-    /// Where to if it holds.
+    /// The target if the step holds.
     pub yes: BlockId,
-    /// Where to if it does not.
+    /// The target if it does not hold.
     pub no: BlockId,
 }
 
-/// What a filter does to a packet: blocks without cycles from the root to a verdict. A packet that
-/// lacks bytes a block asks for, or in which a division is by zero, does not match.
+/// A filter as blocks without cycles from the root to a verdict. A packet that lacks bytes that a
+/// block reads, or in which a division is by zero, does not match.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The values that blocks refer to.
+    /// The values of the blocks.
     pub values: Values,
-    /// Each behind those it leads to: [`REJECT`] and [`ACCEPT`] first, the root last.
+    /// Each behind its targets: [`REJECT`] and [`ACCEPT`] first, the root last.
     pub blocks: Vec<Block>,
-    /// Where it begins.
+    /// The first block.
     pub root: BlockId,
 }
 
@@ -73,7 +74,7 @@ pub const REJECT: BlockId = 0;
 pub const ACCEPT: BlockId = 1;
 
 impl Graph {
-    /// The graph that carries out the prologue, whatever comes of it, then tests the condition.
+    /// The graph that evaluates the prologue, whatever its result, and then tests the condition.
     pub(crate) fn new(values: Values, prologue: &[Cond], cond: &Cond) -> Self {
         let mut builder = Builder::default();
         let mut root = builder.cond(cond, ACCEPT, REJECT);
@@ -88,7 +89,7 @@ impl Graph {
         self.root == REJECT
     }
 
-    /// Whether comparisons one by one, or by halves, would be many for one of the sets.
+    /// Whether one of the sets is too long to be expanded.
     pub(crate) fn has_long_sets(&self) -> bool {
         let is_long = |block: &Block| match &block.step {
             Step::In(_, set) => set.ranges().len() > LONG_SET,
@@ -97,7 +98,7 @@ impl Graph {
         self.has_long_sets6() || self.blocks.iter().any(is_long)
     }
 
-    /// Whether one of the sets of IPv6 addresses is as long.
+    /// The same for sets of IPv6 addresses.
     pub(crate) fn has_long_sets6(&self) -> bool {
         let is_long = |block: &Block| match &block.step {
             Step::In6(_, set) => set.ranges().len() > LONG_SET,
@@ -106,7 +107,7 @@ impl Graph {
         self.blocks.iter().any(is_long)
     }
 
-    /// The same graph with equal blocks held once, and none that cannot be reached.
+    /// The same graph with equal blocks merged, and unreachable ones removed.
     pub(crate) fn tidy(self) -> Self {
         let mut builder = Builder::default();
         let mut place = vec![REJECT; self.blocks.len()];
@@ -122,11 +123,11 @@ impl Graph {
         Self { values: self.values, root: place[self.root], blocks: builder.blocks }
     }
 
-    /// The same graph without blocks that cannot be reached.
+    /// The same graph without unreachable blocks.
     pub(crate) fn pruned(mut self) -> Self {
         let mut used = vec![false; self.blocks.len()];
         (used[REJECT], used[ACCEPT], used[self.root]) = (true, true, true);
-        // Those that lead to a block have higher places.
+        // Predecessors of a block have higher indices.
         for id in (ACCEPT + 1..=self.root).rev().filter(|id| *id > ACCEPT) {
             if used[id] {
                 (used[self.blocks[id].yes], used[self.blocks[id].no]) = (true, true);
@@ -150,8 +151,7 @@ impl Graph {
         self
     }
 
-    /// Blocks that can be reached, each before those it leads to: `no` before `yes` where both may
-    /// be.
+    /// Reachable blocks, each before its targets: `no` before `yes` where both are possible.
     pub(crate) fn order(&self) -> Vec<BlockId> {
         let mut order = Vec::with_capacity(self.blocks.len());
         let mut seen = vec![false; self.blocks.len()];
@@ -178,7 +178,7 @@ impl Graph {
     }
 }
 
-/// Blocks that can be reached, each behind those it leads to.
+/// Reachable blocks, each behind its targets.
 fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
     let mut order = Vec::with_capacity(blocks.len());
     let mut seen = vec![false; blocks.len()];
@@ -203,16 +203,16 @@ fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
     order
 }
 
-/// Puts blocks behind those they lead to, equal ones once.
+/// Adds blocks behind their targets, equal ones once.
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) blocks: Vec<Block>,
-    /// Where each is.
+    /// Index by content.
     known: HashTable<BlockId>,
     hasher: foldhash::fast::FixedState,
 }
 
-/// Long graphs are comparisons, which few words distinguish.
+/// Large graphs consist of comparisons, which few words distinguish.
 fn hash_of(hasher: &foldhash::fast::FixedState, block: &Block) -> u64 {
     let mut h = hasher.build_hasher();
     h.write_u64((block.yes as u64) << 32 ^ block.no as u64);
@@ -235,7 +235,7 @@ impl Default for Builder {
 
 impl Builder {
     pub(crate) fn add(&mut self, block: Block) -> BlockId {
-        // Whatever is found, and if nothing is, the packet is rejected.
+        // The packet is rejected with either result, and if bytes are missing.
         if block.yes == REJECT && block.no == REJECT {
             return REJECT;
         }
@@ -250,7 +250,7 @@ impl Builder {
         id
     }
 
-    /// Puts in a block without looking for an equal one.
+    /// Adds a block without looking for an equal one.
     pub(crate) fn push(&mut self, block: Block) -> BlockId {
         if block.yes == REJECT && block.no == REJECT {
             return REJECT;

@@ -1,27 +1,28 @@
-//! How native code finds a number in a set: by a bitmap, a hash table, a prefix tree or a search.
+//! Set lookups of native code: by a bitmap, a hash table, a prefix table or bisection.
 
 use std::collections::HashSet;
 
 use super::set::{Set, Set6};
 
-/// Ranges below this are compared with one by one.
+/// Fewer ranges than this are compared one by one.
 const FEW: usize = 8;
-/// Ports and the like: a bit for each.
+/// A bit for each number, for ports and the like.
 const BITMAP_BITS: u32 = 1 << 16;
 
-/// A set of 32-bit numbers laid out for finding one.
+/// A set of 32-bit numbers in a layout for lookups.
 #[derive(Clone, Debug)]
 pub enum Lookup {
     /// A few ranges, both ends included.
     Few(Vec<(u32, u32)>),
-    /// A bit for each number below 65,536: word `n / 64`, bit `n % 64`. None above is in the set.
+    /// A bit for each number below 65,536: word `n / 64`, bit `n % 64`. No larger number is in the
+    /// set.
     Bitmap(Box<[u64]>),
-    /// Numbers alone.
+    /// Single numbers only.
     Hash(HashSet<u32, foldhash::fast::FixedState>),
-    /// Ranges by the upper 16 bits of the number: those from `starts[n]` up to `starts[n + 1]` of
-    /// `ranges` meet the numbers that begin so.
+    /// Ranges by the upper 16 bits `n` of the number: `starts[n]` to `starts[n + 1]` of `ranges`
+    /// apply.
     Prefix {
-        /// 65,537 places in `ranges`.
+        /// 65,537 indices into `ranges`.
         starts: Box<[u32]>,
         /// Both ends included, sorted, cut where the upper 16 bits change.
         ranges: Box<[(u32, u32)]>,
@@ -29,7 +30,7 @@ pub enum Lookup {
 }
 
 impl Lookup {
-    /// The layout that suits a set.
+    /// Chooses the layout for a set.
     pub fn new(set: &Set) -> Self {
         let ranges = set.ranges();
         if ranges.len() <= FEW {
@@ -89,17 +90,17 @@ impl Lookup {
     }
 }
 
-/// A set of IPv6 addresses laid out for finding one.
+/// A set of IPv6 addresses in a layout for lookups.
 #[derive(Clone, Debug)]
 pub enum Lookup6 {
-    /// Addresses alone.
+    /// Single addresses only.
     Hash(HashSet<u128, foldhash::fast::FixedState>),
-    /// Ranges, both ends included and sorted, to search by halves.
+    /// Ranges, both ends included and sorted, for bisection.
     Sorted(Box<[(u128, u128)]>),
 }
 
 impl Lookup6 {
-    /// The layout that suits a set.
+    /// Chooses the layout for a set.
     pub fn new(set: &Set6) -> Self {
         let ranges = set.ranges();
         if ranges.len() > FEW && ranges.iter().all(|(low, high)| low == high) {

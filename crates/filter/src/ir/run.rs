@@ -1,4 +1,4 @@
-//! What a graph says of a packet, worked out as it is written: the meaning that engines are held to.
+//! The reference semantics of a graph, by direct evaluation.
 
 use super::{ACCEPT, Graph, Node, Step, Test, ValueId};
 use crate::bpf::{self, MEMORY, Program};
@@ -11,7 +11,7 @@ struct Packet<'a> {
 }
 
 impl Graph {
-    /// Whether a packet of so many bytes on the wire matches.
+    /// Whether a packet with this wire length matches.
     pub fn run(&self, data: &[u8], wire: u32) -> bool {
         let mut packet = Packet { graph: self, data, wire, vars: [0; MEMORY] };
         packet.verdict().unwrap_or(false)
@@ -19,7 +19,7 @@ impl Graph {
 }
 
 impl Packet<'_> {
-    /// None where bytes are missing or a division is by zero.
+    /// `None` where bytes are missing or a division is by zero.
     fn verdict(&mut self) -> Option<bool> {
         let mut at = self.graph.root;
         loop {
@@ -73,7 +73,7 @@ impl Packet<'_> {
         })
     }
 
-    /// Runs instructions as a program of their own. They use scratch words of their own only.
+    /// Runs instructions as a separate program, with separate scratch words.
     fn code(&self, insns: &[bpf::Insn], k: u32) -> Option<bool> {
         let (accept, reject) = (bpf::Insn::new(bpf::RET, 2), bpf::Insn::new(bpf::RET, 1));
         let test = bpf::Insn { code: bpf::JMP | bpf::JEQ, jt: 0, jf: 1, k };

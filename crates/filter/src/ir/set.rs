@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// A number that sets are of: `u32`, or `u128` for IPv6.
+/// An element type of sets: `u32`, or `u128` for IPv6.
 pub trait Word: Copy + Ord + fmt::Debug + fmt::LowerHex + std::hash::Hash {
-    /// The least there is.
+    /// The least value.
     const MIN: Self;
-    /// The most there is.
+    /// The greatest value.
     const MAX: Self;
-    /// The number behind, if there is one.
+    /// The successor, if there is one.
     fn after(self) -> Option<Self>;
-    /// The number before, if there is one.
+    /// The predecessor, if there is one.
     fn before(self) -> Option<Self>;
 }
 
@@ -42,13 +42,13 @@ pub struct Ranges<T> {
     ranges: Vec<(T, T)>,
 }
 
-/// Of 32-bit values of the packet.
+/// A set of 32-bit values of the packet.
 pub type Set = Ranges<u32>;
-/// Of IPv6 addresses.
+/// A set of IPv6 addresses.
 pub type Set6 = Ranges<u128>;
 
 impl<T: Word> Ranges<T> {
-    /// The union of ranges in any order; one that ends before it begins is empty.
+    /// The union of ranges in any order; a range that ends before it begins is empty.
     pub fn new(mut ranges: Vec<(T, T)>) -> Self {
         ranges.retain(|(low, high)| low <= high);
         ranges.sort_unstable();
@@ -80,28 +80,28 @@ impl<T: Word> Ranges<T> {
         Self::new(vec![(low, high)])
     }
 
-    /// The ranges, in order.
+    /// The ranges in order.
     pub fn ranges(&self) -> &[(T, T)] {
         &self.ranges
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether a number is in it.
+    /// Whether a number is in the set.
     pub fn contains(&self, value: T) -> bool {
         let behind = self.ranges.partition_point(|(low, _)| *low <= value);
         behind.checked_sub(1).is_some_and(|i| self.ranges[i].1 >= value)
     }
 
-    /// What is in either.
+    /// The union.
     pub fn union(&self, other: &Self) -> Self {
         Self::new(self.ranges.iter().chain(&other.ranges).copied().collect())
     }
 
-    /// What is in both.
+    /// The intersection.
     pub fn intersection(&self, other: &Self) -> Self {
         let (mut i, mut j, mut out) = (0, 0, Vec::new());
         while let (Some(a), Some(b)) = (self.ranges.get(i), other.ranges.get(j)) {
@@ -118,7 +118,7 @@ impl<T: Word> Ranges<T> {
         Self { ranges: out }
     }
 
-    /// What is not in it.
+    /// The complement.
     pub fn complement(&self) -> Self {
         let mut out = Vec::with_capacity(self.ranges.len() + 1);
         let mut next = Some(T::MIN);
@@ -136,7 +136,7 @@ impl<T: Word> Ranges<T> {
         Self { ranges: out }
     }
 
-    /// The one number that is in it, if it is one.
+    /// The only element, if there is exactly one.
     pub fn single(&self) -> Option<T> {
         match self.ranges[..] {
             [(low, high)] if low == high => Some(low),
@@ -144,7 +144,7 @@ impl<T: Word> Ranges<T> {
         }
     }
 
-    /// The least and the most in it.
+    /// The least and the greatest element.
     pub fn hull(&self) -> Option<(T, T)> {
         Some((self.ranges.first()?.0, self.ranges.last()?.1))
     }
@@ -152,7 +152,7 @@ impl<T: Word> Ranges<T> {
 
 impl<T: Word> fmt::Display for Ranges<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Sets that are longer are shown by their beginning.
+        /// Longer sets are abbreviated in listings.
         const SHOWN: usize = 8;
         f.write_str("{")?;
         for (i, (low, high)) in self.ranges.iter().take(SHOWN).enumerate() {

@@ -1,35 +1,35 @@
-//! Values of the packet, each held once.
+//! Values of the packet, each stored once.
 
 use std::collections::HashMap;
 
 use crate::bpf;
 
-/// A value, by its place in [`Values`]: equal values have equal places.
+/// A value, by its index in [`Values`]: equal values have equal indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 
 impl ValueId {
-    /// Its place, below [`Values::len`].
+    /// Its index, below [`Values::len`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How a value is worked out. All numbers are unsigned, of 32 bits, and wrap.
+/// The definition of a value. All numbers are unsigned, of 32 bits, and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// A constant.
     Const(u32),
     /// The length on the wire.
     Len,
-    /// So many bytes (1, 2 or 4) in network order, from a base plus an offset that together do not
-    /// wrap. The packet does not match if they are missing.
+    /// A number of bytes (1, 2 or 4) in network order, at a base plus an offset that together do
+    /// not wrap. A packet that lacks them does not match.
     Load(u8, Option<ValueId>, u32),
     /// Four times the lower half of the byte at the offset: the length of an IPv4 header.
     HeaderLen(u32),
     /// A variable that an assignment sets: a scratch word of BPF.
     Var(u8),
-    /// An operation as BPF codes it. Dividing by zero rejects the packet.
+    /// An operation as BPF encodes it. Division by zero rejects the packet.
     Binary(u16, ValueId, ValueId),
     /// The two's complement.
     Neg(ValueId),
@@ -39,36 +39,36 @@ pub enum Node {
 struct Known {
     most: u32,
     may_fault: bool,
-    /// A bit for each variable that is part of it.
+    /// A bit for each variable that it depends on.
     vars: u16,
 }
 
-/// All values of a filter. What a value is made of has a lower place than the value.
+/// All values of a filter. Operands have lower indices than the value.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     nodes: Vec<Node>,
-    /// What is asked of each value most often.
+    /// Cached facts of each value.
     known: Vec<Known>,
     places: HashMap<Node, ValueId, foldhash::fast::FixedState>,
 }
 
 impl Values {
-    /// How a value is worked out.
+    /// The definition of a value.
     pub fn node(&self, id: ValueId) -> Node {
         self.nodes[id.index()]
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The number a value is, if it is a constant.
+    /// The number, if the value is a constant.
     pub fn as_const(&self, id: ValueId) -> Option<u32> {
         match self.node(id) {
             Node::Const(k) => Some(k),
@@ -92,7 +92,7 @@ impl Values {
         self.add(Node::Const(k))
     }
 
-    /// A constant that is a value of its own, whether or not there is one of the same number.
+    /// A constant as a separate value, even if one of the same number exists.
     pub(crate) fn another_constant(&mut self, k: u32) -> ValueId {
         let id = ValueId(self.nodes.len() as u32);
         self.nodes.push(Node::Const(k));
@@ -104,7 +104,7 @@ impl Values {
         self.add(Node::Binary(op, a, b))
     }
 
-    /// Operations on constants, but for those that fault.
+    /// Folds operations on constants, except those that fault.
     fn folded(&self, node: Node) -> Node {
         match node {
             Node::Binary(op, a, b) => match (self.as_const(a), self.as_const(b)) {
@@ -125,7 +125,7 @@ impl Values {
         }
     }
 
-    /// The highest it can be.
+    /// Its maximum.
     pub(crate) fn most(&self, id: ValueId) -> u32 {
         self.known[id.index()].most
     }
@@ -142,17 +142,17 @@ impl Values {
         (id, mask)
     }
 
-    /// Whether working it out can reject a packet.
+    /// Whether evaluating it can reject a packet.
     pub(crate) fn may_fault(&self, id: ValueId) -> bool {
         self.known[id.index()].may_fault
     }
 
-    /// Whether a variable is part of it.
+    /// Whether it depends on a variable.
     pub(crate) fn mentions(&self, id: ValueId, var: u8) -> bool {
         self.known[id.index()].vars & 1 << (var & 15) != 0
     }
 
-    /// The variables that are part of it, a bit for each.
+    /// The variables that it depends on, a bit for each.
     pub(crate) fn vars(&self, id: ValueId) -> u16 {
         self.known[id.index()].vars
     }

@@ -1,4 +1,4 @@
-//! Arithmetic, of unsigned numbers of 32 bits.
+//! Arithmetic on unsigned 32-bit numbers.
 
 use super::link::{IP, IP6};
 use super::port::number;
@@ -19,7 +19,7 @@ impl Lower<'_> {
         Ok(and(second, and(first, test)))
     }
 
-    /// A value, and what must hold of the packet for it to be there.
+    /// A value, and the conditions under which it is defined.
     fn arith(&mut self, arith: &Arith, checks: &mut Cond) -> Result<ValueId> {
         match arith {
             Arith::Number(n) => Ok(self.values.constant(*n)),
@@ -111,7 +111,7 @@ impl Lower<'_> {
         *checks = and(before, check);
         let (base, constant) = self.base(at)?;
         let base = match (base, self.values.as_const(index)) {
-            // Kept out of the sum where it wraps: offsets do not.
+            // Kept separate where the sum would wrap: offsets do not wrap.
             (Some(base), Some(k)) if k.checked_add(constant).is_some() => {
                 return Ok(self.values.add(Node::Load(size, Some(base), constant + k)));
             }
@@ -139,7 +139,7 @@ impl Lower<'_> {
     }
 }
 
-/// The comparison of BPF, and whether it is the other way round.
+/// The comparison of BPF, and whether its operands are swapped.
 pub(super) fn operation(relation: Relation) -> (u16, bool) {
     match relation {
         Relation::Gt => (bpf::JGT, false),

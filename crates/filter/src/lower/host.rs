@@ -123,7 +123,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A number, or an address of so many bits.
+    /// A number, or an address with the given length in bits.
     fn plain(
         &mut self,
         q: Qualifiers,
@@ -237,7 +237,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A port and the protocol, if only one has a service by the name.
+    /// A port, and the protocol if only one has a service of this name.
     pub(super) fn port(&self, text: &str) -> Result<(u32, Option<u32>)> {
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             match to_number(text) {
@@ -486,7 +486,7 @@ impl Lower<'_> {
                 (0x8106, 0xff07, 2, 3 + long),
             ] {
                 if offset == 2 + u32::from(size) {
-                    // The address follows the flags: both in one load, of four bytes.
+                    // The address follows the flags: one load of four bytes reads both.
                     let shift = 32 - 8 * u32::from(size);
                     let all = flags << shift | address << (shift - 16);
                     let mask = mask << shift | 0xffff << (shift - 16);
@@ -502,7 +502,7 @@ impl Lower<'_> {
     }
 }
 
-/// One side or both, as a direction says.
+/// One side or both, depending on the direction.
 pub(super) fn sides(dir: Option<&str>, mut side: impl FnMut(bool) -> Result<Cond>) -> Result<Cond> {
     match dir {
         Some("src") => side(true),
@@ -512,7 +512,7 @@ pub(super) fn sides(dir: Option<&str>, mut side: impl FnMut(bool) -> Result<Cond
     }
 }
 
-/// Directions of 802.11 are for its own addresses only.
+/// Directions of 802.11 apply only to its own addresses.
 fn plain_dir(dir: Option<&str>) -> Result<()> {
     match dir {
         None | Some("src" | "dst" | "src or dst" | "src and dst") => Ok(()),
@@ -520,7 +520,7 @@ fn plain_dir(dir: Option<&str>) -> Result<()> {
     }
 }
 
-/// An address of one to four bytes, and how many bits it has.
+/// An address of one to four bytes, and its length in bits.
 fn v4(text: &str) -> Result<(u32, u32)> {
     let (mut n, mut bits) = (0, 0);
     for part in text.split('.') {

@@ -1,4 +1,4 @@
-//! Which protocol the link layer carries.
+//! Tests of the protocol that the link layer carries.
 
 use super::{At, Lower, Result, at_most};
 use crate::bpf;
@@ -15,7 +15,7 @@ const SAP_IP: u32 = 0x06;
 pub(super) const SAP_ISO: u32 = 0xfe;
 const SAP_IPX: u32 = 0xe0;
 const SAP_NETBEUI: u32 = 0xf0;
-/// The highest number in a type field that is a length.
+/// The highest value of a type field that is a length.
 const MTU: u32 = 1500;
 
 impl Lower<'_> {
@@ -114,7 +114,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What says that a header inside of another is there at all.
+    /// The condition that an encapsulated header exists.
     pub(super) fn previous_header_check(&mut self) -> Result<Cond> {
         if self.state.inside_tunnel {
             let header = self.header_base()?;
@@ -162,7 +162,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Linux cooked capture has numbers of its own for LLC and for raw 802.3.
+    /// Linux cooked capture has its own numbers for LLC and for raw 802.3.
     fn cooked(&mut self, proto: u32) -> Result<Cond> {
         const RAW_8023: u32 = 1;
         const LLC: u32 = 4;
@@ -223,8 +223,7 @@ impl Lower<'_> {
         self.eq(At::LinkHeader, 2, 2, 0x300 | id)
     }
 
-    /// Address families as the systems number them. Where a capture comes from is not known of a
-    /// file.
+    /// Address families of the various systems. The system that wrote a capture file is unknown.
     fn family(&mut self, proto: u32, offset: u32, size: u8, swapped: bool) -> Result<Cond> {
         let numbers: &[u32] = match (proto, self.options.offline) {
             (IP, _) => &[2],

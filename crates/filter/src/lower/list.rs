@@ -9,13 +9,13 @@ use crate::ast::{Expr, Id, Join, Primitive, Qualifiers};
 use crate::bpf;
 use crate::ir::{Cond, Set, Set6, ValueId, and, not, or};
 
-/// Shorter runs are left to the optimizer, so that the stages show them as they were written.
+/// Shorter runs are left to the optimizer, so that the stages show them as written.
 const MIN_RUN: usize = 16;
 
-/// Numbers in the order in which they were written, both ends included.
+/// Numbers in source order, both ends included.
 type Listed = Vec<(u32, u32)>;
 
-/// What a list holds.
+/// The addresses of a list.
 #[derive(Debug, Default)]
 struct Addresses {
     v4: Listed,
@@ -23,8 +23,8 @@ struct Addresses {
 }
 
 impl Lower<'_> {
-    /// A run of alternatives that say the same of different addresses or ports, which begins here:
-    /// what they come to together, and how many they are.
+    /// A run of alternatives that begins here and differs only in addresses or ports: its condition
+    /// and its length.
     pub(super) fn run(&mut self, first: &Expr, rest: &[(Join, Expr)]) -> Option<(Cond, usize)> {
         if !self.options.optimize {
             return None;
@@ -40,8 +40,8 @@ impl Lower<'_> {
         if ranges.len() < MIN_RUN {
             return None;
         }
-        // Where one packet may be IPv4 and ARP at once, as far as the link layer tells, the order in
-        // which bytes are asked for is not that of one by one.
+        // If the link layer does not distinguish IPv4 and ARP, combining the tests would change the
+        // order in which bytes are read.
         if q.of != Some("port") && self.carries(IP).ok()? == self.carries(ARP).ok()? {
             return None;
         }
@@ -53,9 +53,8 @@ impl Lower<'_> {
         Some((cond.ok()?, n))
     }
 
-    /// One side or both. For a run of alternatives the first of the sources, then all destinations,
-    /// then the other sources: so the bytes that are asked for first are those that one by one would
-    /// ask for first.
+    /// One side or both. For a run of alternatives first the first source, then all destinations,
+    /// then the other sources: so the bytes that are read first are the same as for separate tests.
     fn sides_listed(
         &mut self,
         dir: Option<&str>,
@@ -302,8 +301,8 @@ impl Addresses {
     }
 }
 
-/// The bits behind the prefix, if all ranges are networks of one length with gaps between: then an
-/// address under the mask is one of few numbers, which takes one comparison each, not two.
+/// The bits behind the prefix, if all ranges are networks of one length with gaps between: then a
+/// masked address needs one comparison for each, not two.
 fn common_prefix(ranges: &[(u32, u32)]) -> u32 {
     let below = ranges.first().map_or(0, |(low, high)| low ^ high);
     if below == 0 {
@@ -314,7 +313,7 @@ fn common_prefix(ranges: &[(u32, u32)]) -> u32 {
     if one_length && Set::new(ranges.to_vec()).ranges().len() == ranges.len() { below } else { 0 }
 }
 
-/// What is asked of the source, of the destination, and then of the source again.
+/// Tests of the source, of the destination, and of the source again.
 struct Sets {
     first: Arc<Set>,
     all: Arc<Set>,
@@ -322,7 +321,7 @@ struct Sets {
 }
 
 impl Sets {
-    /// Of a list as it was written, or of a run of alternatives.
+    /// For a list as written, or a run of alternatives.
     fn new(ranges: &[(u32, u32)], run: bool) -> Self {
         let all = Arc::new(Set::new(ranges.to_vec()));
         match ranges.split_first() {
@@ -336,7 +335,7 @@ impl Sets {
     }
 }
 
-/// Lines with something on them, behind their number: what stands before `#`.
+/// Non-empty lines with their number, without comments.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate();
     lines
@@ -344,7 +343,7 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, entry)| !entry.is_empty())
 }
 
-/// An address or port as the one thing that a leaf says, with its qualifiers.
+/// An address or port of a leaf without other conditions, with its qualifiers.
 fn listed(expr: &Expr) -> Option<(Qualifiers, (u32, u32))> {
     let Expr::Leaf(Primitive::Id(Some(q), id), _) = expr else { return None };
     if !matches!(q.dir, None | Some("src" | "dst" | "src or dst")) {
@@ -457,8 +456,8 @@ mod tests {
         assert_eq!(told("host in {nobody}"), "unknown host 'nobody'");
     }
 
-    /// Link types that do not tell IPv4 from ARP: sources of the one lie where destinations of the
-    /// other do.
+    /// Link types that do not distinguish IPv4 and ARP: sources of one are at the offsets of
+    /// destinations of the other.
     #[test]
     fn runs_keep_their_order_where_protocols_are_not_told_apart() {
         let run: Vec<String> = (0..20).map(|i| format!("src net 10.{i}.0.0/16")).collect();

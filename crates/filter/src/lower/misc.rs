@@ -207,7 +207,7 @@ impl Lower<'_> {
         Ok(and(and(path, any), message))
     }
 
-    /// Where the length indicator of MTP2 lies; its other fields follow.
+    /// Offset of the length indicator of MTP2; its other fields follow.
     fn ss7(&self, key: &str) -> Result<u32> {
         match self.state.link {
             MTP2 => Ok(2),

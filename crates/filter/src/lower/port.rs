@@ -63,7 +63,7 @@ impl Lower<'_> {
         Ok(both)
     }
 
-    /// What a qualifier for ports allows.
+    /// The protocols that a port's qualifier allows.
     pub(super) fn port_protocol(&self, proto: Option<&str>, of: &str) -> Result<Option<u32>> {
         match proto {
             None => Ok(None),
@@ -147,7 +147,7 @@ impl Lower<'_> {
         Ok(any)
     }
 
-    /// A protocol somewhere in the chain of headers: the one loop that there is.
+    /// A protocol anywhere in the chain of headers: the only loop in generated code.
     pub(super) fn protocol_chain(&mut self, v: u32, proto: Option<&str>) -> Result<Cond> {
         self.is_optimized = false;
         let v6 = match proto {
@@ -173,7 +173,7 @@ impl Lower<'_> {
             true => Insn::new(bpf::LDX | bpf::IMM, 40),
             false => Insn::new(bpf::LDX | bpf::MSH | bpf::B, network),
         });
-        // From here on again for each header: A is its number, X where it lies.
+        // Repeated for each header: A is its number, X its offset.
         let again = code.len();
         let advance = |code: &mut Vec<Insn>, plus: u32, times: u32, inner: u32| {
             code.push(Insn::new(byte | bpf::IND, network));
@@ -200,7 +200,7 @@ impl Lower<'_> {
             code.push(jump(bpf::JEQ, 44, 0, 9));
             advance(&mut code, 1, 8, 1);
         }
-        // As in libpcap, X is the length alone here, without where the header began.
+        // As in libpcap, X is the length alone here, without the header's offset.
         code.push(jump(bpf::JEQ, 51, 0, 8));
         advance(&mut code, 2, 4, 1);
         Ok(and(carries, Cond::Code(code, v)))

@@ -1,12 +1,12 @@
-//! What headers inside of others mean to the rest of the expression, where that is not libpcap's
-//! "everything behind": what `and` joins to them lies inside, alternatives and what stands behind a
-//! negation begin again. Behind alternatives that all lead to the same headers, these hold.
+//! The scoped dialect: what `and` joins to an encapsulating header refers to its payload;
+//! alternatives, and what follows a negation, start over. After alternatives that all lead to the
+//! same headers, those headers apply.
 
 use super::Lower;
 use super::state::{Offset, State};
 use crate::Dialect;
 
-/// Where the headers lie at a place of the expression; none where the dialect does not go back.
+/// The header offsets at a point of the expression; `None` in the dialect without scopes.
 #[derive(Clone, Debug)]
 pub(super) struct Scope(Option<Place>);
 
@@ -18,7 +18,7 @@ struct Place {
 }
 
 impl Lower<'_> {
-    /// Remembers where the headers lie.
+    /// Saves the header offsets.
     pub(super) fn scope(&self) -> Scope {
         let scoped = self.options.dialect == Dialect::Scoped;
         Scope(scoped.then(|| Place {
@@ -28,11 +28,11 @@ impl Lower<'_> {
         }))
     }
 
-    /// Goes back to where the headers lay.
+    /// Restores the header offsets.
     pub(super) fn leave(&mut self, begin: Scope) {
         let Some(mut begin) = begin.0 else { return };
         if begin.outer.is_none() {
-            // Variables of the outermost headers, once in use, stay what they are.
+            // Variables of the outermost headers stay allocated once in use.
             let (header, payload) = self.outer.unwrap_or((self.state.header, self.state.payload));
             keep(&mut begin.state.header, header);
             keep(&mut begin.state.payload, payload);
@@ -42,7 +42,8 @@ impl Lower<'_> {
         self.tagged = begin.tagged;
     }
 
-    /// Goes back for an alternative. Where the one before it has led, for [`Lower::agree`].
+    /// Restores for the next alternative. Returns the offsets after the previous one, for
+    /// [`Lower::agree`].
     pub(super) fn begin_again(&mut self, begin: &Scope) -> Option<Scope> {
         begin.0.as_ref()?;
         let before = self.scope();
@@ -50,7 +51,7 @@ impl Lower<'_> {
         Some(before)
     }
 
-    /// Behind two alternatives: where both have led, if that is the same, else where they began.
+    /// After two alternatives: the offsets of both if equal, otherwise those before.
     pub(super) fn agree(&mut self, before: Scope, begin: &Scope) {
         let Some(mut before) = before.0 else { return };
         keep(&mut before.state.header, self.state.header);
@@ -61,7 +62,7 @@ impl Lower<'_> {
     }
 }
 
-/// Takes over the word of the same offset.
+/// Takes the scratch word of the same offset.
 fn keep(offset: &mut Offset, other: Offset) {
     if offset.variable && other.variable && offset.word.is_none() {
         offset.word = other.word;
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn alternatives_begin_anew() {
-        // Packets without a tag, with 2, with 3, with 2 and 3 inside: by libpcap, and scoped.
+        // Packets without a tag, with tag 2, with 3, with 3 inside 2: in libpcap's dialect, and
+        // scoped.
         let frames = [&[][..], &[2], &[3], &[2, 3]].map(tagged);
         let table = [
             ("vlan 2 or vlan 3", [false, true, false, true], [false, true, true, true]),
@@ -142,7 +144,7 @@ mod tests {
                 assert!(found.is_ok(), "{text}: {found:?}");
             }
         }
-        // The kernel may have taken out the tag: both alternatives ask for it in both places.
+        // The kernel may have stripped the tag: both alternatives test both locations.
         let p = program("vlan 2 and udp or vlan 3 and udp", dlt::EN10MB, Dialect::Scoped, true);
         for asked in ["jeq      #0x2 ", "jeq      #0x3 "] {
             assert!(p.to_string().matches(asked).count() >= 2, "{p}");

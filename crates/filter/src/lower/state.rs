@@ -1,14 +1,14 @@
-//! Where the headers lie, by link type and by what came before in the expression.
+//! Header offsets, by link type and by what came before in the expression.
 
 use super::{At, Lower, Result};
 use crate::bpf;
 use crate::dlt::*;
 use crate::ir::{Cond, Node, ValueId, and, not, or};
 
-/// An offset that there is none of.
+/// A missing offset.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// An offset: a constant, and if it is variable a scratch word that holds the rest.
+/// An offset: a constant, and if it is variable a scratch word for the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offset {
     pub(super) constant: u32,
@@ -33,7 +33,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(link: u16) -> Result<Self> {
-        // The type, the payload, the network layer behind it, with and without SNAP.
+        // Offsets of the type, the payload, the network layer behind it, with and without SNAP.
         let (kind, payload, network, no_snap) = match link {
             ARCNET => (2, 6, 0, 0),
             ARCNET_LINUX => (4, 8, 0, 0),
@@ -107,7 +107,7 @@ impl State {
         })
     }
 
-    /// A link layer inside of the payload.
+    /// Enters a link layer inside of the payload.
     pub(super) fn push(&mut self, link: u16, header: Offset) {
         self.previous = self.link;
         self.previous_header = self.header;
@@ -151,7 +151,7 @@ impl Lower<'_> {
         Some(self.values.add(Node::Var(word)))
     }
 
-    /// The base and the constant that offsets from a place begin with.
+    /// The base and the constant of offsets relative to a header.
     pub(super) fn base(&mut self, at: At) -> Result<(Option<ValueId>, u32)> {
         let payload = self.state.payload.constant;
         let network = payload.wrapping_add(self.state.network);
@@ -175,7 +175,7 @@ impl Lower<'_> {
         })
     }
 
-    /// The length of the IPv4 header, and what lies before it if that varies.
+    /// The length of the IPv4 header, plus the variable bytes before it.
     pub(super) fn header_length(&mut self) -> Result<ValueId> {
         let network = self.state.payload.constant.wrapping_add(self.state.network);
         Ok(match self.payload_base()? {
@@ -200,10 +200,10 @@ impl Lower<'_> {
         self.compare(bpf::JSET, value, bits)
     }
 
-    /// What sets the variables that offsets of the outermost headers are in, if any is used.
+    /// Sets the variables that offsets of the outermost headers use, if any.
     pub(super) fn prologue(&mut self) -> Result<Vec<Cond>> {
         let outermost = State::new(self.state.outermost)?;
-        // Once something lies inside of a tunnel the outer variables are those it began with.
+        // Inside of a tunnel, the outer variables are those from before it.
         let (header, payload) = self.outer.unwrap_or((self.state.header, self.state.payload));
         let mut steps = Vec::new();
         let header_word = match (outermost.header.variable, header.word, payload.word) {
@@ -266,7 +266,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The header of data frames has two bytes more with QoS, and may be padded if radiotap says.
+    /// The header of data frames has two bytes more with QoS, and may be padded if radiotap says
+    /// so.
     fn wlan_prologue(&mut self, word: u8, base: Option<ValueId>, steps: &mut Vec<Cond>) {
         let start = base.unwrap_or_else(|| self.values.constant(0));
         let (plain, two) = (self.values.constant(24), self.values.constant(2));

@@ -48,8 +48,8 @@ impl Lower<'_> {
         Ok(any)
     }
 
-    /// The kernel of Linux takes the outermost tag out of the frame, and tells of it apart: where
-    /// it did so, nothing is shifted.
+    /// The Linux kernel strips the outermost tag from the frame and reports it as metadata: then
+    /// nothing is shifted.
     fn stripped_vlan(&mut self, in_frame: Cond, id: Option<u32>) -> Result<Cond> {
         const TAG: u32 = bpf::KERNEL + 44;
         const TAG_PRESENT: u32 = bpf::KERNEL + 48;
@@ -81,7 +81,7 @@ impl Lower<'_> {
         let stripped = self.eq(At::Packet, TAG_PRESENT, 1, 1)?;
         let mut any = or(stripped.clone(), and(here, in_frame));
         if used.is_some() {
-            // An alternative before this one may have set them.
+            // An earlier alternative may have set them.
             let zero = self.values.constant(0);
             let clear = and(Cond::Set(payload, zero), Cond::Set(kind, zero));
             any = and(clear, any);
@@ -139,7 +139,7 @@ impl Lower<'_> {
         Ok(here)
     }
 
-    /// `geneve` and `vxlan`: Ethernet over UDP, where it begins worked out for each packet.
+    /// `geneve` and `vxlan`: Ethernet over UDP, at an offset computed for each packet.
     pub(super) fn over_udp(&mut self, geneve: bool, id: Option<u32>) -> Result<Cond> {
         let (port, flags, mask) = if geneve { (6081, 0, 0xc0) } else { (4789, 8, u32::MAX) };
         self.is_optimized &= !geneve;

@@ -124,7 +124,7 @@ impl Lower<'_> {
         self.masked(At::LinkHeader, 1, 1, dir, 3)
     }
 
-    /// Where addresses lie depends on type and direction.
+    /// The offsets of addresses depend on type and direction.
     pub(super) fn wlan_host(&mut self, mac: &[u8; 6], dir: Option<&str>) -> Result<Cond> {
         let at = At::LinkHeader;
         match dir {
@@ -175,7 +175,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Control frames but CTS and ACK, and all others.
+    /// Control frames except CTS and ACK, and all other frames.
     fn has_second_address(&mut self) -> Result<Cond> {
         let at = At::LinkHeader;
         let other = not(self.masked(at, 0, 1, 4, 0x0c)?);
@@ -184,7 +184,7 @@ impl Lower<'_> {
         Ok(or(other, and(no_cts, no_ack)))
     }
 
-    /// What is to hold of frames that are not control: of those for management, and of data.
+    /// The condition for frames other than control frames: one for management, one for data.
     fn by_frame(&mut self, management: Cond, data: Cond) -> Result<Cond> {
         let control = self.set(At::LinkHeader, 0, 1, 4)?;
         let is_data = self.set(At::LinkHeader, 0, 1, 8)?;
@@ -192,8 +192,8 @@ impl Lower<'_> {
         Ok(and(not(control), either))
     }
 
-    /// What is to hold of the destination: in the first address, or in the third of data on their
-    /// way to the distribution system.
+    /// The condition on the destination: in the first address, or in the third for data on its way
+    /// to the distribution system.
     fn for_destination(&mut self, first: Cond, third: Cond) -> Result<Cond> {
         let to = self.set(At::LinkHeader, 1, 1, 1)?;
         let data = or(and(not(to.clone()), first.clone()), and(to, third));

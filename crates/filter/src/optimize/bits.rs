@@ -1,9 +1,9 @@
-//! Comparisons of masked values as tests of bits, which take one instruction where those take two.
+//! Comparisons of masked values as tests of bits, which need one instruction instead of two.
 
 use crate::bpf;
 use crate::ir::{Graph, Node, Step, Test};
 
-/// Rewrites comparisons with what a mask leaves of a value.
+/// Rewrites comparisons of masked values.
 pub(crate) fn bits(mut graph: Graph) -> Graph {
     for at in 0..graph.blocks.len() {
         let Step::Test(Test { op: bpf::JEQ, left, right }) = graph.blocks[at].step else {

@@ -1,14 +1,14 @@
-//! Variables that are set and never asked for are not set.
+//! Elimination of unused assignments.
 
 use crate::ir::{ACCEPT, Graph, Step};
 
-/// Leaves out assignments without use, except where working out the value may reject the packet.
+/// Removes unused assignments, except where evaluating the value may reject the packet.
 pub(crate) fn dead(mut graph: Graph) -> Graph {
     let Graph { values, blocks, root } = &mut graph;
     if !blocks.iter().any(|b| matches!(b.step, Step::Set(..))) {
         return graph;
     }
-    // Variables that are asked for from a block on, and where those lead that are left out.
+    // Variables that are read from a block on, and the targets of removed blocks.
     let mut live = vec![0_u16; blocks.len()];
     let mut place: Vec<usize> = (0..blocks.len()).collect();
     for id in ACCEPT + 1..blocks.len() {

@@ -1,16 +1,15 @@
-//! Sets as balanced trees of comparisons, for engines that know nothing else.
+//! Sets as balanced trees of comparisons, for engines without set lookups.
 //!
-//! Numbers alone are compared with one by one while they are few; more of them, and ranges, are
-//! distinguished by halves. So are chains of comparisons of one value with many numbers, wherever each
-//! of them leads.
+//! A few single numbers are compared one by one; more of them, and ranges, are bisected. The same
+//! holds for chains of comparisons of one value with many numbers, whatever their targets.
 
 use crate::bpf;
 use crate::ir::{Block, BlockId, Builder, Graph, REJECT, Step, Test, ValueId, Values};
 
-/// So many exceptions are compared with one by one. Small, for each comparison takes time; not
-/// too small, for each halving takes an instruction.
+/// Up to this many exceptions are compared one by one: each comparison takes time, each bisection
+/// an instruction.
 const FEW: usize = 6;
-/// Chains of comparisons from which on they become a tree.
+/// Chains of at least this many comparisons become a tree.
 const LONG_CHAIN: usize = 12;
 
 /// A graph without sets, in which long chains of comparisons are trees.
@@ -18,7 +17,7 @@ pub(crate) fn expand(graph: Graph) -> Graph {
     expanded(graph, false)
 }
 
-/// A graph in which sets are of single words only, for engines that look those up.
+/// A graph with sets of single words only, for engines that look those up.
 #[cfg(feature = "jit")]
 pub(crate) fn expand_words(graph: Graph) -> Graph {
     expanded(graph, true)
@@ -40,7 +39,7 @@ fn expanded(graph: Graph, sets: bool) -> Graph {
             Step::In6(words, set) => {
                 let mut tree = Tree::new(&mut values, &mut builder);
                 let found = tree.words(words, set.ranges(), yes, no);
-                // Whether all words are there decides first: they follow each other.
+                // First reads the last word: all words are adjacent.
                 tree.touch(words[3], found)
             }
             _ if chains.inside[id] => REJECT,
@@ -55,7 +54,7 @@ fn expanded(graph: Graph, sets: bool) -> Graph {
     Graph { values, root: place[root], blocks: builder.blocks }.pruned()
 }
 
-/// Where numbers lead, from each on up to the next.
+/// Targets of numbers, each from its number up to the next.
 type Pieces = Vec<(u32, BlockId)>;
 
 fn pieces(ranges: &[(u32, u32)], yes: BlockId, no: BlockId) -> Pieces {
@@ -75,15 +74,15 @@ fn pieces(ranges: &[(u32, u32)], yes: BlockId, no: BlockId) -> Pieces {
 struct Tree<'a> {
     values: &'a mut Values,
     builder: &'a mut Builder,
-    /// Whether equal blocks and constants are not looked for: within a tree there are none, and to
-    /// look for them is most of the work.
+    /// Whether to skip the search for equal blocks and constants: within a tree there are none, and
+    /// the search is most of the work.
     large: bool,
 }
 
-/// Trees from so many exceptions on are large.
+/// Trees of at least this many exceptions are large.
 const LARGE: usize = 256;
 
-/// Numbers that lead elsewhere than most.
+/// Numbers with another target than most.
 #[derive(Clone, Copy, Debug)]
 struct Exception {
     low: u32,
@@ -109,16 +108,16 @@ impl<'a> Tree<'a> {
         self.builder.test(Test { op, left: value, right }, yes, no)
     }
 
-    /// Goes on to `to`, or rejects the packet if a value cannot be worked out.
+    /// Continues to `to`, or rejects the packet if a value cannot be evaluated.
     fn touch(&mut self, value: ValueId, to: BlockId) -> BlockId {
         let right = self.values.constant(0);
         self.builder.test(Test { op: bpf::JEQ, left: value, right }, to, to)
     }
 
-    /// The tree that leads a value to where it belongs.
+    /// The tree that leads a value to its target.
     fn decide(&mut self, value: ValueId, pieces: &[(u32, BlockId)]) -> BlockId {
         let Some(first) = pieces.first() else { return REJECT };
-        // Where most ranges lead, for what is left.
+        // The target of most ranges becomes the default.
         let mut counts: Vec<(BlockId, usize)> = Vec::new();
         for (_, to) in pieces {
             match counts.iter().position(|(t, _)| t == to) {
@@ -147,7 +146,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// For values that are known to lie between two numbers.
+    /// The same for values known to lie between two numbers.
     fn split(
         &mut self,
         value: ValueId,
@@ -184,7 +183,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Word by word: what the words before leave open is decided by the next.
+    /// Word by word: equal higher words are decided by the next.
     fn words(
         &mut self,
         words: &[ValueId],
@@ -222,11 +221,10 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Words from one to another, and the part of what is below the word that belongs to the set; all
-/// of it if none is told.
+/// A range of words, and the part of the set below them; all of it if `None`.
 type Part = (u32, u32, Option<(u128, u128)>);
 
-/// Cuts ranges where the word above so many bits changes.
+/// Splits ranges where the word above `shift` bits changes.
 fn by_word(ranges: &[(u128, u128)], shift: usize) -> Vec<Part> {
     let below = (1_u128 << shift) - 1;
     let word = |n: u128| (n >> shift) as u32;
@@ -257,7 +255,7 @@ fn by_word(ranges: &[(u128, u128)], shift: usize) -> Vec<Part> {
 
 /// Chains of blocks that compare one value with one number after the other.
 struct Chains {
-    /// How many blocks the chain that begins with a block has; none if it is short.
+    /// The length of the chain that begins at a block; zero if it is short.
     length: Vec<usize>,
     /// Whether a block belongs to a chain that begins before it.
     inside: Vec<bool>,
@@ -294,7 +292,7 @@ impl Chains {
         Self { length, inside }
     }
 
-    /// What the chain that begins with a block makes of its value.
+    /// The targets of a chain's value.
     fn pieces(
         &self,
         values: &Values,

@@ -1,12 +1,12 @@
-//! What alternatives begin with is tested once, and alternatives on one value become a set.
+//! Factoring: common beginnings of alternatives are tested once, and alternatives on one value
+//! become a set.
 //!
-//! `host a or host b` asks twice whether the packet is IPv4, then for each of the addresses.
-//! Alternatives are put in order by what they begin with, as far as no packet, however short, can
-//! tell: `x = 1 and A or x = 2 and B or x = 1 and C` is `x = 1 and (A or C) or x = 2 and B`, since at
-//! most one of the beginnings holds and `x` is asked for first in any case. Where the rest
-//! is whether values are in sets, those behind the first of each value have nothing left to fault
-//! on, and may go in any order. What is said of alternatives holds for the negation of a
-//! conjunction as well.
+//! `host a or host b` tests twice whether the packet is IPv4, then each of the addresses.
+//! Alternatives are grouped by their first test, as far as no packet, however short, can show the
+//! difference: `x = 1 and A or x = 2 and B or x = 1 and C` is `x = 1 and (A or C) or x = 2 and B`,
+//! since at most one of the first tests holds and `x` is read first in any case. Once only set
+//! memberships remain, later tests of a value cannot fault, and may be reordered. The same holds
+//! for negated conjunctions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::ir::{Cond, Node, Set, Test, ValueId, Values, and, not};
 
 type Index<K> = HashMap<K, usize, foldhash::fast::FixedState>;
 
-/// The same condition with fewer tests.
+/// An equivalent condition with fewer tests.
 pub(crate) fn factor(values: &mut Values, cond: &Cond) -> Cond {
     inside(&mut Factor { values, depth: 0 }, cond)
 }
 
-/// How deep beginnings are looked for behind beginnings.
+/// Recursion limit for nested beginnings.
 const MAX_DEPTH: u32 = 64;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ fn inside(f: &mut Factor<'_>, cond: &Cond) -> Cond {
     }
 }
 
-/// What an alternative begins with, if that is a value's being among some numbers.
+/// The first test of an alternative, if it tests a value for membership.
 #[derive(Clone, Debug)]
 enum Among {
     One(u32),
@@ -91,7 +91,7 @@ impl Among {
     }
 }
 
-/// A condition that says of one value what it is among.
+/// A condition that only tests one value for membership.
 fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
     match cond {
         Cond::Test(Test { op: bpf::JEQ, left, right }) => {
@@ -102,9 +102,9 @@ fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
     }
 }
 
-/// What a condition begins with.
+/// The first test of a condition.
 ///
-/// Not if the condition may change the value itself.
+/// `None` if the condition may change the value itself.
 fn head(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
     match cond {
         Cond::All(all) => {
@@ -114,7 +114,7 @@ fn head(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
     }
 }
 
-/// A condition without what it begins with.
+/// A condition without its first test.
 fn tail(cond: Cond) -> Cond {
     match cond {
         Cond::All(mut all) if all.len() > 2 => {
@@ -145,7 +145,7 @@ fn any(mut terms: Vec<Cond>) -> Cond {
     }
 }
 
-/// Alternatives that begin alike, together; and in the order of the first of each kind.
+/// Groups alternatives with the same first test, in the order of the first of each group.
 fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     let mut out: Vec<Cond> = Vec::with_capacity(terms.len());
     let mut terms = terms.into_iter().peekable();
@@ -185,9 +185,9 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
             }
             let bare_next = !matches!(next, Cond::All(_));
             match found {
-                // What comes of bytes that the first alternatives ask for must be seen before.
+                // Bytes that the first alternatives read must be read before.
                 Some(g) if bare_next && matches!(groups[g].1[0], Cond::All(_)) => break,
-                // The head alone says all that the others do.
+                // The first test alone implies the other alternatives.
                 Some(g) if !matches!(groups[g].1[0], Cond::All(_)) => drop(terms.next()),
                 Some(g) => groups[g].1.extend(terms.next()),
                 None => {
@@ -205,7 +205,7 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     out
 }
 
-/// Writes groups of alternatives, those that are no more than a head as one set.
+/// Builds the groups of alternatives; bare first tests become one set.
 fn grouped(
     f: &mut Factor<'_>,
     value: ValueId,
@@ -253,7 +253,7 @@ fn flat_any(terms: Vec<Cond>) -> Vec<Cond> {
     out
 }
 
-/// Joins alternatives that begin with the same condition of any kind.
+/// Joins alternatives with the same first condition of any kind.
 fn alike(
     f: &mut Factor<'_>,
     first: Cond,
@@ -275,7 +275,7 @@ fn alike(
     and(head, inner)
 }
 
-/// Whether a condition sets variables or is not to be told from others.
+/// Whether a condition sets variables or cannot be compared.
 fn sets(cond: &Cond) -> bool {
     match cond {
         Cond::Set(..) | Cond::Code(..) => true,
@@ -285,8 +285,7 @@ fn sets(cond: &Cond) -> bool {
     }
 }
 
-/// Runs of alternatives that are no more than memberships become one for each value, behind the
-/// first of each.
+/// Merges runs of bare memberships into one set for each value, at the first of each.
 fn in_sets(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     let mut out = Vec::with_capacity(terms.len());
     let mut run: Vec<(ValueId, Among, Cond)> = Vec::new();
@@ -303,10 +302,10 @@ fn in_sets(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     out
 }
 
-/// A masked value, ranges that it is in, and how many conditions say so.
+/// A masked value, its ranges, and the number of conditions merged.
 type Under = (ValueId, Vec<(u32, u32)>, usize);
 
-/// What is said of one value of the packet, under each mask.
+/// The tests of one value of the packet, under each mask.
 #[derive(Debug, Default)]
 struct OfRoot {
     under: Vec<Under>,
@@ -314,7 +313,7 @@ struct OfRoot {
 
 fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, Among, Cond)>, out: &mut Vec<Cond>) {
     let run = std::mem::take(run);
-    // Where each value of the packet comes first: behind the last of those nothing faults.
+    // The first occurrence of each value: behind the last of these nothing faults.
     let mut first: Index<ValueId> = Index::default();
     for (i, (value, ..)) in run.iter().enumerate() {
         let (root, _) = f.values.unmasked(*value);
@@ -368,8 +367,7 @@ fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, Among, Cond)>, out: &mut Ve
     }
 }
 
-/// The numbers of a value that some numbers under a prefix mask stand for; none if the mask is no
-/// prefix.
+/// The values that match some numbers under a prefix mask; `None` if the mask is not a prefix.
 fn unmasked(
     values: &Values,
     root: ValueId,
@@ -389,7 +387,7 @@ fn unmasked(
     ranges
         .iter()
         .map(|(low, high)| {
-            // Numbers that the mask cannot leave are left out with the rest of their block.
+            // Numbers that the mask cannot produce are dropped with the rest of their block.
             let whole = low == high && low & below == 0;
             (whole || below == 0).then_some((*low, high | below))
         })
@@ -397,7 +395,7 @@ fn unmasked(
 }
 
 fn conjunction(f: &mut Factor<'_>, terms: Vec<Cond>) -> Cond {
-    // Negations next to each other are the negation of alternatives.
+    // Adjacent negations are the negation of alternatives.
     let mut out: Vec<Cond> = Vec::with_capacity(terms.len());
     let mut negated: Vec<Cond> = Vec::new();
     for term in terms {
@@ -435,7 +433,7 @@ fn deny(f: &mut Factor<'_>, negated: &mut Vec<Cond>, out: &mut Vec<Cond>) {
     }
 }
 
-/// Cases of a value, each with what is to hold in it.
+/// Cases of a value, each with its condition.
 fn switch<'a>(values: &Values, cond: &'a Cond) -> Option<(ValueId, Vec<(Among, &'a Cond)>)> {
     const MOST: usize = 8;
     let Cond::Any(any) = cond else { return None };
@@ -454,7 +452,7 @@ fn switch<'a>(values: &Values, cond: &'a Cond) -> Option<(ValueId, Vec<(Among, &
     Some((of?, cases))
 }
 
-/// Two conditions that each tell the same cases apart, case by case.
+/// Merges two conditions over the same cases, case by case.
 fn cases(f: &mut Factor<'_>, a: &Cond, b: &Cond) -> Option<Cond> {
     let (of, first) = switch(f.values, a)?;
     let (of_second, second) = switch(f.values, b)?;
@@ -477,7 +475,7 @@ fn cases(f: &mut Factor<'_>, a: &Cond, b: &Cond) -> Option<Cond> {
             other => vec![(*other).clone()],
         };
         match partner.map(|(_, t)| tail((*t).clone())) {
-            // What the first asks for is still asked for.
+            // Values that the first condition reads are still read.
             None => all.push(Cond::False),
             Some(Cond::True) => (),
             Some(Cond::All(more)) => all.extend(more),

@@ -1,22 +1,22 @@
-//! What the tests on the way to a block have shown.
+//! Facts that the tests on the path to a block have established.
 //!
-//! A packet's bytes do not change, so a fact holds from where it was learned on, except that setting
-//! a variable ends what was known of values made from it.
+//! A packet's bytes do not change, so a fact holds from where it was learned, except that setting a
+//! variable invalidates facts about values that depend on it.
 
 use crate::bpf;
 use crate::ir::{BlockId, Node, Set, Step, Test, ValueId, Values};
 
-/// How many facts of a kind are kept: more cost time and decide little.
+/// Most facts of a kind: more cost time and decide little.
 const MOST: usize = 32;
-/// How many numbers a value is known not to be.
+/// Most excluded numbers of a value.
 const MOST_EXCLUDED: usize = 16;
 
-/// What numbers a value can be.
+/// The possible numbers of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Domain {
     low: u32,
     high: u32,
-    /// Bits that are known, and what they are.
+    /// Mask of known bits, and their values.
     known: u32,
     bits: u32,
     /// Sorted.
@@ -43,7 +43,7 @@ impl Domain {
             || self.excluded.binary_search(&k).is_ok()
     }
 
-    /// What holds if either does.
+    /// The union with another domain.
     fn join(&mut self, other: &Self) {
         let keep: Vec<u32> = self.excluded.iter().copied().filter(|k| other.excludes(*k)).collect();
         let more = other.excluded.iter().copied().filter(|k| self.excludes(*k));
@@ -59,30 +59,32 @@ impl Domain {
     }
 }
 
-/// Facts at a place in the graph.
+/// Facts at a point in the graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// By value.
     domains: Vec<(ValueId, Domain)>,
-    /// How tests ended; if plain, in which block, so that equal tests on two ways to a place say nothing there.
+    /// Results of tests; if `plain`, with the block, so that equal tests on two paths to a point
+    /// establish nothing there.
     tests: Vec<(Test, bool, BlockId)>,
-    /// From each base that was worked out, how many bytes were found.
+    /// For each evaluated base, the number of bytes found present.
     present: Vec<(Option<ValueId>, u64)>,
-    /// Divisions that were carried out.
+    /// Divisions that succeeded.
     divided: Vec<ValueId>,
-    /// Only what equal tests, and tests of one value for equality, say of each other; bytes count as present.
+    /// Restricts facts to equal tests, and equality tests of one value; bytes count as present.
     plain: bool,
-    /// The block that is learned from, if plain.
+    /// The current block, if `plain`.
     pub(super) at: BlockId,
 }
 
 impl Facts {
-    /// No facts, for the little that decides whether an expression is refused: see [`super::contradicts`].
+    /// No facts, in the restricted mode that decides whether an expression is refused: see
+    /// [`super::contradicts`].
     pub(super) fn plain() -> Self {
         Self { plain: true, ..Self::default() }
     }
 
-    /// What is still known where two ways meet.
+    /// The facts that hold on both of two joining paths.
     pub(crate) fn meet(&mut self, other: &Self) {
         self.domains.retain_mut(|(id, domain)| match other.domain(*id) {
             Some(there) => {
@@ -102,7 +104,7 @@ impl Facts {
         self.divided.retain(|id| other.divided.contains(id));
     }
 
-    /// Ends what was known of values made from a variable.
+    /// Invalidates facts about values that depend on a variable.
     pub(crate) fn forget(&mut self, values: &Values, var: u8) {
         let stays = |id: ValueId| !values.mentions(id, var);
         self.domains.retain(|(id, _)| stays(*id));
@@ -111,7 +113,7 @@ impl Facts {
         self.divided.retain(|id| stays(*id));
     }
 
-    /// What is known once a block's step was carried out, and held or not.
+    /// Adds the facts after a block's step held or failed.
     pub(crate) fn learn(&mut self, values: &Values, step: &Step, held: bool) {
         match step {
             Step::Test(test) if self.plain => self.tests.push((*test, held, self.at)),
@@ -136,7 +138,7 @@ impl Facts {
                         self.learn_bits(values, *value, u32::MAX, low);
                     }
                 } else if let [(low, high)] = set.ranges() {
-                    // Outside of one range that begins or ends with the numbers there are.
+                    // Outside of one range at either end of all numbers.
                     let (low, high) = (*low, *high);
                     if low == 0 && high < u32::MAX {
                         self.narrow(values, *value, high + 1, u32::MAX);
@@ -190,7 +192,7 @@ impl Facts {
         }
     }
 
-    /// Bits of a value under a mask, of which those of the value below its own mask are known too.
+    /// Known bits under a mask; also those of the value below its own mask.
     fn learn_bits(&mut self, values: &Values, id: ValueId, mask: u32, bits: u32) {
         let (root, over) = values.unmasked(id);
         let known = mask & over;
@@ -238,7 +240,7 @@ impl Facts {
         self.present.iter().find(|(b, _)| *b == base).map(|(_, end)| *end)
     }
 
-    /// A value was worked out without a fault.
+    /// Records that a value was evaluated without a fault.
     pub(crate) fn touch(&mut self, values: &Values, id: ValueId) {
         if !values.may_fault(id) {
             return;
@@ -274,7 +276,8 @@ impl Facts {
         }
     }
 
-    /// Whether working a value out cannot fault, by what it is or as it was worked out before.
+    /// Whether evaluating a value cannot fault, by its definition or because it was evaluated
+    /// before.
     pub(crate) fn safe(&self, values: &Values, id: ValueId) -> bool {
         if !values.may_fault(id) {
             return true;
@@ -297,7 +300,7 @@ impl Facts {
         }
     }
 
-    /// Whether a step may be left out if both of its ways lead to the same place.
+    /// Whether a step is unnecessary if both of its targets are equal.
     pub(crate) fn idle(&self, values: &Values, step: &Step) -> bool {
         match step {
             Step::Test(_) | Step::In(..) | Step::In6(..) if self.plain => true,
@@ -308,7 +311,7 @@ impl Facts {
         }
     }
 
-    /// The number that a value is.
+    /// The number of a value, if it is known.
     fn number(&self, values: &Values, id: ValueId) -> Option<u32> {
         if let Some(domain) = self.domain(id)
             && domain.low == domain.high
@@ -325,12 +328,12 @@ impl Facts {
         }
     }
 
-    /// What a step must come to, whatever bytes there are.
+    /// The known result of a step, whatever bytes are present.
     pub(crate) fn decide(&self, values: &Values, step: &Step) -> Option<bool> {
         if self.idle(values, step) { self.sure(values, step) } else { None }
     }
 
-    /// What a step must come to if what it asks for is there.
+    /// The known result of a step if the bytes it reads are present.
     pub(crate) fn sure(&self, values: &Values, step: &Step) -> Option<bool> {
         match step {
             Step::Test(test) => self.decide_test(values, *test),

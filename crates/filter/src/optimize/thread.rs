@@ -1,17 +1,16 @@
-//! Jumps go straight to where they must end: along each edge what the tests before it have shown
-//! decides the tests behind it.
+//! Jump threading: along each edge, the facts established before it decide the tests behind it.
 //!
-//! A test is left out only if its bytes are known to be there, or if the packet is rejected in any
-//! case: whether a short packet is rejected does not change.
+//! A test is skipped only if its bytes are known to be present, or if the packet is rejected in any
+//! case: verdicts on short packets do not change.
 
 use super::facts::Facts;
 use crate::ir::{BlockId, Graph, REJECT, Step};
 
-/// Rounds over the graph; each is of use only if the one before changed something.
+/// Most rounds over the graph; a round that changes nothing is the last.
 const MAX_ROUNDS: usize = 32;
-/// How far an edge moves in a round.
+/// Most steps of an edge in a round.
 const MAX_STEPS: usize = 64;
-/// How many blocks are looked at in all rounds: large graphs get fewer rounds.
+/// Most blocks visited in all rounds: large graphs get fewer rounds.
 const MAX_WORK: usize = 1 << 13;
 
 /// Shortens the paths of a graph.
@@ -28,9 +27,9 @@ pub(crate) fn thread(mut graph: Graph) -> Graph {
     graph
 }
 
-/// Whether nothing can match because one value would have to be two numbers, or a test both hold and fail: what
-/// libpcap refuses as rejecting all packets. What ranges and bits show beyond that makes a program short, but is no
-/// reason to refuse it.
+/// Whether nothing can match because one value would have to be two numbers, or a test both hold
+/// and fail: these are the expressions that libpcap refuses as rejecting all packets.
+/// Contradictions of ranges and bits only shorten the program.
 pub(crate) fn contradicts(mut graph: Graph) -> bool {
     for _ in 0..MAX_ROUNDS {
         let changed = round(&mut graph, &Facts::plain());
@@ -49,14 +48,14 @@ fn round(graph: &mut Graph, begin: &Facts) -> bool {
     graph.root = root;
     known[root] = Some(begin.clone());
     for id in (0..=root).rev() {
-        // Blocks that no edge leads to any more are left behind.
+        // Unreachable blocks are skipped.
         let Some(facts) = known[id].take() else { continue };
         let step = graph.blocks[id].step.clone();
         if matches!(step, Step::Return(_)) {
             continue;
         }
         if let Some(holds) = facts.sure(&graph.values, &step) {
-            // The rest of it is whether its bytes are there.
+            // The only remaining effect is that its bytes must be present.
             let block = &mut graph.blocks[id];
             changed |= block.yes != block.no;
             let end = if holds { block.yes } else { block.no };
@@ -87,7 +86,7 @@ fn round(graph: &mut Graph, begin: &Facts) -> bool {
     changed
 }
 
-/// Where a path ends up from a block on, as far as facts decide.
+/// The target of a path from a block on, as far as facts decide.
 fn skip(graph: &Graph, facts: &Facts, mut at: BlockId) -> BlockId {
     for _ in 0..MAX_STEPS {
         let block = &graph.blocks[at];
@@ -95,7 +94,7 @@ fn skip(graph: &Graph, facts: &Facts, mut at: BlockId) -> BlockId {
             return at;
         }
         let idle = || match block.step {
-            // What it sets nobody asks for.
+            // Its variable is not read.
             Step::Set(..) => block.yes == REJECT,
             _ => block.yes == REJECT || facts.idle(&graph.values, &block.step),
         };

@@ -1,4 +1,4 @@
-//! What stands behind keywords that take something else than an identifier.
+//! Arguments of keywords that take something other than an identifier.
 
 use super::{PRIMITIVE, Parser};
 use crate::ast::{Primitive, Relation};
@@ -65,7 +65,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A number if one comes, in as many parentheses as it likes.
+    /// An optional number, in any number of parentheses.
     fn parenthesized(&mut self) -> Result<Option<u32>, Problem> {
         let begin = self.at;
         while self.take(Kind::Sign("(")) {}

@@ -1,4 +1,4 @@
-//! Every pass compared with what it was given.
+//! Comparing every pass with its input.
 
 use super::{Prober, Random};
 use crate::bpf::Program;
@@ -7,7 +7,7 @@ use crate::ir::Graph;
 use crate::names::Resolver;
 use crate::{Dialect, Options, compile};
 
-/// Two stages that do not agree on a packet.
+/// Two stages that disagree on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{before} says {told}, {after} the opposite, of {} bytes ({wire} on the wire) {packet:02x?}", packet.len())]
 pub struct Disagreement {
@@ -15,7 +15,7 @@ pub struct Disagreement {
     pub before: &'static str,
     /// The stage behind it.
     pub after: &'static str,
-    /// Whether the packet matches by the stage before.
+    /// Whether the packet matches in the stage before.
     pub told: bool,
     /// The packet, as far as it was captured.
     pub packet: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Disagreement {
     pub wire: u32,
 }
 
-/// What a stage can be run as.
+/// An executable stage.
 enum Stage {
     Graph(Graph),
     Program(Program),
@@ -38,9 +38,9 @@ impl Stage {
     }
 }
 
-/// Compiles an expression and runs every stage of it on packets of the prober's making, `rounds`
-/// of them, each cut to every length that makes a difference. `samples` are packets to begin with.
-/// How many runs were compared; none if the expression does not compile.
+/// Compiles an expression and compares its stages on `rounds` generated packets, each truncated to
+/// every length that makes a difference. `samples` are packets to start from. Returns the number of
+/// runs compared; `None` if the expression does not compile.
 ///
 /// # Errors
 /// The first disagreement.
@@ -55,7 +55,7 @@ pub fn check(
     check_as(Dialect::Libpcap, text, link_type, names, rounds, seed, samples)
 }
 
-/// As [`check()`], of an expression in a dialect.
+/// As [`check()`], for an expression in a dialect.
 ///
 /// # Errors
 /// The first disagreement.

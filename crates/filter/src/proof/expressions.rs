@@ -3,7 +3,7 @@
 use super::Random;
 use crate::dlt;
 
-/// Link types, those with more in their language more often.
+/// Link types, with more weight for those with a larger language.
 const LINKS: &[u16] = &[
     dlt::EN10MB,
     dlt::EN10MB,
@@ -119,11 +119,11 @@ const SS7: &[&str] = &[
     "hsls 9",
 ];
 
-/// Writes random expressions, each with the link type that it is for. Not all of them compile.
+/// Generates random expressions, each with its link type. Not all of them compile.
 #[derive(Clone, Debug)]
 pub struct Expressions {
     random: Random,
-    /// Addresses and ports that come again, so that tests have to do with each other.
+    /// Addresses and ports that are reused, so that tests interact.
     pool: [u32; 6],
 }
 
@@ -175,7 +175,7 @@ impl Expressions {
         }
     }
 
-    /// Many alternatives of a kind, some of them twice.
+    /// Many alternatives of a kind, with some duplicates.
     fn list(&mut self, out: &mut String) {
         let kind = self.random.below(7);
         let n = 2 + self.random.below(24);

@@ -1,4 +1,4 @@
-//! Packets that lead into the depths of a program.
+//! Packets that reach deep into a program.
 
 use super::Random;
 use crate::bpf::{
@@ -6,18 +6,18 @@ use crate::bpf::{
     MSH, OR, Program, RET, RSH, ST, SUB, TAX, X, alu, load,
 };
 
-/// The longest packet that is made.
+/// Longest generated packet.
 const LONGEST: usize = 256;
 
-/// Makes packets for a program: each comparison of bytes of the packet is met half of the time.
+/// Generates packets for a program: each comparison of packet bytes is satisfied half of the time.
 #[derive(Clone, Debug)]
 pub struct Prober {
     random: Random,
     wire: u32,
 }
 
-/// A number in a register, and the bytes of the packet that it was made from: where, how many, and
-/// what an addition, a shift and a mask made of them.
+/// A number in a register with its origin in the packet: offset, size, and the addition, shift and
+/// mask applied.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traced {
     value: u32,
@@ -26,12 +26,12 @@ struct Traced {
     shift: i32,
 }
 
-/// What a run over a packet came to.
+/// The result of a run over a packet.
 #[derive(Debug)]
 struct Trace {
-    /// How far into the packet the program looked.
+    /// The furthest byte that the program read.
     reach: usize,
-    /// Comparisons of bytes: where, how many, the number wanted and the bits that count.
+    /// Comparisons of bytes: offset, size, wanted number and relevant bits.
     wishes: Vec<(usize, usize, u32, u32)>,
 }
 
@@ -41,8 +41,8 @@ impl Prober {
         Self { random: Random::new(seed), wire: 60 }
     }
 
-    /// A packet for a program, its length on the wire, and how far into it the program looks, which
-    /// is no more than the length. `sample` is what to begin with, if not anything.
+    /// A packet for a program, its wire length, and the furthest byte that the program reads, at
+    /// most the length. `sample` is an optional packet to start from.
     pub fn packet(&mut self, program: &Program, sample: Option<&[u8]>) -> (Vec<u8>, u32, usize) {
         let mut data: Vec<u8> = match (sample, self.random.below(4)) {
             (Some(sample), 0..3) => sample.iter().take(LONGEST).copied().collect(),
@@ -86,7 +86,7 @@ impl Prober {
     }
 }
 
-/// Runs a program, with an eye on where numbers come from.
+/// Runs a program and tracks the origin of numbers.
 fn trace(program: &Program, data: &[u8], wire: u32) -> Trace {
     const MAX_STEPS: usize = 100_000;
     let insns = program.insns();
@@ -170,7 +170,7 @@ fn trace(program: &Program, data: &[u8], wire: u32) -> Trace {
     out
 }
 
-/// What bits were before they were shifted to the left, or to the right if below zero.
+/// The bits before a left shift, or a right shift if negative.
 fn unshifted(bits: u32, shift: i32) -> u32 {
     let by = shift.unsigned_abs();
     if shift >= 0 { bits.checked_shr(by).unwrap_or(0) } else { bits.checked_shl(by).unwrap_or(0) }

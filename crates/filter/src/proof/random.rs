@@ -1,4 +1,4 @@
-//! Numbers from a seed.
+//! Pseudo-random numbers from a seed.
 
 /// SplitMix64: the same numbers from the same seed everywhere.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below another; zero if there is none.
+    /// A number below another; zero if that is zero.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// Whether something comes to pass that does so once in so many times.
+    /// True once in `n` times on average.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -32,12 +32,12 @@ impl Random {
     /// One of several.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the slice is empty.
     pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 
-    /// Any number, those at the edges of what loads and signs can tell more often.
+    /// Any number, with more weight for boundary values.
     pub fn number(&mut self) -> u32 {
         match self.below(8) {
             0 => 0,

@@ -1,9 +1,9 @@
-//! Registers: what they hold, and how values get into them.
+//! Registers: their contents, and loading values into them.
 
 use crate::bpf::{self, Insn};
 use crate::ir::{Node, Test, ValueId, Values};
 
-/// What the registers hold.
+/// The contents of the registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     a: Option<ValueId>,
@@ -13,7 +13,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What is held where two ways meet.
+    /// The contents that two joining paths agree on.
     pub(super) fn meet(self, other: Self) -> Self {
         Self {
             a: self.a.filter(|_| self.a == other.a),
@@ -30,17 +30,17 @@ pub(super) struct Emit<'a> {
     out: Vec<Insn>,
     held: Held,
     temps: u8,
-    /// Variables lie from this scratch word on.
+    /// Variables use this scratch word and those above.
     vars: u8,
 }
 
 impl<'a> Emit<'a> {
-    /// Writes behind what is there.
+    /// Appends to existing instructions.
     pub(super) fn new(values: &'a Values, out: Vec<Insn>, held: Held, vars: u8) -> Self {
         Self { values, out, held, temps: 0, vars }
     }
 
-    /// The instructions, and what the registers hold behind them.
+    /// The instructions, and the register contents after them.
     pub(super) fn finish(self) -> (Vec<Insn>, Held) {
         (self.out, self.held)
     }
@@ -57,14 +57,14 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Instructions with jumps of their own, then a comparison of what they leave.
+    /// Instructions with internal jumps, then a comparison of their result.
     pub(super) fn code(&mut self, insns: &[Insn], k: u32) {
         self.out.extend_from_slice(insns);
         self.push(bpf::JMP | bpf::JEQ, k);
         self.held = Held::default();
     }
 
-    /// Compares the accumulator as it is, whatever value it holds.
+    /// Compares the accumulator, whatever value it holds.
     pub(super) fn compare(&mut self, test: Test) {
         self.push(bpf::JMP | test.op, self.values.as_const(test.right).unwrap_or_default());
         self.held.a = None;
@@ -115,7 +115,7 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Whether an instruction loads it to X without touching A.
+    /// Whether one instruction loads it to X without changing A.
     fn loads_to_x(&self, id: ValueId) -> bool {
         matches!(
             self.values.node(id),
@@ -123,7 +123,7 @@ impl<'a> Emit<'a> {
         )
     }
 
-    /// Whether working it out leaves X as it is.
+    /// Whether evaluating it leaves X unchanged.
     fn leaves_x(&self, id: ValueId) -> bool {
         self.holds(id)
             || match self.values.node(id) {
@@ -189,7 +189,7 @@ impl<'a> Emit<'a> {
                 self.push(bpf::ALU | bpf::NEG, 0);
             }
             Node::Binary(op, a, b) => match self.values.as_const(b) {
-                // The constant zero as a divisor is none that a program may have.
+                // The constant zero is not allowed as a divisor.
                 Some(k) if k != 0 || !matches!(op, bpf::DIV | bpf::MOD) => {
                     self.load_a(a)?;
                     self.push(bpf::ALU | op, k);

@@ -1,14 +1,14 @@
-//! Blocks behind each other, joined by jumps.
+//! Placing blocks and adding jumps.
 //!
-//! Comparisons can jump over 255 instructions only. Blocks are put in from the last to the first, so
-//! that where a jump must lead is always known; where it is too far, a stepping stone is put in just
-//! behind the block, and serves all blocks before that can reach it.
+//! Comparisons can skip at most 255 instructions. Blocks are placed from the last to the first, so
+//! that targets are always known; if a target is too far, a jump to it is inserted right behind the
+//! block, and shared by all earlier blocks that can reach it.
 
 use super::Codes;
 use crate::bpf::{self, Insn};
 use crate::ir::{BlockId, Graph, Step};
 
-/// No place yet.
+/// Not yet placed.
 const NOWHERE: usize = usize::MAX;
 
 struct Layout<'a> {
@@ -16,11 +16,11 @@ struct Layout<'a> {
     snaplen: u32,
     /// From the end.
     out: Vec<Insn>,
-    /// Where each block, or the nearest stone that leads to it, begins, counted from the end.
+    /// Position of each block, or of the nearest jump to it, counted from the end.
     place: Vec<usize>,
 }
 
-/// The program of blocks in the order given, each before those it leads to.
+/// The program of blocks in the given order, each before its targets.
 pub(super) fn layout(graph: &Graph, order: &[BlockId], codes: &Codes, snaplen: u32) -> Vec<Insn> {
     let mut l =
         Layout { graph, snaplen, out: Vec::new(), place: vec![NOWHERE; graph.blocks.len()] };
@@ -55,12 +55,12 @@ pub(super) fn layout(graph: &Graph, order: &[BlockId], codes: &Codes, snaplen: u
 }
 
 impl Layout<'_> {
-    /// How many instructions lie between here and a block.
+    /// The number of instructions from here to a block.
     fn distance(&self, to: BlockId) -> usize {
         self.out.len().saturating_sub(self.place[to])
     }
 
-    /// Puts in what leads to a block.
+    /// Inserts a jump to a block.
     fn stone(&mut self, to: BlockId) {
         self.out.push(match self.graph.blocks[to].step {
             Step::Return(verdict) => Insn::new(bpf::RET, if verdict { self.snaplen } else { 0 }),

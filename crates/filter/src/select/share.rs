@@ -1,17 +1,17 @@
-//! Blocks that compare the accumulator, whatever it holds, with the same number, as one.
+//! Merging blocks that compare the accumulator, whatever value it holds, with the same number.
 //!
-//! `portrange 25-53` tests the port of IPv4 and that of IPv6, which lie elsewhere: `port >= 25` must
-//! load the one or the other, but `port <= 53` finds it in the accumulator either way.
+//! `portrange 25-53` tests the port of IPv4 and of IPv6, which are at different offsets: `port >=
+//! 25` must load one or the other, but `port <= 53` finds it in the accumulator either way.
 
 use std::collections::HashMap;
 
 use crate::ir::{BlockId, Graph, Step, Test};
 
-/// Graphs of more blocks stay as they are.
+/// Larger graphs are left unchanged.
 const MAX_BLOCKS: usize = 1 << 14;
 
-/// The graph with such blocks joined, and which blocks take the accumulator as it is; none if there
-/// is nothing to join.
+/// The graph with such blocks merged, and the blocks that use the accumulator as it is; `None` if
+/// there is nothing to merge.
 pub(super) fn share(graph: &Graph) -> Option<(Graph, Vec<bool>)> {
     if graph.blocks.len() > MAX_BLOCKS {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn share(graph: &Graph) -> Option<(Graph, Vec<bool>)> {
         Step::Test(Test { op, left, right }) => Some((op, left, graph.values.as_const(right)?)),
         _ => None,
     };
-    // Whether each way to a block comes from a comparison of the value that it compares itself.
+    // Whether each path to a block comes from a comparison of the block's own value.
     let mut loaded = vec![true; graph.blocks.len()];
     loaded[graph.root] = false;
     for (from, block) in graph.blocks.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn share(graph: &Graph) -> Option<(Graph, Vec<bool>)> {
     let mut first: HashMap<_, BlockId> = HashMap::new();
     let mut one: Vec<BlockId> = (0..graph.blocks.len()).collect();
     let mut as_is = vec![false; graph.blocks.len()];
-    // Blocks that lead to the same come behind what they lead to: chains join from their ends.
+    // Blocks with the same targets come behind them: chains merge from their ends.
     for (id, block) in graph.blocks.iter().enumerate().filter(|(id, _)| loaded[*id]) {
         if let Some((op, _, k)) = compared(id) {
             let same = *first.entry((op, k, one[block.yes], one[block.no])).or_insert(id);

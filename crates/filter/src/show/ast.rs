@@ -1,4 +1,4 @@
-//! The syntax tree, a line for each part, those inside of others indented.
+//! The syntax tree as text, a line for each node, indented by depth.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use crate::ast::{Arith, Expr, Join, Primitive, Relation};
 use crate::error::Span;
 
 impl Compiled {
-    /// The syntax tree: a line for each part, parts of parts indented. Leaves have their place in
-    /// the text behind `@`, in bytes.
+    /// The syntax tree: a line for each node, indented by depth. Leaves have their byte position in
+    /// the text behind `@`.
     pub fn ast(&self) -> String {
         let mut out = String::new();
         match self.tree() {
@@ -28,7 +28,7 @@ fn expression(expr: &Expr, depth: usize, out: &mut String) {
             expression(inner, depth + 1, out);
         }
         Expr::Chain(first, rest) => {
-            // From the left, whatever the operators are: a run of the same is a line's worth.
+            // From the left, whatever the operators: a run of the same operator is one line.
             let _ = writeln!(out, "{indent}chain");
             expression(first, depth + 1, out);
             for (join, next) in rest {
@@ -42,7 +42,7 @@ fn expression(expr: &Expr, depth: usize, out: &mut String) {
     }
 }
 
-/// A primitive with all its qualifiers, those taken over from the one before too.
+/// A primitive with all its qualifiers, including inherited ones.
 fn leaf(primitive: &Primitive) -> String {
     match primitive {
         Primitive::Id(q, id) => {
@@ -76,7 +76,7 @@ fn leaf(primitive: &Primitive) -> String {
     }
 }
 
-/// Arithmetic with the operator in front, as it binds.
+/// Arithmetic in prefix form.
 fn number(arith: &Arith) -> String {
     match arith {
         Arith::Number(n) => n.to_string(),

@@ -8,8 +8,8 @@ use crate::bpf::{
 };
 
 impl Program {
-    /// A function in C that says how many bytes of a packet to keep, of none but the standard
-    /// library, with the meaning of [`Program::run`].
+    /// A C function that returns the number of bytes of a packet to keep. It uses only the standard
+    /// library and has the meaning of [`Program::run`].
     pub fn to_c_function(&self, name: &str) -> String {
         let insns = self.insns();
         let mut targets = vec![false; insns.len() + 1];
@@ -46,7 +46,7 @@ fn jumps(at: usize, insn: &Insn) -> [usize; 2] {
     [at + 1 + usize::from(insn.jt), at + 1 + usize::from(insn.jf)]
 }
 
-/// Bytes from an offset that may not wrap, or the packet is rejected.
+/// Bytes at an offset that must not wrap; otherwise the packet is rejected.
 fn load(size: u16, offset: &str) -> String {
     let n = match size {
         B => 1,

@@ -8,8 +8,7 @@ use crate::bpf;
 use crate::ir::{ACCEPT, Graph, Node, REJECT, Step, Test, ValueId, Values};
 
 impl Compiled {
-    /// The graph as each pass of the optimizer left it, those that changed nothing by their name
-    /// alone.
+    /// The graph after each pass of the optimizer; passes that changed nothing only by their name.
     pub fn passes_listed(&self) -> String {
         let (mut out, mut last) = (String::new(), String::new());
         for (name, graph) in self.passes() {
@@ -26,7 +25,7 @@ impl Compiled {
     }
 }
 
-/// A value as it is written in listings.
+/// A value as shown in listings.
 pub(super) struct Shown<'a>(pub(super) &'a Values, pub(super) ValueId);
 
 impl fmt::Display for Shown<'_> {
@@ -61,7 +60,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What a block does, in a line.
+/// The step of a block, in a line.
 pub(super) fn step(values: &Values, step: &Step) -> String {
     let shown = |id: ValueId| Shown(values, id);
     match step {
@@ -83,7 +82,7 @@ pub(super) fn step(values: &Values, step: &Step) -> String {
     }
 }
 
-/// A line for each block, from the root on: its number, what it does, and where it goes on.
+/// A line for each block, from the root on: its number, its step, and its targets.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |id| match id {

@@ -1,4 +1,4 @@
-//! What the expression says of the packet's bytes, before it becomes a graph.
+//! The expression as conditions on the packet's bytes, before it becomes a graph.
 
 use std::fmt::Write;
 
@@ -7,9 +7,8 @@ use crate::Compiled;
 use crate::ir::{Cond, Step, Values};
 
 impl Compiled {
-    /// The conditions on the packet that names, qualifiers and the link type came to: a line for
-    /// each test, `all`, `any` and `not` with theirs indented. What is worked out before any of
-    /// them stands first.
+    /// The conditions on the packet after resolving names, qualifiers and the link type: a line for
+    /// each test, with the operands of `all`, `any` and `not` indented. The prologue comes first.
     pub fn predicates(&self) -> String {
         let mut out = String::new();
         match self.conditions() {

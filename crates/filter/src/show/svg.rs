@@ -1,18 +1,18 @@
-//! The graph as a drawing, laid out in layers: each block one layer below the lowest of those that
-//! lead to it, and within a layer below the middle of them.
+//! The graph as a drawing in layers: each block one layer below the lowest of its predecessors, and
+//! within a layer below the middle of them.
 
 use std::fmt::Write;
 
 use super::listing::step;
 use crate::ir::{ACCEPT, Graph, Step};
 
-/// Larger graphs are drawn as far as this many blocks.
+/// Larger graphs are drawn up to this number of blocks.
 const MOST: usize = 400;
 const CHAR: usize = 7;
 const HIGH: usize = 26;
 const GAP: usize = 24;
 const LAYER: usize = 70;
-/// Longer labels are cut.
+/// Longer labels are truncated.
 const LONGEST: usize = 48;
 
 impl Graph {
@@ -36,7 +36,7 @@ impl Graph {
                 layer[to] = layer[to].max(layer[*id] + 1);
             }
         }
-        // The verdicts stand together at the bottom.
+        // The verdicts share the bottom layer.
         let bottom = order.iter().filter(|id| **id > ACCEPT).map(|id| layer[*id] + 1).max();
         for verdict in [0, ACCEPT] {
             layer[verdict] = bottom.unwrap_or(0);
@@ -53,7 +53,7 @@ impl Graph {
             })
             .collect();
         let width = |i: usize| labels[i].chars().count() * CHAR + 16;
-        // Where the middle of each block lies; those of a layer stand side by side.
+        // The centre of each block; those of a layer are side by side.
         let mut middle = vec![0; self.blocks.len()];
         let layers = order.iter().map(|id| layer[*id]).max().unwrap_or(0);
         let mut right = 0;

@@ -4,7 +4,7 @@ use crate::Compiled;
 use crate::ast::{Arith, Expr, Id, Join, Primitive, Qualifiers, Relation, Value};
 
 impl Compiled {
-    /// What the filter lets through, in words, and how much there is to it.
+    /// The filter in words, and the size of its program.
     pub fn explain(&self) -> String {
         let n = self.program().insns().len();
         let what = match self.tree() {
@@ -20,7 +20,8 @@ fn expression(expr: &Expr) -> String {
     match expr {
         Expr::Not(inner) => format!("it is not so that {}", inside(inner)),
         Expr::Chain(first, rest) => {
-            // Both joints bind alike, from the left: what was said before one is its left side.
+            // Both operators have equal precedence, from the left: everything before one is its
+            // left side.
             let mut out = inside(first);
             let mut last = rest.first().map(|(join, _)| *join);
             for (join, next) in rest {
@@ -96,7 +97,7 @@ fn leaf(primitive: &Primitive) -> String {
     }
 }
 
-/// What an identifier is said of.
+/// The subject of an identifier.
 fn subject(q: Qualifiers) -> String {
     let side = match q.dir {
         None | Some("src or dst" | "dst or src") => "the source or the destination",

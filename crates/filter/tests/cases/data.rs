@@ -1,4 +1,4 @@
-//! The cases as they lie in the files, and the names that they are of.
+//! The cases from files, and the names they use.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gannet_filter::{Options, Resolver};
 
-/// The fixture that the cases' names are of.
+/// The fixture for the names in the cases.
 #[derive(Default)]
 pub(crate) struct Names {
     hosts: HashMap<String, Vec<IpAddr>>,
@@ -74,7 +74,7 @@ pub(crate) fn string(json: &str, key: &str) -> String {
     strings(json, key).into_iter().next().unwrap_or_default()
 }
 
-/// Where shared data lie, if they do.
+/// The path of shared data, if it exists.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let below = std::env::var_os("GANNET_SHARED").map(PathBuf::from);
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
@@ -86,7 +86,7 @@ pub(crate) fn cases(name: &str) -> Option<String> {
     std::fs::read_to_string(shared("filters")?.join(name)).ok()
 }
 
-/// What a case is to be compiled with.
+/// The options of a case.
 pub(crate) fn options(json: &str) -> Options {
     let number = |key: &str| -> Option<u32> {
         let at = json.find(&format!("\"{key}\":"))? + key.len() + 3;

@@ -4,7 +4,7 @@ use gannet_filter::{NoNames, Options, compile, dlt};
 
 use super::data::cases;
 
-/// Expressions of which one at least compiles where a feature is supported, and none where not.
+/// Expressions of which at least one compiles where a feature is supported, and none otherwise.
 const FEATURES: &[(&str, &[&str])] = &[
     ("link_proto", &["link proto 0x800", "ip", "link proto 6"]),
     ("link_broadcast", &["link broadcast"]),
@@ -27,7 +27,7 @@ fn compiles(text: &str, link: u16) -> bool {
     compile(text, link, &options, &NoNames).is_ok()
 }
 
-/// The names in an object and what each is given, one level deep.
+/// The keys of an object and their values, one level deep.
 fn entries(json: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut rest = json;
@@ -82,7 +82,7 @@ fn link_types_support_what_libpcap_says_they_do() {
             ("index", "[0] = 1", if proto == "radio" { "IEEE802_11_RADIO" } else { "EN10MB" }),
         ] {
             let link = dlt::by_name(link).unwrap();
-            // DECnet's addresses are written as two numbers, which others take for a network.
+            // DECnet addresses are written as two numbers, which other types parse as a network.
             if feature == "host_decnet" && has.contains("\"host_ipv4\"") {
                 continue;
             }

@@ -1,8 +1,8 @@
-//! The published cases of libpcap: what it accepts and refuses, and with what words, how long its
-//! programs are, and what they say of packets. The percentages are kept beside; they may rise,
-//! never fall.
+//! The published cases of libpcap: which expressions it accepts and refuses, and with which
+//! messages, the lengths of its programs, and their verdicts on packets. The percentages are
+//! stored; they may rise, never fall.
 //!
-//! The cases lie in `filters` below `GANNET_SHARED` or `../shared`, captures in `conformance`.
+//! The cases are in `filters` below `GANNET_SHARED` or `../shared`, captures in `conformance`.
 //! `GANNET_SHOW` lists the cases that fail.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -27,7 +27,7 @@ fn numbers(json: &str, key: &str) -> Vec<bool> {
     list.split(',').filter(|n| !n.trim().is_empty()).map(|n| n.trim() != "0").collect()
 }
 
-/// What our program says of every packet of a capture.
+/// The verdicts of gannet's program on every packet of a capture.
 fn verdicts(json: &str, file: &std::path::Path, names: &Names) -> Vec<bool> {
     let options = Options { offline: true, ..options(json) };
     let mut out = Vec::new();
@@ -127,7 +127,7 @@ fn the_published_cases() {
     ]);
 }
 
-/// Fails if a percentage fell below the one that is kept.
+/// Fails if a percentage fell below the stored one.
 fn held(now: &[(&str, f64)]) {
     for (name, value) in now {
         eprintln!("{name} {value:.2}");

@@ -1,5 +1,5 @@
-//! Our program against libpcap's own, on packets of real captures and on such as lead into the depths
-//! of the two programs, cut to every length.
+//! gannet's program compared with libpcap's, on packets of real captures and on generated ones that
+//! reach deep into both programs, truncated to every length.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use gannet_filter::{Program, compile, dlt};
 
 use super::data::{cases, names, options, shared, string, strings};
 
-/// How many packets of a link type are taken: from the captures that have it, by turns.
+/// Packets of each link type, taken in turns from the captures that have it.
 const PACKETS: usize = 600;
-/// How many of a capture.
+/// Packets of one capture.
 const OF_ONE: usize = 40;
 
 /// Packets and their lengths on the wire.
@@ -55,7 +55,7 @@ fn samples() -> HashMap<u16, Packets> {
     out
 }
 
-/// Whether libpcap's program was shortened, which may let packets pass that lack bytes.
+/// Whether libpcap's program was optimized, which may accept packets that lack bytes.
 fn shortened(json: &str) -> bool {
     json.contains("\"optimize\": true")
 }

@@ -23,6 +23,7 @@ mod stream;
 mod syn;
 #[cfg(test)]
 mod tests;
+mod watched;
 mod window;
 
 use gannet_base::Dir;
@@ -39,6 +40,7 @@ use endpoint::delta;
 use life::ATTEMPT_DELAY;
 use life::Phase;
 use stream::Piece;
+use watched::Watched;
 
 /// Flag bits of a TCP header.
 pub mod flag {
@@ -103,9 +105,11 @@ pub trait Consumer {
     /// New data of an established connection was acknowledged; `missing` if some of it was not
     /// captured.
     fn acked(&mut self, _missing: bool) {}
-    /// Whether [`observe`](Self::observe) should be called.
+    /// Whether [`observe`](Self::observe) is called, for all segments.
+    const OBSERVES: bool = false;
+    /// Whether [`observe`](Self::observe) is called, for the current segment.
     fn observes(&self) -> bool {
-        false
+        Self::OBSERVES
     }
     /// The state of both sides, before the effects of a segment are reported.
     fn observe(&mut self, _view: &View) {}
@@ -231,8 +235,8 @@ impl Tcp {
 
     /// Reports both sides to a consumer that asks for it.
     #[inline]
-    fn observed(&self, c: &mut impl Consumer) {
-        if c.observes() {
+    fn observed<C: Consumer>(&self, c: &mut C) {
+        if C::OBSERVES {
             c.observe(&self.view());
         }
     }
@@ -257,12 +261,33 @@ impl Tcp {
         limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
-        self.observed(c);
+        if c.observes() {
+            return self.watched_segment(conn, now, from, s, limits, c);
+        }
         if self.is_plain(conn, from, s) {
             self.plain_segment(conn, now, from, s, limits, c);
             return from;
         }
         self.any_segment(conn, now, from, s, limits, c)
+    }
+
+    /// The same, with a report of both sides before each other one.
+    #[cold]
+    fn watched_segment(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        from: Dir,
+        s: &Segment<'_>,
+        limits: &Limits,
+        c: &mut impl Consumer,
+    ) -> Dir {
+        c.observe(&self.view());
+        if self.is_plain(conn, from, s) {
+            self.plain_segment(conn, now, from, s, limits, &mut Watched(c));
+            return from;
+        }
+        self.any_segment(conn, now, from, s, limits, &mut Watched(c))
     }
 
     /// Processes any segment, without assumptions.

@@ -1,28 +1,32 @@
-//! The analysis of captures, whose log rows are events for scripts.
+//! The analysis of captures, whose events and log rows go to scripts.
 //!
-//! An [`Engine`] runs in the script's thread, and a tap takes what it logs. Only logs that the script
-//! asks for are made.
+//! An [`Engine`] runs in the script's thread, and a [`Collector`] takes what it finds. Only events and logs that
+//! the script asks for are made.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::ffi::c_int;
-use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gannet_capture::Access;
 use gannet_capture::Stream;
 use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_engine::Statistics;
+use gannet_event::Interest;
 use gannet_filter::Filter;
+use gannet_log::Format;
 use gannet_log::Selection;
-use gannet_log::Tap;
-use gannet_log::Tapped;
-use gannet_log::TappedRow;
 use gannet_pipeline::crew::Progress;
 
 use super::Position;
 use super::fail;
+use super::found::Collector;
+use super::found::Found;
+use super::found::Item;
+use super::found::Span;
+use super::found::describe_params;
 use super::paths;
 use super::text;
 use super::told;
@@ -31,9 +35,14 @@ use super::told;
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_analysis gannet_analysis;
 typedef struct {
-    uint64_t start;
-    uint32_t len, stream;
-} gannet_row;
+    uint64_t start, len;
+} gannet_span;
+typedef struct {
+    int64_t time;
+    uint64_t packet;
+    gannet_span values;
+    uint32_t kind, conns, conn_count, file_count;
+} gannet_found;
 typedef struct {
     uint64_t packets, bytes, filtered, connections;
 } gannet_statistics;
@@ -41,13 +50,17 @@ typedef struct {
     gannet_analysis *(*open)(const char *const *paths, int count);
     void (*free)(gannet_analysis *analysis);
     uint32_t (*logs)(gannet_analysis *analysis, const char **text);
+    uint32_t (*events)(gannet_analysis *analysis, const char **text);
     int (*filter)(gannet_analysis *analysis, const char *expression);
-    void (*select)(gannet_analysis *analysis, const char *log);
+    void (*select)(gannet_analysis *analysis, const char *name, int is_event);
     void (*ignore_checksums)(gannet_analysis *analysis);
     int (*next)(gannet_analysis *analysis);
-    const gannet_row *(*rows)(gannet_analysis *analysis);
+    const gannet_found *(*items)(gannet_analysis *analysis);
+    const gannet_span *(*mentioned)(gannet_analysis *analysis);
     const char *(*bytes)(gannet_analysis *analysis);
-    uint32_t (*columns)(gannet_analysis *analysis, uint32_t stream, const char **text);
+    uint32_t (*describe)(gannet_analysis *analysis, uint32_t kind, const char **text);
+    uint32_t (*line)(gannet_analysis *analysis, uint32_t kind, const char *row, uint32_t len,
+        const char **text);
     void (*progress)(gannet_analysis *analysis, gannet_progress *out);
     void (*statistics)(gannet_analysis *analysis, gannet_statistics *out);
 } gannet_analyses;
@@ -59,13 +72,16 @@ pub(crate) struct Analyses {
     open: unsafe extern "C" fn(*const *const c_char, c_int) -> *mut Analysis,
     free: unsafe extern "C" fn(*mut Analysis),
     logs: unsafe extern "C" fn(*mut Analysis, *mut *const u8) -> u32,
+    events: unsafe extern "C" fn(*mut Analysis, *mut *const u8) -> u32,
     filter: unsafe extern "C" fn(*mut Analysis, *const c_char) -> c_int,
-    select: unsafe extern "C" fn(*mut Analysis, *const c_char),
+    select: unsafe extern "C" fn(*mut Analysis, *const c_char, c_int),
     ignore_checksums: unsafe extern "C" fn(*mut Analysis),
     next: unsafe extern "C" fn(*mut Analysis) -> c_int,
-    rows: unsafe extern "C" fn(*mut Analysis) -> *const TappedRow,
+    items: unsafe extern "C" fn(*mut Analysis) -> *const Item,
+    mentioned: unsafe extern "C" fn(*mut Analysis) -> *const Span,
     bytes: unsafe extern "C" fn(*mut Analysis) -> *const u8,
-    columns: unsafe extern "C" fn(*mut Analysis, u32, *mut *const u8) -> u32,
+    describe: unsafe extern "C" fn(*mut Analysis, u32, *mut *const u8) -> u32,
+    line: unsafe extern "C" fn(*mut Analysis, u32, *const u8, u32, *mut *const u8) -> u32,
     progress: unsafe extern "C" fn(*mut Analysis, *mut Position),
     statistics: unsafe extern "C" fn(*mut Analysis, *mut Sums),
 }
@@ -74,16 +90,24 @@ pub(crate) const TABLE: Analyses = Analyses {
     open,
     free,
     logs,
+    events,
     filter,
     select,
     ignore_checksums,
     next,
-    rows,
+    items,
+    mentioned,
     bytes,
-    columns,
+    describe,
+    line,
     progress,
     statistics,
 };
+
+/// The kind that [`Analysis::describe`] takes for connections.
+const CONNECTION: u32 = u32::MAX;
+/// The same for files.
+const FILE: u32 = u32::MAX - 1;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,9 +131,10 @@ pub(crate) struct Analysis {
     stream: Stream,
     options: Options,
     logs: Vec<String>,
-    tap: Tap,
+    interest: Interest,
+    collector: Collector,
     work: Work,
-    rows: Tapped,
+    found: Found,
     text: String,
     /// What was wrong with a capture; told at the end.
     damage: Option<String>,
@@ -128,23 +153,33 @@ impl Analysis {
             stream: Stream::open(paths, read)?,
             options: Options::default(),
             logs: Vec::new(),
-            tap: Tap::default(),
+            interest: Interest::default(),
+            collector: Collector::default(),
             work: Work::Waiting,
-            rows: Tapped::default(),
+            found: Found::default(),
             text: String::new(),
             damage: None,
         })
     }
 
-    /// Goes on until there are rows; how many, 0 at the end. Damage is an error at the end.
+    /// Goes on until something is found. Returns the number of items, 0 at the end. Damage is an error at the end.
     fn next(&mut self) -> Result<usize, String> {
         loop {
             match &mut self.work {
                 Work::Waiting => {
                     let mut options = std::mem::take(&mut self.options);
                     options.logs.selection = Selection::of(self.logs.iter().map(String::as_str));
-                    options.logs.tap = Some(self.tap.clone());
-                    self.work = Work::Running(Box::new(Engine::new(options)));
+                    options.logs.format = Format::Packed;
+                    options.logs.at_once = true;
+                    options.logs.outputs = vec![Arc::new(self.collector.clone())];
+                    let engine = match self.interest.any() {
+                        true => {
+                            let listener = Box::new(self.collector.clone());
+                            Engine::with_listener(options, self.interest.clone(), listener)
+                        }
+                        false => Engine::new(options),
+                    };
+                    self.work = Work::Running(Box::new(engine));
                     continue;
                 }
                 Work::Running(engine) => match self.stream.next_batch() {
@@ -162,25 +197,38 @@ impl Analysis {
                     }
                 },
                 Work::Ended(_) => {
-                    self.rows = Tapped::default();
+                    self.found = Found::default();
                     return self.damage.take().map_or(Ok(0), Err);
                 }
             }
-            self.tap.take(&mut self.rows);
-            if !self.rows.rows.is_empty() {
-                return Ok(self.rows.rows.len());
+            self.found.clear();
+            self.collector.found().swap(&mut self.found);
+            if !self.found.items.is_empty() {
+                return Ok(self.found.items.len());
             }
         }
     }
 
-    /// The log that a stream is, and a line for each of its columns: name and type, a tab between.
-    fn columns(&mut self, stream: u32) -> &str {
+    /// Describes a kind of items; the last two numbers are those of connections and files.
+    fn describe(&mut self, kind: u32) -> &str {
         self.text.clear();
-        self.text.push_str(self.rows.path(stream).unwrap_or_default());
-        for field in self.rows.fields(stream).iter().filter(|f| !f.optional) {
-            // Writing to a string cannot fail.
-            write!(self.text, "\n{}\t{}", field.name, field.ty).unwrap_or_default();
+        match kind {
+            CONNECTION => describe_params(gannet_event::CONNECTION.fields, &mut self.text),
+            FILE => describe_params(gannet_event::FILE.fields, &mut self.text),
+            _ => self.collector.found().describe(kind, &mut self.text),
         }
+        &self.text
+    }
+
+    /// A row as a line of its log.
+    fn line(&mut self, kind: u32, row: &[u8]) -> &str {
+        self.text = self.collector.found().line(kind, row).unwrap_or_default();
+        &self.text
+    }
+
+    /// Names of all events, a line each.
+    fn event_names(&mut self) -> &str {
+        self.text = gannet_engine::events().map(|decl| decl.name).collect::<Vec<_>>().join("\n");
         &self.text
     }
 
@@ -248,11 +296,26 @@ unsafe extern "C" fn filter(it: *mut Analysis, expression: *const c_char) -> c_i
 }
 
 /// # Safety
-/// As for [`analysis`]; `log` is a C string.
-unsafe extern "C" fn select(it: *mut Analysis, log: *const c_char) {
+/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+unsafe extern "C" fn events(it: *mut Analysis, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
-    let (it, log) = unsafe { (analysis(it), text(log)) };
-    it.logs.extend(log.map(str::to_owned));
+    let text = unsafe { analysis(it) }.event_names();
+    // SAFETY: by this function's contract.
+    unsafe { out.write(text.as_ptr()) };
+    text.len() as u32
+}
+
+/// # Safety
+/// As for [`analysis`]; `name` is a C string.
+unsafe extern "C" fn select(it: *mut Analysis, name: *const c_char, is_event: c_int) {
+    // SAFETY: by this function's contract.
+    let (it, name) = unsafe { (analysis(it), text(name)) };
+    let Some(name) = name else { return };
+    if is_event == 0 {
+        it.logs.push(name.to_owned());
+    } else if let Some(decl) = gannet_engine::events().find(|decl| decl.name == name) {
+        it.interest.add(decl.id);
+    }
 }
 
 /// # Safety
@@ -270,24 +333,48 @@ unsafe extern "C" fn next(it: *mut Analysis) -> c_int {
 }
 
 /// # Safety
-/// As for [`analysis`]. The rows are valid until the next call of `next`.
-unsafe extern "C" fn rows(it: *mut Analysis) -> *const TappedRow {
+/// As for [`analysis`]. The items are valid until the next call of `next`.
+unsafe extern "C" fn items(it: *mut Analysis) -> *const Item {
     // SAFETY: by this function's contract.
-    unsafe { analysis(it) }.rows.rows.as_ptr()
+    unsafe { analysis(it) }.found.items.as_ptr()
+}
+
+/// # Safety
+/// As for [`analysis`]. The spans are valid until the next call of `next`.
+unsafe extern "C" fn mentioned(it: *mut Analysis) -> *const Span {
+    // SAFETY: by this function's contract.
+    unsafe { analysis(it) }.found.mentioned.as_ptr()
 }
 
 /// # Safety
 /// As for [`analysis`]. The bytes are valid until the next call of `next`.
 unsafe extern "C" fn bytes(it: *mut Analysis) -> *const u8 {
     // SAFETY: by this function's contract.
-    unsafe { analysis(it) }.rows.bytes.as_ptr()
+    unsafe { analysis(it) }.found.bytes.as_ptr()
 }
 
 /// # Safety
 /// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
-unsafe extern "C" fn columns(it: *mut Analysis, stream: u32, out: *mut *const u8) -> u32 {
+unsafe extern "C" fn describe(it: *mut Analysis, kind: u32, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
-    let text = unsafe { analysis(it) }.columns(stream);
+    let text = unsafe { analysis(it) }.describe(kind);
+    // SAFETY: by this function's contract.
+    unsafe { out.write(text.as_ptr()) };
+    text.len() as u32
+}
+
+/// # Safety
+/// As for [`analysis`]; `row` points to `len` bytes, `out` to one place. The text is valid until the next call.
+unsafe extern "C" fn line(
+    it: *mut Analysis,
+    kind: u32,
+    row: *const u8,
+    len: u32,
+    out: *mut *const u8,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (it, row) = unsafe { (analysis(it), std::slice::from_raw_parts(row, len as usize)) };
+    let text = it.line(kind, row);
     // SAFETY: by this function's contract.
     unsafe { out.write(text.as_ptr()) };
     text.len() as u32

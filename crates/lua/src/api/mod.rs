@@ -11,6 +11,7 @@
 mod analysis;
 mod client;
 mod dns;
+mod found;
 mod gather;
 mod group;
 mod join;

@@ -16,7 +16,7 @@ local own_globals
 if sandbox then
     own_globals = {}
     for _, name in ipairs({
-        "error", "ipairs", "next", "pairs", "rawget", "select", "setmetatable", "tonumber", "tostring", "type",
+        "error", "ipairs", "next", "pairs", "rawget", "rawset", "select", "setmetatable", "tonumber", "tostring", "type",
     }) do
         own_globals[name] = _G[name]
     end

@@ -17,16 +17,15 @@ local function of(self, verb)
 end
 
 return function(gannet, problem)
-    --- Connects to a DNS server, to send it what a script chooses: `udp://127.0.0.1:5300`, `tcp://`, `tls://`
-    -- or `https://[::1]:8443/dns-query` (HTTP/2; the path is `/dns-query` unless given). A certificate must be
-    -- one that the system's authorities vouch for. Public addresses are refused unless the script says that
-    -- it may.
+    --- Connects to a DNS server to send messages: `udp://127.0.0.1:5300`, `tcp://`, `tls://`
+    -- or `https://[::1]:8443/dns-query` (HTTP/2; default path `/dns-query`). The certificate must be
+    -- signed by one of the system's authorities. Public addresses are refused without `yes_i_may`.
     --
     --     local server = gannet.client("https://127.0.0.1:8443", { ca = "authority.pem" })
     --     gannet.input(arg[2]):dns():queries():each(function(m) print(#(server:ask(m.bytes) or "")) end)
-    -- @param url how and where
-    -- @param options `timeout` in seconds, 5 unless given; `ca`, a file of authorities; `verify = false` to
-    -- take any certificate; `yes_i_may = true` for public addresses
+    -- @param url transport and address
+    -- @param options `timeout` in seconds, default 5; `ca`, a file of authorities; `verify = false` to
+    -- accept any certificate; `yes_i_may = true` for public addresses
     -- @return a client
     function gannet.client(url, options)
         if inside.sandbox then error("the sandbox sends nothing", 2) end
@@ -73,16 +72,16 @@ return function(gannet, problem)
         send(of(self, "send"), "send", message)
     end
 
-    --- Waits for the next message that comes, whatever it answers.
-    -- @return its bytes, nil where none came in time
+    --- Waits for the next message, for any query.
+    -- @return its bytes, nil if none came in time
     function Client:receive()
         -- No tail call: the error's level counts this function.
         local bytes = receive(of(self, "receive"))
         return bytes
     end
 
-    --- Sends a message and waits for the next one that comes.
-    -- @return its bytes, nil where none came in time
+    --- Sends a message and waits for the next one.
+    -- @return its bytes, nil if none came in time
     function Client:ask(message)
         local me = of(self, "ask")
         send(me, "ask", message)

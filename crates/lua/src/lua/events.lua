@@ -1,60 +1,113 @@
--- gannet.analyze: the rows of logs as events. Returns what makes it part of the module.
+-- gannet.analyze: typed events and rows of logs. Returns what makes it part of the module.
 local _, inside = ...
-local api, ffi = inside.api, inside.ffi
-local calls = api.analyses
-local setmetatable, type, error, tostring = setmetatable, type, error, tostring
-local tonumber, pairs, ipairs, next = tonumber, pairs, ipairs, next
-local format, concat, sort, char = string.format, table.concat, table.sort, string.char
-local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
+local ffi = inside.ffi
+local calls = inside.api.analyses
+local setmetatable, type, error, tostring, rawset, rawget = setmetatable, type, error, tostring, rawset, rawget
+local pairs, ipairs, next = pairs, ipairs, next
+local format, concat, sort, min = string.format, table.concat, table.sort, math.min
+local match, gmatch, byte = string.match, string.gmatch, string.byte
 local str = ffi.string
+local values = inside.load("gannet.values")()
 
--- What came of a column's text: values of Lua, nil where it is unset.
-local function unescaped(text)
-    if not find(text, "\\x", 1, true) then return text end
-    return (gsub(text, "\\x(%x%x)", function(digits) return char(tonumber(digits, 16)) end))
+local DAMAGED = "these values are damaged"
+
+-- What makes a table read its packed values when one of them is asked for first. `read` sets them, `names` knows
+-- them; `problem` words the error for others.
+local function lazy(what, names, read, problem)
+    local meta = { __metatable = what }
+    function meta.__index(it, name)
+        if not names[name] then
+            if type(name) ~= "string" then return nil end
+            error(problem(name), 2)
+        end
+        if rawget(it, 3) == nil then
+            rawset(it, 3, true)
+            read(it)
+        end
+        return rawget(it, name)
+    end
+    function meta.__newindex() error("a value of " .. what .. " cannot be added", 2) end
+    return meta
 end
-local function of_text(text)
-    if text == "-" then return nil end
-    return text == "(empty)" and "" or unescaped(text)
+
+local function listed(names)
+    local list = {}
+    for name in pairs(names) do list[#list + 1] = name end
+    sort(list)
+    return concat(list, ", ")
 end
-local function of_number(text)
-    return text ~= "-" and tonumber(text) or nil
-end
-local function of_bool(text)
-    if text == "-" then return nil end
-    return text == "T"
-end
-local numbers = { time = true, interval = true, double = true, count = true, int = true, port = true }
-local function reader(kind)
-    local inner = match(kind, "^%a+%[(.*)%]$")
-    if inner then
-        local element = reader(inner)
-        return function(text)
-            if text == "-" then return nil end
-            local list = {}
-            if text == "(empty)" then return list end
-            for part in gmatch(text .. ",", "([^,]*),") do
-                -- An element that is unset has its place all the same.
-                local value = element(part)
-                list[#list + 1] = value == nil and "-" or value
-            end
-            return list
+
+-- Reads the parameters of an event or the fields of a record into a table, whose packed bytes are its first value.
+local function reader(params)
+    local count = #params
+    return function(it)
+        local text = rawget(it, 1)
+        if type(text) ~= "string" then error(DAMAGED, 0) end
+        local bytes, at, value = values.bytes(text), 0, nil
+        for place = 1, count do
+            local param = params[place]
+            value, at = param.read(bytes, at, #text, it)
+            rawset(it, param.name, value)
         end
     end
-    if numbers[kind] then return of_number end
-    return kind == "bool" and of_bool or of_text
 end
 
--- Events that are not just a log's name: the log, and which of its rows.
-local aliases = {
-    connection_end = { "conn" },
-    dns_request = { "dns" },
-    dns_response = { "dns", "rcode" },
-    http_request = { "http", "method" },
-    http_reply = { "http", "status_code" },
-    ssl_established = { "ssl", "established", "T" },
-    file = { "files" },
-}
+-- The parameters that a description lists, and a set of their names.
+local function params_of(lines, names)
+    local params = {}
+    for name, kind, optional in gmatch(lines, "\n([^\t\n]*)\t([^\t\n]*)\t(%??)") do
+        params[#params + 1] = { name = name, kind = kind, read = values.event(kind, optional == "?") }
+        names[name] = true
+    end
+    return params
+end
+
+local function describe(handle, kind)
+    local text = ffi.new("const char *[1]")
+    local len = calls.describe(handle, kind, text)
+    return str(text[0], len)
+end
+
+-- What connections and files are: tables with the fields of Zeek's records.
+local function record_of(handle, kind, what, key)
+    local names = {}
+    local params = params_of(describe(handle, kind), names)
+    local function problem(name)
+        return format("a %s has no '%s' (it has %s)", what, tostring(name), listed(names))
+    end
+    local meta = lazy(what, names, reader(params), problem)
+    meta.__tostring = function(it) return tostring(it[key]) end
+    return meta
+end
+
+-- As text: what `print` shows of a value.
+local function shown(value, kind)
+    if value == nil then return "-" end
+    if match(kind, "^record") or match(kind, "^table") then return "{...}" end
+    local of = match(kind, "^list%((.*)%)$")
+    if kind == "conn_id" then
+        return format("%s:%d > %s:%d", value.orig_h, value.orig_p, value.resp_h, value.resp_p)
+    end
+    if not of then return tostring(value) end
+    local list = {}
+    for place, each in ipairs(value) do list[place] = shown(each, of) end
+    return concat(list, ",")
+end
+
+-- How far two names are from each other: letters that differ, are missing or are too many.
+local function distance(a, b)
+    local row = {}
+    for j = 0, #b do row[j] = j end
+    for i = 1, #a do
+        local before = row[0]
+        row[0] = i
+        for j = 1, #b do
+            local cost = byte(a, i) == byte(b, j) and 0 or 1
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + cost)
+        end
+    end
+    return row[#b]
+end
 
 local Analysis = {}
 local analysis = { __index = Analysis, __metatable = "analysis" }
@@ -69,69 +122,82 @@ local function of(self, verb)
 end
 
 return function(gannet, problem, open, reporter, check_filter)
-    --- Analyses captures as `gannet analyze` does, protocol by protocol, and calls functions with what it
-    -- finds instead of writing logs:
+    --- Analyses captures like `gannet analyze`, and calls functions with events and rows instead of writing
+    -- logs:
     --
-    --     gannet.analyze("day.pcap"):on("dns_response", function(e)
-    --         if e.rcode_name == "NXDOMAIN" then print(e.ts, e.id.orig_h, e.query) end
+    --     gannet.analyze("day.pcap"):on("http_header", function(e)
+    --         if e.name == "USER-AGENT" then print(e.ts, e.c.id.orig_h, e.value) end
     --     end):run()
     --
-    -- Only logs whose events are wanted are made.
-    -- @param ... paths, as of `gannet.input`
+    -- Only events and logs with a function are made.
+    -- @param ... paths, as for `gannet.input`
     -- @return an analysis
     function gannet.analyze(...)
         local handle = open("gannet.analyze", calls.open, ...)
         local self = setmetatable({}, analysis)
-        insides[self] = { handle = ffi.gc(handle, calls.free), wanted = {}, names = {} }
+        insides[self] = { handle = ffi.gc(handle, calls.free), wanted = {} }
         if inside.progress then
             insides[self].progress = reporter(handle, calls.progress)
         end
         return self
     end
 
-    local function known_logs(me)
+    local function known(me)
         if not me.logs then
             local text = ffi.new("const char *[1]")
-            local len = calls.logs(me.handle, text)
-            me.logs = {}
-            for name in gmatch(str(text[0], len), "[^\n]+") do me.logs[name] = true end
+            me.logs, me.events = {}, {}
+            for list, call in pairs({ logs = calls.logs, events = calls.events }) do
+                local len = call(me.handle, text)
+                for name in gmatch(str(text[0], len), "[^\n]+") do me[list][name] = true end
+            end
         end
-        return me.logs
+        return me
+    end
+
+    local function unknown(me, name)
+        local near = {}
+        for _, names in ipairs({ me.events, me.logs }) do
+            for each in pairs(names) do
+                if type(name) == "string" and #name < 64 and distance(name, each) <= 2 then
+                    near[#near + 1] = "'" .. each .. "'"
+                end
+            end
+        end
+        sort(near)
+        local hint = "gannet events --list and gannet logs print the names"
+        if near[1] then hint = "is it " .. concat(near, " or ") .. "?" end
+        error(format("there is no event or log '%s'; %s", tostring(name), hint), 4)
     end
 
     local function add(me, name, call)
         if type(call) ~= "function" then error("on wants a function for " .. tostring(name), 3) end
-        local alias = aliases[name] or { name }
-        local log = alias[1]
-        if not known_logs(me)[log] then
-            local names = {}
-            for known in pairs(me.logs) do names[#names + 1] = known end
-            for known in pairs(aliases) do names[#names + 1] = known end
-            sort(names)
-            error(format("there is no event '%s' (there are %s)", tostring(name),
-                concat(names, ", ")), 3)
+        local is_event = known(me).events[name]
+        if not is_event and not me.logs[name] then unknown(me, name) end
+        if not me.wanted[name] then
+            me.wanted[name] = {}
+            calls.select(me.handle, name, is_event and 1 or 0)
         end
-        if not me.wanted[log] then
-            me.wanted[log] = {}
-            calls.select(me.handle, log)
-        end
-        local list = me.wanted[log]
-        list[#list + 1] = { call = call, column = alias[2], value = alias[3] }
+        local list = me.wanted[name]
+        list[#list + 1] = call
     end
 
-    --- Asks for an event: the name of a log (`conn`, `dns`, `http`, `ssl`, `files`, `weird`, `notice` and
-    -- all others of `gannet logs`), for each of its rows; or `connection_end` (as `conn`), `dns_request`
-    -- (as `dns`), `dns_response` (rows of `dns` with a response), `http_request`, `http_reply` (rows of
-    -- `http` with a method, with a status), `ssl_established`, `file` (as `files`). A table of names and
-    -- functions asks for several. Events come when the analysis writes the row, those of all logs in one
-    -- order that is always the same; one function after the other where several want it. Returning false
-    -- from a function ends the analysis.
+    --- Requests an event by its name: `http_header`, `dns_request`, `connection_state_remove` and all others that
+    -- `gannet events --list` prints; or for each row of a log: `conn`, `dns`, `http`, `files` and all others of
+    -- `gannet logs`. A table of names and functions requests several. Returning false from a function ends the
+    -- analysis.
     --
-    -- An event has the log's columns by their names: `e.ts`, `e.query`, `e["id.orig_h"]`, and `e.id` is
-    -- a table of `orig_h`, `orig_p`, `resp_h`, `resp_p`; `e.log` is the name of the log. Times, intervals,
-    -- counts and ports are numbers, T and F are true and false, sets and vectors lists, unset columns
-    -- nil. It is a value: it may be kept.
-    -- @param name of the event, or a table of functions by name
+    -- A function gets one table. That of an event has the event's arguments by their names, with Zeek's names and
+    -- meaning: `e.name`, `e.value`, `e.is_orig`, and the connection as `e.c` with `e.c.uid`, `e.c.id.orig_h`,
+    -- `e.c.orig.size`, `e.c.history`, `e.c.service`; `e.event` is the name of the event, `e.ts` the time and `e.packet`
+    -- the number of the packet. That of a row has the log's columns: `e.ts`, `e.query`, `e["id.orig_h"]`, and
+    -- `e.id` is a table of `orig_h`, `orig_p`, `resp_h`, `resp_p`; `e.log` is the name of the log. Times,
+    -- intervals, counts and ports are numbers, addresses and enumerators strings, sets and vectors lists; what is
+    -- unset is nil. Tables stay valid: keep them as long as you like.
+    --
+    -- Events come in the order of packets, those of one packet in the order in which they arose, as handlers of
+    -- Zeek get them: a connection shows its state after the packet. Rows come when they are written, before the
+    -- events of the same packet.
+    -- @param name of the event or log, or a table of functions by name
     -- @param call the function
     function Analysis:on(name, call)
         local me = of(self, "on")
@@ -159,14 +225,14 @@ return function(gannet, problem, open, reporter, check_filter)
         return self
     end
 
-    --- Takes packets as they are, whatever their checksums: as `gannet analyze -C`.
+    --- Ignores checksums, like `gannet analyze -C`.
     function Analysis:ignore_checksums()
         calls.ignore_checksums(of(self, "ignore_checksums").handle)
         return self
     end
 
-    --- Tells how far reading has come, as of pipelines.
-    -- @param call the function; without it a line on standard error
+    --- Reports the progress of reading, as for pipelines.
+    -- @param call the function; by default a line on standard error
     function Analysis:progress(call)
         local me = of(self, "progress")
         if call ~= nil and type(call) ~= "function" then error("progress wants a function", 2) end
@@ -174,93 +240,129 @@ return function(gannet, problem, open, reporter, check_filter)
         return self
     end
 
-    -- The columns of a stream by name, each a place and how to read it; and what makes events of it.
-    local function stream_of(me, number)
-        local text = ffi.new("const char *[1]")
-        local len = calls.columns(me.handle, number, text)
-        local lines, columns, place = str(text[0], len), {}, 0
-        local log = match(lines, "^[^\n]*")
-        local names = {}
-        for name, kind in gmatch(lines, "\n([^\t\n]*)\t([^\n]*)") do
-            place = place + 1
-            columns[name] = { place = place, read = reader(kind) }
-            names[#names + 1] = name
+    -- What rows of a log are: their functions, and what makes tables of them.
+    local function rows_of(me, kind, log, lines)
+        local names, columns = { log = true }, {}
+        for name, type_name in gmatch(lines, "\n([^\t\n]*)\t([^\t\n]*)") do
+            columns[#columns + 1] = { name = name, read = values.cell(type_name) }
+            names[name] = true
         end
-        local meta = { __metatable = "event" }
-        local texts = setmetatable({}, { __mode = "k" })
-        local function split(event)
-            local parts = texts[event]
-            if type(parts) ~= "table" then
-                local list = {}
-                for part in gmatch(parts .. "\t", "([^\t]*)\t") do list[#list + 1] = part end
-                texts[event] = list
-                parts = list
+        local has_id = names["id.orig_h"]
+        local read = reader(columns)
+        if has_id then names.id = true end
+        local function problem(name)
+            local list = {}
+            for place, column in ipairs(columns) do list[place] = column.name end
+            return format("a row of %s has no '%s' (it has %s)", log, tostring(name), concat(list, ", "))
+        end
+        local meta = lazy("event", names, function(it)
+            read(it)
+            if has_id then
+                rawset(it, "id", {
+                    orig_h = it["id.orig_h"], orig_p = it["id.orig_p"],
+                    resp_h = it["id.resp_h"], resp_p = it["id.resp_p"],
+                })
             end
-            return parts
-        end
-        function meta.__index(event, name)
-            local column = columns[name]
-            if column then return column.read(split(event)[column.place] or "-") end
-            if name == "log" then return log end
-            if name == "id" and columns["id.orig_h"] then
-                return {
-                    orig_h = event["id.orig_h"], orig_p = event["id.orig_p"],
-                    resp_h = event["id.resp_h"], resp_p = event["id.resp_p"],
-                }
-            end
-            error(format("an event of %s has no '%s' (it has %s)", log, tostring(name),
-                concat(names, ", ")), 2)
-        end
-        function meta.__newindex() error("an event cannot be changed", 2) end
-        meta.__tostring = function(event)
-            return log .. "\t" .. concat(split(event), "\t")
-        end
-        local handlers = {}
-        for _, handler in ipairs(me.wanted[log] or {}) do
-            local column = handler.column and columns[handler.column]
-            handlers[#handlers + 1] = {
-                call = handler.call, place = column and column.place, value = handler.value,
-            }
+        end, problem)
+        meta.__tostring = function(it)
+            local row, text = rawget(it, 1), ffi.new("const char *[1]")
+            if type(row) ~= "string" then error(DAMAGED, 0) end
+            local len = calls.line(me.handle, kind, row, #row, text)
+            return str(text[0], len)
         end
         return {
-            handlers = handlers,
-            make = function(line)
-                local event = setmetatable({}, meta)
-                texts[event] = line
-                return event, split
+            handlers = me.wanted[log] or {},
+            make = function(item, bytes)
+                return setmetatable({ str(bytes + item.values.start, item.values.len), log = log }, meta)
             end,
         }
     end
 
-    --- Runs the analysis to its end. A capture that is cut or damaged gives the events of what stands
-    -- before the damage; then it raises an error that says where it is.
-    -- @return `{packets=, bytes=, filtered=, connections=, events=}`; events are calls of functions,
+    -- The same of events.
+    local function events_of(me, event, lines)
+        local names = { event = true, ts = true, packet = true }
+        local params = params_of(lines, names)
+        local function problem(name)
+            return format("%s has no '%s' (it has %s)", event, tostring(name), listed(names))
+        end
+        local meta = lazy("event", names, reader(params), problem)
+        meta.__tostring = function(it)
+            local list = { event }
+            for _, param in ipairs(params) do list[#list + 1] = shown(it[param.name], param.kind) end
+            return concat(list, "\t")
+        end
+        if not me.records then
+            me.records = {
+                connection = record_of(me.handle, 0xffffffff, "connection", "uid"),
+                fa_file = record_of(me.handle, 0xfffffffe, "fa_file", "id"),
+            }
+        end
+        local records = me.records
+        local mentions = match(lines, "connection") or match(lines, "fa_file")
+        -- The connections and files of the events that came together.
+        local function mentioned(item, bytes, spans)
+            local last = me.mentioned
+            if last and last.first == item.conns and last.batch == me.batch then return last end
+            local all = { first = item.conns, batch = me.batch, connection = {}, fa_file = {}, records = records }
+            local at = item.conns
+            for _, list in ipairs({ { all.connection, item.conn_count }, { all.fa_file, item.file_count } }) do
+                for place = 1, list[2] do
+                    local span = spans[at]
+                    list[1][place] = str(bytes + span.start, span.len)
+                    at = at + 1
+                end
+            end
+            me.mentioned = all
+            return all
+        end
+        return {
+            handlers = me.wanted[event] or {},
+            make = function(item, bytes, spans)
+                return setmetatable({
+                    str(bytes + item.values.start, item.values.len),
+                    mentions and mentioned(item, bytes, spans) or false,
+                    event = event, ts = values.seconds(item.time), packet = values.number(item.packet),
+                }, meta)
+            end,
+        }
+    end
+
+    local function kind_of(me, number)
+        local lines = describe(me.handle, number)
+        local what, name = match(lines, "^(%l+)\t([^\n]*)")
+        if what == "row" then return rows_of(me, number, name, lines) end
+        return events_of(me, name, lines)
+    end
+
+    --- Runs the analysis to its end. A capture that is cut or damaged gives the events before the damage; then
+    -- an error says where it is.
+    -- @return `{packets=, bytes=, filtered=, connections=, events=}`; `events` is the number of calls of functions,
     -- and the rest is nil where a function ended the analysis
     function Analysis:run()
         local me = of(self, "run")
         me.used = true
         if next(me.wanted) == nil then error("on comes first: no event is asked for", 2) end
-        local streams, events, goes_on = {}, 0, true
+        local kinds, events, goes_on = {}, 0, true
+        me.batch = 0
         while goes_on do
             local n = calls.next(me.handle)
             if me.progress then me.progress(n <= 0) end
             if n < 0 then error(problem(), 2) end
             if n == 0 then break end
-            local rows, bytes = calls.rows(me.handle), calls.bytes(me.handle)
+            me.batch = me.batch + 1
+            local items, bytes, spans = calls.items(me.handle), calls.bytes(me.handle), calls.mentioned(me.handle)
             for index = 0, n - 1 do
-                local row = rows[index]
-                local stream = streams[row.stream]
-                if not stream then
-                    stream = stream_of(me, row.stream)
-                    streams[row.stream] = stream
+                local item = items[index]
+                local kind = kinds[item.kind]
+                if not kind then
+                    kind = kind_of(me, item.kind)
+                    kinds[item.kind] = kind
                 end
-                local event, split = stream.make(str(bytes + row.start, row.len))
-                for _, handler in ipairs(stream.handlers) do
-                    local text = handler.place and split(event)[handler.place]
-                    if not text or (handler.value or text) == text and text ~= "-" then
-                        events = events + 1
-                        if handler.call(event) == false then goes_on = false end
-                    end
+                local event = kind.make(item, bytes, spans)
+                local handlers = kind.handlers
+                for place = 1, #handlers do
+                    events = events + 1
+                    if handlers[place](event) == false then goes_on = false end
                 end
                 if not goes_on then break end
             end

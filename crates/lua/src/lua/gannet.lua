@@ -1,15 +1,15 @@
---- Packets, DNS messages and what to make of them.
+--- Packets, DNS messages and pipelines over them.
 --
--- A pipeline begins with an input and ends with a verb. What stands between is done natively, batch
--- by batch; a Lua function is called only where one is given.
+-- A pipeline begins with an input and ends with a verb. The stages between run natively, batch
+-- by batch; only functions given to a stage run in Lua.
 --
 --     gannet.input("day.pcap"):filter("udp port 53"):dns():each(function(m)
 --         print(m.src, m.qname, m.rcode_name)
 --     end)
 --
--- A pipeline is read once. Views that functions get end with their packet: to keep something, keep
--- the fields. A capture that is cut or damaged gives what stands before the damage; then the verb
--- raises an error that says where it is.
+-- A pipeline is read once. A view is valid until the function returns: to keep data, keep
+-- its fields. A truncated or damaged capture delivers everything before the damage; then the verb
+-- raises an error with its position.
 local _, inside = ...
 local api, ffi = inside.api, inside.ffi
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
@@ -129,9 +129,9 @@ function Pipeline:filter(expression)
     return self
 end
 
---- Goes on with the DNS messages of the packets: UDP, and TCP streams put in order; fragments are
--- put together first.
--- @param ... ports of servers, 53 unless given
+--- Continues with the DNS messages of the packets: over UDP, and over reassembled TCP streams;
+-- fragments are reassembled first.
+-- @param ... ports of servers, default 53
 function Pipeline:dns(...)
     local me = of(self, "dns")
     if me.kind ~= "packets" then error("these are DNS messages already", 2) end
@@ -162,9 +162,9 @@ Pipeline.queries = only(1)
 --- Keeps the responses among messages.
 Pipeline.responses = only(2)
 
---- Pairs each query with its response: same addresses, ports, transport, id and question. Views of
--- both are given to `each`; the response is nil where none came in time.
--- @param timeout seconds to wait for a response in packet time, 5 unless given
+--- Pairs each query with its response: same addresses, ports, transport, id and question. `each`
+-- receives views of both; the response is nil if none came in time.
+-- @param timeout seconds to wait for a response in packet time, default 5
 function Pipeline:join(timeout)
     local me = of(self, "join")
     if me.kind ~= "messages" then error("dns() comes first", 2) end
@@ -177,11 +177,11 @@ function Pipeline:join(timeout)
     return self
 end
 
---- Lets packets, messages or pairs come when they are due: to functions of `each`, and to captures that
--- are written. What is due is told from the first of them on, so delays do not add up. One of
--- `{ speed = 2 }` (gaps as captured, divided by that; 1 is as it was), `{ rate = 1000 }` (so many a
--- second), `{ gap = 0.001 }` (seconds between two), `{ shift = 0.001 }` (seconds that are added to each
--- gap, or taken away).
+--- Delays packets, messages or pairs until they are due, for functions of `each` and for written
+-- captures. Due times count from the first of them, so delays do not add up. One of
+-- `{ speed = 2 }` (captured gaps divided by this; 1 is the original speed), `{ rate = 1000 }` (items
+-- a second), `{ gap = 0.001 }` (seconds between two), `{ shift = 0.001 }` (seconds added to each
+-- gap; may be negative).
 function Pipeline:pace(options)
     local me = of(self, "pace")
     local kinds = { speed = 0, rate = 1, gap = 1, shift = 2 }
@@ -197,7 +197,7 @@ function Pipeline:pace(options)
     return self
 end
 
---- Ends the pipeline after so many packets or messages.
+--- Ends the pipeline after `count` packets or messages.
 function Pipeline:limit(count)
     local me = of(self, "limit")
     if type(count) ~= "number" or count < 0 then error("limit wants a number", 2) end
@@ -205,11 +205,11 @@ function Pipeline:limit(count)
     return self
 end
 
---- Lets so many threads work on the pipeline, the script's being one. What is read, filtered, decoded
--- and added up is done by all of them; a function given to `each` is called by the script's thread
--- alone and in the order of the packets. So every result is the same for any number of threads. With
--- `limit`, which is about order, verbs that add up run in one.
--- @param threads how many, 1 to 256; without it as many as the machine has processors
+--- Runs the pipeline in several threads, including the script's. All of them read, filter, decode
+-- and sum; a function given to `each` is called only in the script's thread, in the order of the
+-- packets. So every result is the same for any number of threads. With `limit`, which depends on
+-- order, verbs that sum run in one thread.
+-- @param threads 1 to 256; by default the number of processors
 function Pipeline:parallel(threads)
     local me = of(self, "parallel")
     if threads == nil then threads = api.processors() end
@@ -221,10 +221,10 @@ function Pipeline:parallel(threads)
     return self
 end
 
---- Tells how far reading has come, a few times a second: on standard error, or a function that gets
--- `{packets=, bytes=, total=, fraction=, seconds=, rate=, done=}` (bytes as on disk, total and fraction
--- nil for pipes, packets a second). What a script writes is not touched by it.
--- @param call the function; without it a line on standard error
+--- Reports the progress of reading a few times a second: on standard error, or to a function with
+-- `{packets=, bytes=, total=, fraction=, seconds=, rate=, done=}` (bytes on disk, total and fraction
+-- nil for pipes, rate in packets a second). Standard output is not used.
+-- @param call the function; by default a line on standard error
 function Pipeline:progress(call)
     local me = of(self, "progress")
     if call ~= nil and type(call) ~= "function" then error("progress wants a function", 2) end
@@ -243,7 +243,7 @@ end
 
 --- Calls a function with every packet, message or pair; returning false ends the pipeline.
 -- Functions for pairs get the query, the response or nil, and the time between them in seconds.
--- @return how many there were
+-- @return their number
 function Pipeline:each(call)
     local me = of(self, "each")
     if type(call) ~= "function" then error("each wants a function", 2) end
@@ -394,7 +394,7 @@ end
 
 --- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
 -- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
--- @return counts: `counts[key]` for one field (keys are strings; several fields stand apart by
+-- @return counts: `counts[key]` for one field (keys are strings; several fields are separated by
 -- tabs), `counts:top(n)`, `counts:each(f)`, `counts:keys()`, `counts:total()`
 function Pipeline:count_by(...)
     local me = of(self, "count_by")
@@ -408,7 +408,7 @@ end
 --- Adds up a field by others, natively: `sum_by("len", "src")` is bytes by sender.
 -- @param field "len": bytes on the wire of packets, or of messages
 -- @param ... fields as for `count_by`
--- @return counts as of `count_by`, with sums in them
+-- @return counts as from `count_by`, with sums
 function Pipeline:sum_by(field, ...)
     local me = of(self, "sum_by")
     wants_len("sum_by", field)
@@ -419,7 +419,7 @@ function Pipeline:sum_by(field, ...)
     return counts_of(me)
 end
 
---- The keys that were counted most, all or `n` of them: a list of `{key=, count=}`, ties by key.
+--- The keys with the highest counts, all or `n` of them: a list of `{key=, count=}`, ties by key.
 function Counts:top(n)
     local mine = sums_of(self, "top")
     if n == nil then n = mine.rows end
@@ -427,24 +427,24 @@ function Counts:top(n)
     return top(mine, min(floor(n), mine.rows))
 end
 
---- Calls a function with every key and count, the most first.
+--- Calls a function with every key and count, highest count first.
 function Counts:each(call)
     local mine = sums_of(self, "each")
     if type(call) ~= "function" then error("each wants a function", 2) end
     for _, row in ipairs(top(mine, mine.rows)) do call(row.key, row.count) end
 end
 
---- How many were counted.
+--- The sum of all counts.
 function Counts:total()
     return tonumber(api.stream_total(sums_of(self, "total").handle, 0))
 end
 
---- How many keys there are.
+--- The number of keys.
 function Counts:keys()
     return sums_of(self, "keys").rows
 end
 
---- Of pairs, how long responses took, natively: after `join`.
+--- The latencies of responses, natively: after `join`.
 -- @return `{queries=, answered=, mean=, min=, p50=, p90=, p99=, max=}`, times in seconds
 function Pipeline:latencies()
     local me = of(self, "latencies")
@@ -488,7 +488,7 @@ local function write(self, verb, list, how, weights, seed)
 end
 
 --- Writes the packets to a capture: format and compression by the suffix, `-` is standard output.
--- @return how many there were
+-- @return their number
 function Pipeline:write(path)
     if type(path) ~= "string" then error("write wants a path", 2) end
     return write(self, "write", { path }, 0)[1]
@@ -496,15 +496,15 @@ end
 
 local ways = { copy = 0, turn = 1, client = 2 }
 
---- Spreads the packets over several captures: `"turn"`, one packet to each after the other; `"client"`,
--- all packets of a source address to one (packets that are no IP to none); `"copy"`, all to each.
+--- Distributes the packets to several captures: `"turn"`, one packet to each in turn; `"client"`,
+-- all packets of a source address to one (packets other than IP to none); `"copy"`, all to each.
 --
 --     gannet.input(arg[2]):split({ "a.pcap", "b.pcap" }, "client", { weights = { 3, 2 } })
 -- @param paths of the captures
--- @param by how, "turn" unless given
--- @param options by client, `weights` of the captures, and `seed`, a number to spread by chance and not
+-- @param by how, default "turn"
+-- @param options by client, `weights` of the captures, and `seed`, a number to distribute at random and not
 -- one after the other
--- @return a list of how many packets each has
+-- @return a list of the number of packets of each
 function Pipeline:split(paths, by, options)
     if type(paths) ~= "table" or #paths == 0 then error("split wants a list of paths", 2) end
     local how = ways[by or "turn"]

@@ -16,7 +16,7 @@ local function of(self, verb)
 end
 
 return function(gannet, problem)
-    --- Keeps queries with the answers of several servers for respdiff's tools: an LMDB environment in its
+    --- Stores queries with the answers of several servers for respdiff's tools: an LMDB environment in its
     -- format of 2018-05-21.
     --
     --     local out = gannet.respdiff("answers", { "captured", "new" })
@@ -25,9 +25,9 @@ return function(gannet, problem)
     --         out:put(q.bytes, { r and { r.bytes, took }, { server:ask(q.bytes), 0.001 } })
     --     end)
     --     out:finish()
-    -- @param path of a folder, which is made if it is not there
+    -- @param path of a folder, which is created if it does not exist
     -- @param servers their names, a list
-    -- @return what queries are put into
+    -- @return an object to put queries into
     function gannet.respdiff(path, servers)
         if inside.sandbox then error("the sandbox writes no files", 2) end
         if type(path) ~= "string" or type(servers) ~= "table" or #servers == 0 then
@@ -48,8 +48,8 @@ return function(gannet, problem)
         return self
     end
 
-    --- Adds a query and its answers: for each server, in their order, `{ bytes, seconds }`, or false or nil
-    -- where it gave none.
+    --- Adds a query and its answers: for each server in order, `{ bytes, seconds }`, or false or nil
+    -- if it gave none.
     function Respdiff:put(query, answers)
         local me = of(self, "put")
         if type(query) ~= "string" or type(answers) ~= "table" then
@@ -71,8 +71,8 @@ return function(gannet, problem)
         if api.put(me.handle, query, #query, me.answers, me.count) ~= 0 then error(problem(), 2) end
     end
 
-    --- Writes what is left; without it the last queries are missing.
-    -- @return how many queries there are
+    --- Writes buffered queries; without this call the last ones are missing.
+    -- @return the number of queries
     function Respdiff:finish()
         local me = of(self, "finish")
         local count = api.finish(me.handle, me.begun, time())

@@ -385,7 +385,7 @@ mod tests {
     }
 
     proptest! {
-        /// The short way to a name is nothing but short.
+        /// The short way to a name is only short.
         #[test]
         fn plain_names_as_any(
             lens in proptest::collection::vec(0_usize..70, 0..8),

@@ -24,7 +24,7 @@ pub struct Analyzer {
     oddities: Oddities,
 }
 
-/// Oddities of lines that are told once a connection.
+/// Weirds of lines that are told once a connection.
 #[derive(Default)]
 struct Oddities {
     lone_cr: bool,

@@ -117,7 +117,7 @@ pub(super) fn best_match(pending: &[Command], code: u16, text: &[u8]) -> Option<
             + 20 * u32::from(mentions(c.word()))
             + 10 * u32::from(mentions(c.argument()))
     };
-    // Of equal ones `max_by_key` gives the last: hence backwards.
+    // Of equal ones `max_by_key` gives the last: so backwards.
     pending.iter().enumerate().rev().max_by_key(|(_, c)| score(c)).map(|(at, _)| at)
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Terminal {
     last: u8,
     option: Option<Progress>,
     nul_dropped: bool,
-    /// Oddities since they were last taken.
+    /// Weirds since they were last taken.
     oddities: Vec<Oddity>,
 }
 
@@ -52,7 +52,7 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
-    /// Whether something was odd since [`take_oddities`](Self::take_oddities) was called.
+    /// Whether something was odd since [`take_oddities`](Self::take_weirds) was called.
     pub(super) fn has_oddities(&self) -> bool {
         !self.oddities.is_empty()
     }
@@ -72,7 +72,7 @@ impl Terminal {
         let mut rest = data;
         while !rest.is_empty() {
             if self.partial.is_empty() && self.option.is_none() && self.last != b'\r' {
-                // Nearly always a line lies within a chunk and is nothing but text.
+                // Nearly always a line lies within a chunk and is only text.
                 if let Some(at) = memchr::memchr(b'\n', rest) {
                     let line = rest[..at].strip_suffix(b"\r").unwrap_or(&rest[..at]);
                     let plain =

@@ -50,7 +50,7 @@ impl Exchange {
     fn client_line(&mut self, cx: &mut Context<'_>, line: &[u8]) -> Option<Vec<u8>> {
         let (word, rest) = split_word(skip_blanks(line));
         if b"AUTH".starts_with(word) && !b"ADAT".starts_with(word) {
-            // The security state begins anew.
+            // The security state begins again.
             self.over = true;
             return None;
         }

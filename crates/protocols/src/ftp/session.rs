@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 4096;
 /// A data connection that does not come within this is not expected any longer.
 const AWAIT: Interval = Interval::from_secs(300);
 
-/// Where weird.log says oddities come from.
+/// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// A line of a reply. A line within a reply that does not begin with its code has `code` 0;
-    /// `within` tells that further lines follow.
+    /// `within` says that further lines follow.
     pub(super) fn reply(&mut self, cx: &mut Context<'_>, code: u16, text: &[u8], within: bool) {
         // Some servers begin a reply of several lines and never end it: what looks like the first
         // line of another one then counts.

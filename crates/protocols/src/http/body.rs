@@ -73,7 +73,7 @@ impl Scope<'_, '_> {
         self.exchanges.begin_entity(self.cx, self.from);
     }
 
-    /// An oddity, and what was sent for it: up to a NUL, where texts end for Zeek.
+    /// An weird, and what was sent for it: up to a NUL, where texts end for Zeek.
     pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
         let end = memchr::memchr(0, addl).unwrap_or(addl.len());
         self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));

@@ -14,7 +14,7 @@ pub(super) enum Text<'d> {
     Joined(Vec<u8>),
 }
 
-/// Oddities of line ends, to be reported by the caller.
+/// Weirds of line ends, to be reported by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Oddity {
     /// A line ended with CR alone.

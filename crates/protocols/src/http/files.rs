@@ -77,7 +77,7 @@ impl Shared {
 }
 
 impl BodyFile {
-    /// A file begins. `fuid` is its name where it had one before; `placed` tells whether bytes come
+    /// A file begins. `fuid` is its name where it had one before; `placed` says whether bytes come
     /// with their place in it.
     fn start(
         s: &mut Scope<'_, '_>,
@@ -151,7 +151,7 @@ impl BodyFile {
         Self { id, exchange, typed: false, shared }
     }
 
-    /// More of a file whose row is written. Where it was given up for silence it begins anew, and the
+    /// More of a file whose row is written. Where it was given up for silence it begins again, and the
     /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not,
     /// nor one of ranges that is forgotten since.
     #[cold]

@@ -91,7 +91,7 @@ const MAX_FILES: usize = 15;
 /// Proxy headers that are kept of one request: one more than a row may show.
 const MAX_PROXIED: usize = 101;
 
-/// Methods that are no oddity: those of HTTP, WebDAV and QUERY (RFC 10008).
+/// Methods that are no weird: those of HTTP, WebDAV and QUERY (RFC 10008).
 const METHODS: &[&[u8]] = &[
     b"GET",
     b"POST",

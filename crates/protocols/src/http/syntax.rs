@@ -52,7 +52,7 @@ pub(super) fn filler(data: &[u8]) -> usize {
     i
 }
 
-/// What a character may stand in, a bit each: read once a character of every header line.
+/// What a character may are in, a bit each: read once a character of every header line.
 static CLASSES: [u8; 256] = classes();
 
 const TOKEN: u8 = 1;

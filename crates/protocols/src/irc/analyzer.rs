@@ -319,7 +319,7 @@ impl Analyzer {
     }
 }
 
-/// Whether a command made sense, or else the oddity and what goes with it.
+/// Whether a command made sense, or else the weird and what goes with it.
 type Understood = Result<(), (&'static str, String)>;
 
 impl Analyze for Analyzer {

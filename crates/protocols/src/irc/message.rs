@@ -1,4 +1,4 @@
-//! Messages as they stand in lines (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
+//! Messages as they are in lines (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
 
 use gannet_base::Addr;
 

@@ -2,7 +2,7 @@
 //!
 //! Messages are ASN.1 in BER: [`message`] reads one with its operation, [`filter`] turns a search
 //! filter into the text of RFC 4515. After a login by SASL (RFC 4513 section 5.2) both sides may wrap
-//! their messages: `sasl.rs` tells what a stream then is, and takes the messages out of Kerberos
+//! their messages: `sasl.rs` says what a stream then is, and takes the messages out of Kerberos
 //! tokens that are signed and not sealed (RFC 4121). After StartTLS nothing is read any more.
 //!
 //! Each operation but searches makes a row of ldap.log, with request and response; each search one

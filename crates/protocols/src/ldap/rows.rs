@@ -211,7 +211,7 @@ impl Pending {
         &mut self.searches[at]
     }
 
-    /// Writes what waited in vain.
+    /// Writes what waited without result.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
         self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));

@@ -64,7 +64,7 @@ pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
     if sealed {
         return Ok(&[]);
     }
-    // The checksum stands in front when it was rotated there.
+    // The checksum is in front when it was rotated there.
     if rotated == extra {
         b.take(extra).ok_or(CUT)?;
         Ok(b.rest())

@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// GSSAPI tells how a login stands: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
+    /// GSSAPI says how a login stands: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
     ///
     /// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
     pub fn outcome(&mut self, cx: &mut Context<'_>, state: u64) {

@@ -78,7 +78,7 @@ gannet_log::row! {
 
 /// What is known is news again after this time.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is remembered of one kind at the most; beyond that it begins anew.
+/// What is remembered of one kind at the most; beyond that it begins again.
 const MAX: usize = 1_000_000;
 /// A service of unknown protocol is logged if nothing was recognised there within this time.
 const PATIENCE: Interval = Interval::from_secs(300);

@@ -2,7 +2,7 @@
 //!
 //! Other logs tell of traffic, these of what traffic shows: hosts, services and certificates
 //! ([`known`]), software ([`software`]), packets that were lost ([`loss`]), protocols that nothing
-//! here reads ([`unknown`]), how often oddities occur ([`weirds`]). They are what Zeek keeps in policy
+//! here reads ([`unknown`]), how often weirds occur ([`weirds`]). They are what Zeek keeps in policy
 //! scripts that a site loads or not.
 //!
 //! [`Env`] holds a [`Policy`] only where one of these logs is wanted, and the policy holds only what

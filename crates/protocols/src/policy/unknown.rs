@@ -33,7 +33,7 @@ const SAMPLE_EACH: u64 = 100_000;
 const WINDOW: Interval = Interval::from_secs(3600);
 /// Bytes that are shown.
 const FIRST_BYTES: usize = 10;
-/// Kinds that are remembered; with more it begins anew.
+/// Kinds that are remembered; with more it begins again.
 const MAX: usize = 65_536;
 
 /// A packet of an unknown protocol.

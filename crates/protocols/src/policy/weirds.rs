@@ -1,4 +1,4 @@
-//! weird_stats.log: how often oddities occur, those included that sampling and suppression keep out
+//! weird_stats.log: how often weirds occur, those included that sampling and suppression keep out
 //! of weird.log.
 
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use gannet_base::Time;
 use gannet_log::Logs;
 
 gannet_log::row! {
-    /// How often each oddity occurred, every quarter of an hour.
+    /// How often each weird occurred, every quarter of an hour.
     pub struct StatsRow<'a> = "weird_stats", opt_in {
         /// When it was summed up.
         ts: Time = "ts",
-        /// The oddity.
+        /// The weird.
         name: &'a str = "name",
         /// How often it was seen since the last time.
         num_seen: u64 = "num_seen",

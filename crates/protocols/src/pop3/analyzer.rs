@@ -57,7 +57,7 @@ enum Asked {
 /// A command in line.
 #[derive(Debug)]
 struct Pending {
-    /// The word, or what stood in its place.
+    /// The word, or what was in its place.
     word: Result<Word, Vec<u8>>,
     has_argument: bool,
     /// The argument, where an event carries it.
@@ -387,7 +387,7 @@ impl Sink for Files<'_, '_> {
                 parent: None,
                 mime_type: None,
             });
-            // Zeek tells files of POP3 apart by nothing but the time they begin.
+            // Zeek tells files of POP3 apart by only the time they begin.
             let time = self.cx.now.as_nanos().to_be_bytes();
             let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
             self.cx.env.files.set_fuid(id, self.cx.env.uids.named_file(&name));

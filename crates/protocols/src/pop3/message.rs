@@ -118,7 +118,7 @@ impl Mechanism {
     }
 }
 
-/// A line taken apart. A line ends at a NUL; blanks before it do not count.
+/// A line parsed. A line ends at a NUL; blanks before it do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The first word; `None` in an empty line.

@@ -32,7 +32,7 @@ enum Phase {
     Start,
     /// It asked for TLS, and the server has not answered.
     Asked,
-    /// The server does without TLS; the client begins anew.
+    /// The server does without TLS; the client begins again.
     Refused,
     /// Messages.
     Plain,

@@ -163,7 +163,7 @@ impl Analyzer {
         }
     }
 
-    /// The server asked for another beginning: new keys, and the handshake anew.
+    /// The server asked for another beginning: new keys, and the handshake again.
     fn restart(&mut self) {
         self.client_id = None;
         self.keys = [None, None];

@@ -21,7 +21,7 @@ pub enum Packet<'a> {
     Short,
     /// Of a handshake.
     Long(Long<'a>),
-    /// Of a version that is not known; nothing but its ids can be read.
+    /// Of a version that is not known; only its ids can be read.
     UnknownVersion(Long<'a>),
     /// Without the bit that all packets have (RFC 9000 section 17.2): to be ignored.
     NoPacket,

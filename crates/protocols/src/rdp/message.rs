@@ -62,7 +62,7 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
         }
         r.at = body.len() - rest.len() + n + 2;
     }
-    // The header's length tells whether a request for encryption follows.
+    // The header's length says whether a request for encryption follows.
     if r.at + 1 != length {
         let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
         if wish[2..4] != [8, 0] {

@@ -130,7 +130,7 @@ impl State {
     fn next_reply(&mut self) -> u64 {
         let next = self.replies + 1;
         let mut result = next;
-        // Answers only go on: what ended before is of no more use, but the last one tells whether it
+        // Answers only go on: what ended before is of no more use, but the last one says whether it
         // is open.
         while self.silences.len() > 1 && self.silences[0].end.is_some_and(|e| e <= next) {
             self.silences.pop_front();
@@ -175,7 +175,7 @@ pub struct Analyzer {
     asked: bool,
     /// Looking for the end of a line of the server, where an answer may begin: its first byte is there.
     lost: Option<bool>,
-    /// Was lost before: nothing tells that what came since is what it seems, as Zeek says at the end.
+    /// Was lost before: nothing says that what came since is what it seems, as Zeek says at the end.
     was_lost: bool,
     /// Nothing more is to be read.
     blind: bool,

@@ -2,7 +2,7 @@
 //!
 //! Both sides tell their versions, agree on how to authenticate, do so, and tell the screen.
 //! What comes when depends on what was said: `analyzer.rs` keeps the state of both sides,
-//! [`message`] tells how long the message due is. After that only the client's messages are followed,
+//! [`message`] says how long the message due is. After that only the client's messages are followed,
 //! the server's pixels are not. The client's version confirms the protocol.
 
 mod analyzer;

@@ -101,7 +101,7 @@ pub fn body_length(value: &[u8]) -> i32 {
     (if negative { n.wrapping_neg() } else { n }) as i32
 }
 
-/// A number with nothing but blanks around it. As in Zeek a negative one is not refused, but taken
+/// A number with only blanks around it. As in Zeek a negative one is not refused, but taken
 /// modulo 2^64, and only blanks are 0.
 pub fn count(value: &[u8]) -> Option<u64> {
     let (negative, n, rest) = number(value);

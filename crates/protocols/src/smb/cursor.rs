@@ -112,7 +112,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// All that is left.
+    /// The rest.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.data[self.pos..];
         self.pos = self.data.len();

@@ -211,7 +211,7 @@ impl Shares {
         }
     }
 
-    /// Too much waits in the analyzer: files and commands are forgotten here, too. Tells how many of
+    /// Too much waits in the analyzer: files and commands are forgotten here, too. Says how many of
     /// everything there were.
     pub(super) fn discard(&mut self) -> String {
         let told = format!(

@@ -30,7 +30,7 @@ use crate::support::utf16;
 const HEADER_REST: u32 = 28;
 /// Length of the whole header, from which offsets count.
 const HEADER_LENGTH: u16 = 32;
-/// A message of this length says nothing but its status.
+/// A message of this length says only its status.
 const EMPTY: usize = 35;
 /// Commands behind commands that are followed.
 const MAX_DEPTH: u8 = 10;

@@ -58,7 +58,7 @@ impl Header {
         i64::from(offset.wrapping_sub(self.length.into()))
     }
 
-    /// Whether an answer is nothing but an error (§3.3.4.4).
+    /// Whether an answer is only an error (§3.3.4.4).
     fn is_error(&self) -> bool {
         match (self.status, self.command) {
             _ if self.from.is_orig() => false,
@@ -121,7 +121,7 @@ pub(super) fn message(
     Ok(pdu.pos())
 }
 
-/// An answer that is nothing but an error (§2.2.2). Returns its length.
+/// An answer that is only an error (§2.2.2). Returns its length.
 fn error(data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_error_response", data);
     let mut f = c.upto("byte_count", 8)?;
@@ -150,7 +150,7 @@ fn file(f: &mut Fields<'_>) -> u64 {
     f.u64().wrapping_add(f.u64())
 }
 
-/// The length of a message of nothing but numbers.
+/// The length of a message of only numbers.
 fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     c.all(n)?;

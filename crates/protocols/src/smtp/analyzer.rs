@@ -82,7 +82,7 @@ enum Reading {
     Off,
 }
 
-/// Oddities of lines that are told once a connection.
+/// Weirds of lines that are told once a connection.
 #[derive(Default)]
 struct Oddities {
     lone_cr: bool,

@@ -1,4 +1,4 @@
-//! Commands and replies as they stand in lines.
+//! Commands and replies as they are in lines.
 
 use crate::support::text::reply_code;
 use crate::support::text::skip_blanks;

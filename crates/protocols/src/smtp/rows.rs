@@ -61,7 +61,7 @@ gannet_log::row! {
 }
 
 impl SmtpRow {
-    /// A row with nothing but its connection.
+    /// A row with only its connection.
     pub(super) fn new(ts: Time, uid: Uid, id: ConnId, trans_depth: u64) -> Self {
         Self {
             ts,

@@ -30,7 +30,7 @@ const MAX_SEARCHED: usize = 10_000;
 /// Invalid transactions after which the connection is not followed further.
 const MAX_INVALID: u64 = 25;
 
-/// Where weird.log says oddities come from.
+/// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
 
 /// What is known of the transactions of one connection.
@@ -458,7 +458,7 @@ pub(super) struct Mail<'a, 'b> {
 impl Mail<'_, '_> {
     fn open(&mut self) -> FileId {
         if let Some(file) = *self.file {
-            // One that was given up for silence begins anew, and is told once more.
+            // One that was given up for silence begins again, and is told once more.
             if self.cx.env.files.is_over(file) {
                 self.session.file_started(self.cx, file);
             }

@@ -213,7 +213,7 @@ pub(crate) fn seen(
     Some(certificate)
 }
 
-/// An oddity of a file: its name in the logs goes before the addition.
+/// An weird of a file: its name in the logs goes before the addition.
 fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
     // Certificates are files that files.log leaves out; this one's name is used nowhere else.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);

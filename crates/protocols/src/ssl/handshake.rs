@@ -59,7 +59,7 @@ impl Handshake {
 }
 
 impl Core {
-    /// Bytes of the handshake protocol: any cut of any number of messages. Tells whether they could
+    /// Bytes of the handshake protocol: any cut of any number of messages. Says whether they could
     /// be read.
     pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> bool {
         let mut held = std::mem::take(&mut self.handshake.partial[from.index()]);

@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// All that is left.
+    /// The rest.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         Ok(Self { rest: self.take(n, field)?, read })
     }
 
-    /// A structure at the front, of which `read` tells how it goes on.
+    /// A structure at the front, of which `read` says how it goes on.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,

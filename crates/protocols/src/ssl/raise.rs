@@ -35,7 +35,7 @@ use crate::conn_state::mention;
 /// Silence after which a file is given up, as files show it.
 const TIMEOUT: Interval = Interval::from_secs(120);
 
-/// Raises the events of a certificate that was read, or could not be read; `host` tells whether it is the
+/// Raises the events of a certificate that was read, or could not be read; `host` says whether it is the
 /// first of its chain, `client` whether the client sent it.
 #[cold]
 pub(super) fn certificate(

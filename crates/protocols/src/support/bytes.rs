@@ -1,6 +1,6 @@
 //! Reading numbers and parts off the front of a message.
 
-/// What is left of a message. Everything returns `None` beyond its end and then takes nothing.
+/// The rest of a message. Everything returns `None` beyond its end and then takes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 

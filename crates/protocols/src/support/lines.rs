@@ -93,7 +93,7 @@ impl Lines {
     }
 
     /// Call before reading plain bytes: skips the LF of a CR LF that was cut in two. That there is
-    /// none is not held against the CR.
+    /// none is not compared with the CR.
     pub fn skip_lf(&mut self, data: &mut &[u8]) {
         if self.after_cr
             && let Some((first, rest)) = data.split_first()

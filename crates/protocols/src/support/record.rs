@@ -15,7 +15,7 @@ pub struct OutOfBound {
     field: &'static str,
     /// Bytes that the record needs at least, or objects that are announced.
     need: i64,
-    /// Bytes there are; less than nothing where Zeek tells how many are missing.
+    /// Bytes there are; less than nothing where Zeek says how many are missing.
     have: i64,
 }
 

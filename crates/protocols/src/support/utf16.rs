@@ -2,7 +2,7 @@
 
 use crate::Context;
 
-/// The text up to its first NUL in UTF-8; as it came, with an oddity, where it cannot be read.
+/// The text up to its first NUL in UTF-8; as it came, with an weird, where it cannot be read.
 pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
     to_utf8(text).unwrap_or_else(|| {
         let details = "utf16 conversion failed in utf16_to_utf8_val";

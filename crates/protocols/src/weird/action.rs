@@ -1,6 +1,6 @@
-//! What is done about oddities by their names.
+//! What is done about weirds by their names.
 
-/// What is done about an oddity, by its name.
+/// What is done about an weird, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Ignore,

@@ -1,6 +1,6 @@
-//! Oddities: weird.log, its sampling and its suppression.
+//! Weirds: weird.log, its sampling and its suppression.
 //!
-//! An oddity has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
+//! An weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
 //! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only each
@@ -10,7 +10,7 @@
 //!    some only one for each originator or connection a day, a few none, and a few a notice.log
 //!    row as well. That the time is over is found out by a [look](Weirds::look) now and then.
 //!
-//! An oddity that repeats costs one look-up in a table. The table remembers at most
+//! An weird that repeats costs one look-up in a table. The table remembers at most
 //! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
 //! what was forgotten is logged again.
 
@@ -49,18 +49,18 @@ use crate::conn_state::mention;
 use crate::later::Queue;
 use crate::policy::weirds::Stats;
 
-/// Oddities of one name and subject that all count, before sampling begins.
+/// Weirds of one name and subject that all count, before sampling begins.
 pub const SAMPLE_AFTER: u64 = 25;
 /// Of the further ones only each so-manieth counts.
 pub const SAMPLE_EACH: u64 = 1000;
-/// How long sampling lasts, and how long an oddity that was logged stays suppressed.
+/// How long sampling lasts, and how long an weird that was logged stays suppressed.
 pub const WINDOW: Interval = Interval::from_secs(600);
 /// How long a name that is logged once an originator or connection stays silent.
 pub const DAY: Interval = Interval::from_secs(86_400);
 /// Most pairs of name and subject that are remembered.
 pub const REMEMBERED: usize = 1 << 17;
 
-/// An oddity seen outside the analyzer of a connection: in a packet or by a packet analyzer.
+/// An weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
 #[derive(Clone, Copy, Debug)]
 pub struct Oddity<'a> {
     /// Its name.
@@ -73,7 +73,7 @@ pub struct Oddity<'a> {
     pub in_tunnel: bool,
 }
 
-/// An oddity, with details as they came from the wire.
+/// An weird, with details as they came from the wire.
 struct Told<'a> {
     name: &'static str,
     addl: &'a [u8],
@@ -102,12 +102,12 @@ struct Key {
     in_tunnel: bool,
     /// Remembers what was logged for a day, not the sampling.
     daily: bool,
-    /// All zero for an oddity of nothing; ports 0 for a pair of hosts.
+    /// All zero for an weird of nothing; ports 0 for a pair of hosts.
     id: ConnId,
 }
 
-/// In few steps, since floods of oddities are floods of these. The end of a name stands for it: few
-/// oddities of one subject have names that end alike.
+/// In few steps, since floods of weirds are floods of these. The end of a name stands for it: few
+/// weirds of one subject have names that end alike.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let end = self.name.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
@@ -136,7 +136,7 @@ type Looks = Option<(Time, Time)>;
 
 type Table = HashMap<Key, Seen, KeyedHash>;
 
-/// Decides which oddities become rows.
+/// Decides which weirds become rows.
 #[derive(Default)]
 pub struct Weirds {
     young: Table,
@@ -147,7 +147,7 @@ pub struct Weirds {
     later: Queue<Item>,
 }
 
-/// An oddity that one part of an analysis saw, for [`Weirds::decide`].
+/// An weird that one part of an analysis saw, for [`Weirds::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -171,7 +171,7 @@ impl Item {
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
-/// What an oddity concerns.
+/// What an weird concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Subject {
     uid: Option<Uid>,
@@ -193,7 +193,7 @@ impl Weirds {
         self.looks = Some((first, packet));
     }
 
-    /// An oddity of a connection.
+    /// An weird of a connection.
     pub fn conn(
         &mut self,
         logs: &mut Sinks,
@@ -206,7 +206,7 @@ impl Weirds {
         self.conn_bytes(logs, now, conn, name, addl.as_bytes(), source);
     }
 
-    /// An oddity of a connection, with details as they came from the wire.
+    /// An weird of a connection, with details as they came from the wire.
     pub fn conn_bytes(
         &mut self,
         logs: &mut Sinks,
@@ -223,30 +223,30 @@ impl Weirds {
         self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
     }
 
-    /// An oddity of a connection that is gone.
+    /// An weird of a connection that is gone.
     pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An oddity of two hosts.
+    /// An weird of two hosts.
     pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An oddity of no connection.
+    /// An weird of no connection.
     pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
         self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
     }
 
-    /// An oddity of a packet without IP header.
+    /// An weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
     }
 
-    /// An oddity of a file.
+    /// An weird of a file.
     pub fn file(
         &mut self,
         logs: &mut Sinks,
@@ -338,7 +338,7 @@ impl Weirds {
         }
     }
 
-    /// The name's action, for an oddity that is neither sampled out nor suppressed.
+    /// The name's action, for an weird that is neither sampled out nor suppressed.
     #[cold]
     fn policy(
         &mut self,
@@ -448,9 +448,9 @@ impl Seen {
         self.count == 0 || now >= self.sampling + WINDOW
     }
 
-    /// Counts an oddity; whether it is to be left out.
+    /// Counts an weird; whether it is to be left out.
     ///
-    /// Of a connection's oddities the window begins with sampling; of others it began with the first,
+    /// Of a connection's weirds the window begins with sampling; of others it began with the first,
     /// and is over when its time has come.
     fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>) -> bool {
         if self.uid != uid {

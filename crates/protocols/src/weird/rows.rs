@@ -10,7 +10,7 @@ use gannet_log::Enum;
 use gannet_log::Set;
 
 gannet_log::row! {
-    /// One row an oddity, after suppression.
+    /// One row an weird, after suppression.
     pub struct WeirdRow<'a> = "weird" {
         /// When it was seen.
         ts: Time = "ts",
@@ -18,7 +18,7 @@ gannet_log::row! {
         uid: Option<Uid> = "uid",
         /// Its ends; ports are 0 for a pair of hosts.
         id: Option<ConnId> = "id",
-        /// The oddity.
+        /// The weird.
         name: &'a str = "name",
         /// Details.
         addl: Option<&'a [u8]> = "addl",
@@ -32,7 +32,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a notice. Only oddities raise any, and a capture's loss where it is logged.
+    /// One row a notice. Only weirds raise any, and a capture's loss where it is logged.
     pub struct NoticeRow<'a> = "notice" {
         /// When it was raised.
         ts: Time = "ts",

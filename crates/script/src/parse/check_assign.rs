@@ -160,7 +160,7 @@ impl Parser<'_> {
         Some(right)
     }
 
-    /// How to make a constructor anew for the type `to`, where `right` is one of that kind.
+    /// How to make a constructor again for the type `to`, where `right` is one of that kind.
     #[expect(clippy::type_complexity, reason = "used once, above")]
     fn rebuild(
         &self,

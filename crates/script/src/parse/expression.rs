@@ -23,7 +23,7 @@ const UNARY: u8 = 160;
 const POSTFIX: u8 = 170;
 const CAST: u8 = 180;
 
-/// How many operators may stand in a row.
+/// How many operators may are in a row.
 const MAX_CHAIN: usize = 4_000;
 
 impl Parser<'_> {
@@ -273,7 +273,7 @@ impl Parser<'_> {
                 )
             }
             _ if matches!(self.program.exprs[left].kind, ExprKind::Slice(..)) => {
-                // A statement takes it apart again; elsewhere it is an error.
+                // A statement parses it again; elsewhere it is an error.
                 let error = self.is_error(left) || self.is_error(right);
                 self.node(
                     ExprKind::Assign(left, right),

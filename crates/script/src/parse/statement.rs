@@ -182,7 +182,7 @@ impl Parser<'_> {
         stmt
     }
 
-    /// Whether the expression does nothing but yield its value.
+    /// Whether the expression does only yield its value.
     fn is_pure(&self, expr: ExprId) -> bool {
         let mut pure = true;
         crate::walk::expressions(self.program, expr, &mut |id| {

@@ -1,6 +1,6 @@
 //! Others on the same traces, in the same run: dnsjit, tcpdump and tshark, as far as they are installed.
 //!
-//! Each is held against what gannet does of the same work: reading records (dnsjit's `mmpcap`, or `zmmpcap`
+//! Each is compared with what gannet does of the same work: reading records (dnsjit's `mmpcap`, or `zmmpcap`
 //! for compressed traces), reading and dissecting headers (the same with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
 //! (tshark, which prints a line a packet, where gannet writes its logs). dnsjit and gannet beside it tell the
 //! CPU and wall time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.

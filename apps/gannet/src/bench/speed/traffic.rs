@@ -1,4 +1,4 @@
-//! Captures to measure on, made anew for every run.
+//! Captures to measure on, made again for every run.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Traffic {
 
 impl Drop for Traffic {
     fn drop(&mut self) {
-        // What is left of it is in the system's folder for such things.
+        // The rest of it is in the system's folder for such things.
         std::fs::remove_dir_all(&self.folder).unwrap_or_default();
     }
 }

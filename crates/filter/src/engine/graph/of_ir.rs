@@ -1,4 +1,5 @@
-//! The compiler's graph as an engine's, without the way through instructions: long sets stay sets.
+//! The engines' graph from the compiler's graph, without instructions in between: long sets remain
+//! sets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use crate::engine::sets::Set;
 use crate::ir::{self, Step, Test, ValueId};
 
 impl Graph {
-    /// The same filter, which keeps so many bytes of a packet that matches. Variables and
-    /// instructions with jumps of their own are left to programs.
+    /// The same filter, which keeps `snaplen` bytes of a matching packet. Variables and
+    /// instructions with internal jumps are only supported in programs.
     pub(crate) fn of_ir(ir: &ir::Graph, snaplen: u32) -> Result<Self, NoGraph> {
         let mut graph = Self::empty();
         let zero = graph.add(Node::Const(0));
@@ -54,13 +55,13 @@ struct FromIr<'a> {
     graph: Graph,
     ir: &'a ir::Graph,
     values: HashMap<ValueId, Value>,
-    /// By where they are: sources and destinations are compared with the same one.
+    /// By address: source and destination tests share one set.
     sets: HashMap<*const ir::Set, usize>,
 }
 
 impl FromIr<'_> {
     fn value(&mut self, wanted: ValueId) -> Result<Value, NoGraph> {
-        // What a value is made of comes first, without recursion: sums may be long.
+        // Operands come before their value, without recursion: sums may be long.
         let mut stack = vec![wanted];
         while let Some(&id) = stack.last() {
             let node = self.ir.values.node(id);
@@ -107,7 +108,7 @@ impl FromIr<'_> {
         self.values.get(&wanted).copied().ok_or(NoGraph)
     }
 
-    /// What may reject a packet while values are worked out.
+    /// Reasons to reject the packet while values are computed.
     fn faults(&self, values: &[Value], faults: &mut Vec<Fault>) {
         let mut stack = values.to_vec();
         let mut seen = std::collections::HashSet::new();

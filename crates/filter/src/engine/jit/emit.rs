@@ -1,4 +1,4 @@
-//! Values of a packet as Cranelift's, and the tables of sets.
+//! Values of a packet as Cranelift values, and the tables of sets.
 
 use std::collections::HashMap;
 
@@ -13,27 +13,27 @@ use crate::bpf::*;
 use crate::engine::graph::{Graph, Node, Value};
 use crate::engine::sets::{Set, Table};
 
-/// Of loads that checks have shown to be within the packet.
+/// For loads that checks have proved to be within the packet.
 pub(super) const PACKET: MemFlagsData = MemFlagsData::new().with_notrap().with_readonly();
-/// Of memory that is the engine's own or the caller's.
+/// For memory of the engine or the caller.
 pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
 
-/// Of views, which do not change while code runs over them: what is not asked for is not loaded.
+/// For views, which do not change while code runs: unused fields are not loaded.
 pub(super) const VIEWS: MemFlagsData =
     MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
 
-/// What code reads besides packets: it must not move while the code lives, so it is boxed. Code for
-/// a packet and code for many, and all tests of a set, read the same.
+/// Data that code reads besides packets. Boxed, because it must not move while the code exists.
+/// Code for one packet, code for batches and all tests of a set share it.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     bytes: Vec<Box<[u8]>>,
     words: Vec<Box<[u32]>>,
     longs: Vec<Box<[u64]>>,
-    /// By set, and the most that is asked for.
+    /// By set, and the maximum that is looked up.
     known: HashMap<(usize, u32), Placed>,
 }
 
-/// Where a table is, and what code must know of it.
+/// The address and layout of a table.
 #[derive(Clone, Copy, Debug)]
 enum Placed {
     Bits(i64),
@@ -64,11 +64,10 @@ fn place<T>(tables: &mut Vec<Box<[T]>>, table: Vec<T>) -> i64 {
     at
 }
 
-/// Loads that a packet is too short for read here instead, in code without branches: nothing
-/// comes of what they read.
+/// Branch-free code reads here in place of loads beyond the packet; the result is unused.
 static ZEROS: [u8; MAX_SPAN] = [0; MAX_SPAN];
 
-/// How far behind one address loads may be, in code without branches.
+/// Furthest offset from one address in branch-free code.
 pub(super) const MAX_SPAN: usize = 4096;
 
 /// Emits code for one packet.
@@ -83,24 +82,24 @@ pub(super) struct Emit<'a, 'f> {
     exits: Exits,
 }
 
-/// Where verdicts go.
+/// Destination of verdicts.
 #[derive(Clone, Copy)]
 pub(super) enum Exits {
-    /// They are returned.
+    /// Return them.
     Return,
-    /// A loop goes on.
+    /// Continue a loop.
     Loop {
         /// Takes whether the packet matches, as 64 bits.
         done: ClifBlock,
-        /// For a match that is known to be one.
+        /// For a certain match.
         hit: ClifBlock,
-        /// For none, and what it takes.
+        /// For no match, with its argument.
         next: (ClifBlock, Clif),
     },
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
-    /// For a packet's bytes, how many (64 bits), and how many on the wire.
+    /// For a packet's bytes, their number (64 bits), and the wire length.
     pub(super) fn new(
         b: &'a mut FunctionBuilder<'f>,
         tables: &'a mut Tables,
@@ -162,13 +161,13 @@ impl<'a, 'f> Emit<'a, 'f> {
                 None => self.conclude(no),
             };
         }
-        // A selection for each: flags need not become numbers.
+        // One selection for each test, so that flags need not be converted to numbers.
         let (yes, no) = (self.word(yes), self.word(no));
         let verdict = tests.iter().rev().fold(no, |rest, one| self.b.ins().select(*one, yes, rest));
         self.finish(verdict);
     }
 
-    /// Ends the block with a verdict that is a constant.
+    /// Ends the block with a constant verdict.
     pub(super) fn conclude(&mut self, verdict: u32) {
         match self.exits {
             Exits::Loop { hit, .. } if verdict != 0 => {
@@ -189,7 +188,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.conclude(0);
     }
 
-    /// Bytes at an address as they lie there, to 32 bits.
+    /// Bytes at an address in memory order, extended to 32 bits.
     pub(super) fn raw(&mut self, size: u8, address: Clif, offset: i32) -> Clif {
         let ins = self.b.ins();
         match size {
@@ -199,7 +198,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// Bytes as they lie there to the number they are in network order.
+    /// Converts bytes in memory order to a number in network order.
     pub(super) fn ordered(&mut self, size: u8, raw: Clif) -> Clif {
         match size {
             1 => raw,
@@ -240,7 +239,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// A comparison as BPF codes it.
+    /// A comparison as BPF encodes it.
     pub(super) fn compare(&mut self, op: u16, a: Clif, b: Clif) -> Clif {
         let ins = self.b.ins();
         match op {
@@ -254,7 +253,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// Whether a number is in a set; `most` is what it can be at most.
+    /// Whether a number is in a set; `most` is its maximum.
     pub(super) fn is_in(&mut self, graph: &Graph, set: usize, number: Clif, most: u32) -> Clif {
         let ranges = &graph.sets[set].ranges;
         if ranges.len() <= MAX_COMPARISONS {
@@ -334,12 +333,12 @@ impl<'a, 'f> Emit<'a, 'f> {
     }
 }
 
-/// Sets of no more ranges are compared one by one.
+/// Sets of at most this many ranges are compared one by one.
 const MAX_COMPARISONS: usize = 3;
 
-/// Where a value is needed: gives the values of a packet, each emitted once for where it is seen.
+/// The values that are available at a point in the code; each is emitted once where it is visible.
 pub(super) trait Sees {
-    /// The address and offset of a load that is safe to do here.
+    /// Address and offset of a load that is safe here.
     fn address(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value) -> (Clif, i32);
 
     /// A divisor that is not zero here.
@@ -349,7 +348,7 @@ pub(super) trait Sees {
 
     fn learn(&mut self, key: (Value, bool), value: Clif);
 
-    /// Bytes of a load as they lie in the packet.
+    /// Bytes of a load in memory order.
     fn raw(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value, size: u8) -> Clif {
         if let Some(raw) = self.known((load, true)) {
             return raw;
@@ -401,7 +400,7 @@ pub(super) trait Sees {
                     let a = of(a);
                     emit.b.ins().ineg(a)
                 }
-                // Known from the begin of its block on.
+                // Available from the start of its block.
                 Node::Differs(..) => emit.word(0),
             };
             self.learn((value, false), new);
@@ -410,7 +409,7 @@ pub(super) trait Sees {
         self.known((wanted, false)).unwrap_or(emit.wire)
     }
 
-    /// Whether a test holds: with constants in the order of the packet's bytes where that does.
+    /// Whether a test holds. Constants are converted to memory order where possible.
     fn test(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -456,7 +455,7 @@ pub(super) trait Sees {
     }
 }
 
-/// Values that were emitted and are seen from everywhere behind.
+/// Values that were emitted and are visible in all later code.
 #[derive(Default)]
 pub(super) struct Seen(HashMap<(Value, bool), Clif>);
 

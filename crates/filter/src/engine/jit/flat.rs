@@ -1,7 +1,7 @@
-//! Code without branches: every test is made, and the verdict is selected from behind.
+//! Branch-free code: every test is evaluated, and the verdict is selected.
 //!
-//! What the root needs is checked by the one branch there is. Loads that may be beyond the packet
-//! read zeros instead, and their blocks reject by a selection.
+//! The bytes required by the root are checked by the only branch. Loads that may be beyond the
+//! packet read zeros instead, and their blocks select a rejection.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::emit::{Emit, MAX_SPAN, Seen, Sees};
 use crate::engine::bounds::{Bounds, Reach, reaches};
 use crate::engine::graph::{End, Fault, Graph, Node, Value};
 
-/// Whether a graph can be made flat.
+/// Whether a graph can be compiled to branch-free code.
 pub(super) fn can(graph: &Graph, bounds: &Bounds) -> bool {
     let reachable = graph.reachable();
     let live = graph.blocks.iter().zip(&reachable).filter(|(_, r)| **r);
@@ -23,7 +23,7 @@ pub(super) fn can(graph: &Graph, bounds: &Bounds) -> bool {
         _ => true,
     }) && live.clone().all(|(b, _)| reaches(graph, b).iter().all(short))
         && within.flat_map(|(c, _)| c).all(short)
-        // A load from a place that a load says that may be missing: rare, and left to branches.
+        // A load with a loaded offset that may be missing: rare, and left to branches.
         && live.flat_map(|(b, _)| &b.faults).all(|f| !matches!(f, Fault::Zero(_)))
 }
 
@@ -83,7 +83,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
     emit.finish(verdict);
 }
 
-/// For each load, a reach that is known wherever the load counts.
+/// For each load, a reach that is known wherever the load is used.
 fn guards(graph: &Graph, bounds: &Bounds) -> HashMap<Value, Reach> {
     let mut guards: HashMap<Value, Reach> = HashMap::new();
     let reachable = graph.reachable();
@@ -103,17 +103,17 @@ fn guards(graph: &Graph, bounds: &Bounds) -> HashMap<Value, Reach> {
 }
 
 struct Flat {
-    /// Bytes that are there.
+    /// Bytes known to be present.
     need: u64,
     guards: HashMap<Value, Reach>,
-    /// Where to load from, by what must be there.
+    /// Addresses to load from, by required reach.
     addresses: HashMap<Reach, Clif>,
     oks: HashMap<Reach, Clif>,
     seen: Seen,
 }
 
 impl Flat {
-    /// Whether the packet reaches as far.
+    /// Whether the packet has the bytes of a reach.
     fn ok(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, reach: Reach) -> Clif {
         if let Some(ok) = self.oks.get(&reach) {
             return *ok;
@@ -149,7 +149,7 @@ impl Sees for Flat {
             };
             return (from, offset.cast_signed());
         }
-        // A load that no block asks for does not count: it may be guarded by its own end.
+        // A load that no block needs is unused: its own end guards it.
         let reach = self.guards.get(&load).copied().unwrap_or((base, end));
         let address = match self.addresses.get(&reach) {
             Some(address) => *address,
@@ -169,12 +169,12 @@ impl Sees for Flat {
                 address
             }
         };
-        // Within `MAX_SPAN`, as `can` has seen: so it is in the packet or in the zeros.
+        // `can` checked that this is within `MAX_SPAN`: so it is in the packet or in the zeros.
         (address, offset.cast_signed())
     }
 
     fn divisor(&mut self, emit: &mut Emit<'_, '_>, divisor: Clif) -> Clif {
-        // Programs that may divide by zero are not flat.
+        // Programs that may divide by zero are not compiled to branch-free code.
         let one = emit.word(1);
         let is_zero = emit.b.ins().icmp_imm_u(IntCC::Equal, divisor, 0);
         emit.b.ins().select(is_zero, one, divisor)

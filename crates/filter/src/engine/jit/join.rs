@@ -1,11 +1,10 @@
-//! Tests that one branch decides.
+//! Several tests decided by one branch.
 //!
-//! Tests in a row that all leave to the same block need one branch, not one each: which of two ports
-//! is the one asked for is anybody's guess, that one of them is may be certain. The same goes for tests
-//! that leave with one verdict or another: what the first says may be a guess, that one of them leaves may
-//! be certain, and which verdict it is can be selected. What such a test loads must be there before: known
-//! to be, or within a few bytes of what is, for which one check more decides; packets that end in between
-//! take the branches one by one.
+//! Consecutive tests that all leave to the same block need only one branch: it may be unpredictable
+//! which of two ports matches, but predictable that one does. The same holds for tests that leave
+//! with different verdicts: the verdict can be selected. The bytes of such a test must be present:
+//! already checked, or within a few bytes behind, for which one more check is made; packets that
+//! end in between take the branches one by one.
 
 use crate::bpf::JEQ;
 use crate::engine::bounds::{Bounds, Reach, is_known};
@@ -16,47 +15,48 @@ use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
 pub(super) struct Join {
     /// The blocks behind the first, in order.
     pub(super) tests: Vec<BlockId>,
-    /// Where each test may leave to, the first one's first: the same block, or one with a verdict.
+    /// Target of each test that leaves, starting with the first: the same block, or one with a
+    /// verdict.
     pub(super) exits: Vec<BlockId>,
-    /// Where to go if none does.
+    /// Target if no test leaves.
     pub(super) next: BlockId,
-    /// What must be checked for that.
+    /// Checks that this requires.
     pub(super) checks: Vec<Reach>,
 }
 
 impl Join {
-    /// Where all tests leave to, if it is one place.
+    /// The target of all leaving tests, if it is the same.
     pub(super) fn exit(&self) -> Option<BlockId> {
         let (first, rest) = self.exits.split_first()?;
         rest.iter().all(|e| e == first).then_some(*first)
     }
 }
 
-/// Tests of a row.
+/// Most tests of a row.
 const MAX_TESTS: usize = 4;
 
-/// How far behind what is known a check may reach.
+/// Most bytes of a check beyond those already checked.
 const MAX_STEP: u64 = 4;
 
-/// Operations that a joined test may be made of.
+/// Most operations of a joined test.
 const MAX_NODES: usize = 6;
 
 /// The longer of the rows that begin at a block.
 pub(super) fn find(graph: &Graph, bounds: &Bounds, at: BlockId) -> Option<Join> {
     let End::Test { op, yes, no, .. } = graph.blocks[at].end else { return None };
-    // To gather the protocol above the link with what comes next costs more than its branch, unless that is
-    // the end.
+    // Joining the test of the link layer's protocol with the next one costs more than its branch,
+    // unless the row ends the filter.
     let alone = op == JEQ && about_link(graph, at);
     let pays = |join: &Join| !alone || join.exits[0] == yes || verdict(graph, join.next).is_some();
     let ways = [(yes, no), (no, yes)];
     let rows = ways.into_iter().filter_map(|(next, exit)| row(graph, bounds, at, next, exit));
     let rows = rows.filter(pays);
-    // The longer one; of two alike the one that leaves to one place.
+    // The longer one; of two equal ones the one with a single target.
     rows.max_by_key(|j| (j.tests.len(), j.exit().is_some()))
 }
 
-/// Whether a block behind the first tests what the first does: the protocol above the link, which is the
-/// same for nearly all packets, and is at hand.
+/// Whether a later block repeats the first test: the protocol above the link, which is the same for
+/// nearly all packets and already loaded.
 fn about_link(graph: &Graph, at: BlockId) -> bool {
     let tested = |at: BlockId| match graph.blocks[at].end {
         End::Test { left, .. } => Some(left),
@@ -103,7 +103,7 @@ fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId
     (!join.tests.is_empty()).then_some(join)
 }
 
-/// Which way of a test leaves a row, and which stays.
+/// The edge of a test that leaves a row, and the one that stays.
 fn leaves(graph: &Graph, exits: &[BlockId], [yes, no]: [BlockId; 2]) -> Option<(BlockId, BlockId)> {
     let exit = *exits.first()?;
     match (yes == exit, no == exit) {
@@ -112,8 +112,8 @@ fn leaves(graph: &Graph, exits: &[BlockId], [yes, no]: [BlockId; 2]) -> Option<(
         (true, true) => return None,
         (false, false) => (),
     }
-    // With another verdict: where one way to match was tested first, and what is left is the begin of
-    // another way. What rejects first holds most packets back, for which more tests would be for nothing.
+    // A different verdict is allowed where one path to a match was tested first and the rest begins
+    // another. Tests that reject first drop most packets, so that further tests would be wasted.
     let matched = exits.iter().all(|e| *e == exit) && verdict(graph, exit).is_some_and(|v| v > 0);
     match (verdict(graph, yes), verdict(graph, no)) {
         (Some(0), None) if matched => Some((yes, no)),
@@ -122,7 +122,7 @@ fn leaves(graph: &Graph, exits: &[BlockId], [yes, no]: [BlockId; 2]) -> Option<(
     }
 }
 
-/// The verdict of a block that does nothing else.
+/// The verdict of a block without tests.
 pub(super) fn verdict(graph: &Graph, at: BlockId) -> Option<u32> {
     let block = &graph.blocks[at];
     match block.end {
@@ -131,7 +131,7 @@ pub(super) fn verdict(graph: &Graph, at: BlockId) -> Option<u32> {
     }
 }
 
-/// How many operations values are made of, as far as that matters.
+/// Number of operations of values, up to the limit.
 fn nodes(graph: &Graph, values: [Value; 2]) -> usize {
     let mut stack = values.to_vec();
     let mut count = 0;
@@ -141,7 +141,7 @@ fn nodes(graph: &Graph, values: [Value; 2]) -> usize {
         }
         match graph.node(value) {
             Node::Const(_) | Node::Wire | Node::Differs(..) => (),
-            // A base is an address that is there already.
+            // A base is an address that is already computed.
             Node::Load { .. } => count += 1,
             Node::Neg(a) => {
                 count += 1;
@@ -175,7 +175,7 @@ mod tests {
         assert!(rows().all(|j| j.tests.len() == 1), "{joins:?}");
         let over_options = |j: &&Join| j.checks.iter().any(|c| c.0.is_some());
         assert_eq!(rows().filter(over_options).count(), 1, "{joins:?}");
-        // That it is IPv4 has a branch of its own.
+        // The test for IPv4 has a branch of its own.
         let about_link = |at: &usize| about_link(&graph, *at);
         let mut protocols = (0..graph.blocks.len()).filter(about_link);
         assert!(protocols.all(|at| joins[at].is_none()), "{joins:?}");
@@ -188,7 +188,7 @@ mod tests {
         let mut graph = Graph::new(program.program().insns()).unwrap();
         let bounds = Bounds::new(&mut graph);
         let mut joins = (0..graph.blocks.len()).filter_map(|at| find(&graph, &bounds, at));
-        // Matches by the source, or does not by the destination.
+        // Matches by the source, or rejects by the destination.
         assert!(joins.any(|j| j.exit().is_none()), "{graph:?}");
     }
 }

@@ -1,14 +1,14 @@
-//! Code without a frame.
+//! Code without a stack frame.
 //!
-//! Cranelift begins each function for x86-64 with a frame, for those who walk over frames, and ends it at
-//! each return: five instructions of some thirty that a packet takes, though the code calls nothing and
-//! mostly keeps nothing on the stack. Where it keeps nothing, the code is begun behind the frame, and
-//! returns are returns only.
+//! Cranelift starts each function for x86-64 with a frame, for stack walkers, and ends it at each
+//! return: five of some thirty instructions per packet, although the code makes no calls and
+//! usually has nothing on the stack. If nothing is stored in the frame, execution starts behind the
+//! prologue, and epilogues become plain returns.
 
 use cranelift_codegen::ir::SourceLoc;
 use cranelift_codegen::{Final, MachSrcLoc};
 
-/// Marks returns, so that their code can be told.
+/// Marks returns, so that their code can be found.
 pub(super) fn end() -> SourceLoc {
     SourceLoc::new(1)
 }
@@ -22,14 +22,14 @@ const POP: [u8; 5] = [0x48, 0x89, 0xec, 0x5d, 0xc3];
 /// Traps on x86-64.
 pub(super) const NEVER_REACHED: u8 = 0xcc;
 
-/// The same, of whom the frame is not.
+/// The same without a frame.
 const RETURN: [u8; 5] = [0xc3, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED];
 
 /// `sub rsp, ...`, with a number of one byte and of four.
 const ROOM: [[u8; 3]; 2] = [[0x48, 0x83, 0xec], [0x48, 0x81, 0xec]];
 
-/// Takes the frame out of code that keeps nothing in it; where the code begins then. Code that is not as
-/// expected stays as it is and begins at 0.
+/// Removes the frame from code that does not use it; returns the offset at which execution starts.
+/// Unexpected code is left unchanged and starts at 0.
 pub(super) fn unframe(code: &mut [u8], places: &[MachSrcLoc<Final>]) -> usize {
     let Some(body) = code.strip_prefix(&PUSH) else { return 0 };
     if !cfg!(target_arch = "x86_64") || ROOM.iter().any(|room| body.starts_with(room)) {

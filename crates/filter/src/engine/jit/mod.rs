@@ -1,17 +1,17 @@
-//! Machine code for programs, made by Cranelift: `jit` asks about a packet, `batch` about many.
+//! Machine code for programs, made by Cranelift: `jit` for one packet, `batch` for many.
 //!
-//! How a program is compiled depends on what it is:
+//! The kind of code depends on the program:
 //!
-//! - `flat`: a filter of a few tests becomes one piece of code without branches. Traffic decides at
-//!   random which way a test goes, and a wrong guess costs more than all of them.
-//! - `tree`: a bigger one keeps its branches, with values computed once and lengths checked once;
-//!   of tests in a row that leave to the same block, one branch is made (`join`).
-//! - `plain`: one that loops is taken instruction by instruction.
+//! - `flat`: a filter of a few tests becomes one piece of branch-free code, since mispredicted
+//!   branches cost more than all tests.
+//! - `tree`: a larger one keeps its branches, with values computed once and lengths checked once;
+//!   consecutive tests that leave to the same block share one branch (`join`).
+//! - `plain`: one with loops is compiled instruction by instruction.
 //!
-//! [`Batch`] has the same code inside of a loop over [`View`]s, whose verdicts are stored without a
-//! branch. Code for a packet keeps no frame (`leaf`). No code calls anything. Everything unsafe of this engine is in this file and in the
-//! addresses that `emit` computes; the proof is that each load is behind the check that `bounds`
-//! asks for.
+//! [`Batch`] has the same code inside of a loop over [`View`]s, which stores verdicts without a
+//! branch. Code for one packet has no frame (`leaf`). No code makes calls. All unsafe code of this
+//! engine is in this file and in the addresses that `emit` computes; the proof is that each load
+//! follows the check that `bounds` requires.
 #![allow(unsafe_code)]
 
 mod emit;
@@ -41,13 +41,13 @@ use crate::{Insn, Program, ir};
 
 use emit::{Emit, Exits, Tables};
 
-/// Programs beyond are left to the interpreter: code for them takes too long to make.
+/// Longer programs are left to the interpreter: compiling them takes too long.
 pub const MAX_INSNS: usize = 1 << 17;
 
-/// Blocks that a graph may still have when it is compiled, once sets are found.
+/// Most blocks of a graph that is compiled, after sets are found.
 const MAX_BLOCKS: usize = 1 << 13;
 
-/// Filters up to so many blocks become flat.
+/// Filters up to this number of blocks become branch-free.
 const MAX_FLAT: usize = 5;
 
 /// Code of [`Shape::One`].
@@ -56,12 +56,12 @@ type Run = unsafe extern "C" fn(*const u8, u64, u32) -> u32;
 /// Code of [`Shape::Many`]: for views in whole rounds.
 type Select = unsafe extern "C" fn(*const View<'static>, u64, *mut u32) -> u64;
 
-/// Machine code that is asked about one packet at a time.
+/// Machine code for one packet at a time.
 #[derive(Debug)]
 pub struct Jit {
     code: Code,
     run: Run,
-    /// Read by the code, and by that of a batch.
+    /// Read by this code, and by that of a batch.
     _tables: Arc<Tables>,
 }
 
@@ -71,7 +71,7 @@ pub struct Batch {
     one: Jit,
     code: Code,
     select: Select,
-    /// Packets of a round of the code's loop.
+    /// Packets per iteration of the code's loop.
     copies: usize,
 }
 
@@ -79,7 +79,7 @@ impl Jit {
     /// Compiles a program.
     ///
     /// # Errors
-    /// What is too large, or a processor that there is no compiler for.
+    /// If the program is too large, or the processor is not supported.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         let mut tables = Tables::default();
         let code = Code::new(&Source::new(program)?, Shape::One, false, &mut tables)?;
@@ -98,7 +98,7 @@ impl Engine for Jit {
     #[inline]
     fn run(&self, packet: View<'_>) -> u32 {
         let data = packet.data();
-        // SAFETY: the code reads bytes of `data` below its length only, and its tables, which live
+        // SAFETY: the code only reads bytes of `data` below its length, and its tables, which live
         // as long as `self`.
         unsafe { (self.run)(data.as_ptr(), data.len() as u64, packet.wire_len()) }
     }
@@ -126,7 +126,7 @@ impl Batch {
         Self::of(&Source::new(program)?)
     }
 
-    /// Compiles a graph of the compiler, whose sets become tables as they are.
+    /// Compiles a graph of the compiler, whose sets become tables directly.
     ///
     /// # Errors
     /// As [`Jit::new`].
@@ -146,23 +146,24 @@ impl Batch {
     }
 }
 
-/// Packets for which headers are fetched before the code walks over them.
+/// Packets whose headers are prefetched before the code walks over them.
 const CHUNK: usize = 64;
 
 /// Packets that the code walks over in one call.
 const MAX_CHUNK: usize = 1 << 27;
 
-/// Packets of a round of the loop, at most: chunks are multiples of it.
+/// Most packets per iteration of the loop: chunks are multiples of it.
 const MAX_COPIES: usize = 4;
 
-/// The code tells packets by where their views lie: this shift from their numbers.
+/// The code identifies packets by the addresses of their views: shift from address difference to
+/// index.
 const VIEW_SHIFT: i64 = size_of::<View<'_>>().ilog2() as i64;
 
-/// Packets that lie closer together come from a buffer that was filled just now, or that the
-/// processor reads ahead by itself: fetching them would cost more than it saves.
+/// Packets that are closer together come from a buffer that was just filled, or that the processor
+/// prefetches by itself.
 const NEAR: usize = 4 << 20;
 
-/// Whether headers are worth fetching ahead.
+/// Whether prefetching headers pays.
 fn is_far(packets: &[View<'_>]) -> bool {
     let [first, .., last] = packets else {
         return false;
@@ -172,15 +173,14 @@ fn is_far(packets: &[View<'_>]) -> bool {
 }
 
 impl Batch {
-    /// Adds the places of what matches in whole rounds, the first of which is at `base`. There must be
-    /// room for them in `hits`: a caller reserves it.
+    /// Appends the indices of matching packets in whole iterations, the first of which is at
+    /// `base`. The caller must reserve room in `hits`.
     fn walk(&self, chunk: &[View<'_>], base: u32, hits: &mut Vec<u32>) {
         assert!(chunk.len().is_multiple_of(self.copies) && chunk.len() <= MAX_CHUNK);
         hits.reserve(chunk.len());
         let free = hits.spare_capacity_mut();
-        // SAFETY: the code reads the `chunk.len()` views, a multiple of what a round takes, and what
-        // they are of, and writes at `free` one number at most for each of them, for which there is
-        // room.
+        // SAFETY: the code reads the `chunk.len()` views, a multiple of an iteration, and their
+        // bytes, and writes at most one number for each of them at `free`, where there is room.
         let found = unsafe {
             (self.select)(chunk.as_ptr().cast(), chunk.len() as u64, free.as_mut_ptr().cast())
         };
@@ -216,7 +216,7 @@ impl Engine for Batch {
             next = rest;
         }
         if !last.is_empty() {
-            // A round of its own, with packets that are none and do not count.
+            // A separate iteration, padded with empty packets whose results are dropped.
             let mut round = [View::new(&[], 0); MAX_COPIES];
             round[..last.len()].copy_from_slice(last);
             self.walk(&round[..self.copies], base, hits);
@@ -236,7 +236,7 @@ impl Engine for Batch {
 fn fetch(packet: View<'_>) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     let data = packet.data();
-    // Where addresses and ports begin: the line with the EtherType is the same or comes along.
+    // Start of addresses and ports: the line with the EtherType is the same or adjacent.
     let middle = data.as_ptr().wrapping_add(30);
     // SAFETY: a prefetch only hints, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(middle.cast()) }
@@ -256,17 +256,17 @@ pub fn assembly(program: &Program, batch: bool) -> Result<String, Unavailable> {
     Ok(std::mem::take(&mut Code::new(&Source::new(program)?, shape, true, &mut tables)?.text))
 }
 
-/// What a function takes and gives.
+/// The signature of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Bytes, how many, how many on the wire: how many to keep.
+    /// Bytes, their number, wire length: returns the bytes to keep.
     One,
-    /// Views, how many in whole rounds, where to write how far from the first in memory those that
-    /// match are: how many match.
+    /// Views, their number in whole iterations, the buffer for the offsets of matching views:
+    /// returns the number of matches.
     Many,
 }
 
-/// Code that can be run, and what it reads.
+/// Executable code, and the data it reads.
 struct Code {
     /// Freed by [`Drop`], with the code in it.
     module: ManuallyDrop<JITModule>,
@@ -275,7 +275,7 @@ struct Code {
     text: String,
 }
 
-// SAFETY: the code does not change once it is made, and it writes only where callers say.
+// SAFETY: the code does not change after compilation, and it only writes to the caller's buffer.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
@@ -310,7 +310,7 @@ fn processor() -> Result<OwnedTargetIsa, Unavailable> {
     builder.finish(settings::Flags::new(flags)).map_err(unavailable)
 }
 
-/// Cranelift's own checks: where assertions are.
+/// Cranelift's verifier, enabled with debug assertions.
 const VERIFY: &str = if cfg!(debug_assertions) { "true" } else { "false" };
 
 impl Code {
@@ -357,18 +357,18 @@ impl Code {
         bytes.splice(..begin, [leaf::NEVER_REACHED; BEFORE]);
         module.define_function_bytes(id, LINE, &bytes, &[]).map_err(unavailable)?;
         module.finalize_definitions().map_err(unavailable)?;
-        // Within the code: behind what was put before it.
+        // Within the code, behind the padding.
         let entry = module.get_finalized_function(id).wrapping_add(BEFORE);
         Ok(Self { module: ManuallyDrop::new(module), entry, bytes: bytes.len() - BEFORE, text })
     }
 }
 
-/// Bytes of a line of the cache, which the processor also reads code by.
+/// Bytes of a cache line, the unit in which the processor fetches code.
 const LINE: u64 = 64;
 
-/// Bytes before the code in its first line. Filters that branch much run up to a fifth faster from there
-/// than from the line's begin, and up to two fifths faster than from its end; what code reads of its own
-/// has 8 bytes at most and need not be aligned.
+/// Padding before the code in its first line. Filters with many branches run up to a fifth faster
+/// with it than from the line's start, and up to two fifths faster than from its end; constants of
+/// the code have at most 8 bytes and need no alignment.
 const BEFORE: usize = 24;
 
 /// What is compiled, and how.
@@ -407,8 +407,8 @@ impl<'a> Source<'a> {
         Ok(Self::Tree(graph, bounds))
     }
 
-    /// How many packets a round of the loop over many takes: copies of long code would crowd out
-    /// others.
+    /// Packets per iteration of the loop over many: copies of long code would evict others from the
+    /// cache.
     fn copies(&self) -> usize {
         match self {
             Self::Flat(..) => MAX_COPIES,
@@ -421,7 +421,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Emits the program for a packet; ends in a jump to `done` with the verdict.
+    /// Emits the program for one packet; ends in a jump to `done` with the verdict.
     fn emit(&self, emit: &mut Emit<'_, '_>) {
         match self {
             Self::Flat(graph, bounds) => flat::emit(graph, bounds, emit),
@@ -444,9 +444,9 @@ fn params(b: &FunctionBuilder<'_>, entry: cranelift_codegen::ir::Block) -> [Clif
     [p[0], p[1], p[2]]
 }
 
-/// The loop over views, some of them in each round: what matches is stored, what does not goes on at
-/// once. A round has a copy of the code for each of its packets, so that there is one step of the loop
-/// for all of them, and no jump back where one of them is left early.
+/// The loop over views, several in each iteration: matches are stored, others continue at once. An
+/// iteration has a copy of the code for each of its packets, so that all of them share one loop
+/// step, and a packet that is rejected early needs no jump back.
 fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -478,7 +478,7 @@ fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
         let exits = Exits::Loop { done, hit, next: (next, free) };
         source.emit(&mut Emit::new(b, tables, [data, len, wire], exits));
 
-        // A verdict that was worked out without branches is stored without one.
+        // A verdict that was computed without branches is stored without one.
         b.switch_to_block(done);
         store(b, place, offset, free);
         let room = b.ins().ishl_imm_u(matches, 2);
@@ -504,7 +504,7 @@ fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     b.ins().return_(&[found]);
 }
 
-/// Stores where the view of a packet that matches lies.
+/// Stores the offset of a matching packet's view.
 fn store(b: &mut FunctionBuilder<'_>, place: Clif, offset: i32, free: Clif) {
     let place = b.ins().ireduce(types::I32, place);
     let place = b.ins().iadd_imm_s(place, i64::from(offset));

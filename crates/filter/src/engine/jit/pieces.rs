@@ -1,13 +1,12 @@
-//! Tests that hold if some bits of the packet are what they should be, and words that hold several.
+//! Tests of bits of the packet, and words that combine several of them.
 //!
-//! Fields of headers lie close together: where a fragment begins and which protocol it carries are one
-//! load of four bytes, one mask and one number to compare with.
+//! Header fields are close together: fragment offset and protocol are one load of four bytes, one
+//! mask and one comparison.
 
 use crate::bpf::{AND, JEQ, JSET};
 use crate::engine::graph::{Graph, Node, Value};
 
-/// Bytes of a load, which bits of them count, and what those must be; as numbers in the order that
-/// bytes lie in memory.
+/// The bytes of a load, the mask of relevant bits, and their required value, in memory byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) load: Value,
@@ -19,8 +18,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// For a test with a constant that holds if bits are equal (`JEQ`) or does not hold if they are
-    /// clear (`JSET`).
+    /// From a test with a constant that holds if bits are equal (`JEQ`) or fails if they are clear
+    /// (`JSET`).
     pub(super) fn of(graph: &Graph, op: u16, left: Value, right: Value) -> Option<Self> {
         let k = graph.constant(right).filter(|_| matches!(op, JEQ | JSET))?;
         let (load, and) = match graph.node(left) {
@@ -45,10 +44,10 @@ impl Piece {
     }
 }
 
-/// What one load compares.
+/// One load and comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// One of its pieces, and how many bytes before that piece the word begins.
+    /// The load of one of its pieces, and the number of bytes by which the word begins earlier.
     pub(super) load: Value,
     pub(super) before: u8,
     pub(super) size: u8,
@@ -64,18 +63,19 @@ impl Word {
         Self { load, before: 0, size, mask, right, one: true }
     }
 
-    /// Whether it is the load of its only piece.
+    /// Whether it consists of a single whole load.
     pub(super) fn is_one(&self) -> bool {
         self.one
     }
 
-    /// The mask of a word all of which counts.
+    /// The mask of a word whose bits are all relevant.
     pub(super) fn full(&self) -> u32 {
         u32::MAX >> (32 - 8 * u32::from(self.size))
     }
 }
 
-/// Pieces as words. A word ends where the last of its pieces ends, so that it is there if they are.
+/// Combines pieces to words. A word ends where the last of its pieces ends, so that its bytes are
+/// present if they are.
 pub(super) fn gather(mut pieces: Vec<Piece>) -> Vec<Word> {
     pieces.sort_by_key(|p| (p.base, p.offset));
     let mut words = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn gather(mut pieces: Vec<Piece>) -> Vec<Word> {
         let mut count = 1;
         while let Some(next) = rest.get(count)
             && next.base == first.base
-            // Behind the one before, and not over it.
+            // Behind the previous one, without overlap.
             && u64::from(next.offset) >= rest[count - 1].end()
             && next.end() - u64::from(first.offset) <= 4
         {
@@ -99,7 +99,7 @@ pub(super) fn gather(mut pieces: Vec<Piece>) -> Vec<Word> {
     words
 }
 
-/// Some pieces as one word; none if it would begin before what they count from.
+/// Some pieces as one word; `None` if it would begin before their base.
 fn word(pieces: &[Piece]) -> Option<Word> {
     let [first, .., last] = pieces else { return None };
     let size = if last.end() - u64::from(first.offset) <= 2 { 2 } else { 4_u8 };
@@ -145,7 +145,7 @@ mod tests {
         let words = gather(pieces.clone());
         assert_eq!((words[0].before, words[0].size), (1, 4));
         assert_eq!((words[0].mask, words[0].right), (0x0f00_ff00, 0x0200_0100));
-        // There is nothing before the packet.
+        // No bytes precede the packet.
         let early: Vec<Piece> =
             pieces.into_iter().map(|p| Piece { offset: p.offset - 21, ..p }).collect();
         assert!(gather(early.clone()).iter().zip(&early).all(|(w, p)| *w == Word::of(p)));

@@ -1,5 +1,5 @@
-//! Code instruction by instruction, for programs that loop: chains of headers, and what others
-//! wrote.
+//! Code instruction by instruction, for programs with loops: header chains, and programs of other
+//! compilers.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block as ClifBlock, InstBuilder, Value as Clif, types};
@@ -51,7 +51,7 @@ pub(super) fn emit(program: &[Insn], emit: &mut Emit<'_, '_>) {
             }
             emit.b.switch_to_block(block);
         } else if !open {
-            // Behind a return, and nothing leads here.
+            // Unreachable code behind a return.
             continue;
         }
         plain.pending += 1;
@@ -87,24 +87,24 @@ struct Plain {
     a: Variable,
     x: Variable,
     memory: Vec<Variable>,
-    /// How many instructions may still be run: as many as the interpreter would.
+    /// Remaining instructions before the interpreter's limit.
     steps: Variable,
-    /// Whether there are jumps backwards at all.
+    /// Whether the program has backward jumps.
     loops: bool,
-    /// Instructions that were not counted yet.
+    /// Instructions emitted since the last count.
     pending: u32,
     reject: ClifBlock,
 }
 
 impl Plain {
-    /// Goes on only if it holds.
+    /// Continues only if the condition holds.
     fn check(&mut self, emit: &mut Emit<'_, '_>, holds: Clif) {
         let next = emit.b.create_block();
         emit.b.ins().brif(holds, next, &[], self.reject, &[]);
         emit.b.switch_to_block(next);
     }
 
-    /// Counts what was emitted since the last time.
+    /// Counts the instructions emitted since the last time.
     fn count(&mut self, emit: &mut Emit<'_, '_>) {
         let pending = std::mem::take(&mut self.pending);
         if self.loops && pending > 0 {
@@ -114,7 +114,7 @@ impl Plain {
         }
     }
 
-    /// Goes on only if the interpreter would.
+    /// Continues only below the interpreter's limit.
     fn in_time(&mut self, emit: &mut Emit<'_, '_>) {
         let left = emit.b.use_var(self.steps);
         let holds = emit.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
@@ -147,7 +147,7 @@ impl Plain {
         emit.ordered(size, raw)
     }
 
-    /// Emits all but jumps; false if nothing comes behind.
+    /// Emits everything but jumps; false if nothing follows.
     fn step(&mut self, emit: &mut Emit<'_, '_>, insn: &Insn) -> bool {
         let Insn { code, k, .. } = *insn;
         let size = match code & 0x18 {

@@ -78,7 +78,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                     tree.joined(emit, graph, at, join, &blocks);
                     continue;
                 }
-                // What is emitted behind these checks is seen only there.
+                // Values that are emitted behind these checks are visible only there.
                 let (long, short) = (emit.b.create_block(), emit.b.create_block());
                 let mut enough = None;
                 for (base, end) in &join.checks {
@@ -120,7 +120,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             }
         }
     }
-    // Blocks that nothing leads to must end, too.
+    // Unreachable blocks must be terminated, too.
     for at in (0..graph.blocks.len()).filter(|at| !reachable[*at]) {
         emit.b.switch_to_block(blocks[at]);
         emit.reject();
@@ -129,8 +129,8 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
     emit.reject();
 }
 
-/// What a block must check before anything else, and what it must check only where a packet is too
-/// short for the tests that are joined to it, which ask for more.
+/// The checks at the start of a block, and the stricter checks of its joined tests, which are
+/// needed only if the packet is long enough.
 fn checks(
     graph: &Graph,
     bounds: &Bounds,
@@ -141,8 +141,8 @@ fn checks(
     let Some(join) = join else { return (own.clone(), Vec::new()) };
     let covered = |r: &Reach| join.checks.iter().any(|k| k.0 == r.0 && k.1 >= r.1);
     let (later, now): (Vec<Reach>, Vec<Reach>) = own.iter().partition(|r| covered(r));
-    // Nothing may be loaded before the check that it waits for: neither a base, nor what blocks
-    // behind take along, nor a divisor.
+    // Nothing may be loaded before its check: neither a base, nor arguments of later blocks, nor a
+    // divisor.
     let from_start = |r: &Reach| r.0.is_none();
     let bases = match later.iter().any(from_start) {
         true => own.iter().chain(&join.checks).all(from_start),
@@ -154,12 +154,11 @@ fn checks(
     if bases && plain { (now, later) } else { (own.clone(), Vec::new()) }
 }
 
-/// For each block the intervals of a walk over the tree of dominators: one that lies within
-/// another is of a block that the other dominates.
+/// For each block its interval in a walk over the dominator tree: nested intervals mean dominance.
 fn dominators(graph: &Graph, joins: &[Option<Join>]) -> Vec<(usize, usize)> {
     let count = graph.blocks.len();
     let reachable = graph.reachable();
-    // The nearest dominator: known for all before a block, as graphs have no cycles.
+    // The immediate dominator: known for all earlier blocks, as graphs have no cycles.
     let mut above: Vec<Option<BlockId>> = vec![None; count];
     let mut depth = vec![0_usize; count];
     for at in (0..count).filter(|at| reachable[*at]) {
@@ -215,7 +214,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Whether the packet reaches as far.
+    /// Whether the packet has the bytes of a reach.
     fn reaches(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -234,7 +233,7 @@ impl Tree {
         emit.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, emit.len)
     }
 
-    /// Goes on only if the packet reaches as far: in which block.
+    /// Continues only if the packet has the bytes; returns the block that continues.
     fn check(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -249,7 +248,7 @@ impl Tree {
         next
     }
 
-    /// Ends a block with its test and those that are joined to it.
+    /// Ends a block with its test and the joined ones.
     fn joined(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -272,7 +271,7 @@ impl Tree {
         let mut ones: Vec<Clif> = Vec::new();
         let mut pieces = Vec::new();
         for (op, left, right, leaves) in tests {
-            // Where all must be equal, or have no bits in common, what differs is gathered.
+            // If all must be equal, or have no bits in common, their differences are combined.
             if !any
                 && leaves == (op == JSET)
                 && let Some(piece) = Piece::of(graph, op, left, right)
@@ -281,7 +280,7 @@ impl Tree {
                 continue;
             }
             let mut one = self.test(emit, graph, op, left, right);
-            // All the same way round, or else as whether to stay.
+            // All with the same sense, or else inverted to "stay".
             if leaves && !any {
                 one = emit.b.ins().bxor_imm_u(one, 1);
             }
@@ -309,7 +308,7 @@ impl Tree {
         }
     }
 
-    /// Ends a block with tests that leave with one verdict or another.
+    /// Ends a block with tests that leave with different verdicts.
     fn either(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -333,7 +332,7 @@ impl Tree {
         let Some(any) = ones.reduce(|before, one| emit.b.ins().bor(before, one)) else {
             return emit.reject();
         };
-        // What the first of them says; where none leaves it does not count, or is what comes next.
+        // The verdict of the first that leaves; the default is the next block's.
         let rest = leaving.last().map_or(0, |l| l.1);
         let mut kept = emit.word(next.unwrap_or(rest));
         for (one, says) in leaving.into_iter().rev() {
@@ -349,7 +348,7 @@ impl Tree {
         emit.finish(kept);
     }
 
-    /// What a block takes along to another.
+    /// The arguments that a block passes to another.
     fn along(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -364,7 +363,7 @@ impl Tree {
         values.collect()
     }
 
-    /// Whether all pieces are zero; none without pieces.
+    /// Whether all pieces are zero; `None` without pieces.
     fn none_differs(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -399,7 +398,7 @@ impl Tree {
         Some(emit.b.ins().icmp_imm_u(IntCC::Equal, all, 0))
     }
 
-    /// Forgets what was emitted since.
+    /// Drops values emitted since a mark.
     fn forget(&mut self, mark: usize) {
         for key in self.log.drain(mark..) {
             if let Some(places) = self.seen.get_mut(&key) {

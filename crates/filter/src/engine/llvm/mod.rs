@@ -1,9 +1,9 @@
-//! LLVM's code for a program, from the library that a system has: nothing is linked to it, and building
-//! needs none of it.
+//! LLVM's code for a program, from the system's library: the binary is not linked to it, and
+//! building does not need it.
 //!
-//! The program is handed over as text (`text`), which is the one form of LLVM's programs that its
-//! versions share, goes through the passes of `-O2`, and is compiled for the processor this runs on.
-//! It owes nothing to this crate's graphs: what engines say can be measured by it.
+//! The program is passed as text (`text`), the only form that LLVM's versions share, optimized with
+//! the passes of `-O2`, and compiled for the current processor. It is independent of this crate's
+//! graphs, so it serves as a reference for the engines.
 #![allow(unsafe_code)]
 
 mod text;
@@ -17,7 +17,7 @@ use crate::{Insn, Program};
 /// Longer programs take LLVM seconds.
 pub const MAX_INSNS: usize = 1 << 13;
 
-/// Code of a program, and LLVM's engine that holds it.
+/// Compiled code of a program, and LLVM's engine that owns it.
 #[derive(Debug)]
 pub struct Llvm {
     run: Run,
@@ -26,21 +26,21 @@ pub struct Llvm {
     library: &'static Library,
 }
 
-// SAFETY: the code neither changes nor writes anything; what holds it is touched when it is dropped only.
+// SAFETY: the code neither changes nor writes anything; its owner is accessed only on drop.
 unsafe impl Send for Llvm {}
 // SAFETY: as above.
 unsafe impl Sync for Llvm {}
 
-/// Bytes, how many, how many on the wire: how many to keep.
+/// Bytes, their number, wire length: returns the bytes to keep.
 type Run = unsafe extern "C" fn(*const u8, u64, u32) -> u32;
 
 type Any = *mut c_void;
 type Text = *const c_char;
 
-/// Declares the functions that are taken from the library, all of which LLVM 13 and later have.
+/// Declares the functions loaded from the library, all of which LLVM 13 and later have.
 macro_rules! library {
     ($($name:ident = $symbol:literal: fn($($arg:ty),*) $(-> $result:ty)?;)*) => {
-        /// What of `llvm-c` is called.
+        /// The functions of `llvm-c` in use.
         #[derive(Debug)]
         struct Library {
             version: u32,
@@ -91,7 +91,7 @@ library! {
     address = c"LLVMGetFunctionAddress": fn(Any, Text) -> u64;
 }
 
-/// What prepares LLVM for the processor this is compiled for; none for those that were not tried.
+/// Functions that initialize LLVM for the processor; `None` for untested processors.
 const PREPARE: Option<[&CStr; 4]> = if cfg!(target_arch = "x86_64") {
     Some([
         c"LLVMInitializeX86TargetInfo",
@@ -110,10 +110,10 @@ const PREPARE: Option<[&CStr; 4]> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Versions that are looked for, newest first.
+/// Versions to look for, newest first.
 const VERSIONS: std::ops::RangeInclusive<u32> = 13..=20;
 
-/// `CodeGenOptLevel` of an engine and of a machine; how a machine finds addresses.
+/// `CodeGenOptLevel` of an engine and of a target machine, and its relocation mode.
 const AGGRESSIVE: c_uint = 3;
 const RELOC_DEFAULT: c_int = 0;
 const CODE_MODEL_JIT: c_int = 1;
@@ -157,7 +157,7 @@ fn unavailable(what: impl std::fmt::Display) -> Unavailable {
     Unavailable(format!("LLVM: {what}"))
 }
 
-/// What is freed when it goes out of use.
+/// A resource of the library with its release function.
 struct Owned(Any, unsafe extern "C" fn(Any));
 
 impl Drop for Owned {
@@ -168,19 +168,19 @@ impl Drop for Owned {
 }
 
 impl Owned {
-    /// Leaves it to whoever has taken it over.
+    /// Gives up ownership to the library.
     fn release(self) -> Any {
         std::mem::ManuallyDrop::new(self).0
     }
 }
 
 impl Library {
-    /// A text of the library's, as our own.
+    /// Copies and frees a text of the library.
     fn own(&self, text: *mut c_char, free: unsafe extern "C" fn(*mut c_char)) -> CString {
         if text.is_null() {
             return CString::default();
         }
-        // SAFETY: a text that ends in zero, which is ours to free.
+        // SAFETY: a zero-terminated text, which the caller owns.
         unsafe {
             let own = CStr::from_ptr(text).to_owned();
             free(text);
@@ -209,9 +209,9 @@ impl Library {
         );
         let source = text::function(insns, self.version >= 15, &attributes);
         let mut error = std::ptr::null_mut();
-        // SAFETY: every pointer is one that the library gave for this use, or to a place of ours of the
-        // right size; what owns what is as llvm-c says: the parser takes the buffer, the engine takes
-        // the module, even where they fail.
+        // SAFETY: every pointer is one that the library returned for this use, or to a local of the
+        // right size. Ownership is as in llvm-c: the parser takes the buffer, the engine takes the
+        // module, even if they fail.
         unsafe {
             let context = Owned((self.new_context)(), self.free_context);
             let buffer = (self.copy)(source.as_ptr().cast(), source.len(), c"filter".as_ptr());
@@ -250,7 +250,7 @@ impl Library {
             let mut engine = std::ptr::null_mut();
             let (level, size) = (AGGRESSIVE, size_of::<c_uint>());
             let module = module.release();
-            // The first of the options, how hard to try, is all that is said.
+            // Only the first option, the optimization level, is set.
             if (self.engine)(&raw mut engine, module, &raw const level, size, &raw mut error) != 0 {
                 return Err(self.refused(error));
             }
@@ -271,7 +271,7 @@ impl Llvm {
     /// Compiles a program.
     ///
     /// # Errors
-    /// The library is not there, the program is too long, or LLVM refuses.
+    /// If the library is not installed, the program is too long, or LLVM refuses it.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         if program.insns().len() > MAX_INSNS {
             return Err(unavailable(format_args!("programs of {MAX_INSNS} instructions at most")));
@@ -295,7 +295,7 @@ impl Engine for Llvm {
     #[inline]
     fn run(&self, packet: View<'_>) -> u32 {
         let data = packet.data();
-        // SAFETY: the code reads below the length it is told only: each load is behind a check.
+        // SAFETY: the code only reads below the given length: each load is behind a check.
         unsafe { (self.run)(data.as_ptr(), data.len() as u64, packet.wire_len()) }
     }
 }

@@ -1,5 +1,5 @@
-//! A program as LLVM's assembly: instruction by instruction, and no cleverer. Registers are places in
-//! memory, every load is behind a check of its own; to make something of that is LLVM's part.
+//! A program as LLVM assembly, translated instruction by instruction without optimization:
+//! registers are memory locations, and every load has its own check. LLVM optimizes it.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use crate::bpf::*;
 /// The function's name.
 pub(super) const NAME: &str = "filter";
 
-/// The text of a function that takes bytes, how many (64 bits) and how many on the wire, and gives
-/// how many to keep. `opaque`: pointers have no types, as from LLVM 15 on. `attributes` are the
+/// The text of a function that takes bytes, their number (64 bits) and the wire length, and returns
+/// the bytes to keep. `opaque`: pointers without types, as from LLVM 15 on. `attributes` are the
 /// function's.
 pub(super) fn function(program: &[Insn], opaque: bool, attributes: &str) -> String {
     let back = |i: &Insn| i.code & 7 == JMP && i.code & 0xf0 == JA && i.k.cast_signed() < 0;
@@ -81,14 +81,14 @@ impl Text {
         self.let_(&format!("load i32, {pointer} {place}"))
     }
 
-    /// Goes on only if it holds.
+    /// Continues only if the condition holds.
     fn check(&mut self, holds: &str) {
         self.next += 1;
         let on = self.next;
         let _ = writeln!(self.out, "br i1 {holds}, label %c{on}, label %none\nc{on}:");
     }
 
-    /// Bytes of the packet as a number, behind a check that they are there.
+    /// Bytes of the packet as a number, behind a bounds check.
     fn load(&mut self, size: u16, base: Option<&str>, k: u32) -> String {
         let bytes = match size {
             W => 4,
@@ -123,7 +123,7 @@ impl Text {
         if bits == 32 { swap } else { self.let_(&format!("zext i16 {swap} to i32")) }
     }
 
-    /// Goes on only if the interpreter would.
+    /// Continues only below the interpreter's limit.
     fn in_time(&mut self) {
         let left = self.read("%steps");
         let holds = self.let_(&format!("icmp sge i32 {left}, 0"));
@@ -229,7 +229,7 @@ impl Text {
                 if op == DIV { "udiv" } else { "urem" }
             }
             LSH | RSH => {
-                // Shifts by more than a number has bits mean nothing to LLVM.
+                // Shifts by more bits than the number has are undefined in LLVM.
                 let fits = self.let_(&format!("icmp ult i32 {b}, 32"));
                 let by = self.let_(&format!("select i1 {fits}, i32 {b}, i32 0"));
                 let name = if op == LSH { "shl" } else { "lshr" };

@@ -62,7 +62,7 @@ pub(crate) fn pkinit_data(is_reply: bool, certificate: &[u8]) -> Vec<u8> {
     let certificates = tlv(0xa0, &[certificate]);
     let signed = tlv(0x30, &[&[2, 1, 3], &algorithms, &content, &certificates]);
     let signed = tlv(0x30, &[&tlv(6, &[b"id-signedData"]), &tlv(0xa0, &[&signed])]);
-    // What signs stands in a sequence of a request, and one of the choices of a reply.
+    // What signs is in a sequence of a request, and one of the choices of a reply.
     let inner = tlv(0x80, &[&signed]);
     let outer = if is_reply { tlv(0xa0, &[&tlv(0x30, &[&inner])]) } else { tlv(0x30, &[&inner]) };
     let kind = if is_reply { 17 } else { 16 };

@@ -67,7 +67,7 @@ pub struct Found<'a> {
 const DAY: Interval = Interval::from_secs(86_400);
 /// What is found again within this time is no news in any case.
 const REPEATS: Interval = Interval::from_secs(600);
-/// Versions of one piece of software on one host that are remembered: with one more it begins anew.
+/// Versions of one piece of software on one host that are remembered: with one more it begins again.
 const MAX_VERSIONS: usize = 20;
 /// Names of software that are remembered of one host.
 const MAX_NAMES: usize = 1_000;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(found(701, 1, "a/1.1"), 2, "another version");
         assert_eq!(found(702, 2, "a/1.1"), 3, "another host");
         assert_eq!(found(86_401, 1, "a/1.0"), 4, "another day");
-        // With too many versions it begins anew, but for what was found just now.
+        // With too many versions it begins again, but for what was found just now.
         for n in 0..30 {
             found(90_000, 1, &format!("b/1.{n}"));
         }

@@ -173,7 +173,7 @@ pub(super) fn count(text: &[u8], such: impl Fn(&u8) -> bool) -> usize {
     text.iter().take_while(|c| such(c)).count()
 }
 
-/// Where `what` first stands in `text`.
+/// Where `what` first is in `text`.
 pub(super) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, what)
 }

@@ -88,7 +88,7 @@ pub(super) fn transaction_response(
     Ok(())
 }
 
-/// What is left of a request that is too long for one message.
+/// The rest of a request that is too long for one message.
 pub(super) fn secondary_request(data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction_secondary_request", data);
     let mut f = c.upto("byte_count", 19)?;
@@ -122,7 +122,7 @@ pub(super) fn transaction2(h: Header, data: &[u8]) -> Read<()> {
     c.string(h.unicode, false).map(drop)
 }
 
-/// What is left of those.
+/// The rest of those.
 pub(super) fn secondary_request2(data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_secondary_request", data);
     let mut f = c.upto("byte_count", 21)?;

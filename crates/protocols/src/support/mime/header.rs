@@ -71,7 +71,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// The first token of a value, and what follows it. What cannot stand in a token is skipped.
+/// The first token of a value, and what follows it. What cannot are in a token is skipped.
 pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = skip_blanks_and_comments(text);
     let from = skip_until(text, is_token_char)?;

@@ -81,7 +81,7 @@ impl fmt::Display for ParseError {
 /// Arrays and objects within each other at most.
 const DEPTH_MAX: usize = 2_000;
 
-/// Reads one value, with nothing but blanks around it.
+/// Reads one value, with only blanks around it.
 ///
 /// # Errors
 ///

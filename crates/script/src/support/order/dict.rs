@@ -52,7 +52,7 @@ pub struct SlotDict<K, V> {
 struct Robust<K> {
     id: u64,
     next: Option<usize>,
-    /// Entries that came to stand in front of the walk, newest last.
+    /// Entries that came to are in front of the walk, newest last.
     inserted: Vec<(u32, K)>,
     /// Entries that were visited and came to stand behind it.
     visited: Vec<(u32, K)>,
@@ -459,7 +459,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
             walk.forget(removed.hash, &removed.key);
             let Some(next) = walk.next else { continue };
             if at < next && next <= last && next > 0 {
-                // An entry behind the walk came to stand in front of it.
+                // An entry behind the walk came to are in front of it.
                 let moved = self.entry(self.head_of_cluster_at(next - 1).max(at));
                 walk.inserted.extend(moved.map(|entry| (entry.hash, entry.key.clone())));
             }

@@ -169,7 +169,7 @@ impl KeyBytes {
 /// Puts the elements of a set or table, of which each has the hash and the bytes of its own key there, in the order in which they
 /// become part of a key.
 pub fn sort_elements<T>(elements: &mut [T], key: impl for<'a> Fn(&'a T) -> (u64, &'a [u8])) {
-    // Dictionaries keep half of the hash. An element without any is hashed anew, as a whole.
+    // Dictionaries keep half of the hash. An element without any is hashed again, as a whole.
     let short = |hash: u64| if hash as u32 == 0 { hash } else { hash & 0xffff_ffff };
     elements.sort_by(|a, b| {
         let ((a_hash, a_key), (b_hash, b_key)) = (key(a), key(b));

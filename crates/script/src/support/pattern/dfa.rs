@@ -19,7 +19,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// Searches before what speeds them up is computed.
 const USES: u32 = 16;
 
-/// Transitions kept at most: 4 MiB. Beyond that, all states are dropped and built anew as they are needed.
+/// Transitions kept at most: 4 MiB. Beyond that, all states are dropped and built again as they are needed.
 const TRANSITIONS_MAX: usize = 1 << 20;
 
 /// A matcher for one pattern, or for several that were numbered.

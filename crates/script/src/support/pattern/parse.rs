@@ -68,7 +68,7 @@ impl Text<'_> {
     }
 }
 
-/// A character of a pattern: a byte as it stands in the text, or what an escape means.
+/// A character of a pattern: a byte as it is in the text, or what an escape means.
 #[derive(Clone, Copy)]
 enum Char {
     Raw(u8),
@@ -173,7 +173,7 @@ impl Parser {
                 }
                 b'{' if matches!(text.rest(), [_, b'0'..=b'9', ..]) => {
                     text.at += 1;
-                    // The count is read before it is known whether anything stands in front of it.
+                    // The count is read before it is known whether anything is in front of it.
                     let (low, high) = self.bounds(text)?;
                     let last = open.last.ok_or(Fatal)?;
                     open.last = Some(self.bounded(text, last, low, high)?);

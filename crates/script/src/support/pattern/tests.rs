@@ -232,7 +232,7 @@ fn what_is_no_pattern_is_reported() {
     ] {
         assert!(!errors(body.as_bytes()).is_empty() || body == "a)(b*", "{body}");
     }
-    // A text that is no pattern acts as one that matches nothing but the empty string, and is in every string.
+    // A text that is no pattern acts as one that matches only the empty string, and is in every string.
     let broken = Pattern::new(b"(", Modes::default());
     assert!(
         !broken.is_valid() && broken.matches(b"") && !broken.matches(b"x") && broken.is_in(b"x")

@@ -1,0 +1,67 @@
+//! A consumer that sees both sides of a connection before each report.
+//!
+//! Listeners of events want states and sizes as they stand at each report; an analysis without listeners wants
+//! no test for it in each step. So each segment is tested once, and one with a listener takes its way through
+//! code of its own.
+
+use gannet_base::Dir;
+
+use super::Consumer;
+use super::State;
+use super::View;
+use crate::Conn;
+
+/// Passes reports on, and asks for a [`View`] before them.
+pub(super) struct Watched<'c, C>(pub(super) &'c mut C);
+
+impl<C: Consumer> Consumer for Watched<'_, C> {
+    const OBSERVES: bool = true;
+
+    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        self.0.data(conn, from, data);
+    }
+
+    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
+        self.0.gap(conn, from, len);
+    }
+
+    fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
+        self.0.content_gap(conn, from, at, len);
+    }
+
+    fn end(&mut self, conn: &mut Conn, from: Dir) {
+        self.0.end(conn, from);
+    }
+
+    fn closed(&mut self, conn: &mut Conn) {
+        self.0.closed(conn);
+    }
+
+    fn reset(&mut self, conn: &mut Conn) {
+        self.0.reset(conn);
+    }
+
+    fn flipped(&mut self, conn: &mut Conn) {
+        self.0.flipped(conn);
+    }
+
+    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str) {
+        self.0.weird(conn, name, addl, source);
+    }
+
+    fn established(&mut self, conn: &mut Conn, states: [State; 2]) {
+        self.0.established(conn, states);
+    }
+
+    fn acked(&mut self, missing: bool) {
+        self.0.acked(missing);
+    }
+
+    fn observe(&mut self, view: &View) {
+        self.0.observe(view);
+    }
+
+    fn wants_data(&self) -> bool {
+        self.0.wants_data()
+    }
+}
