@@ -116,7 +116,8 @@ fn slices_are_what_a_filter_finds() {
         s.analyze("logs", &["--index"], &source);
         let rows = conns(&s, "logs/conn.log");
         let ends = |row: &BTreeMap<String, String>| {
-            ["proto", "id.orig_h", "id.orig_p", "id.resp_h", "id.resp_p"].map(|name| row[name].clone())
+            ["proto", "id.orig_h", "id.orig_p", "id.resp_h", "id.resp_p"]
+                .map(|name| row[name].clone())
         };
         let mut checked = 0;
         for row in &rows {
@@ -158,7 +159,8 @@ fn a_run_that_is_killed_leaves_nothing_half() {
     for _ in 0..100 {
         let _ = fs::remove_file(&index);
         let _ = fs::remove_dir_all(&out);
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = gannet()
             .args(["analyze", "--quiet", "--index", "--format", format, "-o"])
             .arg(&out)
@@ -176,7 +178,11 @@ fn a_run_that_is_killed_leaves_nothing_half() {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "parquet") {
                 let bytes = fs::read(&path).unwrap();
-                assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{}", path.display());
+                assert!(
+                    bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"),
+                    "{}",
+                    path.display()
+                );
             }
         }
     }

@@ -41,7 +41,11 @@ fn sql_names_its_feature() {
     for (arguments, what) in [(&["sql", "SELECT 1"][..], "gannet sql"), (where_, "--where")] {
         let run = Run::of(gannet().args(arguments));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-        assert!(run.stderr.contains(&format!("error: {what} is not in this build")), "{}", run.stderr);
+        assert!(
+            run.stderr.contains(&format!("error: {what} is not in this build")),
+            "{}",
+            run.stderr
+        );
         assert!(run.stderr.contains("--features sql"), "{}", run.stderr);
     }
 }

@@ -105,7 +105,10 @@ enum Values {
     Port(Vec<u16>),
     Double(Vec<f64>),
     Time(Vec<i64>, TimeUnit),
-    Text { bytes: Vec<u8>, ends: Vec<i32> },
+    Text {
+        bytes: Vec<u8>,
+        ends: Vec<i32>,
+    },
     /// Not wanted.
     Skipped,
 }

@@ -122,7 +122,8 @@ impl Until {
     /// Whether the batch was the last one that is needed.
     fn is_reached(&mut self, batch: &gannet_capture::Batch<'_>, engine: &Engine) -> bool {
         let last = batch.len().checked_sub(1).and_then(|last| batch.get(last));
-        let Some(now) = last.map(|packet| packet.time.as_nanos()).filter(|now| *now >= self.next) else {
+        let Some(now) = last.map(|packet| packet.time.as_nanos()).filter(|now| *now >= self.next)
+        else {
             return false;
         };
         self.next = now.saturating_add(self.wait);
@@ -131,12 +132,7 @@ impl Until {
     }
 }
 
-fn analyse(
-    scan: &Scan,
-    wanted: Wanted,
-    paths: &[PathBuf],
-    shared: &Shared,
-) -> Result<(), Error> {
+fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
     let Wanted { log, limit, until } = wanted;
     let mut until = until.filter(|_| OF_CONNECTIONS.contains(&log)).map(Until::new);
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };

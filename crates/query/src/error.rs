@@ -107,10 +107,15 @@ impl Error {
     fn of_schema(error: &SchemaError, sql: &str) -> Self {
         match error {
             SchemaError::FieldNotFound { field, valid_fields } => {
-                let name = &field.name;
-                let names: Vec<_> = valid_fields.iter().map(Column::name).collect();
-                let mut all = Self::query(format!("no column is named '{name}'"))
-                    .with_hint(suggestion(name, names.iter().copied()));
+                // What stands before a dot may be a table, or a part of Zeek's name.
+                let full = match &field.relation {
+                    Some(relation) => format!("{}.{}", relation.table(), field.name),
+                    None => field.name.clone(),
+                };
+                let known = || valid_fields.iter().map(Column::name);
+                let near = suggestion(&full, known()).or_else(|| suggestion(&field.name, known()));
+                let name = if find(sql, &full).is_some() { &full } else { &field.name };
+                let mut all = Self::query(format!("no column is named '{name}'")).with_hint(near);
                 if let Some(span) = find(sql, name) {
                     all = all.at(sql, span);
                 }
@@ -158,7 +163,8 @@ impl Error {
             };
         }
         // "… call to 'cidr' …": the place of the function.
-        let quoted = text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
+        let quoted =
+            text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
         let all = Self::query(text.clone());
         match quoted.and_then(|name| find(sql, name)) {
             Some(span) => all.at(sql, span),
@@ -177,7 +183,13 @@ impl fmt::Display for Error {
         if let Some((line, column, len, text)) = &self.place {
             let margin = line.to_string();
             let before = " ".repeat(column - 1);
-            write!(f, "\n {margin} | {text}\n {:w$} | {before}{}", "", "^".repeat(*len), w = margin.len())?;
+            write!(
+                f,
+                "\n {margin} | {text}\n {:w$} | {before}{}",
+                "",
+                "^".repeat(*len),
+                w = margin.len()
+            )?;
         }
         Ok(())
     }
@@ -242,7 +254,8 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
 
 /// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
     for i in 1..=a.len() {
         let mut row = vec![i];
@@ -278,7 +291,8 @@ mod tests {
         let sql = "SELECT uid,\n  id.orig_x FROM conn";
         let span = find(sql, "id.orig_x").unwrap();
         let error = Error::query("no column is named 'id.orig_x'").at(sql, span).to_string();
-        let expected = "no column is named 'id.orig_x'\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^";
+        let expected =
+            "no column is named 'id.orig_x'\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^";
         assert_eq!(error, expected);
     }
 }

@@ -78,9 +78,10 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<ScalarUDF> {
     use DataType::{Boolean, Int64, Utf8};
     let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let numbers = DataType::List(Arc::new(Field::new("item", Int64, true)));
-    let fixed = |name, inputs: &[DataType], output: DataType, run: fn(&[ArrayRef]) -> Result<ArrayRef>| {
-        create_udf(name, inputs.to_vec(), output, Volatility::Immutable, on_arrays(run))
-    };
+    let fixed =
+        |name, inputs: &[DataType], output: DataType, run: fn(&[ArrayRef]) -> Result<ArrayRef>| {
+            create_udf(name, inputs.to_vec(), output, Volatility::Immutable, on_arrays(run))
+        };
     let shared = Arc::clone(shared);
     let packets = on_arrays(move |arrays: &[ArrayRef]| packets(arrays, &shared));
     vec![
@@ -101,9 +102,9 @@ fn on_arrays(
         let is_constant = values.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let result = run(&ColumnarValue::values_to_arrays(values)?)?;
         if is_constant {
-            return Ok(ColumnarValue::Scalar(
-                datafusion::common::ScalarValue::try_from_array(&result, 0)?,
-            ));
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(
+                &result, 0,
+            )?));
         }
         Ok(ColumnarValue::Array(result))
     })
@@ -127,7 +128,11 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
             Some((text, subnet)) if *text == net => *subnet,
             _ => match net.parse::<Subnet>() {
                 Ok(subnet) => subnet,
-                Err(_) => return exec_err!("cidr: '{net}' is no network: write 10.0.0.0/8 or 2001:db8::/32"),
+                Err(_) => {
+                    return exec_err!(
+                        "cidr: '{net}' is no network: write 10.0.0.0/8 or 2001:db8::/32"
+                    );
+                }
             },
         };
         last = Some((net, subnet));
@@ -160,7 +165,8 @@ fn is_private_addr(addr: IpAddr) -> bool {
 
 fn community_id(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let (from, to): (&StringArray, &StringArray) = (as_array(arrays, 0)?, as_array(arrays, 2)?);
-    let (from_port, to_port): (&Int64Array, &Int64Array) = (as_array(arrays, 1)?, as_array(arrays, 3)?);
+    let (from_port, to_port): (&Int64Array, &Int64Array) =
+        (as_array(arrays, 1)?, as_array(arrays, 3)?);
     let protos: &StringArray = as_array(arrays, 4)?;
     let of = |row: usize| {
         if arrays.iter().any(|array| array.is_null(row)) {
@@ -206,7 +212,11 @@ fn hist(arrays: &[ArrayRef]) -> Result<ArrayRef> {
             Some((text, micros)) if text == width => micros,
             _ => match micros(width) {
                 Some(micros) => micros,
-                None => return exec_err!("hist: '{width}' is no interval: write 500ms, 10s, 1m, 6h, 1d or 1w"),
+                None => {
+                    return exec_err!(
+                        "hist: '{width}' is no interval: write 500ms, 10s, 1m, 6h, 1d or 1w"
+                    );
+                }
             },
         };
         last = Some((width, micros));
@@ -237,7 +247,8 @@ fn micros(text: &str) -> Option<i64> {
 /// From the index of each capture, in order, the first that has the uid.
 fn packets(arrays: &[ArrayRef], shared: &Shared) -> Result<ArrayRef> {
     let uids: &StringArray = as_array(arrays, 0)?;
-    let failed = |error: gannet_index::Error| DataFusionError::Execution(format!("packets: {error}"));
+    let failed =
+        |error: gannet_index::Error| DataFusionError::Execution(format!("packets: {error}"));
     let captures = shared.captures();
     if captures.is_empty() {
         return exec_err!("packets: no capture is given");
@@ -282,7 +293,8 @@ mod tests {
     #[test]
     fn addresses_are_in_networks() {
         let addrs = strings(&["10.1.2.3", "11.0.0.0", "2001:db8::1", "not one", "::ffff:10.0.0.1"]);
-        let nets = strings(&["10.0.0.0/8", "10.0.0.0/8", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8"]);
+        let nets =
+            strings(&["10.0.0.0/8", "10.0.0.0/8", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8"]);
         let found = bools(&cidr(&[addrs, nets]).unwrap());
         assert_eq!(found[..4], [Some(true), Some(false), Some(true), Some(false)]);
         assert!(cidr(&[strings(&["10.0.0.1"]), strings(&["10/33"])]).is_err());
@@ -291,9 +303,19 @@ mod tests {
     #[test]
     fn private_addresses() {
         let addrs = [
-            ("10.0.0.1", true), ("172.32.0.1", false), ("192.168.3.4", true), ("100.64.0.1", true),
-            ("100.128.0.1", false), ("169.254.1.1", true), ("127.0.0.1", true), ("8.8.8.8", false),
-            ("fd00::1", true), ("fe80::1", true), ("::1", true), ("2001:db8::1", false), ("", false),
+            ("10.0.0.1", true),
+            ("172.32.0.1", false),
+            ("192.168.3.4", true),
+            ("100.64.0.1", true),
+            ("100.128.0.1", false),
+            ("169.254.1.1", true),
+            ("127.0.0.1", true),
+            ("8.8.8.8", false),
+            ("fd00::1", true),
+            ("fe80::1", true),
+            ("::1", true),
+            ("2001:db8::1", false),
+            ("", false),
         ];
         let names: Vec<_> = addrs.iter().map(|(addr, _)| *addr).collect();
         let found = bools(&is_private(&[strings(&names)]).unwrap());
@@ -305,8 +327,13 @@ mod tests {
     #[test]
     fn domains_end_before_public_suffixes() {
         let names = [
-            ("www.example.co.uk", Some("example.co.uk")), ("A.B.Example.COM.", Some("example.com")),
-            ("com", None), ("co.uk", None), ("192.0.2.1", None), ("", None), ("localhost", None),
+            ("www.example.co.uk", Some("example.co.uk")),
+            ("A.B.Example.COM.", Some("example.com")),
+            ("com", None),
+            ("co.uk", None),
+            ("192.0.2.1", None),
+            ("", None),
+            ("localhost", None),
         ];
         for (name, expected) in names {
             let found = domain(&[strings(&[name])]).unwrap();

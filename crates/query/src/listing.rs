@@ -81,7 +81,11 @@ fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Resu
     if any { Ok(()) } else { Err(missing()) }
 }
 
-fn folder(folder_path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Result<(), Error> {
+fn folder(
+    folder_path: &Path,
+    to: &mut Vec<Source>,
+    skipped: &mut Vec<String>,
+) -> Result<(), Error> {
     let failed = |e: io::Error| Error::input(format!("{}: {e}", folder_path.display()));
     let entries = std::fs::read_dir(folder_path).map_err(failed)?;
     let mut entries = entries.collect::<io::Result<Vec<_>>>().map_err(failed)?;

@@ -189,7 +189,8 @@ impl<W: Write> Pretty<W> {
 /// A text as a table shows it: cut, and with no characters that move the cursor or change the direction of writing.
 fn shown(text: &str, widest: usize) -> String {
     let is_hidden = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     let mut out = String::new();
     for (at, c) in text.chars().enumerate() {
@@ -232,7 +233,8 @@ impl<W: Write> Writer for Pretty<W> {
             self.waiting.append(&mut all);
             return if self.waiting.len() >= MEASURED { self.begin() } else { Ok(()) };
         }
-        let right: Vec<_> = self.schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
+        let right: Vec<_> =
+            self.schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
         all.iter().try_for_each(|row| line(&mut self.out, row, &self.widths, &right, self.widest))
     }
 

@@ -1,6 +1,5 @@
 //! Captures and logs that queries are asked about.
 
-use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use arrow_schema::SchemaRef;
+use datafusion::common::TableReference;
 use datafusion::config::Dialect;
 use datafusion::datasource::TableProvider as _;
 use datafusion::error::DataFusionError;
@@ -19,7 +19,6 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SQLOptions;
 use datafusion::prelude::SessionConfig;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::TableReference;
 use datafusion::sql::sqlparser::ast::Ident;
 use tokio::runtime::Runtime;
 
@@ -101,7 +100,8 @@ impl Shared {
 /// Answers queries about captures and logs.
 pub struct Session {
     context: SessionContext,
-    runtime: Runtime,
+    /// There until the session is dropped.
+    runtime: Option<Runtime>,
     sources: Vec<Source>,
     shared: Arc<Shared>,
 }
@@ -144,7 +144,7 @@ impl Session {
         for text in skipped {
             shared.warn(format!("skipped {text}"));
         }
-        Ok(Self { context, runtime, sources, shared })
+        Ok(Self { context, runtime: Some(runtime), sources, shared })
     }
 
     /// Set to end the query that runs.
@@ -206,13 +206,14 @@ impl Session {
         let declared = names::declared(&mut statement)?;
         let mut columns = BTreeSet::new();
         let mut captures = captures_of(&self.sources);
-        let mut registered: BTreeMap<String, ()> = BTreeMap::new();
+        let mut registered = BTreeSet::new();
         names::tables(&mut statement, |parts| {
-            let found = self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
+            let found =
+                self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
             let Some(Found { name, table, captures: more, ident }) = found else { return Ok(None) };
             columns.extend(table.schema().fields().iter().map(|field| field.name().clone()));
             captures.extend(more);
-            if registered.insert(name.clone(), ()).is_none() {
+            if registered.insert(name.clone()) {
                 let reference = TableReference::bare(name);
                 self.context.deregister_table(reference.clone()).map_err(failed)?;
                 self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
@@ -221,7 +222,7 @@ impl Session {
         })?;
         names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
         *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
-        let stream = self.runtime.block_on(async {
+        let stream = self.runtime().block_on(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
             let only_queries = SQLOptions::new()
                 .with_allow_ddl(false)
@@ -230,18 +231,21 @@ impl Session {
             only_queries.verify_plan(&plan)?;
             self.context.execute_logical_plan(plan).await?.execute_stream().await
         });
-        Ok(Answer {
-            sql: sql.to_owned(),
-            stream: stream.map_err(failed)?,
-            runtime: self.runtime.handle().clone(),
-            stop: Arc::clone(&self.shared.stop),
-        })
+        let stream = stream.map_err(failed)?;
+        Ok(Answer::start(sql, stream, self.runtime().handle(), Arc::clone(&self.shared.stop)))
+    }
+
+    #[expect(clippy::expect_used, reason = "only drop() takes it")]
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("a runtime")
     }
 
     fn no_table(&self, name: &str) -> Error {
         let known = self.tables();
         let hint = match known.is_empty() {
-            true => Some("no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned()),
+            true => Some(
+                "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
+            ),
             false => suggestion(name, known.iter().map(String::as_str)),
         };
         Error::query(format!("no table is named '{name}'")).with_hint(hint)
@@ -266,7 +270,8 @@ impl Session {
                 let sources = listing::list(&[path], &mut skipped).map_err(wrong)?;
                 skipped.into_iter().for_each(|text| self.shared.warn(format!("skipped {text}")));
                 let log = only_log(Path::new(name), &sources).map_err(wrong)?;
-                let table = LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
+                let table =
+                    LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
                 let missing = || wrong(Error::query(format!("{name} has no log '{log}'")));
                 Ok(Some(Found::new(name, table.ok_or_else(missing)?, &sources, first)))
             }
@@ -274,7 +279,8 @@ impl Session {
                 let known = self.tables();
                 let is = |known: &&String| known.eq_ignore_ascii_case(name);
                 let log = known.iter().find(is).ok_or_else(|| wrong(self.no_table(name)))?;
-                let table = LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
+                let table =
+                    LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
                 let table = table.ok_or_else(|| wrong(self.no_table(name)))?;
                 Ok(Some(Found::new(log, table, &[], first)))
             }
@@ -300,6 +306,16 @@ impl Session {
     fn is_table_function(&self, name: &str) -> bool {
         let lower = name.to_ascii_lowercase();
         lower == "unnest" || self.context.state().table_functions().contains_key(&lower)
+    }
+}
+
+impl Drop for Session {
+    /// A query that was cancelled may still compute one step: nothing waits for it.
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

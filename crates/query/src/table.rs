@@ -10,6 +10,7 @@ use arrow_schema::Schema;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::ScalarValue;
 use datafusion::datasource::TableProvider;
 use datafusion::datasource::TableType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -18,7 +19,6 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::listing::ListingTableConfig;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
-use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::TableProviderFilterPushDown;
@@ -118,7 +118,15 @@ impl LogTable {
             true => None,
             false => Some(listing(&parquet, &schema)?),
         };
-        Ok(Some(Self { schema, captures, log: path, fields, texts, parquet, shared: Arc::clone(shared) }))
+        Ok(Some(Self {
+            schema,
+            captures,
+            log: path,
+            fields,
+            texts,
+            parquet,
+            shared: Arc::clone(shared),
+        }))
     }
 }
 
@@ -172,7 +180,10 @@ impl TableProvider for LogTable {
 
     // Filters skip parts of Parquet files, and the end of captures; all rows are filtered again. They are no filters of packets: a packet in a
     // tunnel, or a fragment, has other addresses than its connection.
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 
@@ -213,7 +224,8 @@ impl TableProvider for LogTable {
             plans.push(parquet.scan(state, projection, filters, limit).await?);
         }
         if !streams.is_empty() {
-            let plan = StreamingTableExec::try_new(Arc::clone(&schema), streams, None, [], false, limit)?;
+            let plan =
+                StreamingTableExec::try_new(Arc::clone(&schema), streams, None, [], false, limit)?;
             plans.push(Arc::new(plan));
         }
         match plans.len() {
@@ -233,12 +245,20 @@ fn latest(filter: &Expr) -> Option<i64> {
     let is_time = |expr: &Expr| matches!(expr, Expr::Column(column) if column.name == "ts");
     match filter {
         Expr::BinaryExpr(binary) => match binary.op {
-            Operator::And => [&binary.left, &binary.right].into_iter().filter_map(|e| latest(e)).min(),
-            Operator::Lt | Operator::LtEq | Operator::Eq if is_time(&binary.left) => micros(&binary.right),
-            Operator::Gt | Operator::GtEq | Operator::Eq if is_time(&binary.right) => micros(&binary.left),
+            Operator::And => {
+                [&binary.left, &binary.right].into_iter().filter_map(|e| latest(e)).min()
+            }
+            Operator::Lt | Operator::LtEq | Operator::Eq if is_time(&binary.left) => {
+                micros(&binary.right)
+            }
+            Operator::Gt | Operator::GtEq | Operator::Eq if is_time(&binary.right) => {
+                micros(&binary.left)
+            }
             _ => None,
         },
-        Expr::Between(between) if !between.negated && is_time(&between.expr) => micros(&between.high),
+        Expr::Between(between) if !between.negated && is_time(&between.expr) => {
+            micros(&between.high)
+        }
         _ => None,
     }
 }

@@ -118,15 +118,22 @@ impl Problems {
             shared.damaged(format!("{path}: {} lines are no rows and were skipped", self.lines));
         }
         for (column, count) in &self.values {
-            let what = format!("{path}: {count} values of '{column}' are not of its type and read as null");
+            let what = format!(
+                "{path}: {count} values of '{column}' are not of its type and read as null"
+            );
             shared.damaged(what);
         }
         for (column, count) in &self.columns {
-            let what = format!("{path}: {count} rows have a column '{column}' that the first {LOOKED_AT} rows have not: it is not read");
+            let what = format!(
+                "{path}: {count} rows have a column '{column}' that the first {LOOKED_AT} rows have not: it is not read"
+            );
             shared.damaged(what);
         }
         if self.others > 0 {
-            shared.damaged(format!("{path}: {} values of other columns are not read either", self.others));
+            shared.damaged(format!(
+                "{path}: {} values of other columns are not read either",
+                self.others
+            ));
         }
     }
 }
@@ -210,8 +217,12 @@ impl Header {
             b"#empty_field" => self.empty = text().into_bytes(),
             b"#unset_field" => self.unset = text().into_bytes(),
             b"#path" => self.path = Some(text()),
-            b"#fields" => self.names = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect(),
-            b"#types" => self.types = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect(),
+            b"#fields" => {
+                self.names = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+            }
+            b"#types" => {
+                self.types = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+            }
             _ => return false,
         }
         matches!(name, b"#fields" | b"#types")
@@ -222,13 +233,17 @@ impl Header {
         let types = self.types.iter().map(String::as_str).chain(std::iter::repeat("string"));
         let pairs = self.names.iter().zip(types);
         // Every column keeps its place, whatever its type is called.
-        let field = |name, ty| gannet_columns::field(name, ty).or_else(|| gannet_columns::field(name, "string"));
+        let field = |name, ty| {
+            gannet_columns::field(name, ty).or_else(|| gannet_columns::field(name, "string"))
+        };
         pairs.filter_map(|(name, ty)| field(name, ty)).collect()
     }
 }
 
 /// The name of a TSV log, and its columns.
-pub(crate) fn tsv_schema(mut input: Box<dyn BufRead + Send>) -> io::Result<(Option<String>, Schema)> {
+pub(crate) fn tsv_schema(
+    mut input: Box<dyn BufRead + Send>,
+) -> io::Result<(Option<String>, Schema)> {
     let (mut header, mut line) = (Header::default(), Vec::new());
     while next_line(&mut input, &mut line)? {
         if !line.starts_with(b"#") {
@@ -299,7 +314,13 @@ fn tsv(
     Ok(())
 }
 
-fn tsv_cell(text: &[u8], field: &Field, header: &Header, rows: &mut RowPacker, problems: &mut Problems) {
+fn tsv_cell(
+    text: &[u8],
+    field: &Field,
+    header: &Header,
+    rows: &mut RowPacker,
+    problems: &mut Problems,
+) {
     let kind = Kind::of(field.ty);
     if text == header.unset {
         return rows.push(&Cell::Unset);
@@ -430,9 +451,15 @@ pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::
             }
         }
     }
-    let mut fields: Vec<Field> =
-        known.into_iter().zip(seen).filter(|(f, seen)| *seen || !f.optional).map(|(f, _)| f).collect();
-    fields.extend(others.iter().filter_map(|(name, found)| gannet_columns::field(name, found.ty(name))));
+    let mut fields: Vec<Field> = known
+        .into_iter()
+        .zip(seen)
+        .filter(|(f, seen)| *seen || !f.optional)
+        .map(|(f, _)| f)
+        .collect();
+    fields.extend(
+        others.iter().filter_map(|(name, found)| gannet_columns::field(name, found.ty(name))),
+    );
     Ok(gannet_columns::schema(&fields, TimeUnit::Microseconds))
 }
 
@@ -465,8 +492,10 @@ impl Found {
         let Self { bools, integers, doubles, texts, lists } = self;
         let scalar = match (bools, integers, doubles, texts) {
             (true, false, false, false) => 0,
-            (false, true, false, false) if name != "ts" => 1,
-            (false, _, _, false) if integers || doubles => if name == "ts" { 3 } else { 2 },
+            // Seconds, milliseconds or text: how JSON logs have times is an option of Zeek.
+            _ if name == "ts" && !bools && !lists => 3,
+            (false, true, false, false) => 1,
+            (false, _, true, false) => 2,
             _ => 4,
         };
         const SCALARS: [&str; 5] = ["bool", "int", "double", "time", "string"];
@@ -536,7 +565,9 @@ fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problem
         }
         if kind == Kind::Text {
             return match value {
-                Value::String(text) => rows.push(&Cell::String(&gannet_log::column_bytes(text.as_bytes()))),
+                Value::String(text) => {
+                    rows.push(&Cell::String(&gannet_log::column_bytes(text.as_bytes())))
+                }
                 other => rows.push(&Cell::String(other.to_string().as_bytes())),
             };
         }
@@ -565,7 +596,9 @@ fn json_typed(value: &Value, kind: Kind) -> Option<Cell<'static>> {
     const MILLIS: f64 = 1e11;
     match (value, kind) {
         (Value::Bool(v), Kind::Bool) => Some(Cell::Bool(*v)),
-        (Value::Number(number), Kind::Time) if number.as_f64().is_some_and(|v| v.abs() > MILLIS) => {
+        (Value::Number(number), Kind::Time)
+            if number.as_f64().is_some_and(|v| v.abs() > MILLIS) =>
+        {
             let millis = number.as_i64()?;
             Some(Cell::Time(Time::from_nanos(millis.checked_mul(1_000_000)?)))
         }
@@ -628,9 +661,22 @@ mod tests {
     #[test]
     fn any_bytes_are_read() {
         let pieces: [&[u8]; 16] = [
-            b"#separator \\x09\n", b"#separator", b"#fields\tts\tid.orig_h\ttags\n", b"#types\ttime\taddr\tset[string]\n",
-            b"#types\tset[", b"1.5\t192.0.2.1\ta,b\n", b"-\t-\t(empty)\n", b"\n", b"\t\t\n", b"{\"ts\":1", b"}\n",
-            b"{\"id\":{\"orig_h\":[1,{}]}}\n", b"\xff\\x", b"#set_separator\n", b"9e999\t::\t\\x0\n", b"#close\n",
+            b"#separator \\x09\n",
+            b"#separator",
+            b"#fields\tts\tid.orig_h\ttags\n",
+            b"#types\ttime\taddr\tset[string]\n",
+            b"#types\tset[",
+            b"1.5\t192.0.2.1\ta,b\n",
+            b"-\t-\t(empty)\n",
+            b"\n",
+            b"\t\t\n",
+            b"{\"ts\":1",
+            b"}\n",
+            b"{\"id\":{\"orig_h\":[1,{}]}}\n",
+            b"\xff\\x",
+            b"#set_separator\n",
+            b"9e999\t::\t\\x0\n",
+            b"#close\n",
         ];
         let mut random = 1_u64;
         for _ in 0..2_000 {

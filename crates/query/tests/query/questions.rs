@@ -1,21 +1,16 @@
 //! Sixty questions have the same answers about Parquet files, TSV logs, JSON logs and the capture itself, and the same
 //! as DuckDB's about the Parquet files. DuckDB is asked where `GANNET_DUCKDB` names a Python that has it, or where a
 //! virtual environment with it can be made; elsewhere this says so.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
-#![cfg(feature = "datafusion")]
-#![allow(clippy::print_stderr, clippy::unwrap_used)]
-
-mod support;
 
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::support::Scratch;
+use crate::support::rows;
 use gannet_query::Options;
 use gannet_query::Session;
-use support::Scratch;
-use support::rows;
 
 const QUESTIONS: &str = include_str!("questions.sql");
 
@@ -85,7 +80,7 @@ fn sixty_questions_have_the_same_answers() {
     for (of, session) in &others {
         assert_eq!(session.problems().1, Vec::<String>::new(), "{of}");
     }
-    let Some(python) = support::duckdb(&scratch) else {
+    let Some(python) = crate::support::duckdb(&scratch) else {
         eprintln!("skipped: DuckDB; GANNET_DUCKDB names a Python that has it");
         return;
     };

@@ -1,6 +1,4 @@
 //! What tests of queries share.
-// Tests may unwrap; the lint knows that only of functions that are tests themselves. Each test uses a part of this.
-#![allow(clippy::unwrap_used, dead_code)]
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use gannet_base::Time;
+use gannet_capture::Packet;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
@@ -19,13 +19,15 @@ use gannet_query::Csv;
 use gannet_query::Error;
 use gannet_query::Session;
 use gannet_query::Writer as _;
+use gannet_synth::traffic::Kind;
 
 /// A folder that goes away with the test.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("gannet-query-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("gannet-query-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
@@ -49,11 +51,20 @@ impl Scratch {
         path
     }
 
-    /// The same in the order of time, as captures are: without the sample.
-    pub(crate) fn in_order(&self, name: &str, count: usize) -> PathBuf {
-        let path = self.path(name);
+    /// A capture of DNS with one packet a second.
+    pub(crate) fn spread(&self, name: &str, count: usize) -> PathBuf {
+        let (dense, path) = (self.path("dense.pcap"), self.path(name));
+        let mut writer = Writer::create(&dense, WriteOptions::default()).unwrap();
+        gannet_synth::traffic::of(Kind::Dns, count, 1).write(&mut writer).unwrap();
+        writer.finish().unwrap();
         let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
-        gannet_synth::traffic::mixed(count, 1).write(&mut writer).unwrap();
+        let mut stream = Stream::open(&[dense], gannet_capture::Options::default()).unwrap();
+        while let Some(batch) = stream.next_batch().unwrap() {
+            for packet in &batch {
+                let time = Time::from_secs(1_700_000_000 + packet.number as i64);
+                writer.write(&Packet { time, ..packet }).unwrap();
+            }
+        }
         writer.finish().unwrap();
         path
     }
@@ -145,8 +156,10 @@ pub(crate) fn duckdb(scratch: &Scratch) -> Option<PathBuf> {
     }
     let folder = scratch.path("venv");
     let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output().ok()?;
-    let pip = ["-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10", "duckdb", "pytz"];
+    let pip =
+        ["-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10", "duckdb", "pytz"];
     let python = folder.join("bin/python");
-    let installed = made.status.success() && Command::new(&python).args(pip).output().ok()?.status.success();
+    let installed =
+        made.status.success() && Command::new(&python).args(pip).output().ok()?.status.success();
     (installed && has(&python)).then_some(python)
 }

@@ -1,16 +1,11 @@
 //! Every SQL of docs/questions.md runs: for gannet on a capture, for DuckDB on Parquet files where DuckDB is installed.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
-#![cfg(feature = "datafusion")]
-#![allow(clippy::print_stderr, clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::Scratch;
+use crate::support::csv;
 use gannet_query::Options;
 use gannet_query::Session;
-use support::Scratch;
-use support::csv;
 
-const PAGE: &str = include_str!("../../../docs/questions.md");
+const PAGE: &str = include_str!("../../../../docs/questions.md");
 
 /// The blocks of a page that begin with this line.
 fn blocks(fence: &str) -> Vec<String> {
@@ -51,7 +46,7 @@ fn the_words_of_duckdb_run_there() {
     let capture = scratch.traffic("traffic.pcap", 300);
     scratch.analyze(&capture, "parquet");
     std::fs::rename(scratch.path("parquet"), scratch.path("logs")).unwrap();
-    let Some(python) = support::duckdb(&scratch) else {
+    let Some(python) = crate::support::duckdb(&scratch) else {
         eprintln!("skipped: DuckDB; GANNET_DUCKDB names a Python that has it");
         return;
     };

@@ -1,10 +1,5 @@
 //! Where rows come from: captures, logs of every format, folders, patterns, names of files in queries; and what is wrong
 //! with queries.
-// Tests may unwrap; the lint knows that only of functions that are tests themselves.
-#![cfg(feature = "datafusion")]
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::fs;
 use std::io::Write as _;
@@ -13,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::support::Scratch;
+use crate::support::csv;
+use crate::support::rows;
 use gannet_query::ErrorKind;
 use gannet_query::Options;
 use gannet_query::Session;
-use support::Scratch;
-use support::csv;
-use support::rows;
 
 fn session(paths: &[PathBuf]) -> Session {
     Session::new(paths, Options { threads: 2, ..Options::default() }).unwrap()
@@ -31,17 +26,16 @@ fn error(session: &Session, sql: &str) -> (String, Option<String>) {
 
 #[test]
 fn a_capture_is_named_in_the_query() {
-    let sample = support::sample();
+    let sample = crate::support::sample();
     let sample = sample.display();
     let none = session(&[]);
     let of = |sql: &str| rows(&none, sql).unwrap();
     let conns = of(&format!("SELECT uid, id.orig_h FROM '{sample}' ORDER BY ts, uid"));
-    assert_eq!(conns.len(), 8, "{conns:?}");
+    assert_eq!(conns.len(), 10, "{conns:?}");
     let http = of(&format!("SELECT h.uid, h.host FROM '{sample}'.http h"));
     assert!(http.iter().all(|row| row[1] == "www.example.com") && !http.is_empty(), "{http:?}");
-    let joined = of(&format!(
-        "SELECT c.uid FROM '{sample}' c JOIN '{sample}'.http AS h ON c.uid = h.uid"
-    ));
+    let joined =
+        of(&format!("SELECT c.uid FROM '{sample}' c JOIN '{sample}'.http AS h ON c.uid = h.uid"));
     assert_eq!(joined.len(), http.len());
     let (text, hint) = error(&none, &format!("SELECT * FROM '{sample}'.htp"));
     assert!(text.contains("has no log 'htp'"), "{text}");
@@ -82,7 +76,11 @@ fn the_same_log_of_several_files_is_one_table() {
     let folder = scratch.path("packed");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("conn.00:00:00-01:00:00.log.gz"), packed.finish().unwrap()).unwrap();
-    fs::write(folder.join("conn.01:00:00-02:00:00.log.zst"), zstd::encode_all(&text[..], 1).unwrap()).unwrap();
+    fs::write(
+        folder.join("conn.01:00:00-02:00:00.log.zst"),
+        zstd::encode_all(&text[..], 1).unwrap(),
+    )
+    .unwrap();
     fs::write(folder.join("readme.txt"), "neither a capture nor a log").unwrap();
     let packed = session(std::slice::from_ref(&folder));
     let counted = rows(&packed, "SELECT count(*) FROM conn").unwrap();
@@ -94,12 +92,15 @@ fn the_same_log_of_several_files_is_one_table() {
 
 #[test]
 fn names_that_are_wrong_are_pointed_at() {
-    let session = session(&[support::sample()]);
+    let session = session(&[crate::support::sample()]);
     let (text, hint) = error(&session, "SELECT uid,\n  id.orig_x FROM conn");
     assert!(text.contains("\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^"), "{text}");
     assert!(hint.unwrap().contains("id.orig_h"));
     let (text, hint) = error(&session, "SELECT servce FROM conn");
-    assert_eq!(text, "no column is named 'servce'\n 1 | SELECT servce FROM conn\n   |        ^^^^^^");
+    assert_eq!(
+        text,
+        "no column is named 'servce'\n 1 | SELECT servce FROM conn\n   |        ^^^^^^"
+    );
     assert_eq!(hint.as_deref(), Some("did you mean service?"));
     let (text, hint) = error(&session, "SELECT * FROM cnn");
     assert_eq!(text, "no table is named 'cnn'\n 1 | SELECT * FROM cnn\n   |               ^^^");
@@ -118,7 +119,7 @@ fn names_that_are_wrong_are_pointed_at() {
 
 #[test]
 fn only_queries_are_run() {
-    let session = session(&[support::sample()]);
+    let session = session(&[crate::support::sample()]);
     let folder = std::env::temp_dir().join("gannet-never-written");
     for sql in [
         "CREATE TABLE x AS SELECT 1",
@@ -140,7 +141,7 @@ fn only_queries_are_run() {
 
 #[test]
 fn columns_that_are_optional_are_made_where_they_are_named() {
-    let session = session(&[support::sample()]);
+    let session = session(&[crate::support::sample()]);
     let all = csv(&session, "SELECT * FROM conn LIMIT 1").unwrap();
     assert!(!all.contains("community_id"));
     let query = "SELECT community_id AS made, community_id(id.orig_h, id.orig_p, id.resp_h, id.resp_p, proto) AS asked \
@@ -155,7 +156,7 @@ fn columns_that_are_optional_are_made_where_they_are_named() {
 #[test]
 fn damage_is_reported_beside_the_rows_before_it() {
     let scratch = Scratch::new("damage");
-    let whole = fs::read(support::sample()).unwrap();
+    let whole = fs::read(crate::support::sample()).unwrap();
     let cut = scratch.path("cut.pcap");
     fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
     let damaged = session(&[cut]);
@@ -165,7 +166,8 @@ fn damage_is_reported_beside_the_rows_before_it() {
 
     let log = scratch.path("conn.log");
     let head = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tn\n#types\ttime\tstring\tcount\n";
-    fs::write(&log, format!("{head}1.5\tC1\t7\n2.5\tC2\tx\nshort\tline\n3.5\t(empty)\t-\n")).unwrap();
+    fs::write(&log, format!("{head}1.5\tC1\t7\n2.5\tC2\tx\nshort\tline\n3.5\t(empty)\t-\n"))
+        .unwrap();
     let damaged = session(&[log]);
     let found = csv(&damaged, "SELECT * FROM conn").unwrap();
     let expected = "ts,uid,n\n1970-01-01T00:00:01.500000Z,C1,7\n1970-01-01T00:00:02.500000Z,C2,\n\
@@ -219,35 +221,36 @@ fn a_query_with_a_limit_does_not_read_all_of_a_capture() {
 #[test]
 fn a_time_range_ends_the_analysis_of_a_capture() {
     let scratch = Scratch::new("until");
-    let whole = scratch.in_order("traffic.pcap", 3_000);
+    // A packet each second, for more than half an hour.
+    let whole = scratch.spread("traffic.pcap", 1_000);
     let mut bytes = fs::read(&whole).unwrap();
     bytes.truncate(bytes.len() - 5);
     fs::write(&whole, bytes).unwrap();
     scratch.analyze(&whole, "tsv");
     let (capture, logs) = (session(&[whole]), session(&[scratch.path("tsv")]));
-    let times = rows(&logs, "SELECT min(ts), max(ts) FROM conn").unwrap();
+    let times = rows(&logs, "SELECT ts FROM conn ORDER BY ts").unwrap();
     let mut ended_early = 0;
-    for share in [0.1, 0.3, 0.9] {
-        let condition = format!(
-            "ts <= arrow_cast(CAST(arrow_cast('{0}', 'Timestamp(Microsecond, Some(\"UTC\"))') AS BIGINT) + \
-             CAST({share} * (CAST(arrow_cast('{1}', 'Timestamp(Microsecond, Some(\"UTC\"))') AS BIGINT) - \
-             CAST(arrow_cast('{0}', 'Timestamp(Microsecond, Some(\"UTC\"))') AS BIGINT)) AS BIGINT), \
-             'Timestamp(Microsecond, Some(\"UTC\"))')",
-            times[0][0], times[0][1]
-        );
-        for log in ["conn", "dns", "http"] {
-            let sql = format!("SELECT * FROM {log} WHERE {condition} ORDER BY ts, uid");
-            assert_eq!(rows(&capture, &sql).unwrap(), rows(&logs, &sql).unwrap(), "{sql}");
-            ended_early += usize::from(capture.problems().1.is_empty());
+    for share in [10, 3, 1] {
+        let time = &times[times.len() / share - 1][0];
+        for condition in
+            [format!("ts <= '{time}'"), format!("ts BETWEEN '{}' AND '{time}'", times[20][0])]
+        {
+            for log in ["conn", "dns"] {
+                let sql = format!("SELECT * FROM {log} WHERE {condition} ORDER BY ts, uid");
+                let found = rows(&capture, &sql).unwrap();
+                assert!(!found.is_empty(), "{sql}");
+                assert_eq!(found, rows(&logs, &sql).unwrap(), "{sql}");
+                ended_early += usize::from(capture.problems().1.is_empty());
+            }
         }
     }
-    assert!(ended_early > 0, "every query read to the damage at the end");
+    assert_eq!(ended_early, 8, "only the last time is near the damage at the end");
 }
 
 #[test]
 fn a_query_ends_when_it_is_cancelled() {
     let session = session(&[]);
-    let endless = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 10000000) b \
+    let endless = "SELECT count(*) FROM generate_series(1, 20000) a, generate_series(1, 10000000) b \
                    WHERE a.value * b.value % 7 = 3";
     let mut answer = session.query(endless).unwrap();
     let stop = session.stop();
@@ -267,12 +270,11 @@ fn a_query_ends_when_it_is_cancelled() {
 #[test]
 fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
     let options = |memory| Options { memory, threads: 2, ..Options::default() };
-    let sort = "SELECT max(v) FROM (SELECT value AS v, row_number() OVER (ORDER BY value % 1009, value) AS k \
+    let sort = "SELECT max(v + k) FROM (SELECT value AS v, row_number() OVER (ORDER BY value % 1009, value) AS k \
                 FROM generate_series(1, 400000))";
     let large = Session::new(&[], options(1 << 30)).unwrap();
     let small = Session::new(&[], options(12 << 20)).unwrap();
-    assert_eq!(rows(&large, sort).unwrap(), [["400000"]]);
-    assert_eq!(rows(&small, sort).unwrap(), [["400000"]]);
+    assert_eq!(rows(&large, sort).unwrap(), rows(&small, sort).unwrap());
     let tiny = Session::new(&[], options(10_000)).unwrap();
     let error = rows(&tiny, sort).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Run, "{error}");
