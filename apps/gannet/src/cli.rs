@@ -41,7 +41,7 @@ Examples:
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
   gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
-  gannet sql "SELECT * FROM 'trace.pcap' LIMIT 10"
+  gannet sql \"SELECT * FROM 'trace.pcap' LIMIT 10\"
                                          SQL over captures and logs
   gannet synth sample sample.pcap        a small capture to try things with
 

@@ -259,7 +259,12 @@ impl From<io::Error> for Failed {
 const WIDEST: usize = 80;
 
 /// Writes the rows of a query, and returns what they were written to.
-fn write<W: Write + Send>(session: &Session, sql: &str, form: Form, mut out: W) -> Result<W, Failed> {
+fn write<W: Write + Send>(
+    session: &Session,
+    sql: &str,
+    form: Form,
+    mut out: W,
+) -> Result<W, Failed> {
     let mut answer = session.query(sql)?;
     let schema = answer.schema();
     let mut writer: Box<dyn Writer + '_> = match form {
@@ -314,7 +319,8 @@ pub(crate) fn wanted(
     while let Some(batch) = answer.next().map_err(failed)? {
         let uids = batch.column(0).as_any().downcast_ref::<StringArray>();
         let number = |at: usize| batch.column(at).as_any().downcast_ref::<Int64Array>();
-        let (Some(uids), Some(from), Some(until), Some(id)) = (uids, number(1), number(2), number(3))
+        let (Some(uids), Some(from), Some(until), Some(id)) =
+            (uids, number(1), number(2), number(3))
         else {
             terminal.error(&format_args!("{log} has no uid that is text"));
             return Err(Outcome::NoCapture);

@@ -27,8 +27,29 @@ use crate::terminal::Terminal;
 
 /// Words of SQL that are completed.
 const KEYWORDS: [&str; 24] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "DESC", "AND", "OR", "NOT", "IN", "LIKE",
-    "BETWEEN", "IS NULL", "JOIN", "ON", "USING", "AS", "COUNT(*)", "DISTINCT", "HAVING", "WITH", "CASE WHEN",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "DESC",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "LIKE",
+    "BETWEEN",
+    "IS NULL",
+    "JOIN",
+    "ON",
+    "USING",
+    "AS",
+    "COUNT(*)",
+    "DISTINCT",
+    "HAVING",
+    "WITH",
+    "CASE WHEN",
     "INTERVAL",
 ];
 
