@@ -209,7 +209,7 @@ impl Args {
             return Ok(Outcome::NoCapture);
         }
         let written = match &self.out {
-            None => write(session, sql, form, BufWriter::new(io::stdout().lock())).map(drop),
+            None => write(session, sql, form, BufWriter::new(io::stdout())).map(drop),
             Some(path) => {
                 InputFile::refuse(&InputFile::all(paths), path)?;
                 let file = WholeFile::create(path).with_context(|| path.display().to_string())?;
