@@ -1,4 +1,5 @@
-//! zstd frames, at hand or in pieces, with one thread or several, mean what libzstd says they mean, or nothing.
+//! zstd frames, in memory or in pieces, with one thread or several, decode as with libzstd or are
+//! an error.
 #![no_main]
 
 use std::io::BufReader;

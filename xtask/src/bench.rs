@@ -20,13 +20,13 @@ use crate::workspace::Profile;
 use crate::workspace::print;
 use crate::workspace::say;
 
-/// Measure against tshark and tcpdump, where they are installed.
+/// Measure against tshark and tcpdump, if they are installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Traces, as BENCHMARKING.md makes them
     #[arg(required = true)]
     traces: Vec<PathBuf>,
-    /// Runs of gannet a trace, of which the median counts; peers run once where they take long
+    /// Runs of gannet for each trace, of which the median counts; slow peers run once
     #[arg(long, default_value_t = 5)]
     runs: usize,
     /// Keep the result in benchsuite/runs/
@@ -40,7 +40,7 @@ const LONG: f64 = 5.0;
 /// A program that reads traces.
 pub(crate) struct Peer {
     name: &'static str,
-    /// Its arguments; `{}` stands for the trace, `{out}` for a folder for what it writes.
+    /// Its arguments; `{}` is replaced by the trace, `{out}` by an output folder.
     command: Vec<String>,
     version: String,
 }
@@ -149,7 +149,7 @@ fn median(peer: &Peer, trace: &Path, out: &Path, runs: usize) -> anyhow::Result<
     Ok(costs[costs.len() / 2])
 }
 
-/// When, where and with what.
+/// Date, machine and command.
 pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
     let mut text = format!("# {title}\n\n");
     let mut line = |name: &str, value: String| {
@@ -168,7 +168,7 @@ pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
     text
 }
 
-/// What the working tree is a state of; empty where git does not tell.
+/// The commit of the working tree; empty if git does not report it.
 pub(crate) fn commit() -> String {
     said("git", &["describe", "--always", "--dirty"])
 }

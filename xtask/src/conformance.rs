@@ -138,7 +138,7 @@ fn path() -> PathBuf {
     workspace::root().join("conformance/scores.json")
 }
 
-/// Prints what changed; returns how many scores fell.
+/// Prints changes; returns how many scores fell.
 fn compare(was: &Scores, is: &Scores) -> usize {
     let none = Score { equal: 0, of: 0 };
     let mut pairs = vec![("captures", was.captures, is.captures)];
@@ -160,8 +160,8 @@ fn compare(was: &Scores, is: &Scores) -> usize {
     fallen
 }
 
-/// What compare.py writes: `rows`, `captures`, `failed`, and by log an array that begins with rows
-/// equal and rows.
+/// The output of compare.py: `rows`, `captures`, `failed`, and by log an array that begins with
+/// equal rows and all rows.
 fn figures_of(value: &Value) -> Option<(Scores, usize)> {
     let pair = |v: &Value| Some(Score { equal: v.get(0)?.as_u64()?, of: v.get(1)?.as_u64()? });
     let logs = value.get("logs")?.as_object()?.iter();
@@ -178,7 +178,7 @@ fn parse(value: &Value) -> Option<Scores> {
     Some(Scores { captures: score(value.get("captures")?)?, logs })
 }
 
-/// One line a log, so that a change of the file reads as a change of scores.
+/// One line for each log, so that diffs of the file show changed scores.
 fn render(scores: &Scores) -> String {
     let line = |name: &str, s: Score| {
         let (equal, of, percent) = (s.equal, s.of, s.percent());

@@ -1,5 +1,5 @@
-//! `cargo xtask filter-proof`: the filter compiler's passes, each compared with what it was given,
-//! over many random filters.
+//! `cargo xtask filter-proof`: compares the filter compiler's passes with their input, over many
+//! random filters.
 
 use crate::workspace::cargo;
 use crate::workspace::check;
@@ -10,7 +10,7 @@ pub(crate) struct Args {
     /// How many filters
     #[arg(default_value_t = 100_000)]
     count: u64,
-    /// Others come from another seed
+    /// Seed of the random filters
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! What developers run by hand, as `cargo xtask COMMAND`.
+//! Developers' commands, as `cargo xtask COMMAND`.
 //!
 //! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `mutate`
 //! searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
@@ -10,6 +10,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod filter_proof;
 mod fuzz;
 mod measure;
@@ -33,6 +34,7 @@ enum Command {
     /// Format, lints, documentation, tests, conformance
     Ready,
     Conformance(conformance::Args),
+    Dist(dist::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
@@ -41,7 +43,7 @@ enum Command {
     Pipes(pipes::Args),
     Prose(prose::Args),
     Snapshot(snapshot::Args),
-    /// Write again what is generated: docs/logs.md, the sample capture and its golden logs
+    /// Regenerate docs/logs.md, docs/events.md and the golden logs of the sample capture
     Update,
     #[command(hide = true)]
     Measure(measure::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Ready => ready::run(),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),

@@ -1,8 +1,8 @@
-//! What a command costs, measured from outside: CPU time, wall time, peak memory.
+//! The cost of a command, measured from outside: CPU time, wall time, peak memory.
 //!
-//! The system says what a process's children cost only as a sum, and for memory as a maximum. So
-//! each measurement runs in a process of its own: this program starts itself as `measure`, which
-//! runs one command and prints one line.
+//! The system reports the cost of child processes only as a sum, and memory as a maximum. So each
+//! measurement runs in a process of its own: this program starts itself as `measure`, which runs
+//! one command and prints one line.
 
 use std::process::Command;
 use std::process::Stdio;
@@ -21,15 +21,15 @@ use nix::sys::time::TimeValLike;
 
 use crate::workspace::print;
 
-/// Run one command and print what it cost.
+/// Run one command and print its cost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The command; what it prints is thrown away
+    /// The command; its output is discarded
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// What one run of a command cost.
+/// The cost of one run of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
     /// User and system time of all its threads.
@@ -63,18 +63,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 const WARM: usize = 160 << 20;
 const PAGE: usize = 4 << 10;
 
-/// Touches memory and gives it back. A host may take from a virtual machine what it has not used for some
-/// seconds; the first touch of such a huge page takes a hundred times as long as that of any other, by the
-/// clock of whoever comes first.
+/// Touches memory and frees it. A host may reclaim memory that a virtual machine has not used for
+/// some seconds; the first access to such a huge page takes a hundred times as long as to another.
 fn warm() {
     let Ok(mut memory) = MmapMut::map_anon(WARM) else { return };
     #[cfg(target_os = "linux")]
-    // Only a wish: without huge pages there is nothing to be warmed.
+    // A hint: without huge pages there is nothing to warm.
     let _ = memory.advise(Advice::HugePage);
     memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
 }
 
-/// Runs a command once, with warm memory, and says what it cost.
+/// Runs a command once, with warm memory, and returns its cost.
 pub(crate) fn measure(command: &[String]) -> anyhow::Result<Cost> {
     warm();
     let own = std::env::current_exe()?;

@@ -1,5 +1,5 @@
-//! `cargo xtask pipes`: scripts and replay beside dnsjit, drool and dnsperf, on the same capture in
-//! the same hour.
+//! `cargo xtask pipes`: scripts and replay compared with dnsjit, drool and dnsperf, on the same
+//! capture in the same hour.
 //!
 //! The capture is made here: queries at 100,000 a second from many clients, names of many lengths,
 //! each query answered a little later. What a peer runs are scripts of dnsjit's public functions in
@@ -173,7 +173,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// With so many threads of our own, or one a processor.
+    /// With this many threads of gannet's, or one for each processor.
     fn script_on(
         &mut self,
         threads: &str,
@@ -261,7 +261,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Queries a second that a command sends, by how long it takes; all must arrive, or it is told.
+    /// Queries a second that a command sends, by the time it takes; missing ones are reported.
     fn send(&self, command: &[String], capture: &str) -> anyhow::Result<f64> {
         let sink = Sink::start(&self.gannet)?;
         let words: Vec<String> = command.iter().map(|w| sink.place(w, capture)).collect();

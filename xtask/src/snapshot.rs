@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints every count beside the committed one; says how many rose.
+/// Prints every count with the committed one; returns how many rose.
 fn compare(counts: &Counts, committed: &Counts) -> usize {
     let mut worse = 0;
     for (what, counts) in counts {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_told_apart() {
+    fn machines_are_distinguished() {
         let cpuinfo = "processor : 0\nflags\t\t: fpu sse2 avx2 erms\n";
         assert_eq!(features(cpuinfo), " avx2 erms");
         assert_eq!(features(""), "");
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(compare(&counts(101.9), &counts(100.0)), 0);
         assert_eq!(compare(&counts(102.1), &counts(100.0)), 1);
         assert_eq!(compare(&counts(50.0), &counts(100.0)), 0);
-        // Where nothing was allocated, a single one in a thousand packets is told of.
+        // If nothing was allocated, a single allocation in a thousand packets is reported.
         assert_eq!(compare(&counts(0.9), &counts(0.0)), 0);
         assert_eq!(compare(&counts(1.1), &counts(0.0)), 1);
         assert_eq!(compare(&counts(1.0), &Counts::new()), 0);

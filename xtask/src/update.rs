@@ -1,7 +1,7 @@
-//! `cargo xtask update`: everything in the repository that is generated, written again.
+//! `cargo xtask update`: regenerates all generated files of the repository.
 //!
-//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events; the sample capture from the generator of traffic;
-//! its golden logs from the command. Scores have a command of their own, since they may only rise.
+//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events, the
+//! golden logs from the command. Scores have a command of their own, since they may only rise.
 
 use std::fmt::Write;
 use std::fs;
@@ -60,7 +60,7 @@ fn render_events() -> String {
         let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
         line(&format!("\n## {}{star}\n\n{}", decl.name, decl.doc.trim()));
         if !decl.params.is_empty() {
-            line("\n| parameter | type | what it is |\n|---|---|---|");
+            line("\n| parameter | type | description |\n|---|---|---|");
         }
         for param in decl.params {
             let doc = param.doc.trim().replace('|', "\\|").replace('\n', "");
@@ -76,53 +76,53 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask update` from the schemas in the code. -->
 
 Names, order and types are Zeek's. `time` is seconds since 1970 and `interval` seconds, both with six
-decimals; `port` is a number; sets and vectors join their elements by commas. What has no value is
-`-` in TSV and absent in JSON; what is empty is `(empty)` in TSV. `id.orig_h` and so on are the
-connection's originator and responder, and `uid` is its name in all logs.
+decimals; `port` is a number; sets and vectors join their elements by commas. An unset value is
+`-` in TSV and absent in JSON; an empty one is `(empty)` in TSV. `id.orig_h`, `id.orig_p`, `id.resp_h` and `id.resp_p`
+are the connection's endpoints, and `uid` identifies the connection in all logs.
 ";
 
-/// What two columns of conn.log hold.
+/// The values of two columns of conn.log.
 const CONN: &str = "
 ### conn_state
 
-| state | what happened |
+| state | meaning |
 |---|---|
-| `S0` | An attempt that nothing answered. |
-| `S1` | Established, and not ended when the capture did or the connection fell silent. |
-| `SF` | Established, and ended by both sides. Not only of TCP: UDP and ICMP that were answered. |
-| `REJ` | An attempt that the responder refused with a reset. |
-| `S2` | Established; the originator ended its side, the responder never did. |
-| `S3` | Established; the responder ended its side, the originator never did. |
-| `RSTO` | Established, and ended by a reset of the originator. |
-| `RSTR` | Ended by a reset of the responder. |
+| `S0` | Connection attempt without an answer. |
+| `S1` | Established, and still open at the end of the capture or at the timeout. |
+| `SF` | Established, and closed by both sides. Also for UDP and ICMP with an answer. |
+| `REJ` | Connection attempt that the responder rejected with a reset. |
+| `S2` | Established; the originator closed its side, the responder did not. |
+| `S3` | Established; the responder closed its side, the originator did not. |
+| `RSTO` | Established, and reset by the originator. |
+| `RSTR` | Reset by the responder. |
 | `RSTOS0` | The originator sent a SYN and then a reset; the responder never answered. |
 | `RSTRH` | The responder sent a SYN-ACK and then a reset; the originator was never seen. |
 | `SH` | The originator sent a SYN and then a FIN; the responder never answered: the connection is half open. |
-| `SHR` | The responder sent a SYN-ACK and then a FIN; the originator was never seen. Of UDP: only the responder was. |
-| `OTH` | No beginning was seen: the capture began in the middle, or lost it. |
+| `SHR` | The responder sent a SYN-ACK and then a FIN; the originator was never seen. For UDP: only the responder sent data. |
+| `OTH` | The beginning was not captured. |
 
 ### history
 
-One letter an event, in order: upper case where the originator did it, lower case where the responder did.
+One letter for each event, in order: upper case for the originator, lower case for the responder.
 
 | letter | event |
 |---|---|
-| `S` | A SYN without ACK. Once a side; again for one with another sequence number. |
+| `S` | A SYN without ACK. Once for each side; again for another sequence number. |
 | `H` | A SYN with ACK, likewise. |
-| `A` | An ACK without data. Once a side. |
-| `D` | Data. Once a side. |
-| `F` | A FIN; again for one at another place of the stream. |
-| `R` | A reset; again for one with another sequence number. |
+| `A` | An ACK without data. Once for each side. |
+| `D` | Data. Once for each side. |
+| `F` | A FIN; again for another position in the stream. |
+| `R` | A reset; again for another sequence number. |
 | `C` | A wrong checksum: the packet was discarded. The 1st, 10th, 100th, ... of a side. |
 | `G` | A gap: data was acknowledged that the capture does not have. The 1st, 10th, 100th, ... of a side. |
-| `T` | Data that was sent again. The 1st, 10th, 100th, ... of a side. |
-| `W` | A window of zero: the side takes no more data for now. The 1st, 10th, 100th, ... of a side. |
-| `I` | Flags that contradict each other: FIN and reset in one packet. Once a side. |
-| `Q` | SYN with FIN or reset in one packet. Once a side. |
+| `T` | Retransmitted data. The 1st, 10th, 100th, ... of a side. |
+| `W` | A window of zero: the side accepts no more data for now. The 1st, 10th, 100th, ... of a side. |
+| `I` | Contradictory flags: FIN and reset in one packet. Once for each side. |
+| `Q` | SYN with FIN or reset in one packet. Once for each side. |
 | `X` | Analysis of the connection ended at a limit. Always upper case, once. |
-| `^` | Originator and responder were exchanged: the first packet that was captured came from the responder. |
+| `^` | Originator and responder were exchanged: the first captured packet came from the responder. |
 
-`ShADadFf` is a whole connection: SYN, SYN-ACK, ACK, data of both sides with ACKs, and two FINs.
+`ShADadFf` is a complete connection: SYN, SYN-ACK, ACK, data of both sides with ACKs, and two FINs.
 ";
 
 fn render() -> String {
@@ -139,11 +139,11 @@ fn render() -> String {
         let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
         line(&format!("\n## {}.log\n\n{}\n", schema.path, schema.doc));
         if schema.opt_in {
-            line("Written only where `--logs` asks for it.\n");
+            line("Written only if `--logs` names it.\n");
         }
-        line("| column | type | what it is |\n|---|---|---|");
+        line("| column | type | description |\n|---|---|---|");
         for field in schema.fields {
-            let mut doc = field.doc.trim().replace('|', "\\|");
+            let mut doc = field.doc.trim().replace('|', "\\|").replace('\n', "");
             if field.optional {
                 doc.push_str(" Only with `--columns`.");
             }
@@ -158,14 +158,14 @@ fn render() -> String {
 
 /// A table of all logs with links to their sections.
 fn index() -> String {
-    let mut out = "\n| log | what it has |\n|---|---|\n".to_owned();
+    let mut out = "\n| log | rows |\n|---|---|\n".to_owned();
     let mut last = "";
     for schema in gannet_engine::schemas().iter().filter(|s| !s.path.is_empty()) {
         if schema.path == last {
             continue;
         }
         last = schema.path;
-        // The heading is `NAME.log`, of which links leave the dot out.
+        // The heading is `NAME.log`; links omit the dot.
         let asked = if schema.opt_in { " Only with `--logs`." } else { "" };
         let doc = schema.doc.trim().lines().collect::<Vec<_>>().join(" ");
         // Writing to a string does not fail.

@@ -14,8 +14,8 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// The folder with captures to compare with, where it is: `$GANNET_SHARED`, else `shared` beside
-/// the repository.
+/// The folder with captures to compare with: `$GANNET_SHARED`, otherwise `shared` next to the
+/// repository.
 pub(crate) fn shared() -> Option<PathBuf> {
     let beside = || root().parent().map(|p| p.join("shared"));
     let path = std::env::var_os("GANNET_SHARED").map(PathBuf::from).or_else(beside)?;
@@ -27,9 +27,9 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Tells the developer something.
+/// Prints a message for the developer.
 pub(crate) fn say(text: &str) {
-    // A closed standard error leaves nobody to tell.
+    // If standard error is closed, there is no one to report to.
     writeln!(std::io::stderr(), "{text}").unwrap_or_default();
 }
 
@@ -95,7 +95,7 @@ impl Profile {
     }
 }
 
-/// A command as it is told of.
+/// A command in the form that messages show.
 pub(crate) fn shown(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(name).chain(command.get_args());

@@ -49,7 +49,7 @@ use crate::stdin;
 use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::tally::Tally;
-use crate::terminal::Kept;
+use crate::terminal::Collected;
 use crate::terminal::Terminal;
 use crate::terminal::Words;
 use crate::unanswered;
@@ -62,44 +62,45 @@ Examples:
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
   gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
+  gannet analyze -i eth0 -o live                   traffic of an interface, until Ctrl-C
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
 /// Write the logs of captures: connections, protocols, files, weirds.
 ///
-/// Several files and folders are read as one stream in the order of time, also inside gzip, zstd,
+/// Several files and folders are read as one stream in the order of time, also compressed with gzip, zstd,
 /// xz and lz4. Logs are Zeek's, a file for each kind that has rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Captures and folders of captures; - is standard input
-    #[arg(value_name = "FILE", required_unless_present = "read")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["read", "interfaces"])]
     files: Vec<PathBuf>,
-    /// A capture, for Zeek's habits; the same as FILE
+    /// A capture, as in Zeek; the same as FILE
     #[arg(short, long, value_name = "FILE")]
     read: Vec<PathBuf>,
     /// Do not verify checksums: for captures made where the network card fills them in
     #[arg(short = 'C', long)]
     no_checksums: bool,
-    /// Folder of the logs; it is made if missing. - is standard output: the rows of the one log that
-    /// --logs names, else those of all logs as JSON with the log's name as _path
+    /// Folder of the logs; it is created if missing. - is standard output: the rows of the one log that
+    /// --logs names, otherwise of all logs as JSON with the log's name as _path
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// One folder a file below DIR, named after the file; goes on after a bad file
+    /// One folder for each file below DIR, named after the file; continues after a bad file
     #[arg(long)]
     each: bool,
     #[command(flatten)]
     formats: Formats,
-    /// Note which packets belong to which connection, in FILE.gannet: gannet packets --uid finds them
+    /// Store which packets belong to which connection in FILE.gannet, for gannet packets --uid
     #[arg(long)]
     index: bool,
     /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Write only these logs, like conn,dns. Some are written only where they are asked for, like
-    /// software: `default,software` adds one to the usual, `all` stands for all
+    /// Write only these logs, like conn,dns. Some are written only on request, like
+    /// software: `default,software` adds one to the default logs, `all` writes all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     logs: Option<Vec<String>>,
-    /// Columns beyond the usual: community_id in conn.log; ja3, ja3s and ja4 in ssl.log
+    /// Additional columns: community_id in conn.log; ja3, ja3s and ja4 in ssl.log
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
     /// Seed of community_id
@@ -108,7 +109,7 @@ pub(crate) struct Args {
     /// Networks that count as local, like 10.0.0.0/8,2001:db8::/32; by default the private ones
     #[arg(long, value_name = "NETS", value_delimiter = ',')]
     local_nets: Option<Vec<Subnet>>,
-    /// Hosts that logs of assets are about: known_hosts, known_services, known_certs, software
+    /// Hosts that asset logs include: known_hosts, known_services, known_certs, software
     #[arg(long, value_name = "WHICH", default_value = "local")]
     assets: Which,
     /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
@@ -120,36 +121,39 @@ pub(crate) struct Args {
     /// Only files of these types, like 'image/*,application/pdf'
     #[arg(long, value_name = "TYPES", value_delimiter = ',', requires = "extract_files")]
     extract_types: Vec<String>,
-    /// Bytes of a file that are written at the most
+    /// Most bytes written of a file
     #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = limits::size,
           requires = "extract_files")]
     extract_limit: u64,
-    /// Follow what LDAP and PostgreSQL carry: Kerberos and NTLM logins, TLS
+    /// Analyse the protocols inside of LDAP and PostgreSQL: Kerberos and NTLM logins, TLS
     #[arg(long)]
     inner_protocols: bool,
-    /// Decides uids: the same seed and capture give the same uids
+    /// Seed of uids: the same seed and capture give the same uids
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Threads that analyse, for the same logs whatever their number; by default one for each core,
-    /// and a single one for small captures. As many unpack zstd
+    /// Number of threads, which does not change the logs; by default one for each core, and a single
+    /// one for small captures. As many threads decompress zstd
     #[arg(short, long, value_name = "N", value_parser = threads)]
     threads: Option<NonZero<u8>>,
-    /// Memory that the analysis may take, like 200M or 2G; at more, the least valuable connections end
+    /// Memory limit of the analysis, like 200M or 2G; beyond, the least valuable connections end
     /// early, with their rows: half-open ones first, then idle ones
     #[arg(long, value_name = "SIZE", value_parser = limits::size)]
     max_state: Option<u64>,
-    /// Any other limit by its name, like connections=1M or pending-http=500; a wrong name shows all
+    /// Any other limit by its name, like connections=1M or pending-http=500; a wrong name lists all
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = limits::limit)]
     limit: Vec<(String, u64)>,
-    /// Print where the memory was at the most, and how large tables became
+    /// Print the largest amounts of memory by component, and the sizes of tables
     #[arg(long)]
     stats_state: bool,
-    /// Print the table at the end even where nobody is looking
+    /// Print the final table even if standard error is not a terminal
     #[arg(long)]
     stats: bool,
     /// Print errors only: no progress, no table, no warnings
     #[arg(short, long, conflicts_with = "stats")]
     quiet: bool,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    live: crate::live::Args,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -205,8 +209,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let begun = Instant::now();
     huge_pages::watch();
-    let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
+    #[cfg(target_os = "linux")]
+    if args.live.is_asked() {
+        if let Some(folder) = args.extract_files.as_deref() {
+            let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
+            options.extract =
+                Some(Arc::new(extract.with_context(|| folder.display().to_string())?));
+        }
+        options.threads = threads.unwrap_or(1);
+        if args.logs.is_none() && options.threads == 1 {
+            options.logs.selection = Selection::of(["default", "capture_loss"]);
+        }
+        let filter = args.filter.as_deref();
+        return crate::live::run(&args.live, options, filter, &args.out, args.quiet);
+    }
+    let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
     if to_stdout.is_some() && args.each {
         terminal.error(&"--out -: --each needs a folder");
@@ -320,7 +338,7 @@ fn optional_columns() -> String {
     names.join(", ")
 }
 
-/// What goes to standard output instead of files.
+/// What is written to standard output instead of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToStdout {
     /// One log, as its file would be.
@@ -340,7 +358,7 @@ impl ToStdout {
 }
 
 /// A filter with names as this machine knows them.
-fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
+pub(crate) fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
     Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
 }
 
@@ -362,7 +380,7 @@ fn limits_of(args: &Args) -> Limits {
     limits
 }
 
-/// Limits of state below this are for what is in use alone.
+/// Smaller limits of state count only the bytes in use.
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
@@ -384,7 +402,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         inner_protocols: args.inner_protocols,
         memory: match limits.state {
             _ if !args.counts_memory() => None,
-            // What the allocator holds beside goes by the megabyte: it would be all of a small limit.
+            // The allocator's overhead comes in megabytes, which is too coarse for a small limit.
             u64::MAX | ..SMALL_STATE => Some(memory::in_use),
             _ => Some(memory::taken),
         },
@@ -407,7 +425,7 @@ fn cores() -> usize {
 /// What all streams of a run share.
 struct Run {
     options: Options,
-    /// Threads, if somebody cared to say.
+    /// The number of threads, if given.
     threads: Option<usize>,
     to_stdout: Option<ToStdout>,
     /// Whether each capture gets an index.
@@ -453,7 +471,8 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Every file for itself, several at a time, and what is said of them in the order of the files.
+    /// Analyses every file separately, several in parallel, and prints the messages in the order of
+    /// the files.
     fn spread(&mut self, files: &[Found], out: &Path, threads: usize) -> anyhow::Result<Outcome> {
         let workers = threads.min(files.len());
         let mut folders = Folders::new(out);
@@ -464,7 +483,7 @@ impl Run {
             // Where there are fewer files than threads, each has several.
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
-            let mut words = Kept::default();
+            let mut words = Collected::default();
             let index = index.then_some(&*capture);
             let to = (Logs::Folder(&folder), index);
             (analyse(options, &stop, stream, to, None, &mut words), words)
@@ -678,11 +697,11 @@ impl Lines {
     }
 }
 
-/// One packet in so many with a wrong checksum is a reason to ask how the capture was made.
+/// One packet in this many with a wrong checksum triggers the warning.
 const MANY_WRONG: u64 = 20;
 
-/// Warns where so many packets were discarded for their checksums that the capture is likely to have been
-/// made before a network card filled them in.
+/// Warns if so large a share of packets was discarded for their checksums that the capture was probably made
+/// before a network card filled them in.
 fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
     let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);
     if wrong > 0 && wrong.saturating_mul(MANY_WRONG) > all {

@@ -12,6 +12,8 @@ use clap::error::ErrorKind;
 
 use crate::analyze;
 use crate::bench;
+#[cfg(target_os = "linux")]
+use crate::capture;
 use crate::completions;
 use crate::events;
 use crate::filter;
@@ -27,6 +29,8 @@ use crate::run;
 #[cfg(feature = "sql")]
 use crate::sql;
 use crate::synth;
+#[cfg(feature = "columns")]
+use crate::tasks;
 use crate::zeek;
 
 const EXAMPLES: &str = "\
@@ -63,18 +67,30 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Analyze(analyze::Args),
+    Analyze(Box<analyze::Args>),
+    #[cfg(target_os = "linux")]
+    Capture(Box<capture::Args>),
     Events(events::Args),
     Filter(filter::Args),
     Index(index::Args),
     Info(info::Args),
     Packets(packets::Args),
+    #[cfg(feature = "columns")]
+    Plan(tasks::PlanArgs),
+    /// Divide captures into tasks for many machines (not in this build: feature columns)
+    #[cfg(not(feature = "columns"))]
+    Plan(left_out::Args),
     Replay(Box<replay::Args>),
     #[cfg(feature = "lua")]
     Run(run::Args),
     /// Run a Lua script over captures (not in this build: feature lua)
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
+    #[cfg(feature = "columns")]
+    RunTask(tasks::RunArgs),
+    /// Run one task of a plan (not in this build: feature columns)
+    #[cfg(not(feature = "columns"))]
+    RunTask(left_out::Args),
     #[cfg(feature = "sql")]
     Sql(sql::Args),
     /// Ask SQL about captures and logs (not in this build: feature sql)
@@ -145,7 +161,7 @@ fn instead(command: &str, option: &str) -> Option<String> {
     Some(match option {
         "-i" | "--interface" => {
             let reads = if command == "filter" { "filter 'tcp'" } else { command };
-            format!("captures are read: tcpdump -i INTERFACE -w - | gannet {reads} -")
+            format!("captures are read: gannet capture -i INTERFACE -w - | gannet {reads} -")
         }
         "-n" | "-nn" => "addresses and ports are never resolved: leave it out".into(),
         "-w" if command == "analyze" => {

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// All events: also those of every packet, and others that Zeek's default scripts do not handle
     #[arg(long, conflicts_with = "only")]
     all: bool,
-    /// One JSON object a line, which is what is printed anyway
+    /// One JSON object a line; always on
     #[arg(long)]
     json: bool,
     /// Print the declarations of events with their documentation, and read no capture

@@ -1,10 +1,10 @@
 //! Huge pages, as long as they are not dear.
 //!
-//! Two megabytes in one piece are there within a tenth of a millisecond, and take the place of 512 faults. But
-//! a virtual machine may have given memory that nobody used back to its host, in pieces of just this size
-//! (balloons that report free pages do). The host has to find it again, a small page at a time: seven
-//! milliseconds a piece, so that a short run spends more on memory than on packets. Small pages are then what
-//! is left between such pieces, and most of them the machine still has.
+//! A huge page is usually allocated within a tenth of a millisecond, and replaces 512 page faults.
+//! But a virtual machine may have returned unused memory to its host in pieces of this size (free
+//! page reporting). The host then has to find it again, one small page at a time: seven
+//! milliseconds for each huge page, more than the analysis of a short run takes. Small pages then
+//! come from memory that the virtual machine still has.
 //!
 //! So a large block is taken with an eye on the clock: the allocator writes to pages that are new.
 
@@ -14,14 +14,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
-/// Bytes of blocks that are large: so few are taken that the clock costs nothing, and yet the first block in
-/// many a huge page is one of them. What is larger still may take its time with what is copied into it.
+/// Sizes of blocks that are timed: they are rare enough that reading the clock costs nothing, yet
+/// the first block in many a huge page is one of them. Larger blocks may take longer because of
+/// copying.
 const LARGE: RangeInclusive<usize> = 8 << 10..=512 << 10;
 
 /// A huge page is dear that takes longer than 512 small ones.
 const DEAR: Duration = Duration::from_micros(1500);
 
-/// Whether somebody looks at the clock.
+/// Whether allocations are timed.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// From now on the process does without huge pages once one of them was dear.
@@ -29,7 +30,7 @@ pub(crate) fn watch() {
     WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// Takes a block of so many bytes, with an eye on the clock if it is large.
+/// Allocates a block of `size` bytes, timed if it is large.
 #[inline]
 pub(crate) fn take<T>(size: usize, take: impl FnOnce() -> T) -> T {
     if LARGE.contains(&size) { watched(take) } else { take() }
@@ -44,7 +45,7 @@ fn watched<T>(take: impl FnOnce() -> T) -> T {
     let block = take();
     if is_dear(begun.elapsed()) {
         WATCHED.store(false, Ordering::Relaxed);
-        // Only a wish: a kernel that does not know it goes on as it did.
+        // A hint: a kernel without support for it continues as before.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_thp_disable(true);
     }

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// A capture, as tcpdump and Zeek name it; the same as FILE
     #[arg(short, long, value_name = "FILE")]
     read: Vec<PathBuf>,
-    /// One JSON object a file and line
+    /// One JSON object for each file, on a line
     #[arg(long)]
     json: bool,
 }

@@ -1,13 +1,15 @@
 //! The command: arguments, terminal, exit codes.
 //!
 //! A thin layer over the libraries: it parses arguments (`cli`), opens captures, drives a
-//! [`gannet_engine::Engine`] with their batches (`analyze`) and tells people what happened
-//! (`terminal`, `tally`). Only this crate knows of the terminal, of signals (`stop`) and of exit
-//! codes (`outcome`). Data goes to standard output, words go to standard error as `error: ...`,
-//! `warning: ...`, `note: ...` and `hint: ...`.
+//! [`gannet_engine::Engine`] with their batches (`analyze`) and reports the results (`terminal`,
+//! `tally`). Only this crate knows the terminal, signals (`stop`) and exit codes (`outcome`). Data
+//! goes to standard output, messages go to standard error as `error: ...`, `warning: ...`, `note:
+//! ...` and `hint: ...`.
 
 mod analyze;
 mod bench;
+#[cfg(target_os = "linux")]
+mod capture;
 mod cli;
 mod completions;
 mod events;
@@ -19,6 +21,8 @@ mod index;
 mod info;
 mod left_out;
 mod limits;
+#[cfg(target_os = "linux")]
+mod live;
 mod man;
 mod memory;
 mod names;
@@ -37,8 +41,11 @@ mod stdin;
 mod stop;
 mod synth;
 mod tally;
+#[cfg(feature = "columns")]
+mod tasks;
 mod terminal;
 mod unanswered;
+mod version;
 mod zeek;
 
 use std::process::ExitCode;
@@ -57,13 +64,22 @@ fn main() -> ExitCode {
     if let Some(arguments) = zeek::arguments(&args) {
         return zeek::run(arguments);
     }
+    if version::is_asked(&args) {
+        return version::print().unwrap_or(Outcome::Failed).into();
+    }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Capture(args) => capture::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Packets(args) => packets::run(&args),
+        #[cfg(feature = "columns")]
+        Command::Plan(args) => tasks::run_plan(&args),
+        #[cfg(not(feature = "columns"))]
+        Command::Plan(_) => Ok(left_out::report(&"gannet plan", "columns")),
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
@@ -73,6 +89,10 @@ fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&args),
         #[cfg(not(feature = "sql"))]
         Command::Sql(_) => Ok(left_out::report(&"gannet sql", "sql")),
+        #[cfg(feature = "columns")]
+        Command::RunTask(args) => tasks::run_task(&args),
+        #[cfg(not(feature = "columns"))]
+        Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -1,9 +1,9 @@
-//! The allocator, and how much of it is in use and how often it is asked, while somebody wants to know: a
-//! benchmark, or a limit of state.
+//! The allocator, and counters of its usage and calls, enabled for benchmarks and for a limit of
+//! state.
 //!
-//! Rows, streams and tables make many small allocations that live long: a quarter of the CPU time of a run
-//! would go to the system's allocator, so the command uses mimalloc. Counting costs a test of one flag
-//! where nobody measures.
+//! Rows, streams and tables make many small long-lived allocations: the system's allocator would
+//! take a quarter of the CPU time of a run, so the command uses mimalloc. Counting costs a test of
+//! one flag where it is disabled.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -55,7 +55,7 @@ static IN_USE: AtomicIsize = AtomicIsize::new(0);
 thread_local! {
     /// How often it asked what is taken.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// What this thread has not told to the others yet.
+    /// Bytes of this thread that are not yet added to the global counter.
     static OWN: Cell<isize> = const { Cell::new(0) };
     /// What this thread has in use, by itself.
     static OF_THREAD: Cell<isize> = const { Cell::new(0) };
@@ -73,12 +73,12 @@ const LOOK_EVERY: u32 = 512;
 /// What the program takes before it has analysed anything, with its threads.
 const PROGRAM: u64 = 8 << 20;
 
-/// Threads tell each other of so many bytes at a time.
+/// Threads add their bytes to the global counter in steps of this size.
 const STEP: usize = 64 << 10;
 
 fn count(bytes: isize) {
     let _ = OF_THREAD.try_with(|sum| sum.set(sum.get() + bytes));
-    // A thread that ends frees what it had without a place to count in: that is told at once.
+    // A thread that ends frees memory after its counter is gone: that is added at once.
     let told = OWN.try_with(|own| {
         let sum = own.get() + bytes;
         let much = sum.unsigned_abs() >= STEP;
@@ -110,8 +110,8 @@ fn sub(at: *mut u8) {
 /// Whether every block for `size` bytes stands where `align` asks: blocks of 16 bytes and more stand at multiples
 /// of 16, smaller ones at multiples of 8 (mimalloc's `MI_MAX_ALIGN_SIZE`).
 ///
-/// mimalloc's crate asks for the alignment even then. Where no free block is at hand, mimalloc takes
-/// `align - 1` bytes more for it, which for powers of two is the next class: a fifth more.
+/// mimalloc's crate requests the alignment even then. Without a free block, mimalloc takes `align -
+/// 1` bytes more for it, which for powers of two is the next size class: a fifth more.
 #[inline]
 fn is_aligned_anyway(size: usize, align: usize) -> bool {
     align <= 16 && align <= size
@@ -200,8 +200,8 @@ pub(crate) fn in_use() -> u64 {
     u64::try_from(IN_USE.load(Ordering::Relaxed) + own).unwrap_or(0)
 }
 
-/// [`in_use`] with what the allocator holds beside: memory between what is used, and what was freed and is not
-/// the system's again. Pages of files are not in it, nor is what every program takes.
+/// [`in_use`] plus the allocator's overhead: memory between used blocks, and freed memory not yet
+/// returned to the system. Excludes pages of files, and the base usage of every program.
 ///
 /// What it holds is looked at now and then. Where the process is larger than ever, it is more; that it
 /// is not smaller when something was freed is no reason to free more.
@@ -219,7 +219,7 @@ pub(crate) fn taken() -> u64 {
     in_use + BESIDE.load(Ordering::Relaxed)
 }
 
-/// Resident bytes that are of no file, where the system tells (Linux).
+/// Resident bytes not backed by files, if the system reports them (Linux).
 fn resident() -> Option<u64> {
     let mut text = [0; 4_096];
     let len = File::open("/proc/self/status").and_then(|mut f| f.read(&mut text)).ok()?;
@@ -259,7 +259,7 @@ mod tests {
             grows.resize(1_000, 7_u8);
             (grows, Box::new(1))
         });
-        // Tests beside this one allocate, too.
+        // Other tests allocate concurrently.
         assert!(calls >= 3, "{calls} for {kept:?}");
     }
 

@@ -15,7 +15,7 @@ pub(crate) enum Outcome {
     NoCapture,
     /// What was made could not be written.
     Failed,
-    /// As the program that this one is in for has it.
+    /// The exit code of the program that this one replaces.
     Code(u8),
     /// A signal of this number asked to stop; what was made until then is complete.
     Stopped(u8),

@@ -66,26 +66,26 @@ pub(crate) struct Args {
     /// A capture, as tcpdump and Zeek name it; the same as FILE
     #[arg(short, long, value_name = "FILE", conflicts_with = "list")]
     read: Vec<PathBuf>,
-    /// A list instead: a name and a type a line
+    /// A list of queries instead: a name and a type on each line
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     list: Option<PathBuf>,
     /// The server to send to
     #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "serve")]
     to: Option<String>,
-    /// Send to an address that is neither loopback nor private: I may
+    /// Confirm sending to an address that is neither loopback nor private
     #[arg(long)]
     yes_i_may: bool,
-    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come). A client's
-    /// queries keep their order; with max over UDP those of different lengths may change places
+    /// Timing: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come). A client's
+    /// queries keep their order; with max over UDP those of different lengths may be reordered
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
-    /// What carries queries: udp, tcp, tls, https (HTTP/2) or quic
+    /// Transport of queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
     /// Seconds after which a client closes a connection that it does not use
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     idle: Duration,
-    /// Queries over one connection at the most; without it any number
+    /// Most queries over one connection; by default any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
     /// https: path of requests
@@ -94,51 +94,51 @@ pub(crate) struct Args {
     /// TLS: authorities to trust, as PEM, instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     ca: Option<PathBuf>,
-    /// TLS: take any certificate
+    /// TLS: accept any certificate
     #[arg(long)]
     no_verify: bool,
     /// TLS: the server's name in its certificate, if it is not that of --to
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
-    /// TLS: begin each session again
+    /// TLS: do not resume sessions
     #[arg(long)]
     no_resumption: bool,
-    /// Clients, a socket or connection each; without it one a source address of the capture
+    /// Clients, with a socket or connection each; by default one for each source address of the capture
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
     /// Threads that send
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// Source addresses that clients take in turn, like 127.7.0.0/16
+    /// Source addresses assigned to clients in turn, like 127.7.0.0/16
     #[arg(long, value_name = "NET", value_parser = range)]
     bind: Option<Range>,
-    /// Seconds that an answer may take
+    /// Seconds until a query without an answer is lost
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     timeout: Duration,
-    /// Times a query is sent again that nobody answered
+    /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u8,
-    /// Queries that wait for answers at once with --timing max
+    /// Most pending queries with --timing max
     #[arg(long, value_name = "N", default_value_t = 512,
           value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// Send the input so many times; 0 is until --limit, --duration or Ctrl-C
+    /// Number of times to send the input; 0 is until --limit, --duration or Ctrl-C
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
-    /// Queries at the most
+    /// Most queries to send
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Seconds to send at the most
+    /// Most seconds to send
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
-    /// Seconds at the start that do not count
+    /// Seconds at the start that are excluded from the totals
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     warm_up: Duration,
-    /// Do not look for answers; ids stay as they were
+    /// Ignore answers, and keep the original ids
     #[arg(long)]
     no_answers: bool,
-    /// Ports of servers in the capture: queries are what went there
+    /// Ports of servers in the capture: queries are messages to them
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "53")]
     ports: Vec<u16>,
     /// Only packets of the capture that match, like 'net 192.0.2.0/24'
@@ -153,16 +153,16 @@ pub(crate) struct Args {
     /// Draw rates and latencies over time
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// One datagram a system call's message: no segmentation by the kernel (UDP GSO)
+    /// Disable segmentation by the kernel (UDP GSO)
     #[arg(long)]
     no_gso: bool,
-    /// Ask for no real-time scheduling, which root's senders otherwise get while they mostly sleep
+    /// Do not request real-time scheduling, which senders otherwise use if permitted
     #[arg(long)]
     no_realtime: bool,
-    /// Hold answers against those in the capture, or against those of a second server
+    /// Compare answers with those in the capture, or with those of a second server
     #[arg(long, value_name = "capture|HOST[:PORT]")]
     compare: Option<String>,
-    /// Write what differs, a JSON object a line; - is standard output
+    /// Write differences, a JSON object a line; - is standard output
     #[arg(long, value_name = "FILE", requires = "compare")]
     differences: Option<PathBuf>,
     /// Compare times to live, too
@@ -172,7 +172,7 @@ pub(crate) struct Args {
     /// malformed
     #[arg(long, value_name = "FIELD", value_delimiter = ',', requires = "compare")]
     ignore: Vec<String>,
-    /// Report only
+    /// Print only the report
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -182,7 +182,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Echo server")]
 struct ServeArgs {
-    /// Be the server: answer every query with itself
+    /// Run an echo server: answer every query with a copy of it
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
           default_missing_value = "127.0.0.1:5300",
           conflicts_with_all = ["to", "list", "timing", "clients", "loops", "limit"])]
@@ -193,22 +193,22 @@ struct ServeArgs {
     /// Share of queries that are not answered, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
     drop: f64,
-    /// Share that gets bytes that are no DNS
+    /// Share of queries that get bytes other than DNS
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
     garbage: f64,
-    /// Share that gets an answer to another question
+    /// Share of queries that get an answer to another question
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
     mismatch: f64,
-    /// Share that gets its answer twice
+    /// Share of queries that get their answer twice
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
     double: f64,
-    /// Seconds until an answer goes out
+    /// Delay of answers in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", value_parser = seconds)]
     delay: Duration,
-    /// TLS over connections, with a certificate of its own making unless --cert names one
+    /// TLS over connections, with a self-signed certificate unless --cert names one
     #[arg(long, requires = "serve")]
     tls: bool,
-    /// QUIC in datagrams, and nothing else in them, likewise
+    /// QUIC only in datagrams, with a certificate as for --tls
     #[cfg(feature = "quic")]
     #[arg(long, requires = "serve")]
     quic: bool,
@@ -218,14 +218,14 @@ struct ServeArgs {
     /// The key of --cert, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Write the certificate of its own making, for --ca
+    /// Write the self-signed certificate, for --ca
     #[arg(long, value_name = "FILE", requires = "serve", conflicts_with = "cert")]
     save_cert: Option<PathBuf>,
     /// Response code of answers, 0 to 15
     #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
           value_parser = clap::value_parser!(u8).range(0..=15))]
     rcode: u8,
-    /// Stop after so many queries
+    /// Stop after this many queries
     #[arg(long, value_name = "N", requires = "serve")]
     queries: Option<u64>,
 }
@@ -474,7 +474,7 @@ fn watch(live: &Live, done: &AtomicBool) {
         let answered = live.answered.load(Ordering::Relaxed);
         let lost = live.lost.load(Ordering::Relaxed);
         let mut err = io::stderr().lock();
-        // Where standard error is closed there is nobody to tell.
+        // If standard error is closed, there is no one to report to.
         write!(err, "\r{now:6.1} s  {sent} sent, {rate:.0}/s, {answered} answered, {lost} lost ")
             .unwrap_or_default();
     }

@@ -21,10 +21,10 @@ use crate::terminal::Terminal;
 #[command(after_help = "Examples:\n  gannet run top-names.lua day.pcap\n  \
                         gannet run --sandbox script-of-somebody.lua day.pcap")]
 pub(crate) struct Args {
-    /// Without io, os, ffi and debug: for scripts that are not trusted
+    /// Run an untrusted script, without io, os, ffi and debug
     #[arg(long)]
     sandbox: bool,
-    /// Tell on standard error how far each pipeline is
+    /// Show the progress of each pipeline on standard error
     #[arg(long)]
     progress: bool,
     /// Print the reference of the gannet module, as Markdown
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The script; - is standard input
     #[arg(value_name = "SCRIPT", required_unless_present = "manual")]
     script: Option<PathBuf>,
-    /// For the script: `arg[2]` and on
+    /// Arguments of the script, from `arg[2]` on
     #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -56,7 +56,7 @@ fn report(at: &Progress, seconds: f64, done: bool) {
         (true, true) => writeln!(words, "\r\x1b[K{line}"),
         (false, _) => writeln!(words, "{line}"),
     };
-    // Where standard error is closed there is nobody to tell.
+    // If standard error is closed, there is no one to report to.
     written.unwrap_or_default();
 }
 

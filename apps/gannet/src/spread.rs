@@ -9,9 +9,9 @@ use std::sync::mpsc::Receiver;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// Takes every item through three steps: `prepare` it here, `work` on it in one of so many threads,
-/// and `conclude` here again, in the order of the items. What `prepare` refuses goes straight on to
-/// its conclusion. An error of a conclusion ends everything.
+/// Passes every item through three steps: `prepare` in the caller's thread, `work` in one of
+/// several threads, and `conclude` in the caller's thread, in the order of the items. An item that
+/// `prepare` refuses goes directly to `conclude`. An error of `conclude` ends everything.
 ///
 /// Prepared items wait for a thread, as many as there are threads at the most. Results wait for
 /// those of earlier items, however many they are: one that takes long holds no thread up.
@@ -29,7 +29,7 @@ pub(crate) fn run<T, P: Send, R: Send, N, E>(
             let (take, work) = (Arc::clone(&take), &work);
             scope.spawn(move || {
                 while let Some((item, done)) = next(&take) {
-                    // Nobody waits for it any more after an error.
+                    // After an error the receiver is gone.
                     let _ = done.send(work(item));
                 }
             });
@@ -39,7 +39,7 @@ pub(crate) fn run<T, P: Send, R: Send, N, E>(
         for item in items {
             let result = prepare(item).map(|prepared| {
                 let (done, result) = mpsc::channel();
-                // Who takes no more has panicked, which the end of the scope tells of.
+                // The receiver has panicked, which the end of the scope propagates.
                 let _ = give.send((prepared, done));
                 result
             });
@@ -60,7 +60,7 @@ pub(crate) fn run<T, P: Send, R: Send, N, E>(
     })
 }
 
-/// The first result that is waited for, if it is there.
+/// The first pending result, if it is ready.
 fn ready<R, N>(waiting: &mut VecDeque<Result<Receiver<R>, N>>) -> Option<Result<R, N>> {
     if let Ok(first) = waiting.front()? {
         let done = first.try_recv().ok()?;

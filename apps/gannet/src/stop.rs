@@ -18,6 +18,7 @@ use std::thread;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
 use crate::outcome::Outcome;
@@ -36,6 +37,9 @@ struct State {
     drains: AtomicBool,
     /// Flags that are set when the run stops.
     also: Mutex<Vec<Arc<AtomicBool>>>,
+    /// Signals of a sensor that stop nothing, and that were not taken yet.
+    reopen: AtomicBool,
+    rotate: AtomicBool,
 }
 
 impl Stop {
@@ -45,10 +49,24 @@ impl Stop {
         if !is_ignored(SIGHUP) {
             numbers.push(SIGHUP);
         }
+        Self::on(&numbers, State::receive)
+    }
+
+    /// Takes the signals of a sensor over: SIGINT and SIGTERM stop it, SIGHUP asks to reopen logs, SIGUSR1 to rotate
+    /// them.
+    pub(crate) fn of_sensor() -> io::Result<Self> {
+        Self::on(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1], |state, number| match number {
+            SIGHUP => state.reopen.store(true, Ordering::Relaxed),
+            SIGUSR1 => state.rotate.store(true, Ordering::Relaxed),
+            number => state.receive(number),
+        })
+    }
+
+    fn on(numbers: &[i32], receive: fn(&State, i32)) -> io::Result<Self> {
         let mut signals = Signals::new(numbers)?;
         let state = Arc::new(State::default());
         let own = Arc::clone(&state);
-        let receive = move || signals.forever().for_each(|number| own.receive(number));
+        let receive = move || signals.forever().for_each(|number| receive(&own, number));
         thread::Builder::new().name("signals".into()).spawn(receive)?;
         Ok(Self(state))
     }
@@ -68,6 +86,16 @@ impl Stop {
     /// Whether SIGINT came while a pipe is read.
     pub(crate) fn drains(&self) -> bool {
         self.0.drains.load(Ordering::Relaxed)
+    }
+
+    /// Whether logs are to be reopened: since the last call.
+    pub(crate) fn takes_reopen(&self) -> bool {
+        self.0.reopen.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether logs are to be rotated: since the last call.
+    pub(crate) fn takes_rotate(&self) -> bool {
+        self.0.rotate.swap(false, Ordering::Relaxed)
     }
 
     /// How the run ends if it has to end now.

@@ -22,55 +22,55 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Some seconds of one host's life: DNS, HTTP, mail, NTP, a refused connection, a ping
+    /// Some seconds of one host's traffic: DNS, HTTP, mail, NTP, a refused connection, a ping
     Sample {
-        /// Where to write; the suffix tells the format (.pcap, .pcapng) and compression (.gz,
-        /// .zst, .xz, .lz4); - is standard output
+        /// Output file; the suffix selects the format (.pcap, .pcapng) and compression (.gz, .zst,
+        /// .xz, .lz4); - is standard output
         #[arg(value_name = "OUT")]
         file: PathBuf,
     },
-    /// Packets of chance: TCP and UDP over IPv4 and IPv6, anything in their fields
+    /// Random packets: TCP and UDP over IPv4 and IPv6 with random fields
     Random(RandomArgs),
-    /// SYNs that nobody answers, each of a connection of its own
+    /// SYNs without an answer, each of a separate connection
     SynFlood(Flood),
-    /// Connections that are set up and say nothing
+    /// Established connections without data
     ConnectFlood(Flood),
-    /// Datagrams to closed ports, each of a connection of its own
+    /// Datagrams to closed ports, each of a separate connection
     UdpFlood(Flood),
-    /// First pieces of datagrams of which no more comes
+    /// First fragments of incomplete datagrams
     FragmentFlood(Flood),
     /// Connections, each with ten segments above a hole
     SegmentFlood(Flood),
-    /// Queries that nobody answers, sixty ids from each port
+    /// Queries without an answer, sixty ids from each port
     DnsFlood(Flood),
-    /// Connections, each with ninety pipelined requests that nobody answers
+    /// Connections, each with ninety pipelined requests without an answer
     HttpFlood(Flood),
-    /// GRE between ever new hosts, around ever new connections
+    /// GRE tunnels between new hosts, with new connections inside
     TunnelFlood(Flood),
 }
 
 #[derive(Debug, clap::Args)]
 struct RandomArgs {
-    /// Where to write; the suffix tells the format and compression, as above; - is standard output
+    /// Output file; the suffix selects the format and compression, as above; - is standard output
     #[arg(value_name = "OUT")]
     file: PathBuf,
-    /// How many packets
+    /// Number of packets
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100_000)]
     packets: u64,
-    /// As many packets as make a file of so many bytes, like 800M or 2G
+    /// Generate packets until the file has this many bytes, like 800M or 2G
     #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "packets")]
     size: Option<u64>,
-    /// Others come from another seed
+    /// Seed of the random generator
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many of a hundred packets are IPv6
+    /// Percentage of IPv6 packets
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(..=100))]
     ipv6: u8,
-    /// How many of a hundred packets are UDP
+    /// Percentage of UDP packets
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(..=100))]
     udp: u8,
-    /// How many of a hundred packets have something odd: options, a fragment's offset, a tag, a
-    /// wrong bit, or an end that was not captured
+    /// Percentage of unusual packets: options, a fragment offset, a tag, a wrong bit, or a truncated
+    /// end
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(..=100))]
     odd: u8,
     /// The longest payload
@@ -80,10 +80,10 @@ struct RandomArgs {
 
 #[derive(Debug, clap::Args)]
 struct Flood {
-    /// Where to write, as with sample
+    /// Output file, as for sample
     #[arg(value_name = "OUT")]
     file: PathBuf,
-    /// Connections, datagrams or ports
+    /// Number of connections, datagrams or ports
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000)]
     count: u64,
     /// Frames a second
@@ -92,7 +92,7 @@ struct Flood {
     /// Ordinary exchanges in between: HTTP and DNS
     #[arg(long, value_name = "N", default_value_t = 100)]
     ordinary: u64,
-    /// Decides sequence numbers, ports and payloads
+    /// Seed of sequence numbers, ports and payloads
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }

@@ -93,7 +93,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The most memory the process had at any time, in bytes, where the system tells (Linux).
+/// Peak memory of the process in bytes, if the system reports it (Linux).
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

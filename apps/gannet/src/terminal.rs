@@ -16,7 +16,7 @@ use indicatif::ProgressStyle;
 /// How often the progress bar is drawn again.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Who is told what happens to a stream.
+/// Receives the messages about a stream.
 pub(crate) trait Words {
     /// It could not be read to its end.
     fn error(&mut self, what: &dyn Display);
@@ -56,9 +56,9 @@ impl Words for Terminal {
 
 /// Words that wait for their turn: errors, and the others.
 #[derive(Default)]
-pub(crate) struct Kept(Vec<(bool, String)>);
+pub(crate) struct Collected(Vec<(bool, String)>);
 
-impl Kept {
+impl Collected {
     /// Their turn has come.
     pub(crate) fn tell(&self, terminal: &Terminal) {
         for (is_error, text) in &self.0 {
@@ -67,7 +67,7 @@ impl Kept {
     }
 }
 
-impl Words for Kept {
+impl Words for Collected {
     fn error(&mut self, what: &dyn Display) {
         self.0.push((true, what.to_string()));
     }
@@ -94,7 +94,7 @@ impl Terminal {
         Self { quiet, bar: ProgressBar::hidden(), started: now, drawn: now }
     }
 
-    /// Whether somebody is looking.
+    /// Whether standard error is a terminal.
     pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
@@ -123,11 +123,11 @@ impl Terminal {
 
     /// A line, or several, as they are.
     pub(crate) fn say(&self, text: &dyn Display) {
-        // Where standard error is closed there is nobody to tell.
+        // If standard error is closed, there is no one to report to.
         self.bar.suspend(|| writeln!(io::stderr(), "{text}").unwrap_or_default());
     }
 
-    /// Starts to show how far a stream is read, if somebody is looking.
+    /// Starts to show the progress of a stream, on a terminal.
     pub(crate) fn begin(&mut self, stream: &Stream) {
         if !self.is_watched() {
             return;
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let file = gannet_capture::Error::Io {
             file: "x.pcap".into(),
             source: io::ErrorKind::NotFound.into(),

@@ -21,7 +21,7 @@ use crate::stop::Stop;
 /// Run Zeek scripts, with the options of the command zeek
 ///
 /// With -r FILE event handlers run over a capture.
-/// Takes what zeek takes (-h lists it). Zeek's own scripts are found through ZEEKPATH or
+/// Takes the options of zeek (-h lists them). Zeek's own scripts are found through ZEEKPATH or
 /// --zeek-scripts; without them -b runs scripts that need only the language. A link named zeek to
 /// this command is the same.
 #[derive(Debug, clap::Args)]

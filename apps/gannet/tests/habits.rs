@@ -48,10 +48,9 @@ fn minus_r_names_a_capture_everywhere() {
 fn options_of_other_programs_are_answered() {
     for (args, hint) in [
         (
-            &["analyze", "-i", "eth0"][..],
-            "hint: captures are read: tcpdump -i INTERFACE -w - | gannet",
+            &["info", "-i", "eth0"][..],
+            "hint: captures are read: gannet capture -i INTERFACE -w - | gannet info -",
         ),
-        (&["-i", "eth0"], "hint: captures are read: tcpdump -i INTERFACE -w - | gannet analyze -"),
         (&["filter", "-i", "eth0", "tcp"], "gannet filter 'tcp' -"),
         (&["analyze", "-n", "x.pcap"], "hint: addresses and ports are never resolved"),
         (&["analyze", "x.pcap", "-w", "y.pcap"], "hint: logs go to --out DIR"),

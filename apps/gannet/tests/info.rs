@@ -37,7 +37,7 @@ fn json_for_programs() {
 }
 
 #[test]
-fn damage_is_told_and_three() {
+fn damage_is_reported_with_exit_code_3() {
     let s = Scratch::new("info-cut");
     let capture = s.file("cut.pcap", &sample()[..3_000]);
     let run = Run::of(gannet().args(["info", "--json"]).arg(&capture));

@@ -51,6 +51,16 @@ fn sql_names_its_feature() {
 }
 
 #[test]
+#[cfg(not(feature = "columns"))]
+fn tasks_name_their_feature() {
+    for arguments in [&["plan", "--json", "x.pcap"][..], &["run-task", "plan.json", "0"]] {
+        let run = Run::of(gannet().args(arguments));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(run.stderr.contains("--features columns"), "{}", run.stderr);
+    }
+}
+
+#[test]
 #[cfg(not(feature = "self-signed"))]
 fn an_echo_server_without_a_certificate_names_its_feature() {
     let run = Run::of(gannet().args(["replay", "--serve", "127.0.0.1:0", "--tls"]));

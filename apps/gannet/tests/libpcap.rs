@@ -1,5 +1,5 @@
-//! libpcap's own test driver, unmodified, over `gannet filter test-protocol`: where its source lies, which
-//! `LIBPCAP_SOURCE` tells. The driver is a program in Perl and takes some minutes.
+//! libpcap's own test driver, unmodified, over `gannet filter test-protocol`; `LIBPCAP_SOURCE`
+//! names its source folder. The driver is a program in Perl and takes some minutes.
 //!
 //! Most of its cases for names want lines in the system's files of names. They get them where a mount
 //! namespace can be had, in which other files lie in the place of those; elsewhere the driver skips such cases.
@@ -22,7 +22,7 @@ use support::Run;
 const NAMES: [(&str, &str); 3] =
     [("hosts", "@hosts_lines"), ("ethers", "@ethers_lines"), ("networks", "@networks_lines")];
 
-/// What else programs look for beside them.
+/// Files that other programs expect next to them.
 const BESIDE: [&str; 4] = ["services", "protocols", "nsswitch.conf", "ld.so.cache"];
 
 /// Captures that libpcap does not open: readers differ there, and no filter is asked for.

@@ -285,7 +285,7 @@ fn events_agree_with_the_logs() {
             .collect();
         let text = format!("gannet.analyze(arg[2]):on('{log}', function(e) print(e) end):run()");
         assert_eq!(prints(&text), rows, "{log}");
-        // Nothing else is there to be had in the sandbox, and this is.
+        // The sandbox has only these.
         assert_eq!(script(&["--sandbox"], &text).stdout, rows);
     }
     std::fs::remove_dir_all(folder).unwrap();
@@ -297,7 +297,7 @@ fn events_agree_with_the_logs() {
 }
 
 #[test]
-fn progress_is_told_to_who_asks() {
+fn progress_is_reported_on_request() {
     let run = script(&["--progress"], "print(gannet.input(arg[2]):count())");
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains(" packets, ") && run.stderr.contains("100 %"), "{}", run.stderr);

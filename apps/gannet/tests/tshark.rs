@@ -171,7 +171,7 @@ fn commands_of_redis() {
     let Some(captures) = captures("redis__") else { return };
     let mut count = 0;
     for capture in captures {
-        // Whoever joins in the middle, after an answer, is no Redis for Zeek.
+        // For Zeek, traffic that starts after a reply is not Redis.
         if capture.ends_with("redis__start-with-server.pcapng") {
             continue;
         }
@@ -191,7 +191,7 @@ fn commands_of_redis() {
                 });
             }
         }
-        // Whoever sends an empty line is no client of Redis for Zeek.
+        // For Zeek, a client that sends an empty line is not a Redis client.
         if capture.ends_with("redis__bulk-loading.pcap") {
             assert_eq!(theirs.pop().as_deref(), Some("ECHO"));
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use crate::beside::Unpacked;
+use crate::decoder_thread::Unpacked;
 use crate::gzip::Gunzip;
 use crate::source::Input;
 use crate::source::Source;

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_counted_up_to() {
+    fn damage_is_reported_and_counted_up_to() {
         let mut file = written("cut.pcap", &[packet(1, 0, b"abc", 3), packet(2, 0, b"abc", 3)]);
         file.pop();
         let info = Info::read(Reader::from_read(Box::new(&*file.leak()), "cut").unwrap());

@@ -54,15 +54,15 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-mod apart;
-mod beside;
 mod blocks;
 mod bytes;
 mod compress;
+mod decoder_thread;
+mod encoder_thread;
 mod error;
 mod format;
+mod gather;
 pub mod gzip;
-mod held;
 mod info;
 mod json;
 mod link;
@@ -73,6 +73,7 @@ mod packet;
 mod pcap;
 mod pcapng;
 mod reader;
+mod shared;
 mod source;
 mod stream;
 #[cfg(test)]
@@ -89,10 +90,11 @@ pub use format::Endian;
 pub use format::Format;
 pub use format::Interface;
 pub use format::Origin;
-pub use held::Bytes;
+pub use gather::Gathered;
+pub use gather::Record;
 pub use info::Info;
 pub use link::LinkType;
-pub use map::Tending;
+pub use map::PageReadahead;
 pub use new_file::FileId;
 pub use new_file::NewFile;
 pub use packet::BATCH_BYTES;
@@ -100,13 +102,15 @@ pub use packet::BATCH_PACKETS;
 pub use packet::Batch;
 pub use packet::Beyond;
 pub use packet::Iter;
-pub use packet::Kept;
 pub use packet::MAX_PACKET;
 pub use packet::NEAR_PACKETS;
+pub use packet::OwnedBatch;
 pub use packet::Packet;
 pub use reader::Access;
 pub use reader::Reader;
 pub use reader::UNPACK_THREADS;
+pub use shared::Bytes;
+pub use shared::Owner;
 pub use stream::Options;
 pub use stream::Stream;
 pub use write::Precision;

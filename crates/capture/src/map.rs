@@ -30,7 +30,7 @@ pub(crate) struct Map {
     /// Set if a thread prepares the pages.
     ahead: Option<Ahead>,
     /// Set if the receivers of batches prepare the pages.
-    tended: Option<Arc<Tended>>,
+    shared_pages: Option<Arc<SharedPages>>,
 }
 
 /// The state of a map's pages.
@@ -76,7 +76,7 @@ impl Map {
         // Advice only: without support for it, only speed is lost.
         let _ = map.advise(Advice::Sequential);
         let pages = Pages { bytes: map.into(), wanted: 0, released: 0, holders: 1 };
-        Ok(Self { pages, ahead: None, tended: None })
+        Ok(Self { pages, ahead: None, shared_pages: None })
     }
 
     /// All bytes.
@@ -99,21 +99,22 @@ impl Map {
 
     /// Lets other threads prepare the pages through the returned handle, unless a dedicated thread
     /// does.
-    pub(crate) fn tend(&mut self) -> Option<Weak<Tended>> {
+    pub(crate) fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
         if self.ahead.is_some() {
             return None;
         }
         let mut pages = self.pages.clone();
         pages.holders += 1;
-        let tended = Arc::new(Tended { at: AtomicUsize::new(0), pages: Mutex::new(pages) });
-        Some(Arc::downgrade(self.tended.insert(tended)))
+        let shared_pages =
+            Arc::new(SharedPages { at: AtomicUsize::new(0), pages: Mutex::new(pages) });
+        Some(Arc::downgrade(self.shared_pages.insert(shared_pages)))
     }
 
     /// Records that everything before `at` was read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
-        match (&self.ahead, &self.tended) {
+        match (&self.ahead, &self.shared_pages) {
             (Some(ahead), _) => ahead.reading_at(at),
-            (None, Some(tended)) => tended.at.store(at, Ordering::Release),
+            (None, Some(shared_pages)) => shared_pages.at.store(at, Ordering::Release),
             (None, None) => {
                 self.pages.want(at, AHEAD / 2);
                 self.pages.release(at);
@@ -186,14 +187,14 @@ const AHEAD_OTHERS: usize = 4 << 20;
 
 /// The pages of a map, prepared by other threads than its reader.
 #[derive(Debug)]
-pub(crate) struct Tended {
+pub(crate) struct SharedPages {
     /// The position of the reader.
     at: AtomicUsize,
     pages: Mutex<Pages>,
 }
 
-impl Tended {
-    fn see_to(&self) {
+impl SharedPages {
+    fn prepare(&self) {
         // If another thread is preparing them, there is nothing to do.
         let Ok(mut pages) = self.pages.try_lock() else { return };
         pages.release(self.at.load(Ordering::Acquire));
@@ -204,22 +205,22 @@ impl Tended {
 /// The pages of the mapped files of a stream, prepared by the threads that receive its batches, so
 /// that the reader, on which all others wait, only reads.
 #[derive(Clone, Debug, Default)]
-pub struct Tending(Arc<Mutex<Vec<Weak<Tended>>>>);
+pub struct PageReadahead(Arc<Mutex<Vec<Weak<SharedPages>>>>);
 
-impl Tending {
+impl PageReadahead {
     /// Adds the pages of one more file.
-    pub(crate) fn add(&self, tended: Weak<Tended>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tended);
+    pub(crate) fn add(&self, shared_pages: Weak<SharedPages>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(shared_pages);
     }
 
     /// Prepares the next pages and releases those behind the reader, unless another thread is doing
     /// so. If no thread calls this for some time, pages are faulted in one by one as they are read,
     /// and stay mapped.
-    pub fn see_to(&self) {
+    pub fn prepare(&self) {
         let Ok(mut all) = self.0.try_lock() else { return };
-        all.retain(|tended| {
-            tended.upgrade().is_some_and(|tended| {
-                tended.see_to();
+        all.retain(|shared_pages| {
+            shared_pages.upgrade().is_some_and(|shared_pages| {
+                shared_pages.prepare();
                 true
             })
         });
@@ -386,32 +387,32 @@ mod tests {
 
     #[test]
     fn bytes_are_the_same_where_others_see_to_the_pages() {
-        let dir = Dir::new("pages-tended");
+        let dir = Dir::new("pages-shared_pages");
         let path = dir.0.join("long");
         let long: Vec<u8> = (0..LONG + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
         fs::write(&path, &long).unwrap();
         let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
         map.reading_at(0);
-        let (tending, tended) = (Tending::default(), map.tend().unwrap());
-        tending.add(tended.clone());
-        let asked = || tended.upgrade().map(|t| t.pages.lock().unwrap().wanted);
+        let (readahead, shared_pages) = (PageReadahead::default(), map.share_pages().unwrap());
+        readahead.add(shared_pages.clone());
+        let asked = || shared_pages.upgrade().map(|t| t.pages.lock().unwrap().wanted);
         let kept = map.bytes().clone();
         for at in (0..long.len()).step_by(300_001) {
             map.reading_at(at);
-            tending.see_to();
+            readahead.prepare();
             if cfg!(target_os = "linux") {
                 assert!(asked() >= Some((at + AHEAD_OTHERS).min(long.len())));
             }
             assert_eq!(map.bytes()[at], long[at]);
         }
         drop(map);
-        tending.see_to();
-        assert!(tending.0.lock().unwrap().is_empty());
+        readahead.prepare();
+        assert!(readahead.0.lock().unwrap().is_empty());
         assert!(*kept == *long);
     }
 
     #[test]
-    fn a_reader_that_stops_early_waits_for_nobody() {
+    fn a_reader_that_stops_early_does_not_wait() {
         let dir = Dir::new("pages-early");
         let path = dir.0.join("long");
         fs::write(&path, vec![1; LONG]).unwrap();

@@ -10,7 +10,7 @@ use crate::Bytes;
 use crate::Format;
 use crate::LinkType;
 use crate::bytes::u32_at;
-use crate::held::Refs;
+use crate::shared::Refs;
 
 /// The most packets of a batch that is sent to other threads, which shares the fixed cost of a
 /// batch among many packets.
@@ -126,7 +126,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The same, with its bytes at this offset of a file.
-    pub(crate) fn lying_at(self, position: Option<u64>) -> Self {
+    pub(crate) fn at_position(self, position: Option<u64>) -> Self {
         Self { position, ..self }
     }
 
@@ -195,7 +195,7 @@ impl<'a> Batch<'a> {
 
     /// Prefetches the headers of the packet at `index`, which will be processed soon.
     #[inline]
-    pub fn expect_soon(&self, index: usize) {
+    pub fn prefetch(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
             prefetch(self.data.as_ptr().wrapping_add(r.offset as usize).cast::<[u8; HEAD]>());
         }
@@ -203,7 +203,7 @@ impl<'a> Batch<'a> {
 
     /// The same for a packet that is in another core's cache: its headers and some of its payload.
     #[inline]
-    pub fn expect_from_afar(&self, index: usize) {
+    pub fn prefetch_remote(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
             let start = self.data.as_ptr().wrapping_add(r.offset as usize);
             prefetch(start.cast::<[u8; HEAD]>());
@@ -281,7 +281,7 @@ impl Beyond<'_> {
 
 /// An owned batch: its packets, for other threads. The bytes are shared, not copied.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct OwnedBatch {
     refs: Refs,
     /// The range of them that belongs to the batch.
     places: Range<usize>,
@@ -292,7 +292,7 @@ pub struct Kept {
     first: u64,
 }
 
-impl Kept {
+impl OwnedBatch {
     /// Replaces the contents by this batch.
     pub fn keep(&mut self, batch: &Batch<'_>) {
         self.refs = batch.all.clone();
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
         // Within the bytes, behind their end, and of no packet.
         (0..20).for_each(|index| beyond.fetch(index));
-        (0..20).for_each(|index| batch.expect_from_afar(index));
+        (0..20).for_each(|index| batch.prefetch_remote(index));
         assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
         assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).beyond(1).is_none());
         let long = vec![refs[0], PacketRef { offset: 1_400, ..refs[1] }].into();
@@ -408,7 +408,7 @@ mod tests {
         let bytes = Bytes::from((0..100).collect::<Vec<u8>>());
         let refs = refs(5, 5);
         let batch = Batch::new(&refs, &bytes[20..80], &bytes, 7);
-        let mut kept = Kept::default();
+        let mut kept = OwnedBatch::default();
         assert!(kept.batch().is_empty());
         for part in
             [batch, batch.split_at(4).0, batch.split_at(4).1, batch.at(3..8), batch.at(3..11)]

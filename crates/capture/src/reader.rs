@@ -30,13 +30,13 @@ use crate::format::Sniffed;
 use crate::format::Stop;
 use crate::format::Window;
 use crate::format::sniff;
-use crate::held::Refs;
-use crate::held::Spares;
 use crate::map::Map;
-use crate::map::Tending;
+use crate::map::PageReadahead;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
+use crate::shared::Pool;
+use crate::shared::Refs;
 use crate::source::Mapped;
 use crate::source::READ;
 use crate::source::Source;
@@ -81,7 +81,7 @@ pub struct Reader {
     /// The packets of the current batch.
     refs: Refs,
     /// Lists of batches that other owners still read.
-    spares: Spares<Refs>,
+    pool: Pool<Refs>,
     /// The most packets of a batch.
     most: usize,
     /// Bytes the current batch spans, at the start of the window.
@@ -234,7 +234,7 @@ impl Reader {
             meter,
             total,
             refs: Vec::with_capacity(NEAR_PACKETS).into(),
-            spares: Spares::default(),
+            pool: Pool::default(),
             most: NEAR_PACKETS,
             used,
             base: 0,
@@ -256,7 +256,7 @@ impl Reader {
     /// Moves to the next batch; false after the last.
     pub(crate) fn read_batch(&mut self) -> Result<bool, Error> {
         self.before += self.refs.len() as u64;
-        self.spares.exchange(&mut self.refs);
+        self.pool.exchange(&mut self.refs);
         if let Some(refs) = self.refs.own() {
             refs.clear();
             refs.reserve(self.most);
@@ -325,9 +325,9 @@ impl Reader {
     }
 
     /// Lets the receivers of batches prepare the pages of a mapped file.
-    pub(crate) fn tend(&mut self, tending: &Tending) {
-        if let Some(tended) = self.source.tend() {
-            tending.add(tended);
+    pub(crate) fn share_pages(&mut self, readahead: &PageReadahead) {
+        if let Some(shared_pages) = self.source.share_pages() {
+            readahead.add(shared_pages);
         }
     }
 
@@ -353,7 +353,8 @@ impl Reader {
     /// The same, numbered from `first`.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
         let position = self.compression.is_none().then_some(self.base);
-        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first).lying_at(position)
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
+            .at_position(position)
     }
 
     /// The positions of its packets.

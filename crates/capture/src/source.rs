@@ -11,9 +11,9 @@ use crate::gzip::Checker;
 use crate::gzip::Due;
 use crate::gzip::Gunzip;
 use crate::gzip::HISTORY;
-use crate::held::Spares;
 use crate::map::Map;
-use crate::map::Tended;
+use crate::map::SharedPages;
+use crate::shared::Pool;
 use crate::zstd::Unzstd;
 
 /// A sequence of bytes that is read through a window and consumed from its front.
@@ -46,7 +46,7 @@ pub(crate) trait Source: Send {
     fn set_threads(&mut self, _threads: usize) {}
 
     /// Lets other threads prepare mapped pages, if there are any.
-    fn tend(&mut self) -> Option<Weak<Tended>> {
+    fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
         None
     }
 }
@@ -87,8 +87,8 @@ impl Source for Mapped {
         self.map.read_ahead();
     }
 
-    fn tend(&mut self) -> Option<Weak<Tended>> {
-        self.map.tend()
+    fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
+        self.map.share_pages()
     }
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct Streamed<R> {
     input: R,
     buffer: Bytes,
     /// Buffers whose packets other owners still read.
-    spares: Spares<Bytes>,
+    pool: Pool<Bytes>,
     /// The least size of a buffer.
     size: usize,
     start: usize,
@@ -180,7 +180,7 @@ impl<R: Input> Streamed<R> {
     /// The same with a buffer of `size` bytes.
     pub(crate) fn with_buffer(input: R, size: usize) -> Self {
         let buffer = vec![0; size].into();
-        Self { input, buffer, spares: Spares::default(), size, start: 0, end: 0, ended: false }
+        Self { input, buffer, pool: Pool::default(), size, start: 0, end: 0, ended: false }
     }
 
     /// The buffer, the range of the window in it, and the input.
@@ -220,7 +220,7 @@ impl<R: Input> Source for Streamed<R> {
             return Ok(());
         }
         let rest = self.start.min(self.end.saturating_sub(R::KEPT))..self.end;
-        let read_by_others = self.spares.exchange(&mut self.buffer);
+        let read_by_others = self.pool.exchange(&mut self.buffer);
         let Some(buffer) = self.buffer.buffer() else { return Ok(()) };
         match read_by_others {
             None => buffer.copy_within(rest.clone(), 0),

@@ -19,13 +19,13 @@ use crate::Blocks;
 use crate::Bytes;
 use crate::Error;
 use crate::Reader;
-use crate::held::Refs;
-use crate::held::Spares;
-use crate::map::Tending;
+use crate::map::PageReadahead;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
+use crate::shared::Pool;
+use crate::shared::Refs;
 
 /// How a [`Stream`] reads its files.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub struct Stream {
     /// See [`Self::set_unpack_threads`].
     unpack_threads: Option<usize>,
     /// See [`Self::tend`].
-    tending: Option<Tending>,
+    readahead: Option<PageReadahead>,
 }
 
 /// A packet's position in the stream: time, order of its file; then the slot of its file.
@@ -110,9 +110,9 @@ struct Merged {
     refs: Refs,
     data: Bytes,
     /// Lists whose packets other owners still read.
-    spare_refs: Spares<Refs>,
+    refs_pool: Pool<Refs>,
     /// Buffers whose packets other owners still read.
-    spare_data: Spares<Bytes>,
+    data_pool: Pool<Bytes>,
 }
 
 /// The kind of the current batch.
@@ -192,6 +192,27 @@ impl Stream {
         stream
     }
 
+    /// Captures that are open already, as one stream. Errors in their first packets come where [`Self::open`] has them.
+    pub fn from_readers(readers: Vec<Reader>) -> Self {
+        let mut stream = Self::empty();
+        let alone = readers.len() == 1;
+        for (order, reader) in readers.into_iter().enumerate() {
+            let path = reader.file().to_owned();
+            match alone {
+                true => stream.take(i64::MIN, order, path, Some(reader)),
+                false => stream.look(order, path, reader),
+            }
+        }
+        stream.waiting.sort_by_key(|w| Reverse((w.first, w.order)));
+        stream
+    }
+
+    /// Numbers packets as if this many had come before, which [`Self::packets`] counts: for the rest of a
+    /// longer stream. For a stream that has not begun.
+    pub fn set_packets_before(&mut self, packets: u64) {
+        self.before = packets;
+    }
+
     fn empty() -> Self {
         Self {
             waiting: Vec::new(),
@@ -208,14 +229,14 @@ impl Stream {
             access: Access::Map,
             batch_packets: NEAR_PACKETS,
             unpack_threads: None,
-            tending: None,
+            readahead: None,
         }
     }
 
     /// Lets the receivers of batches prepare the pages of files not yet started, through the
     /// returned handle.
-    pub fn tend(&mut self) -> Tending {
-        self.tending.get_or_insert_default().clone()
+    pub fn share_pages(&mut self) -> PageReadahead {
+        self.readahead.get_or_insert_default().clone()
     }
 
     /// Keeps the blocks of a single pcapng file that are not packets, so that its packets can be
@@ -326,9 +347,9 @@ impl Stream {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
             Current::Merged => {
-                let Merged { refs, data, spare_refs, spare_data } = &mut self.merged;
-                spare_refs.exchange(refs);
-                spare_data.exchange(data);
+                let Merged { refs, data, refs_pool, data_pool } = &mut self.merged;
+                refs_pool.exchange(refs);
+                data_pool.exchange(data);
                 if let (Some(refs), Some(buffer)) = (refs.own(), data.buffer()) {
                     refs.clear();
                     buffer.clear();
@@ -353,8 +374,8 @@ impl Stream {
         if self.ahead {
             reader.read_ahead();
         }
-        if let Some(tending) = &self.tending {
-            reader.tend(tending);
+        if let Some(readahead) = &self.readahead {
+            reader.share_pages(readahead);
         }
         if let Some(threads) = self.unpack_threads {
             reader.set_unpack_threads(threads);

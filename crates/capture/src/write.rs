@@ -13,8 +13,8 @@ use crate::Error;
 use crate::Format;
 use crate::LinkType;
 use crate::Packet;
-use crate::apart::Output;
 use crate::compress::Encoder;
+use crate::encoder_thread::Output;
 use crate::new_file::NewFile;
 use crate::new_file::Pieces;
 use crate::new_file::Rename;
@@ -50,7 +50,7 @@ pub struct WriteOptions {
     pub as_blocks: bool,
     /// Compress and write in an encoder thread, concurrent with the caller. A write error is then
     /// returned with a later packet, or by [`Writer::finish`].
-    pub apart: bool,
+    pub encoder_thread: bool,
     /// Rename the file when it is created rather than when it is complete: for captures that are
     /// read while they grow. In both cases an old file of that name is replaced, never overwritten.
     pub at_once: bool,
@@ -146,7 +146,7 @@ impl Writer {
         let format = options.format.unwrap_or_else(|| by_suffix(&file));
         let mut writer = Self {
             file,
-            output: Output::new(output, options.apart),
+            output: Output::new(output, options.encoder_thread),
             rename: None,
             format,
             options,
@@ -514,8 +514,8 @@ mod tests {
         ] {
             let path = dir.0.join(name);
             let packet = Owned::new(77, b"payload");
-            for apart in [false, true] {
-                let options = WriteOptions { apart, ..WriteOptions::default() };
+            for encoder_thread in [false, true] {
+                let options = WriteOptions { encoder_thread, ..WriteOptions::default() };
                 let mut writer = Writer::create(&path, options).unwrap();
                 writer.write(&packet.packet()).unwrap();
                 // More than the buffer, so that the thread starts.

@@ -34,7 +34,7 @@ use crate::schema::TimeUnit;
 use crate::schema::element;
 use crate::schema::schema;
 
-/// Rows on their way into a record batch.
+/// Rows that are collected for a record batch.
 pub struct Batch {
     schema: Arc<Schema>,
     columns: Vec<Column>,
@@ -42,7 +42,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of a log with these columns, for about so many rows.
+    /// For a log with these columns, and about this many rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
         Self::of_columns(fields, unit, rows, |_| true)
     }
@@ -73,7 +73,7 @@ impl Batch {
         self.rows += 1;
     }
 
-    /// Rows so far.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -91,7 +91,7 @@ impl Batch {
 struct Column {
     kind: Kind,
     values: Values,
-    /// Of a list, where the elements of each row end.
+    /// For a list, the end of each row's elements.
     ends: Option<Vec<i32>>,
     nulls: NullBufferBuilder,
     /// Of a list's elements.
@@ -261,14 +261,15 @@ pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
     }
 }
 
-/// A span of time from its seconds, or those where no such span is that long.
+/// An interval from its seconds, or the seconds if they exceed its range.
 pub(crate) fn cell_of_interval(v: f64) -> Cell<'static> {
     /// A little less than nanoseconds in 64 bits reach.
     const FAR: f64 = 9e9;
     if v.abs() < FAR { Cell::Interval(interval(v)) } else { Cell::Seconds(v) }
 }
 
-/// A span of time from its seconds. Where a double stands for several nanoseconds, the microsecond among them.
+/// An interval from its seconds. If a double represents several nanoseconds, the whole microsecond
+/// among them.
 fn interval(v: f64) -> Interval {
     let whole = v.trunc();
     let of = |nanos: i64| {
@@ -288,7 +289,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Spans come back to the nanosecond, those of more than 48 days to the microsecond.
+        /// Intervals round-trip to the nanosecond, those of more than 48 days to the microsecond.
         #[test]
         fn spans_come_back(ns in -4_194_304_000_000_000_i64..4_194_304_000_000_000, shift in 0..50) {
             for ns in [ns >> shift, ns * 100 / 1_000 * 1_000] {

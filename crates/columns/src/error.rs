@@ -1,6 +1,6 @@
 use std::io;
 
-/// What can go wrong with columns.
+/// Errors of columnar files.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.

@@ -1,10 +1,11 @@
 //! Logs as columns: Arrow batches, Parquet and Arrow files, and rows out of them.
 //!
-//! [`Columns`] is an [`Output`](gannet_log::Output) of the logs. It takes packed rows, collects those of each stream
-//! and writes them as [`Batch`]es: as row groups of a Parquet file, each sorted by time, or as batches of an Arrow
-//! file, in the order of the log. Types come from the one declaration of a log ([`schema()`]); a stream that is
-//! declared at run time is written in the same way. Files have their names only when they are complete
-//! ([`WholeFile`]). A file depends on only the rows: neither on the number of threads nor on the clock.
+//! [`Columns`] is an [`Output`](gannet_log::Output) of the logs. It takes packed rows, collects
+//! those of each stream and writes them as [`Batch`]es: as row groups of a Parquet file, each
+//! sorted by time, or as batches of an Arrow file, in the order of the log. Types come from the
+//! declaration of a log ([`schema()`]); a stream that is declared at run time is written in the
+//! same way. Files get their final names when they are complete ([`WholeFile`]). A file depends
+//! only on the rows: neither on the number of threads nor on the clock.
 //!
 //! | Zeek | Arrow |
 //! |---|---|

@@ -10,6 +10,7 @@ use gannet_log::Cell;
 use gannet_log::Cells;
 use gannet_log::Field;
 use gannet_log::Kind;
+use gannet_log::LiveFiles;
 use gannet_log::Options;
 use gannet_log::Output;
 use gannet_log::PackedRows;
@@ -49,16 +50,23 @@ pub struct Columns {
 
 impl Output for Columns {
     fn open(&self, options: &Options) -> Box<dyn PackedWriter> {
-        Box::new(Writer { columns: *self, dir: options.dir.clone(), logs: Vec::new() })
+        Box::new(Writer {
+            columns: *self,
+            dir: options.dir.clone(),
+            logs: Vec::new(),
+            live: options.live.clone(),
+            rotated: None,
+        })
     }
 }
 
-/// Packed bytes of the rows that are collected of one file, at the most: its row group ends there. So the memory for
-/// a log is bounded, and where a row group ends depends on only the rows of its file.
+/// Most packed bytes of rows collected for one file: its row group ends there. So the memory for a
+/// log is bounded, and row groups depend only on the rows of their file.
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
-/// Files of a log that are open at a time. Rows come nearly in the order of time: few more than two are needed.
+/// Most open files of a log. Rows come nearly in the order of time: hardly more than two are
+/// needed.
 const OPEN_PARTS: usize = 4;
 
 struct Writer {
@@ -66,6 +74,10 @@ struct Writer {
     /// `None` makes the columns and throws them away.
     dir: Option<PathBuf>,
     logs: Vec<Log>,
+    /// How files are named that are rotated.
+    live: Option<LiveFiles>,
+    /// When files were rotated last.
+    rotated: Option<Time>,
 }
 
 /// The files of one log.
@@ -74,7 +86,7 @@ struct Log {
     fields: Vec<Field>,
     opened: i64,
     by_time: bool,
-    /// Rows so far.
+    /// Number of rows.
     rows: i64,
     /// By last use, the latest one last.
     open: Vec<Part>,
@@ -98,7 +110,7 @@ struct Mark {
     time: i64,
     /// Number in its log.
     number: i64,
-    /// Where it ends.
+    /// Its end.
     end: u32,
 }
 
@@ -114,7 +126,7 @@ impl PackedWriter for Writer {
             self.logs.push(Log {
                 path: stream.path,
                 fields: stream.fields.to_vec(),
-                opened: stream.opened.as_nanos(),
+                opened: self.rotated.unwrap_or(stream.opened).as_nanos(),
                 by_time: stream.fields.first().is_some_and(is_time),
                 rows: 0,
                 open: Vec::new(),
@@ -136,6 +148,33 @@ impl PackedWriter for Writer {
             }
         }
         Ok(result?)
+    }
+
+    fn rotate(&mut self, terminating: bool) -> io::Result<()> {
+        let (Some(live), Some(dir)) = (self.live.clone(), self.dir.clone()) else { return Ok(()) };
+        let mut result = Ok(());
+        for log in &mut self.logs {
+            let opened = Time::from_nanos(log.opened);
+            // Files of parts have names of their own, which later files do not have.
+            let renames = matches!(self.columns.partition, Partition::None);
+            while let Some(part) = log.open.pop() {
+                let has_rows = part.file.is_some() || !part.rows.is_empty();
+                let file = file_path(&dir, log.path, self.columns, (part.part, part.number));
+                let end = part.rows.last().map_or(log.opened, |mark| mark.time);
+                let mut closed =
+                    log.close(part, self.columns, Some(&dir), end).map_err(io::Error::from);
+                if has_rows && renames {
+                    let complete = || live.complete(log.path, &file, opened, terminating);
+                    closed = closed.and_then(|()| complete());
+                }
+                result = result.and(closed);
+            }
+        }
+        if matches!(self.columns.partition, Partition::None) {
+            self.logs.clear();
+        }
+        self.rotated = Some(LiveFiles::clock());
+        result
     }
 }
 
@@ -201,7 +240,7 @@ impl Log {
             return Ok(());
         };
         let mut batch = Batch::new(fields, columns.times, part.rows.len());
-        // Where each row begins stands with the one before it.
+        // A row begins at the end of the previous one.
         let mut start = 0;
         let mut rows: Vec<_> = Vec::with_capacity(part.rows.len());
         for mark in &part.rows {

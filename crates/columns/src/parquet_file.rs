@@ -113,7 +113,7 @@ fn properties(fields: &[Field]) -> WriterPropertiesBuilder {
 }
 
 fn column(all: WriterPropertiesBuilder, field: &Field) -> WriterPropertiesBuilder {
-    // Lists have other paths, and what is usual is good for them.
+    // Lists have other paths, and the defaults are good for them.
     let (Type::Scalar(_), path) = (field.ty, path(field.name)) else { return all };
     let packed = |all: WriterPropertiesBuilder| {
         all.set_column_dictionary_enabled(path.clone(), false)
@@ -138,7 +138,7 @@ fn column(all: WriterPropertiesBuilder, field: &Field) -> WriterPropertiesBuilde
     }
 }
 
-/// Whether each row, or nearly, has a value of its own.
+/// Whether nearly every row has a different value.
 fn is_id(name: &str) -> bool {
     matches!(name, "uid" | "fuid" | "community_id") || name.ends_with("_fuid")
 }

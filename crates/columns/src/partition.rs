@@ -28,7 +28,7 @@ impl Partition {
 
     /// The folder of a part, as Hive names it.
     pub(crate) fn folder(self, part: i64) -> String {
-        // What readers take for null.
+        // The name that readers interpret as null.
         const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
         let (days, hour) = match self {
             Self::None => return String::new(),

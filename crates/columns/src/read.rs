@@ -37,13 +37,13 @@ use crate::schema::lasting;
 
 /// The rows of a Parquet file that gannet wrote, in the order of the log.
 pub struct ParquetRows {
-    /// Name of the log; that of the file, where the file does not say it.
+    /// Name of the log; that of the file, if the metadata has none.
     pub path: &'static str,
     /// Its columns.
     pub fields: Vec<Field>,
-    /// Packet time at the first row, where the file says it.
+    /// Packet time at the first row, if the metadata has it.
     pub opened: Time,
-    /// Packet time at the end, where the file says it.
+    /// Packet time at the end, if the metadata has it.
     pub closed: Time,
     batches: ParquetRecordBatchReader,
 }

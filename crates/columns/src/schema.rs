@@ -93,7 +93,7 @@ fn zeek_type(text: &str) -> Option<Type> {
     })
 }
 
-/// The same text for as long as the process lives: names of columns that come from files are few.
+/// Interns a text for the lifetime of the process: column names from files are few.
 pub(crate) fn lasting(text: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

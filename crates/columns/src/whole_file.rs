@@ -21,7 +21,7 @@ pub struct WholeFile {
 const BUFFER: usize = 64 << 10;
 
 impl WholeFile {
-    /// Makes the file, and its folder where that is missing.
+    /// Creates the file, and its folder if that is missing.
     pub fn create(path: &Path) -> io::Result<Self> {
         let name = |e: io::Error| named(path, &e);
         if let Some(folder) = path.parent() {

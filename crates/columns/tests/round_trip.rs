@@ -127,7 +127,7 @@ fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
     files.pop_first().unwrap().1
 }
 
-/// Where two texts differ first.
+/// The first difference of two texts.
 fn difference(name: &str, a: &[u8], b: &[u8]) -> Option<String> {
     if a == b {
         return None;
@@ -180,7 +180,7 @@ fn compare(capture: &Path, own: &Path) -> Option<(usize, Vec<String>)> {
             different.push(format!("{name} differs with threads"));
         }
     }
-    // Nanoseconds are what JSON shows.
+    // JSON shows nanoseconds.
     let times = TimeUnit::Nanoseconds;
     analyse(capture, &out, 2, columns(vec![Arc::new(Columns { times, ..Columns::default() })]));
     for (name, text) in &json {
@@ -194,7 +194,7 @@ fn compare(capture: &Path, own: &Path) -> Option<(usize, Vec<String>)> {
 
 #[test]
 fn parquet_and_back_is_the_same_text() {
-    // In memory where that is a folder: thousands of small files go to a disk slowly.
+    // In memory if possible: writing thousands of small files to a disk is slow.
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let own = folder.join(format!("gannet-columns-{}", std::process::id()));

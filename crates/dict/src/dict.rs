@@ -1,4 +1,4 @@
-//! The dictionary: a few entries in place, some in a small array, many in the clustered table.
+//! The dictionary: a few entries inline, some in a small array, many in the clustered table.
 
 use core::fmt;
 use core::hash::Hash;
@@ -17,8 +17,8 @@ mod walk;
 
 pub use walk::{Cursor, Handle};
 
-/// Entries of a small array to which a table that empties goes back: half of what makes a table, lest it come
-/// and go with single entries.
+/// Entries at which a table shrinks back to a small array: half of the threshold for growing, so
+/// that single insertions and removals do not alternate between both.
 const FEW_AGAIN: usize = FEW_MAX / 2;
 
 enum State<T> {
@@ -39,9 +39,9 @@ enum State<T> {
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
-/// The worst case holds for hashes that spread, as the default one's do for keys that nobody could choose knowing its
-/// secret ([`KeyedHash`]). Where very many keys share one 64-bit hash their segment cannot be split, and searching
-/// becomes linear in them, as in any hash table.
+/// The worst case requires hashes that spread, as those of the default hasher do for keys chosen
+/// without its secret ([`KeyedHash`]). If very many keys share one 64-bit hash, their segment
+/// cannot be split, and searching them becomes linear, as in any hash table.
 pub struct Dict<K, V, S = KeyedHash> {
     state: State<(K, V)>,
     hasher: S,
@@ -172,9 +172,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined whatever it weighs: in a loop of searches the states are then distinguished once, before it. Compilers would
-    // multiply the loops over one entry or two, which are but comparisons, and keep what counts their turns through all
-    // others; what they may not look into makes them leave that, and takes no instruction.
+    // Always inlined: in a loop of searches the three states are then distinguished once, before
+    // the loop. Compilers would duplicate the loops over one or two entries, which are mere
+    // comparisons; an opaque value prevents that without an instruction.
     #[inline(always)]
     fn find<Q>(&self, key: &Q) -> Option<&(K, V)>
     where
@@ -243,7 +243,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         Some(&mut entry.1)
     }
 
-    /// Whether the key is there.
+    /// Whether the map contains the key.
     #[inline(always)]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
@@ -252,7 +252,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         self.find(key).is_some()
     }
 
-    /// Maps `key` to `value`; gives back what it was mapped to. The key that was there stays.
+    /// Maps `key` to `value`; returns the previous value. An existing key is kept.
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match &mut self.state {
@@ -322,7 +322,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// The value of a key, made and entered first where there is none.
+    /// The value of a key, inserted first if it is missing.
     pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V
     where
         K: Clone,
@@ -395,7 +395,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// Goes back from a table to the small array.
+    /// Shrinks a table to the small array.
     #[cold]
     #[inline(never)]
     fn untabulate(&mut self) {

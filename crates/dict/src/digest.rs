@@ -4,8 +4,8 @@ use core::hash::{Hash, Hasher};
 
 /// A number of a key, of which the upper eight bits are its tag, as quickly as can be had.
 ///
-/// Tags tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
-/// agree in them gains that up to [`FEW_MAX`](crate::raw::few::FEW_MAX) keys are compared in a search, each once.
+/// Tags only distinguish entries of one small array, so they need no secret. Keys crafted with
+/// equal tags make a search compare at most [`FEW_MAX`](crate::raw::few::FEW_MAX) keys.
 #[inline]
 pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {
     let mut digest = Digest(0);
@@ -13,7 +13,7 @@ pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {
     digest.finish()
 }
 
-/// The words so far, one upon the other.
+/// The words so far, folded into one.
 struct Digest(u64);
 
 impl Digest {
@@ -33,7 +33,7 @@ impl Hasher for Digest {
 
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        // The first and the last eight bytes: what lies between tells few keys apart that those do not.
+        // The first and the last eight bytes: the bytes between rarely distinguish keys further.
         let word = |chunk: Option<&[u8; 8]>| u64::from_le_bytes(*chunk.unwrap_or(&[0; 8]));
         let half =
             |chunk: Option<&[u8; 4]>| u64::from(u32::from_le_bytes(*chunk.unwrap_or(&[0; 4])));

@@ -4,7 +4,7 @@ use core::hash::Hash;
 
 use crate::{KeyedHash, Lookup, OrderedDict, TableHash};
 
-/// What an entry's time is counted from.
+/// The event from which an entry's time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpireOn {
     /// Its insertion.
@@ -17,10 +17,11 @@ pub enum ExpireOn {
 
 /// A map whose entries expire, by packet time.
 ///
-/// All entries live equally long, so the order of touches is the order of expiry: a touch moves the entry to
-/// the end of an [`OrderedDict`], and expiry takes from the front. Both take constant time; nothing is ever
-/// swept. Times are any unit that counts up (nanoseconds of packet time); a time earlier than one seen
-/// before counts as that one, so packets out of order neither revive nor delay anything.
+/// All entries have the same lifetime, so the order of touches is the order of expiry: a touch
+/// moves the entry to the end of an [`OrderedDict`], and expiry removes from the front. Both take
+/// constant time, without scans. Times are in any unit that counts up (nanoseconds of packet time);
+/// a time earlier than a previous one counts as that one, so packets out of order neither revive
+/// nor delay anything.
 ///
 /// Expiry happens in [`expire`](Self::expire) alone, as many entries at a time as the caller allows: until
 /// then an entry overdue is still found, as in Zeek.
@@ -88,7 +89,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
     {
         let now = self.now;
         if let Some((touched, _)) = self.entries.get_mut(key)
-            // At the same instant the order matters to nobody.
+            // The order within one instant does not matter.
             && *touched != now
         {
             *touched = now;
@@ -128,7 +129,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.entries.get_mut(key).map(|(_, v)| v)
     }
 
-    /// Maps `key` to `value` at the time `now`; gives back what it was mapped to.
+    /// Maps `key` to `value` at the time `now`; returns the previous value.
     pub fn insert(&mut self, now: u64, key: K, value: V) -> Option<V> {
         if let Some(old) = self.get_mut(now, &key) {
             return Some(core::mem::replace(old, value));
@@ -145,8 +146,8 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.entries.remove(key).map(|(_, v)| v)
     }
 
-    /// Takes out what is overdue at the time `now`, at most `budget` entries, and hands each to `gone`; how
-    /// many went. Whoever gets `budget` back should call again soon.
+    /// Removes entries that have expired at the time `now`, at most `budget`, and passes each to
+    /// `gone`; returns their number. If that equals `budget`, call again soon.
     pub fn expire(&mut self, now: u64, budget: usize, mut gone: impl FnMut(K, V)) -> usize {
         self.advance(now);
         let mut count = 0;

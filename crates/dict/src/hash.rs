@@ -11,16 +11,16 @@ use crate::raw::secret::{self, Drawn, Words};
 
 /// The default hash: foldhash (its fast variant) under a key drawn once a process.
 ///
-/// Why keyed: whoever sends packets chooses keys; under a fixed hash a list of colliding keys, computed
-/// once, would turn every table into a list. Why foldhash: it hashes short keys in one or two wide
-/// multiplications, several times faster than `SipHash`, and every multiplication is folded with secret
-/// words (192 bits and a seed here, from the operating system through std's `RandomState`), so collisions
-/// cannot be computed without them. Byte strings of 16 to 64 bytes are brought down to two numbers first, by
-/// a universal hash under 512 secret bits more: two of them, chosen without the key, come down to the same
-/// with one key in 2^32, so among a million there are some hundred such pairs. None of it is a cryptographic
-/// function: someone who could see hashes, or time single lookups finely, might learn of the key; logs show
-/// neither. Where that is not enough, give the dictionary std's `RandomState` instead: any `BuildHasher` will
-/// do that is a [`TableHash`].
+/// The hash is keyed because senders of packets choose keys: with a fixed hash, a precomputed list
+/// of colliding keys would turn every table into a list. It uses foldhash because that hashes short
+/// keys in one or two wide multiplications, several times faster than `SipHash`, and folds every
+/// multiplication with secret words (192 bits and a seed here, from the operating system through
+/// std's `RandomState`), so collisions cannot be computed without them. Byte strings of 16 to 64
+/// bytes are first reduced to two numbers by a universal hash with 512 more secret bits: two
+/// strings chosen without the key collide with probability 2^-32, so among a million there are some
+/// hundred colliding pairs. None of this is a cryptographic function: an observer of hashes, or of
+/// the exact time of single lookups, might learn the key; logs show neither. Where that is not
+/// enough, use std's `RandomState`: any `BuildHasher` that is a [`TableHash`] works.
 ///
 /// Takes no room in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ impl KeyedHasher {
 
 impl fmt::Debug for KeyedHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is within is as secret as the key.
+        // Its contents are as secret as the key.
         f.write_str("KeyedHasher")
     }
 }
@@ -119,8 +119,8 @@ fn keyed(drawn: Drawn) -> KeyedHasher {
 
 /// A hash for dictionaries: any `BuildHasher`, which need not say more than that it is one.
 pub trait TableHash: BuildHasher + Sized {
-    /// [`hash_one`](BuildHasher::hash_one), and always the same as that, for a search in a table: so after the key of
-    /// [`KeyedHash`] was drawn. What has nothing to gain from that leaves it as it is.
+    /// [`hash_one`](BuildHasher::hash_one), with the same result, for a search in a table: so after
+    /// the key of [`KeyedHash`] was drawn. Hashers that gain nothing from that use the default.
     #[inline(always)]
     fn hash_in_table<Q: Hash + ?Sized>(&self, key: &Q, _drawn: Drawn) -> u64 {
         self.hash_one(key)

@@ -1,8 +1,8 @@
 //! The clustered dictionary: hash tables for a program that keeps millions of tiny ones and a few huge ones.
 //!
 //! [`Dict`] is the map; [`OrderedDict`] keeps the order of insertion and removes in constant time;
-//! [`ExpiringDict`] forgets what was not created, read or written for a while of packet time. [`ByteKey`] is a
-//! byte string of 16 bytes as a key, [`KeyedHash`] the default hash.
+//! [`ExpiringDict`] drops entries that were not created, read or written for some packet time.
+//! [`ByteKey`] is a byte string of 16 bytes as a key, [`KeyedHash`] the default hash.
 //!
 //! # Layout
 //!
@@ -15,30 +15,32 @@
 //! segment          │ cells for entries │    │ tags of 8 bits, one for each cell │
 //! ```
 //!
-//! A segment is a *clustered* array: entries are in one array about in the order of their homes, the cells that 32 bits
-//! of their hashes name: each in its home or in one of the fifteen cells behind, others making room for it where they may
-//! stand further behind. A search compares the sixteen tags from the home on at once and nearly always knows then which
-//! entry to compare, or that there is none: it never has to go on. Removal frees a cell: there are no tombstones, and a
-//! table that lived long is as good as a new one.
+//! A segment is a *clustered* array: entries are in one array, roughly in the order of their homes,
+//! the cells given by 32 bits of their hashes. Each entry is in its home or in one of the fifteen
+//! cells behind; insertion moves others further back where allowed. A search compares the sixteen
+//! tags from the home on at once and then nearly always knows which entry to compare, or that there
+//! is none. Removal frees a cell without a tombstone, so an old table is as fast as a new one.
 //!
-//! Segments keep between 66 and 88 % of their cells filled and take the sizes that allocators hand out anyway. A full one is
-//! rebuilt in the next size, one of some 450 entries is split by the next bit of the hash (extendible
-//! hashing), sparse halves are joined. The directory doubles and halves a few places at a time, beside the one that
-//! searches go on in. So memory follows
-//! the number of entries closely both ways, and no single operation ever moves the whole table.
+//! Segments keep between 66 and 88 % of their cells filled and have the sizes of the allocator's
+//! classes. A full one is rebuilt in the next size, one of some 450 entries is split by the next
+//! bit of the hash (extendible hashing), sparse halves are joined. The directory doubles and halves
+//! a few slots at a time, while searches use the old one. So memory follows the number of entries
+//! closely both ways, and no single operation moves the whole table.
 //!
-//! Hashes that do not spread may leave a segment without room for an entry though it is far from full. Such entries stand
-//! apart in a list, which searches go through that come to nothing in their segments. An operation makes a large segment
-//! again once: should an entry find no room even then, it stands apart until the next one comes to that segment.
+//! Hashes that do not spread may leave a segment without room for an entry though it is far from
+//! full. Such entries are in a separate list, which a search scans if its segment has no match. An
+//! operation rebuilds a large segment only once: if an entry finds no room even then, it is in the
+//! list until the next entry comes to that segment.
 //!
-//! A search waits for three places in turn: the directory, the tags, the entry. A program that looks up one key after another
-//! waits for those of several keys at once, as many as the processor has room for their instructions and results: so it is
-//! few instructions that make searches quick, in large tables, too, and to ask for an entry before the tags tell where it
-//! stands does not pay. It does where entries are so large that those of a table of 100,000 are behind the second cache
-//! and their keys often behind pointers: there the line behind its home is asked for with the tags.
+//! A search waits for three dependent loads: the directory, the tags, the entry. In a loop of
+//! searches the processor overlaps those of several keys, as many as fit into its buffers: so a
+//! small number of instructions makes searches fast, in large tables, too, and prefetching an entry
+//! before its tags are read does not pay. It pays for entries so large that a table of 100,000
+//! exceeds the second-level cache and keys are often behind pointers: there the line behind the
+//! home is prefetched with the tags.
 //!
-//! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]
-//! survives every change of the dictionary.
+//! Because segments are always ordered by their hashes, a hash is a stable position in a walk: a
+//! [`Cursor`] survives every change of the dictionary.
 //!
 //! # Sources
 //!

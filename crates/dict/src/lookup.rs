@@ -10,10 +10,10 @@ use core::marker::PhantomData;
 /// Every form that a key can be borrowed as is one already, `str` for `String` and a key itself for itself. Implement
 /// it where a key cannot be borrowed in the form that callers have, as [`ByteKey`](crate::ByteKey) cannot.
 pub trait Lookup<K: ?Sized> {
-    /// Whether `key` is the key that this stands for.
+    /// Whether `key` is equal to this.
     fn is(&self, key: &K) -> bool;
 
-    /// Hashes as the key that this stands for does: as this itself does, unless that is implemented otherwise.
+    /// Hashes like the equal key: by default like this value itself.
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H)
     where
@@ -35,14 +35,14 @@ pub trait Lookup<K: ?Sized> {
 
 /// A search for a key of the type `K`, whatever form is searched with.
 pub trait Search<K: ?Sized> {
-    /// What it comes to.
+    /// The result.
     type Found;
 
     /// Searches with this form.
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found;
 }
 
-/// What is searched with, to hash as the key does.
+/// A search key, which hashes as the stored key does.
 pub(crate) struct AsKey<'q, K: ?Sized, Q: ?Sized>(&'q Q, PhantomData<fn(&K)>);
 
 impl<'q, K: ?Sized, Q: ?Sized> AsKey<'q, K, Q> {

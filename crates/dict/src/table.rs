@@ -1,8 +1,8 @@
 //! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
 //! join.
 //!
-//! Growth goes a block at a time, and once an operation where the block is large, so the work of one operation is bounded by
-//! the entries of one block, `CELLS_MAX`, and some places of the directory.
+//! The table grows by one block at a time, and large blocks once an operation, so the work of one
+//! operation is bounded by the entries of one block, `CELLS_MAX`, and some slots of the directory.
 
 use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
@@ -26,8 +26,9 @@ const FRESH: (usize, usize) = (39, 50);
 /// else cost such a table a quarter of its memory. As many as the array of the first one has room for.
 const APART_EARLY: usize = 4;
 
-/// Blocks of so many homes are made again once an operation: that is most of what the longest ones take. What finds no room
-/// then stands apart until the next entry comes to the block.
+/// Blocks of at least this many homes are rebuilt at most once an operation: that is most of the
+/// longest operations' time. Entries without room are then in the separate list until the next
+/// entry comes to the block.
 const LARGE: usize = 128;
 
 /// Halves that hold together no more than this become one.
@@ -51,11 +52,11 @@ pub struct Reshaped {
 
 struct Counts<T> {
     len: usize,
-    /// Entries, with their hashes, for which no room could be made in their blocks, though those are far from full: so
-    /// many agree in their hashes. Hashes that spread leave none.
+    /// Entries, with their hashes, without room in their blocks although those are far from full:
+    /// too many of them have similar hashes. Empty for hashes that spread.
     apart: Vec<(u64, T)>,
     blocks: usize,
-    /// The directory was as small as can be when there were so many blocks.
+    /// Block count at which the directory last reached its minimum size.
     halve_below: usize,
     reshaped: Reshaped,
 }
@@ -66,7 +67,7 @@ pub(crate) struct Table<T> {
     drawn: Drawn,
 }
 
-/// Where an entry stands, until the next change.
+/// The position of an entry, until the next change.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     hash: u64,
@@ -79,10 +80,10 @@ pub(crate) enum At {
     Apart(usize),
 }
 
-/// What the first entry with the tag says of a search.
+/// The result of a search after the first entry with the tag.
 pub(crate) enum First<'t, T> {
     Is(&'t T),
-    /// It has to go on, for this hash.
+    /// The search must continue, for this hash.
     IsNot(u64),
     /// There is none.
     None,
@@ -97,15 +98,15 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
-/// Bytes short of such a size: those that align what they hand out may need some for that.
+/// Bytes below such a size that are left to allocators that need them for alignment.
 const SHORT: usize = 8;
 
-/// As many homes as are handed out for `homes` of them anyway.
+/// The number of homes that the allocator's size class for `homes` can hold.
 const fn filled_up<T>(homes: usize) -> usize {
     homes_in::<T>(good_size(cells_bytes::<T>(homes) + SHORT) - SHORT)
 }
 
-/// Homes for so many entries, and more as far as the allocation has room.
+/// Homes for this many entries, and more as far as the allocation has room.
 fn homes_for<T>(entries: usize) -> usize {
     filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0).max(1))
 }
@@ -125,7 +126,7 @@ struct Filling<T> {
 }
 
 impl<T> Filling<T> {
-    /// An empty block with room for so many entries.
+    /// An empty block with room for this many entries.
     fn of(depth: u8, entries: usize) -> Self {
         Self::with_homes(depth, homes_for::<T>(entries))
     }
@@ -141,9 +142,9 @@ impl<T> Filling<T> {
         }
     }
 
-    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason, or
-    /// so large that this is left to the next operation, or so few are left that a table of one block may have them. The
-    /// rest has to stand apart.
+    /// The block. Entries without room cause larger ones, until the block would be so empty that
+    /// size cannot be the reason, or so large that this is left to the next operation, or few enough
+    /// entries remain that a table of one block may hold them. The rest goes to the separate list.
     fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
         let may_be_left = if self.block.depth == 0 { APART_EARLY } else { 0 };
         while self.left.len() > may_be_left && !is_large(&self.block) && !is_thin(&self.block) {
@@ -173,7 +174,7 @@ fn is_large<T>(block: &Block<T>) -> bool {
     block.homes() >= LARGE
 }
 
-/// Whether entries of a block stand apart that may have room in one made again.
+/// Whether the separate list has entries of a block that may have room after a rebuild.
 fn is_owed_room<T>(block: &Block<T>) -> bool {
     block.has_apart && is_large(block) && !is_thin(block)
 }
@@ -235,8 +236,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The same beyond the first entry with the tag. Begins again, with `eq` as it was: so a search that need not go on keeps
-    /// nothing for this, not even `eq` in memory.
+    /// Continues behind the first entry with the tag. Starts over with `eq` as it was: so a search
+    /// that ends at the first entry stores nothing for this, not even `eq` in memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_again(
@@ -262,7 +263,7 @@ impl<T> Table<T> {
             .find_map(|(at, of, entry)| (of == hash && eq(entry)).then_some((at, entry)))
     }
 
-    /// Where it stands.
+    /// The position of an entry.
     #[inline]
     pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
         let mut first = eq;
@@ -291,7 +292,8 @@ impl<T> Table<T> {
     pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
         let block = self.directory.block(hash);
-        // Counting is left until some entry finds no room near its home, which it soon does in a full block.
+        // Counting starts only when some entry finds no room near its home, which soon happens in a
+        // full block.
         let mut has_grown = block.is_crowded(hash) && is_full(block) || is_owed_room(block);
         if has_grown {
             self.grow(hash, &hasher);
@@ -325,7 +327,7 @@ impl<T> Table<T> {
         self.directory.set_apart(hash, true);
     }
 
-    /// Takes what stands apart and belongs in the block of `hash`.
+    /// Removes the entries of the separate list that belong in the block of `hash`.
     fn take_apart(&mut self, hash: u64) -> Vec<(u64, T)> {
         let block = self.directory.block(hash);
         if !block.has_apart {
@@ -360,7 +362,7 @@ impl<T> Table<T> {
         Some(entry)
     }
 
-    /// Gives the room that there is now to what stands apart.
+    /// Moves entries of the separate list to their blocks, where there is room now.
     #[cold]
     #[inline(never)]
     fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
@@ -441,7 +443,7 @@ impl<T> Table<T> {
         counts.halve_below = usize::MAX;
     }
 
-    /// Whether the block of `hash` may part; begins to double the directory where that is what it takes.
+    /// Whether the block of `hash` can be split; starts to double the directory where necessary.
     fn make_splittable(&mut self, hash: u64) -> bool {
         let directory = &mut self.directory;
         if directory.block(hash).depth >= directory.bits()
@@ -449,7 +451,7 @@ impl<T> Table<T> {
         {
             directory.double();
         }
-        // Until the directory has come so far, the block grows.
+        // The block grows until the directory has doubled.
         directory.may_split(hash)
     }
 
@@ -502,8 +504,8 @@ impl<T> Table<T> {
         true
     }
 
-    /// Where ([`order`]) the entries of a block stand, of that which holds what stands at `from`, from there on, and
-    /// what stands first behind the block.
+    /// The positions ([`order`]) of the entries, from `from` on, of the block that holds it, and
+    /// the first position behind that block.
     pub(crate) fn orders_from(
         &self,
         from: u64,

@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
-use gannet_capture::Kept;
+use gannet_capture::OwnedBatch;
 
 use crate::tunnels::Encapsulation;
 
 /// Packets in order, for all shards: each shard analyses its own, and uses the times of the others.
 #[derive(Default)]
 pub(crate) struct Block {
-    packets: Kept,
+    packets: OwnedBatch,
     /// By shard, the positions of its packets.
     assigned: Vec<Vec<Place>>,
     /// Positions of packets that no shard analyses, in order.
@@ -20,6 +20,8 @@ pub(crate) struct Block {
     /// The latest time up to each packet, including earlier blocks. Empty where that is always the
     /// packet's own time.
     latest: Vec<Time>,
+    /// Number and time of a packet that does not exist, where time advances without packets.
+    pass: Option<(u64, Time)>,
     pub(crate) found: Found,
 }
 
@@ -115,14 +117,36 @@ impl Block {
     /// Replaces the contents by a batch for `parts` shards; keeps the memory.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>, shards: usize) {
         self.packets.keep(batch);
+        self.forget(shards, batch.len());
+    }
+
+    fn forget(&mut self, shards: usize, packets: usize) {
         self.assigned.resize_with(shards, Vec::new);
         for assigned in &mut self.assigned {
             assigned.clear();
-            assigned.reserve(batch.len());
+            assigned.reserve(packets);
         }
         self.unowned.clear();
         self.latest.clear();
+        self.pass = None;
         self.found.clear();
+    }
+
+    /// Replaces the contents by number and time of a packet that does not exist.
+    pub(crate) fn begin_without_packets(&mut self, pass: (u64, Time), shards: usize) {
+        self.release();
+        self.forget(shards, 0);
+        self.pass = Some(pass);
+    }
+
+    /// Number and time of a packet that does not exist.
+    pub(crate) fn pass(&self) -> Option<(u64, Time)> {
+        self.pass
+    }
+
+    /// Returns the memory of its packets to the owner of that memory.
+    pub(crate) fn release(&mut self) {
+        self.packets.clear();
     }
 
     /// Assigns a packet to a shard. Packets are assigned in order; a packet without a call is the
@@ -189,6 +213,9 @@ impl Block {
 
     /// Number of its last packet.
     pub(crate) fn last(&self) -> u64 {
+        if let Some((number, _)) = self.pass {
+            return number;
+        }
         self.first() + (self.batch().len() as u64).saturating_sub(1)
     }
 
@@ -239,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_time_is_not_that_of_packets_that_are_nobodys() {
+    fn the_latest_time_ignores_packets_that_no_shard_analyses() {
         let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         capture.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
         for second in [5_u32, 9, 7, 8] {

@@ -18,11 +18,11 @@ use gannet_log::Value;
 use gannet_protocols::Tag;
 
 gannet_log::row! {
-    /// One row a connection: TCP by its handshake and end, others by idleness.
+    /// One row for each connection; TCP connections end by their state, others by inactivity.
     pub(crate) struct ConnRow<'a> = "conn" {
         /// Time of the first packet.
         ts: Time = "ts",
-        /// The connection's name in all logs.
+        /// The connection's uid in all logs.
         uid: &'a Uid = "uid",
         /// Originator and responder.
         id: &'a ConnId = "id",
@@ -36,15 +36,15 @@ gannet_log::row! {
         orig_bytes: Option<u64> = "orig_bytes",
         /// Payload bytes of the responder.
         resp_bytes: Option<u64> = "resp_bytes",
-        /// How it began and ended: one of the [states](#conn_state).
+        /// State at the end: one of the [states](#conn_state).
         conn_state: Plain<'a> = "conn_state",
         /// Whether the originator is local.
         local_orig: Option<bool> = "local_orig",
         /// Whether the responder is local.
         local_resp: Option<bool> = "local_resp",
-        /// Bytes missing in gaps.
+        /// Missing bytes (gaps).
         missed_bytes: u64 = "missed_bytes",
-        /// What happened, in order: [letters](#history), upper case for the originator.
+        /// History of the connection as [letters](#history), upper case for the originator.
         history: Option<Letters<'a>> = "history",
         /// Packets of the originator.
         orig_pkts: u32 = "orig_pkts",

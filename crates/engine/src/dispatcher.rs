@@ -33,6 +33,7 @@ use crate::Options;
 use crate::block::Block;
 use crate::cores::HELD;
 use crate::cores::Origin;
+use crate::gauge::Gauge;
 use crate::lookahead::LINK;
 use crate::lookahead::Plain;
 use crate::merge::Merge;
@@ -147,7 +148,46 @@ impl Dispatcher {
 
     /// Analyses all blocks and writes all complete rows.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.workers.shared.write_out()
+        let written = self.workers.shared.write_out();
+        self.release();
+        written
+    }
+
+    /// Returns the memory of packets that all shards have analysed to its owner.
+    fn release(&mut self) {
+        self.blocks.iter_mut().filter_map(Arc::get_mut).for_each(Block::release);
+    }
+
+    /// Advances the time of all shards, as a packet of this number would.
+    pub(crate) fn advance(&mut self, number: u64, time: Time) -> io::Result<()> {
+        let mut block = self.free_block();
+        let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
+        filling.begin_without_packets((number, time), self.shards);
+        self.latest = self.latest.max(time);
+        self.global.pass(number, time);
+        let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
+        self.blocks.push(block);
+        if !goes_on {
+            self.workers.join();
+        }
+        written
+    }
+
+    /// Analyses all blocks, then calls `work` with the logs; `None` if there are none any more.
+    pub(crate) fn with_logs<T>(
+        &mut self,
+        work: impl FnOnce(&mut Logs) -> T,
+    ) -> io::Result<Option<T>> {
+        let done = self.workers.shared.with_logs(work);
+        self.release();
+        done
+    }
+
+    /// Analyses all blocks, then sums up what all shards hold.
+    pub(crate) fn gauge(&mut self) -> Gauge {
+        let mut gauge = self.workers.shared.gauge();
+        gauge.add(&Gauge::of(&mut self.global));
+        gauge
     }
 
     /// Assigns the packets of a batch to shards and runs the global shard on its packets.

@@ -11,6 +11,7 @@ mod community_id;
 mod conn_log;
 mod cores;
 mod dispatcher;
+mod gauge;
 mod limits;
 mod lookahead;
 mod merge;
@@ -22,6 +23,7 @@ mod scheduler;
 mod shard;
 mod shard_task;
 mod state;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -36,6 +38,7 @@ use gannet_capture::Batch;
 use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_filter::Filter;
+use gannet_log::Logs;
 use gannet_log::StreamCount;
 
 pub use community_id::community_id_of;
@@ -44,14 +47,17 @@ pub use gannet_files::Extract;
 pub use gannet_files::Extractable;
 pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
+pub use gauge::Gauge;
 pub use limits::Limit;
 pub use limits::Limits;
+pub use notes::Births;
 pub use notes::PacketIndex;
 pub use notes::PacketNotes;
 pub use options::Options;
 pub use options::Statistics;
 pub use state::Memory;
 pub use state::State;
+pub use stats::StatsRow;
 
 use dispatcher::Dispatcher;
 use packet_filter::PacketFilter;
@@ -60,7 +66,10 @@ use shard::Shard;
 
 /// The schemas of all logs that an analysis can write, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
-    let mut all = vec![gannet_log::Schema::of::<conn_log::ConnRow<'_>>()];
+    let mut all = vec![
+        gannet_log::Schema::of::<conn_log::ConnRow<'_>>(),
+        gannet_log::Schema::of::<StatsRow<'_>>(),
+    ];
     all.extend(gannet_files::schemas());
     all.extend(gannet_protocols::schemas());
     all.sort_by_key(|s| s.path);
@@ -149,6 +158,49 @@ impl Engine {
         }
     }
 
+    /// Advances time to `time` without a packet: runs what is due. `number` is the number of a packet that does not
+    /// exist, greater than all before.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn advance(&mut self, number: u64, time: Time) -> io::Result<()> {
+        match &mut self.work {
+            Work::Split(dispatcher) => dispatcher.advance(number, time),
+            Work::Alone(shard) => {
+                shard.pass(number, time);
+                shard.drain_events();
+                shard.check()
+            }
+        }
+    }
+
+    /// Analyses all packets received so far, then calls `work` with the logs.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn with_logs<T>(&mut self, work: impl FnOnce(&mut Logs) -> T) -> io::Result<Option<T>> {
+        match &mut self.work {
+            Work::Split(dispatcher) => dispatcher.with_logs(work),
+            Work::Alone(shard) => {
+                let done = work(&mut shard.env.logs);
+                shard.check().map(|()| Some(done))
+            }
+        }
+    }
+
+    /// Analyses all packets received so far, then returns what the analysis holds.
+    pub fn gauge(&mut self) -> Gauge {
+        match &mut self.work {
+            Work::Split(dispatcher) => dispatcher.gauge(),
+            Work::Alone(shard) => Gauge::of(shard),
+        }
+    }
+
+    /// Counts of packets so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
     /// The end of input: logs every open connection and closes the logs. Returns the statistics.
     ///
     /// # Errors
@@ -177,9 +229,9 @@ fn alone(
     for (at, packet) in batch.iter().enumerate() {
         let next = at + lookahead::AHEAD;
         if !is_far {
-            batch.expect_soon(next);
+            batch.prefetch(next);
         } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
-            shard.expect_soon(&key);
+            shard.prefetch(&key);
         }
         if packet_filter.passes(&packet) {
             shard.packet(&packet);

@@ -9,8 +9,8 @@ use gannet_log::Key;
 use gannet_log::Logs;
 use gannet_log::Rows;
 use gannet_log::StreamCount;
-use gannet_protocols::later::Deferred;
-use gannet_protocols::later::Whole;
+use gannet_protocols::deferred::Deferred;
+use gannet_protocols::deferred::Whole;
 
 use crate::shard::Shard;
 
@@ -147,6 +147,11 @@ impl Merge {
         self.logs.check()
     }
 
+    /// The logs.
+    pub(crate) fn logs(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+
     /// The logs, still open, and their counts.
     pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();
@@ -237,7 +242,7 @@ mod tests {
     use proptest::prelude::*;
 
     gannet_log::row! {
-        /// One row a number.
+        /// One row for each number.
         struct Number = "number" {
             /// It.
             n: u64 = "n",

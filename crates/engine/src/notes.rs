@@ -32,6 +32,12 @@ pub trait PacketIndex: Send + Sync + fmt::Debug {
     fn take(&self, notes: &mut PacketNotes);
 }
 
+/// Learns of connections when they begin, from several threads: before any row of theirs is written.
+pub trait Births: Send + Sync + fmt::Debug {
+    /// The packet with this number began a connection.
+    fn began(&self, packet: u64, uid: Uid);
+}
+
 /// Notes are passed on at this number.
 const MANY: usize = 4 << 10;
 /// Most datagrams whose fragments are remembered.

@@ -6,6 +6,7 @@ use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
+use crate::notes::Births;
 use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
@@ -40,6 +41,8 @@ pub struct Options {
     pub limits: Limits,
     /// Receives the packets of each connection.
     pub index: Option<Arc<dyn PacketIndex>>,
+    /// Learns of connections when they begin.
+    pub births: Option<Arc<dyn Births>>,
     /// Returns the bytes in use, for the limit of the whole state. Without it that limit does not
     /// apply.
     pub memory: Option<Memory>,

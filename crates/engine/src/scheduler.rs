@@ -16,9 +16,11 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use gannet_log::Key;
+use gannet_log::Logs;
 use gannet_log::Rows;
 
 use crate::block::Block;
+use crate::gauge::Gauge;
 use crate::merge::Merge;
 use crate::merge::Report;
 use crate::shard::Shard;
@@ -166,6 +168,24 @@ impl Shared {
             merge.write_out()?;
         }
         scheduler.left.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Works until all added blocks are analysed, then calls `work` with the logs.
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut Logs) -> T) -> io::Result<Option<T>> {
+        self.work(0, Scheduler::is_quiet);
+        let mut scheduler = self.lock();
+        let done = scheduler.left.merge.as_mut().map(|merge| work(merge.logs()));
+        scheduler.left.error.take().map_or(Ok(done), Err)
+    }
+
+    /// Works until all added blocks are analysed, then sums up what the shards hold.
+    pub(crate) fn gauge(&self) -> Gauge {
+        self.work(0, Scheduler::is_quiet);
+        let mut gauge = Gauge::default();
+        for task in self.lock().queues.iter_mut().filter_map(|queue| queue.part.as_mut()) {
+            gauge.add(&Gauge::of(task.shard()));
+        }
+        gauge
     }
 
     /// Adds the results of a shard, whose future rows have the key `until` or a later one.
@@ -467,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_once() {
+    fn an_error_is_reported_once() {
         let (shared, mut global) = (scheduler(1), global());
         shared.lock().left.error = Some(io::Error::other("full"));
         assert!(shared.add(&Arc::default(), &mut global).0.is_err());

@@ -65,7 +65,11 @@ impl ShardTask {
 
     /// Analyses its own packets of a block, and advances time by the others.
     pub(crate) fn take(&mut self, block: &Block, to: &Shared) {
-        take(self.me, &mut self.shard, block, to);
+        if let Some((number, time)) = block.pass() {
+            self.shard.pass(number, time);
+        } else {
+            take(self.me, &mut self.shard, block, to);
+        }
         self.last = block.last();
         self.unreported += 1;
         if self.unreported >= REPORT_BLOCKS {
@@ -103,13 +107,13 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let much = much(shard);
     for (n, place) in assigned.iter().enumerate() {
         if let Some(next) = assigned.get(n + FETCH_AHEAD) {
-            batch.expect_from_afar(next.at());
+            batch.prefetch_remote(next.at());
         }
         if is_far
             && let Some(next) = assigned.get(n + lookahead::AHEAD)
             && let Some(key) = batch.get(next.at()).as_ref().and_then(lookahead::key)
         {
-            shard.expect_soon(&key);
+            shard.prefetch(&key);
         }
         let at = place.at();
         let Some(packet) = batch.get(at) else { break };

@@ -56,6 +56,8 @@ const MAX_IP_TUNNELS: usize = 100_000;
 #[derive(Default)]
 pub(crate) struct IpTunnels {
     known: HashMap<(Addr, Addr), (Tunnel, Time), KeyedHash>,
+    /// Whether uids were dropped before their time, which is not reported yet.
+    is_cut: bool,
 }
 
 impl IpTunnels {
@@ -73,6 +75,7 @@ impl IpTunnels {
             // If few are over, a scan of all of them would soon be repeated.
             if self.known.len() > MAX_IP_TUNNELS / 8 * 7 {
                 self.known.clear();
+                self.is_cut = true;
             }
         }
         let id = ConnId { orig_h: src, orig_p: 0, resp_h: dst, resp_p: 0 };
@@ -90,6 +93,12 @@ impl IpTunnels {
         };
         *used = now;
         *tunnel
+    }
+
+    /// Returns whether uids were dropped since the last call because there were too many host pairs: these get new
+    /// uids.
+    pub(crate) fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.is_cut)
     }
 }
 
@@ -128,6 +137,7 @@ mod tests {
             assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
         }
         assert_eq!(tunnels.known.len(), 10);
+        assert_eq!((tunnels.take_cut(), tunnels.take_cut()), (true, false));
     }
 
     /// If one expires at a time, every new one would scan all others.

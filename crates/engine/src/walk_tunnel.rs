@@ -68,6 +68,9 @@ impl Shard {
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
         let tunnel = self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid);
+        if self.ip_tunnels.take_cut() {
+            self.env.weirds.net(&mut self.env.logs, self.now, "ip_tunnel_limit_reached", "");
+        }
         if let (Some(noting), Some(uid)) = (&mut self.noting, tunnel.uid) {
             noting.packet(self.packet_number, uid);
         }

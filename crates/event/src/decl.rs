@@ -61,16 +61,16 @@ pub struct Param {
     pub ty: Type,
     /// Whether it may be unset.
     pub optional: bool,
-    /// What it is, in one sentence.
+    /// Description, in one sentence.
     pub doc: &'static str,
 }
 
 /// The declaration of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decl {
-    /// Its name: Zeek's where Zeek has the event.
+    /// Its name: Zeek's if Zeek has the event.
     pub name: &'static str,
-    /// What it reports.
+    /// Description.
     pub doc: &'static str,
     /// Its parameters in order.
     pub params: &'static [Param],

@@ -46,7 +46,7 @@ pub struct Raised<'a> {
     pub time: Time,
     /// Number of the packet.
     pub packet: u64,
-    /// What it is.
+    /// Its declaration.
     pub decl: &'static Decl,
     args: &'a [u8],
     conns: &'a [ConnState],
@@ -78,7 +78,7 @@ impl<'a> Raised<'a> {
 /// An event that waits.
 struct Queued {
     decl: &'static Decl,
-    /// Where its arguments end; they begin where those of the event before end.
+    /// End of its arguments; they begin at the end of the previous event's.
     end: u32,
     /// A protocol that its handler adds to the services of a connection, or removes from them.
     service: Option<(u32, &'static str, bool)>,
@@ -134,7 +134,7 @@ impl Events {
         self.interest.any()
     }
 
-    /// Events to come are of this packet and this network time.
+    /// Sets packet and network time of the following events.
     #[inline]
     pub fn set_time(&mut self, now: Time, packet: u64) {
         self.changed.clear();
@@ -144,12 +144,12 @@ impl Events {
         }
     }
 
-    /// What the transport of the current connection knows of its sides.
+    /// The transport state of the current connection's sides.
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
     }
 
-    /// The same, for who makes a [`ConnState`].
+    /// The same, for building a [`ConnState`].
     pub fn transport(&self) -> TransportState {
         self.transport
     }
@@ -171,7 +171,7 @@ impl Events {
         }
     }
 
-    /// A connection as an event mentions it. Events that wait show it like this as well.
+    /// A connection as an event mentions it. Queued events show it like this as well.
     pub fn connection(&mut self, mut state: ConnState) -> Connection {
         for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);
@@ -193,7 +193,7 @@ impl Events {
         self.conn_index.get(&uid).copied().map(Connection)
     }
 
-    /// A file as an event mentions it. Events that wait show it like this as well.
+    /// A file as an event mentions it. Queued events show it like this as well.
     pub fn file(&mut self, state: FileState) -> FileRef {
         let next = self.files.len() as u32;
         let index = *self.file_index.entry(state.fuid).or_insert(next);
@@ -220,7 +220,8 @@ impl Events {
     #[cold]
     #[inline(never)]
     fn deliver(&mut self) {
-        // Services change when the event that changes them was handled: what waits is undone first.
+        // Services change when the event that changes them is handled: changes of queued events are
+        // undone first.
         for queued in self.queue.iter().rev() {
             let Some((conn, name, added)) = queued.service else { continue };
             change(&mut self.conns, conn, name, !added);

@@ -1,8 +1,9 @@
-//! Typed events: what analyzers report, and how listeners read it.
+//! Typed events: the reports of analyzers, and how listeners read them.
 //!
-//! An analyzer declares its events with [`events!`] and raises them as borrowed structs. From the one
-//! declaration come the event's [`Id`] (a bit in the set of events that have a listener, the
-//! [`Interest`]), its [`Decl`] (name, parameters with Zeek's types, documentation) and its packed form.
+//! An analyzer declares its events with [`events!`] and raises them as borrowed structs. The
+//! declaration defines the event's [`Id`] (a bit in the set of events that have a listener, the
+//! [`Interest`]), its [`Decl`] (name, parameters with Zeek's types, documentation) and its packed
+//! form.
 //!
 //! ```text
 //! analyzer ──raise(|c| HttpRequest { c, method, … })──▶ Events ──drain──▶ Listener

@@ -1,7 +1,8 @@
-//! Arguments as bytes: what [`Events`](crate::Events) queues and listeners read.
+//! Arguments as bytes, which [`Events`](crate::Events) queues and listeners read.
 //!
-//! Numbers are little-endian and of fixed size, strings and lists begin with a 32-bit length, optional
-//! fields with a byte that is 0 or 1. Nothing describes itself: the declared [`Type`] says how to read.
+//! Numbers are little-endian and of fixed size, strings and lists begin with a 32-bit length,
+//! optional fields with a byte that is 0 or 1. The format is not self-describing: reading needs the
+//! declared [`Type`].
 
 use std::borrow::Cow;
 

@@ -10,7 +10,8 @@ use gannet_base::Time;
 use crate::decl::Param;
 use crate::decl::Type;
 
-/// A value, or the head of one: what follows a list or record is read from the same [`Reader`].
+/// A value, or the head of one: elements of a list or record are then read from the same
+/// [`Reader`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `bool`
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
         Some((number, proto))
     }
 
-    /// The value of a parameter or field, `None` where it is unset (or the bytes end).
+    /// The value of a parameter or field, `None` if it is unset (or the bytes end).
     pub fn param(&mut self, param: &Param) -> Option<Value<'a>> {
         if param.optional && self.take::<1>()? == [0] {
             return None;
@@ -103,7 +104,8 @@ impl<'a> Reader<'a> {
         self.value(&param.ty)
     }
 
-    /// The next value, or its head. `None` where the bytes end, which those of a packer never do.
+    /// The next value, or its head. `None` if the bytes end, which never happens for bytes of a
+    /// packer.
     pub fn value(&mut self, ty: &Type) -> Option<Value<'a>> {
         Some(match ty {
             Type::Bool => Value::Bool(self.take::<1>()? != [0]),

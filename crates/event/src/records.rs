@@ -38,7 +38,7 @@ pub static ENDPOINT: Record = Record {
     ],
 };
 
-/// Zeek's `connection`, without what its scripts add.
+/// Zeek's `connection`, without the fields that scripts add.
 pub static CONNECTION: Record = Record {
     name: "connection",
     fields: &[
@@ -60,7 +60,7 @@ pub static CONNECTION: Record = Record {
     ],
 };
 
-/// Zeek's `fa_file`, without what its scripts add; `conns` is a set of ends.
+/// Zeek's `fa_file`, without the fields that scripts add; `conns` is a set of connection ids.
 pub static FILE: Record = Record {
     name: "fa_file",
     fields: &[

@@ -1,4 +1,4 @@
-//! Where an analysis puts what it finds.
+//! The outputs of an analysis.
 
 use std::ops::Deref;
 use std::ops::DerefMut;
@@ -7,8 +7,7 @@ use gannet_log::Logs;
 
 use crate::events::Events;
 
-/// The logs and the events of an analysis, or of one shard of it. It is its logs where a function wants
-/// only these.
+/// The logs and the events of an analysis, or of one shard of it. It dereferences to its logs.
 pub struct Sinks {
     logs: Logs,
     /// Typed events.

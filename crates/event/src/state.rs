@@ -23,7 +23,7 @@ pub struct ConnState {
     pub start: Time,
     /// From the first to the last packet.
     pub duration: Interval,
-    /// What happened, a letter each.
+    /// History, one letter for each event.
     pub history: Vec<u8>,
     /// Confirmed protocols, as Zeek's `service` set holds them.
     pub services: Vec<&'static str>,
@@ -54,7 +54,7 @@ pub struct EndpointState {
     pub l2: Option<[u8; 6]>,
 }
 
-/// What the transport knows of both sides, which connections do not keep themselves.
+/// Transport state of both sides, which connections do not store themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportState {
     /// States by Zeek's numbers.
@@ -70,9 +70,9 @@ pub struct FileState {
     pub fuid: Uid,
     /// The file that it was extracted from.
     pub parent: Option<Uid>,
-    /// What carried it (`HTTP`, `SSL`, …).
+    /// The protocol that carried it (`HTTP`, `SSL`, …).
     pub source: Cow<'static, str>,
-    /// Whether the originator sent it, where that is known.
+    /// Whether the originator sent it, if known.
     pub is_orig: Option<bool>,
     /// Connections that carried it.
     pub conns: Vec<(ConnId, Proto)>,
@@ -80,7 +80,7 @@ pub struct FileState {
     pub last_active: Time,
     /// Bytes seen.
     pub seen_bytes: u64,
-    /// Size, where it is known.
+    /// Size, if known.
     pub total_bytes: Option<u64>,
     /// Bytes missed.
     pub missing_bytes: u64,
@@ -88,6 +88,6 @@ pub struct FileState {
     pub overflow_bytes: u64,
     /// Silence after which the file is given up.
     pub timeout: Interval,
-    /// First bytes, where they are kept.
+    /// First bytes, if they are stored.
     pub bof: Option<Vec<u8>>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Analyzers {
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
-    /// The analyzer for which the file is none, not told yet, and why.
+    /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, pe::PeError)>,
 }
 
@@ -66,7 +66,7 @@ impl Analyzers {
         if let Some(pe) = &mut self.pe
             && !pe.is_done()
         {
-            // Headers that are none end the reading; what was read stays.
+            // An invalid header ends the parsing; the facts read before remain.
             self.failure = pe.update(data).err().map(|e| ("PE", e)).or(self.failure);
         }
         if let Some(ocsp) = &mut self.ocsp {
@@ -78,7 +78,7 @@ impl Analyzers {
         }
     }
 
-    /// Bytes are missing: nothing that needs the whole file can be told of it.
+    /// Bytes are missing: facts that need the whole file are unavailable.
     pub(crate) fn gap(&mut self) {
         self.hashes = None;
         self.ocsp = None;
@@ -99,7 +99,7 @@ impl Analyzers {
 }
 
 impl Results {
-    /// Writes the rows of their own logs, and tells of what is odd.
+    /// Writes the rows of their own logs, and reports weirds.
     pub(crate) fn write(
         &self,
         logs: &mut Sinks,

@@ -133,7 +133,7 @@ gannet_event::events! {
         f: FileRef = "f",
         /// The certificate for functions that verify it.
         cert_ref: X509Opaque = "cert_ref",
-        /// What it says.
+        /// The contents of the certificate.
         cert: CertificateFacts<'a> = "cert",
     }
 
@@ -200,7 +200,7 @@ gannet_event::events! {
     pub struct FileSniff = "file_sniff" {
         /// The file.
         f: FileRef = "f",
-        /// What its content shows.
+        /// Metadata inferred from its content.
         meta: Metadata = "meta",
     }
 

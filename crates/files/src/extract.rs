@@ -1,4 +1,4 @@
-//! Contents of files for whoever wants them: the command writes them to a folder.
+//! Receivers of the contents of files, such as the command, which writes them to a folder.
 //!
 //! Nothing here does I/O. What takes contents is given to [`Files`](crate::Files) with its options; it is
 //! asked about each file once its type is known, and gets its bytes in order.
@@ -29,7 +29,7 @@ pub trait Extract: Send + Sync + fmt::Debug {
 pub trait Contents: Send + fmt::Debug {
     /// The next bytes.
     fn data(&mut self, data: &[u8]);
-    /// So many bytes are missing here.
+    /// This many bytes are missing here.
     fn gap(&mut self, len: u64);
     /// The file is over.
     fn finish(&mut self) -> Extracted;
@@ -49,7 +49,7 @@ pub struct Extracted {
 /// How far it is with the contents of a file.
 #[derive(Debug, Default)]
 pub(crate) enum Extraction {
-    /// Nobody wants contents, or not of this file.
+    /// There is no receiver, or not for this file.
     #[default]
     No,
     /// What is to be asked when the first bytes come.
@@ -89,7 +89,7 @@ impl Extraction {
         }
     }
 
-    /// The file is over: what was written of it.
+    /// The file has ended: returns what was written of it.
     pub(crate) fn finish(&mut self) -> Option<Extracted> {
         match std::mem::take(self) {
             Self::Open(mut contents) => Some(contents.finish()),

@@ -1,4 +1,4 @@
-//! One file: its bytes in order, what is missing of them, and who looks into them.
+//! One file: its bytes in order, missing bytes, and its analyzers.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::manager::Trouble;
 use crate::manager::TroubleKind;
 use crate::sniff;
 
-/// The type of a file is told by its first so many bytes.
+/// The type of a file is detected from this many bytes.
 const BEGINNING: usize = 4096;
 
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
@@ -37,9 +37,9 @@ pub(crate) struct File {
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
     pub(crate) proto: Proto,
-    /// What its first bytes match and how many bytes came before that was known, until it is reported.
+    /// The matches of its first bytes and the number of bytes before the match, until reported.
     pub(crate) matched: Option<Box<(Metadata, u64)>>,
-    /// Whether what its first bytes match is to be reported.
+    /// Whether the matches of its first bytes are to be reported.
     pub(crate) reports_matches: bool,
     /// Further connections that carry it.
     pub(crate) others: Vec<(Uid, ConnId)>,
@@ -53,12 +53,12 @@ pub(crate) struct File {
     pub(crate) missing: u64,
     pub(crate) overflow: u64,
     pub(crate) timed_out: bool,
-    /// That it was given up is told.
+    /// Whether its timeout is to be reported.
     pub(crate) watched: bool,
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
     pub(crate) extraction: Extraction,
-    /// The first bytes, until the type is told.
+    /// The first bytes, until the type is detected.
     pub(crate) beginning: Vec<u8>,
     pub(crate) sniffed: bool,
     /// Bytes seen or known to be missing: where the next ones belong.
@@ -67,16 +67,17 @@ pub(crate) struct File {
     pub(crate) early: BTreeMap<u64, Box<[u8]>>,
     /// Bytes of it.
     pub(crate) held: usize,
-    /// Some part came out of its order: from then on gaps are told by place.
+    /// Whether parts arrived out of order: from then on gaps are reported with their offset.
     pub(crate) reorders: bool,
-    /// Where the order goes on: at `offset`, unless a gap ended below what came already.
+    /// Position of the next byte in order: `offset`, unless a gap ended below data that had
+    /// arrived.
     pub(crate) next: u64,
-    /// What lies below this came, even if the order goes on below it.
+    /// All bytes below this arrived, even if the order continues below it.
     pub(crate) taken: u64,
     pub(crate) number: u64,
     /// When it began first.
     pub(crate) born: Time,
-    /// Tells it from others of the same time.
+    /// Distinguishes it from others with the same time.
     pub(crate) tie: u64,
     pub(crate) due: Time,
     /// When its row was written, if it is.
@@ -102,7 +103,7 @@ impl File {
         }
     }
 
-    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_anew).
+    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_again).
     #[inline]
     pub(crate) fn is_given_up(&self) -> bool {
         self.dormant && self.due != Time::MAX
@@ -110,7 +111,7 @@ impl File {
 
     /// As if nothing had come so far.
     #[cold]
-    pub(crate) fn begin_anew(&mut self, now: Time, options: &FileOptions) {
+    pub(crate) fn begin_again(&mut self, now: Time, options: &FileOptions) {
         self.dormant = false;
         self.timed_out = false;
         self.started = now;
@@ -174,7 +175,7 @@ impl File {
         self.go_on(n as u64);
     }
 
-    /// Tells the type from the beginning as far as it came.
+    /// Detects the type from the available beginning.
     pub(crate) fn sniff(&mut self) {
         self.sniff_after(self.seen);
     }
@@ -209,13 +210,13 @@ impl File {
         self.matched = Some(Box::new((metadata, seen)));
     }
 
-    /// Whether it is to be reported what its first bytes match.
+    /// Whether matches of its first bytes are to be reported.
     #[inline]
     pub(crate) fn has_matched(&self) -> bool {
         self.matched.is_some()
     }
 
-    /// Reports what its first bytes match. Handlers run at once, as in Zeek.
+    /// Reports the matches of its first bytes. Handlers run at once, as in Zeek.
     #[cold]
     pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks) {
         let Some(matched) = self.matched.take() else { return };
@@ -254,8 +255,8 @@ impl File {
         }
     }
 
-    /// A part from `offset` on: what lies below it and is missing may still come. Where parts overlap,
-    /// the first counts.
+    /// A part at `offset`: missing data below it may still arrive. Where parts overlap, the first
+    /// counts.
     pub(crate) fn deliver_at(&mut self, offset: u64, mut data: &[u8]) {
         if self.dormant {
             return;
@@ -308,7 +309,7 @@ impl File {
         }
     }
 
-    /// Delivers what was held and follows now.
+    /// Delivers stored parts that are now in order.
     fn deliver_held(&mut self) {
         while self.first_held() == Some(self.next)
             && let Some(entry) = self.early.first_entry()
@@ -349,9 +350,9 @@ impl File {
         }
     }
 
-    /// `len` bytes are missing: the next ones, or those behind the first `at` of what its source has
-    /// at hand. Zeek takes that for a place in the file once parts came out of their order, and goes
-    /// on behind it whatever came already: between what lies above counts as missing once more.
+    /// `len` bytes are missing: the next ones, or those behind the first `at` of the current part.
+    /// Once parts arrived out of order, Zeek takes `at` as an offset in the file and continues
+    /// behind it, whatever has arrived already: data above it then counts as missing again.
     pub(crate) fn gap(&mut self, at: Option<u64>, len: u64) {
         if self.dormant {
             return;
@@ -379,13 +380,13 @@ impl File {
         self.next = self.next.saturating_add(len);
     }
 
-    /// Whether an analyzer found something wrong that nobody knows yet.
+    /// Whether an analyzer found a fault that is not reported yet.
     #[inline]
     pub(crate) fn is_in_trouble(&self) -> bool {
         self.analyzers.failure.is_some()
     }
 
-    /// What an analyzer found wrong and nobody knows yet.
+    /// A fault that an analyzer found and that is not reported yet.
     pub(crate) fn trouble(&mut self) -> Option<Trouble> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
         Some(self.has(TroubleKind::Violation { analyzer, reason: reason.to_string() }))

@@ -14,11 +14,11 @@ use crate::file::File;
 use crate::manager::Trouble;
 
 gannet_log::row! {
-    /// One row a file that a connection carried.
+    /// One row for each file that a connection carried.
     pub(crate) struct FileRow<'a> = "files" {
-        /// When its first bytes were seen.
+        /// Time of its first bytes.
         ts: Time = "ts",
-        /// Its name in the logs.
+        /// Its uid in the logs.
         fuid: Uid = "fuid",
         /// The connection that carried it.
         uid: Uid = "uid",
@@ -26,13 +26,13 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The protocol that carried it.
         source: &'a str = "source",
-        /// How deep it is nested in its source.
+        /// Nesting depth within its source.
         depth: u64 = "depth",
-        /// What looked into it.
+        /// Its analyzers.
         analyzers: Set<&'a str> = "analyzers",
-        /// Its type, told from its first bytes.
+        /// Its type, detected from its first bytes.
         mime_type: Option<&'a str> = "mime_type",
-        /// Its name, if its source told one.
+        /// Its name, if its source stated one.
         filename: Option<&'a [u8]> = "filename",
         /// From its first to its last bytes.
         duration: Interval = "duration",
@@ -42,13 +42,13 @@ gannet_log::row! {
         is_orig: bool = "is_orig",
         /// Bytes seen.
         seen_bytes: u64 = "seen_bytes",
-        /// Bytes it should have, if its source told.
+        /// Expected number of bytes, if its source stated it.
         total_bytes: Option<u64> = "total_bytes",
-        /// Bytes missing in gaps.
+        /// Missing bytes (gaps).
         missing_bytes: u64 = "missing_bytes",
-        /// Bytes that came but could not be put in order.
+        /// Bytes that arrived but could not be ordered.
         overflow_bytes: u64 = "overflow_bytes",
-        /// Whether it was given up for silence.
+        /// Whether it timed out.
         timedout: bool = "timedout",
         /// The file that contains it.
         parent_fuid: Option<Uid> = "parent_fuid",
@@ -60,7 +60,7 @@ gannet_log::row! {
         sha256: Option<&'a str> = "sha256",
         /// Name of the file in the folder of `--extract-files` that has its contents.
         extracted: Option<&'a str> = "extracted",
-        /// Whether extraction was cut.
+        /// Whether extraction was truncated.
         extracted_cutoff: Option<bool> = "extracted_cutoff",
         /// Bytes extracted.
         extracted_size: Option<u64> = "extracted_size",

@@ -5,7 +5,7 @@
 //! from its first byte to its last and hands its bytes to the readers, which are pure: each takes
 //! bytes and answers.
 //!
-//! - [`sniff::mime_type`] tells the media type from the first [`sniff::SNIFF_BYTES`].
+//! - [`sniff::mime_type`] detects the media type from the first [`sniff::SNIFF_BYTES`].
 //! - [`hash::Hashes`] takes a file piece by piece and ends in MD5, SHA-1 and SHA-256.
 //! - [`x509::parse`] takes a whole certificate and gives a [`x509::Certificate`]; it also answers
 //!   whether the certificate speaks for a host.

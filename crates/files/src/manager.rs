@@ -55,7 +55,7 @@ pub struct FileId {
 pub struct FileStart {
     /// Where it was seen: `HTTP`, `SMTP`, `FTP_DATA`, `SSL`, …
     pub source: &'static str,
-    /// Who sends it.
+    /// The side that sends it.
     pub from: Dir,
     /// How deep it is nested in its source (files.log's `depth`).
     pub depth: u64,
@@ -65,7 +65,7 @@ pub struct FileStart {
     pub total_bytes: Option<u64>,
     /// The file that contains it.
     pub parent: Option<Uid>,
-    /// Type told by the protocol, which then is not sniffed (certificates).
+    /// Type stated by the protocol, which then is not detected (certificates).
     pub mime_type: Option<&'static str>,
 }
 
@@ -80,16 +80,16 @@ pub struct Trouble {
     pub kind: TroubleKind,
 }
 
-/// Kinds of [`Trouble`], by the log that tells of them.
+/// Kinds of [`Trouble`], by the log that reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// An weird, for weird.log.
+    /// A weird, for weird.log.
     Weird {
         /// Its name.
         name: &'static str,
         /// Details, may be empty.
         addl: String,
-        /// Where the file was seen, where Zeek tells it.
+        /// The analyzer that saw the file, where Zeek logs it.
         source: Option<&'static str>,
     },
     /// The file is not what an analyzer was started for, for analyzer.log.
@@ -127,8 +127,8 @@ impl Default for FileOptions {
     }
 }
 
-/// The hosts that a file goes between, in order, and whether its connection is the global shard's: what one
-/// part of an analysis sees as a whole.
+/// The two hosts of a file, in order, and whether the global shard owns its connection: one shard
+/// sees all files of such a pair.
 pub(crate) type Pair = (Addr, Addr, bool);
 
 /// Files of one pair of hosts.
@@ -162,7 +162,7 @@ pub struct Files {
     given_up: u64,
     /// Whether it is reported what the first bytes of files match.
     reports_matches: bool,
-    /// What was wrong with files, not told yet.
+    /// Faults of files that are not reported yet.
     troubles: Vec<Trouble>,
 }
 
@@ -386,7 +386,7 @@ impl Files {
         self.get(id)?.mime_type
     }
 
-    /// Its type as far as the bytes so far tell: what its end would make of it.
+    /// Its type from the available bytes, as its end would set it.
     pub fn settle_mime_type(&mut self, id: FileId) -> Option<&'static str> {
         let file = self.get_mut(id)?;
         file.sniff();
@@ -416,8 +416,8 @@ impl Files {
         new
     }
 
-    /// It was given up for silence, and a connection has more of it: that will be another file, of which
-    /// nothing is known but its name in the logs and what its source says now.
+    /// It timed out, and a connection has more of it: that is another file, which has only its id
+    /// and the facts that its source states now.
     pub fn renew(&mut self, id: FileId, uid: Uid, conn: ConnId, filename: Option<Vec<u8>>) {
         if let Some(file) = self.get_mut(id) {
             (file.uid, file.id) = (uid, conn);
@@ -436,15 +436,14 @@ impl Files {
         self.get(id).is_some_and(|f| f.dormant && f.due == Time::MAX)
     }
 
-    /// Whether its row was written so long ago that more of it is another file: when time has
-    /// passed a whole multiple of [`FORGET_EVERY`] since. (Not when somebody came to look: that
-    /// would depend on what else is going on.)
+    /// Whether its row was written so long ago that more data is another file: when a multiple of
+    /// [`FORGET_EVERY`] has passed since. (This does not depend on when it is checked.)
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
         let over = |f: &File| f.dormant && era(f.over) != era(now);
         self.get(id).is_none_or(over)
     }
 
-    /// Whoever began it wants to know when it is given up.
+    /// Requests a report when it times out.
     pub fn watch(&mut self, id: FileId) {
         if let Some(file) = self.get_mut(id) {
             file.watched = true;
@@ -482,7 +481,7 @@ impl Files {
         let file = self.files.get_mut(id.index as usize)?.as_mut();
         let file = file.filter(|f| f.number == id.number)?;
         if file.is_given_up() {
-            file.begin_anew(now, &self.options);
+            file.begin_again(now, &self.options);
             file.due = now + TIMEOUT;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }
@@ -490,8 +489,7 @@ impl Files {
         Some(file)
     }
 
-    /// More of it, in order. A file whose size is known ends with its last byte; what comes after
-    /// that is not its own.
+    /// More data, in order. A file of known size ends with its last byte; later data is ignored.
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
@@ -527,8 +525,8 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// `len` bytes of it are missing: the next ones, or, where it comes in parts, those behind the
-    /// first `at` of the part at hand.
+    /// `len` bytes of it are missing: the next ones, or, if it arrives in parts, those behind the
+    /// first `at` of the current part.
     pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
@@ -565,8 +563,8 @@ impl Files {
         !self.troubles.is_empty()
     }
 
-    /// What was wrong with files since the last time, but for what [`expire`](Self::expire) and
-    /// [`finish`](Self::finish) told.
+    /// Faults of files since the last call, except those that [`expire`](Self::expire) and
+    /// [`finish`](Self::finish) reported.
     pub fn take_troubles(&mut self) -> Vec<Trouble> {
         std::mem::take(&mut self.troubles)
     }
@@ -591,8 +589,8 @@ impl Files {
         }
     }
 
-    /// Packet time goes on to `now`, on its way to the next `packet`'s: files that nothing came of for
-    /// long are given up, and what was wrong with them told.
+    /// Advances packet time to `now`, before the next `packet`: files without data for long time
+    /// out, and their faults are reported.
     ///
     /// A look is due by `now`, and judges by the time of the packet; so is the next look, of a file
     /// that something came of meanwhile.
@@ -644,8 +642,7 @@ impl Files {
         self.timers.push(Reverse((again, tie, number, index)));
     }
 
-    /// The end of input: all files that no connection ended are given up, and what was wrong with
-    /// them told.
+    /// The end of input: all remaining files time out, and their faults are reported.
     pub fn finish(
         &mut self,
         logs: &mut Sinks,

@@ -1,7 +1,7 @@
 //! OCSP requests and responses: the status of certificates, as their issuer states it (RFC 6960).
 //!
-//! [`parse_request`] gives the certificates that are asked for, [`parse_response`] the status of
-//! each certificate that is told. Both accept and refuse what OpenSSL 3 accepts and refuses.
+//! [`parse_request`] returns the requested certificates, [`parse_response`] the status of each
+//! certificate. Both accept and refuse the same messages as OpenSSL 3.
 
 use crate::der::{
     Class, DerError, Element, Integer, Reader, Result, integer_hex, push_folded_hex, tag,
@@ -49,13 +49,13 @@ pub struct Request {
 pub struct Response {
     /// Whether the responder answered: zero is success (RFC 6960 section 4.2.1).
     pub status: Option<i64>,
-    /// What it tells of each certificate; none where it did not answer.
+    /// The status of each certificate; empty if the server refused.
     pub certificates: Vec<CertificateStatus>,
-    /// What was odd.
+    /// Weirds.
     pub weirds: Vec<Weird>,
 }
 
-/// What a response tells of one certificate. Times are seconds since 1970.
+/// The status of one certificate. Times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateStatus {
     /// Which certificate.
@@ -103,8 +103,8 @@ pub fn parse_request(data: &[u8]) -> Result<Request> {
     Ok(Request { certificates })
 }
 
-/// Reads the response that `data` begins with. One whose type is not basic tells nothing, and
-/// likewise one whose basic part does not parse.
+/// Parses the response at the start of `data`. One of another type than basic has no certificates,
+/// nor has one whose basic part does not parse.
 ///
 /// # Errors
 /// Where the bytes are not the structure of a response.
@@ -156,7 +156,7 @@ fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<Certificat
 
     seconds(&produced, weirds);
     let statuses = singles.iter().map(|single| {
-        // A certificate told of twice has the status that was told first.
+        // A repeated certificate keeps its first status.
         let told = singles.iter().find(|other| other.id == single.id).unwrap_or(single);
         told.status(weirds)
     });
@@ -246,7 +246,7 @@ impl<'a> Single<'a> {
         Ok(Self { id, state, this_update, next_update })
     }
 
-    /// What is told, as the log has it.
+    /// The status as logged.
     fn status(&self, weirds: &mut Vec<Weird>) -> CertificateStatus {
         let mut status = CertificateStatus { id: self.id.texts(), ..CertificateStatus::default() };
         status.status = match &self.state {

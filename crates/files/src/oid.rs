@@ -32,7 +32,7 @@ pub fn dotted(octets: &[u8]) -> String {
     if octets.len() > MAX_OCTETS {
         return String::new();
     }
-    // An octet of an arc is two digits and a bit, and a dot stands before it.
+    // An octet of an arc has two digits and a bit, and a dot before it.
     let mut text = Vec::with_capacity(3 * octets.len() + 1);
     let mut start = 0;
     while start < octets.len() {

@@ -105,7 +105,7 @@ pub struct Parser {
     sections: u16,
 }
 
-/// What comes next.
+/// The next part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]
@@ -216,7 +216,7 @@ impl Parser {
         if size > 0 { Part::OptionalHeader(usize::from(size)) } else { Part::SectionHeaders }
     }
 
-    /// `None` where the header is too short for what it should have.
+    /// `None` if the header is too short.
     fn optional_header(&mut self, fields: &Fields<'_>) -> Option<()> {
         let magic = fields.u16(0)?;
         // Where fields begin whose place depends on the magic: sizes of words differ, and one
@@ -238,7 +238,7 @@ impl Parser {
         match magic {
             // Programs and wide ones.
             0x10b | 0x20b => {}
-            // Images of ROMs: known to Zeek, which then trips over what it thinks they lack.
+            // ROM images: Zeek recognises them, then fails on fields that they do not have.
             0x107 => return None,
             _ => return Some(()),
         }

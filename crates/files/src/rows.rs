@@ -9,13 +9,13 @@ use crate::ocsp::CertificateStatus;
 use crate::pe::Info;
 
 gannet_log::row! {
-    /// One row a Windows executable.
+    /// One row for each Windows executable.
     pub(crate) struct PeRow<'a> = "pe" {
-        /// When its first bytes were seen.
+        /// Time of its first bytes.
         ts: Time = "ts",
         /// The file.
         id: Uid = "id",
-        /// What it was compiled for.
+        /// The machine it was compiled for.
         machine: Option<&'a str> = "machine",
         /// When it was compiled.
         compile_ts: Option<Time> = "compile_ts",
@@ -23,17 +23,17 @@ gannet_log::row! {
         os: Option<&'a str> = "os",
         /// The subsystem it needs.
         subsystem: Option<&'a str> = "subsystem",
-        /// Whether it is a program, and no mere object.
+        /// Whether it is an executable, not an object file.
         is_exe: bool = "is_exe",
         /// Whether it is for 64 bits.
         is_64bit: bool = "is_64bit",
-        /// Whether it may be loaded anywhere.
+        /// Whether it supports address space layout randomization.
         uses_aslr: bool = "uses_aslr",
-        /// Whether its data is not executed.
+        /// Whether it supports data execution prevention.
         uses_dep: bool = "uses_dep",
-        /// Whether its integrity is checked.
+        /// Whether code integrity checks are enforced.
         uses_code_integrity: bool = "uses_code_integrity",
-        /// Whether it handles exceptions in a structured way.
+        /// Whether it uses structured exception handling.
         uses_seh: bool = "uses_seh",
         /// Whether it has an import table.
         has_import_table: Option<bool> = "has_import_table",
@@ -49,13 +49,13 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a certificate that an OCSP response refers to.
+    /// One row for each certificate that an OCSP response refers to.
     pub(crate) struct OcspRow<'a> = "ocsp" {
         /// When the response's first bytes were seen.
         ts: Time = "ts",
         /// The file.
         id: Uid = "id",
-        /// Name of the hash that names the certificate.
+        /// Hash algorithm of the certificate id.
         hash_algorithm: &'a str = "hashAlgorithm",
         /// Hash of the issuer's name.
         issuer_name_hash: &'a str = "issuerNameHash",
@@ -69,9 +69,9 @@ gannet_log::row! {
         revoketime: Option<Date> = "revoketime",
         /// Why it was revoked.
         revokereason: Option<&'a str> = "revokereason",
-        /// When the status was known to be right.
+        /// Time at which the status was correct.
         this_update: Date = "thisUpdate",
-        /// When there will be news.
+        /// Time of the next update.
         next_update: Option<Date> = "nextUpdate",
     }
 }

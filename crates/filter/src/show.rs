@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_told_in_words() {
+    fn expressions_are_explained_in_words() {
         let told = |text| compiled(text).explain();
         assert_eq!(
             told("tcp port 80 or 443 and not src net 10"),

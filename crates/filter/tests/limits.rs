@@ -24,7 +24,7 @@ fn chain(n: usize, join: &str, one: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn what_nests_too_deep_is_told() {
+fn what_nests_too_deep_is_reported() {
     for (deep, word) in [
         ("(".repeat(200_000) + "ip" + &")".repeat(200_000), "deeper"),
         ("not ".repeat(200_000) + "ip", "deeper"),
@@ -74,7 +74,7 @@ fn what_is_long_takes_time_by_its_length() {
 }
 
 #[test]
-fn what_takes_too_many_variables_is_told() {
+fn what_takes_too_many_variables_is_reported() {
     for inner in ["geneve", "vxlan 7"] {
         let message = told(&chain(100, " and ", |_| inner.to_owned()), true, Dialect::Libpcap);
         assert!(message.unwrap_err().contains("too many registers"), "{inner}");

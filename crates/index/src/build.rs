@@ -51,13 +51,13 @@ struct Lists {
     forgotten: u64,
     /// Bytes of all of them, about.
     bytes: usize,
-    /// Packets by number, with the places where they can be found.
+    /// Packets by number, with known offsets.
     places: Vec<(u64, u64)>,
     /// Packets that the batches had.
     packets: u64,
-    /// Where the first packet lies.
+    /// Offset of the first packet.
     first: Option<u64>,
-    /// Whether some place is not known.
+    /// Whether some offset is unknown.
     lost: bool,
     /// The last interface that a packet has.
     interface: u32,
@@ -72,7 +72,7 @@ struct List {
     packets: u64,
 }
 
-/// What an index came to.
+/// The size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Connections and tunnels in it.
@@ -163,7 +163,8 @@ impl Builder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next batch of the capture, which begins at `position` in its file; `None` where it is compressed.
+    /// The next batch of the capture, which begins at `position` in its file; `None` if it is
+    /// compressed.
     pub fn batch(&self, batch: &Batch<'_>, position: Option<u64>) {
         let mut lists = self.lock();
         let before = lists.packets;
@@ -243,14 +244,14 @@ impl Builder {
 /// Bytes before a packet's data in a pcap file.
 const RECORD: u64 = 16;
 
-/// What a reader has to have seen before any packet.
+/// The bytes that a reader needs before any packet.
 fn begin(capture: &Path, first: u64) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(capture)?.take(first).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Whether what stands before the first packet declares this interface.
+/// Whether the bytes before the first packet declare this interface.
 fn declares(head: &[u8], interface: u32) -> bool {
     let Ok(mut reader) = Reader::from_read(Box::new(io::Cursor::new(head.to_vec())), "") else {
         return false;

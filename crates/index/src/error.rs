@@ -1,23 +1,23 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What is wrong with an index.
+/// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none.
+    /// It does not exist.
     #[error("{0} has no index: gannet index {0} makes one")]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// The file is no index, or is cut or damaged.
-    #[error("{0} is damaged: {1}; gannet index makes it anew")]
+    #[error("{0} is damaged: {1}; run gannet index again")]
     Damaged(PathBuf, &'static str),
     /// Another version wrote it.
-    #[error("{0} is of version {1}, and this gannet reads version {2}; gannet index makes it anew")]
+    #[error("{0} is of version {1}, and this gannet reads version {2}; run gannet index again")]
     Version(PathBuf, u32, u32),
     /// The capture is not the one that was indexed.
-    #[error("{0} does not fit its capture: {1}; gannet index makes it anew")]
+    #[error("{0} does not fit its capture: {1}; run gannet index again")]
     Unfit(PathBuf, &'static str),
     /// The capture cannot be read.
     #[error(transparent)]

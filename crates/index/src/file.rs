@@ -15,7 +15,7 @@ use crate::identity::key;
 use crate::path_of;
 use crate::varint;
 
-/// Packets from one known place to the next, where all can be known.
+/// Packets from one known offset to the next, if all can be known.
 pub(crate) const EVERY: usize = 64;
 /// Bytes of a block, about.
 pub(crate) const BLOCK: usize = 4 << 10;
@@ -95,14 +95,14 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 pub(crate) struct Entry {
     /// The first key.
     pub(crate) first: u64,
-    /// Where it begins, counted from the first block.
+    /// Its start, relative to the first block.
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) check: u32,
 }
 
 const ENTRY: usize = 24;
-/// Bytes of a place: a packet's number, and where it is.
+/// Bytes of an offset entry: a packet's number and its offset.
 const PLACE: u64 = 16;
 
 impl Entry {
@@ -140,7 +140,7 @@ impl Index {
     /// Opens the index of a capture.
     ///
     /// # Errors
-    /// Where there is none, it is damaged, or the capture is another one.
+    /// If it does not exist, is damaged, or belongs to another capture.
     pub fn open(capture: &Path) -> Result<Self, Error> {
         let path = path_of(capture);
         let file = File::open(&path).map_err(|e| match e.kind() {
@@ -191,7 +191,7 @@ impl<R: Read + Seek> Index<R> {
         self.table_begins()?.checked_add(self.header.blocks.checked_mul(ENTRY as u64)?)
     }
 
-    /// Bytes from a place of the file.
+    /// Bytes at an offset of the file.
     fn at(&mut self, place: Option<u64>, len: u64) -> Result<Vec<u8>, Error> {
         let end = place.and_then(|place| place.checked_add(len));
         let Some((place, _)) = place.zip(end.filter(|end| *end <= self.size)) else {
@@ -233,7 +233,7 @@ impl<R: Read + Seek> Index<R> {
     /// The block that a key is in, if it is in any.
     fn block_of(&mut self, wanted: u64) -> Result<Option<Entry>, Error> {
         let begin = self.table_begins();
-        // Of the first `from` blocks each begins with the key or before, of those from `to` on each behind it.
+        // The first `from` blocks begin at or before the key, those from `to` on behind it.
         let (mut from, mut to) = (0, self.header.blocks);
         let mut found = None;
         while from < to {
@@ -251,8 +251,8 @@ impl<R: Read + Seek> Index<R> {
         Ok(found)
     }
 
-    /// Where packets can be reached: groups of them in order. `None` where the capture has to be read from its
-    /// beginning.
+    /// Groups of packets with known offsets, in order. `None` if the capture has to be read from
+    /// its beginning.
     pub(crate) fn groups(&mut self) -> Result<Option<Vec<Group>>, Error> {
         if !self.header.seekable {
             return Ok(None);
@@ -274,14 +274,14 @@ impl<R: Read + Seek> Index<R> {
         Ok(Some(places.windows(2).map(group).collect()))
     }
 
-    /// What is in the capture before its first packet.
+    /// The bytes of the capture before its first packet.
     pub(crate) fn head(&mut self) -> Result<Vec<u8>, Error> {
         self.at(Some(HEADER as u64), self.header.head)
     }
 }
 
-/// Reads whatever can be read of bytes as an index: as they are, and behind a header that is sound. Whether
-/// there was no error.
+/// Reads bytes as an index, unchanged and behind a valid header; returns whether there was no
+/// error. For fuzzing.
 #[doc(hidden)]
 pub fn exercise(bytes: &[u8]) -> bool {
     let read = |bytes: &[u8]| {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is changed is an error, another list that could be one, or nothing; never a panic.
+        /// Any change gives an error, another valid list, or nothing; never a panic.
         #[test]
         fn a_damaged_index_is_read_without_panic(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -416,7 +416,7 @@ mod tests {
             exercise(&bytes);
         }
 
-        /// Behind a header that is right anything may stand.
+        /// Any bytes behind a valid header.
         #[test]
         fn any_tables_and_blocks_are_read_without_panic(
             packets: u64, head in 0_u64..9, places in 0_u64..4, blocks in 0_u64..4, rest: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What makes a capture the one that was indexed.
+//! Identifying the capture that was indexed.
 
 use std::fs::File;
 use std::hash::Hasher;

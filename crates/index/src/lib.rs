@@ -1,10 +1,11 @@
-//! From a connection back to its packets: lists of packets beside a capture.
+//! From a connection back to its packets: lists of packets in files next to a capture.
 //!
-//! [`Builder`] is a [`PacketIndex`](gannet_engine::PacketIndex) of the analysis: it collects which packets belong to
-//! which connection (a packet of a tunnel belongs to the connection of the tunnel and to the one inside; so do all
-//! fragments of its datagrams, and ICMP errors that quote one of its packets) and, from the batches, where every
-//! 64th packet lies in the file. [`Index::open`] reads what it wrote, and refuses what does not fit its capture;
-//! [`Index::packets`] gives the packets of one uid, and [`Slices`] reads them without those between.
+//! [`Builder`] is a [`PacketIndex`](gannet_engine::PacketIndex) of the analysis: it collects the
+//! packets of each connection (a packet of a tunnel belongs to the connection of the tunnel and to
+//! the inner one; so do all fragments of its datagrams, and ICMP errors that quote one of its
+//! packets) and, from the batches, the file offset of every 64th packet. [`Index::open`] reads the
+//! index, and refuses one of another capture; [`Index::packets`] returns the packets of one uid,
+//! and [`Slices`] reads them without those between.
 //!
 //! An index is the file `packets` in the folder `FILE.gannet`. All numbers are little-endian, or variable in length
 //! with seven bits a byte:
@@ -43,7 +44,7 @@ pub use slices::Slices;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Where the index of a capture is.
+/// The path of a capture's index.
 pub fn path_of(capture: &Path) -> PathBuf {
     let mut folder = capture.as_os_str().to_owned();
     folder.push(".gannet");

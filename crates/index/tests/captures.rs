@@ -21,7 +21,7 @@ use gannet_index::Index;
 use gannet_index::Slices;
 use gannet_index::path_of;
 
-/// A folder that goes away with the test.
+/// A folder that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -184,7 +184,7 @@ fn an_index_that_does_not_fit_is_refused() {
     assert!(refused(&bytes).contains("has grown"));
 }
 
-/// An IPv4 packet in an Ethernet frame, but for the frame where it lies in another.
+/// An IPv4 packet, in an Ethernet frame unless it is nested.
 fn ip(protocol: u8, (src, dst): ([u8; 4], [u8; 4]), fragment: u16, payload: &[u8]) -> Vec<u8> {
     let len = (20 + payload.len() as u16).to_be_bytes();
     let flags = fragment.to_be_bytes();
@@ -205,11 +205,12 @@ fn fragments_tunnels_and_errors_are_found() {
     let quote = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &first[..28]].concat();
     let packets = [
         first,
-        // Sixteen bytes of a datagram of thirty-two, more follow; the rest of them comes behind another packet.
+        // Sixteen bytes of a datagram of thirty-two, more follow; the rest comes after another
+        // packet.
         ip(17, (A, B), 0x2000, &[&udp(1000, 2000, 24)[..], &[2; 8]].concat()),
         ip(17, ([10, 0, 0, 3], B), 0, &[&udp(5, 6, 4)[..], &[3; 4]].concat()),
         ip(17, (A, B), 2, &[4; 16]),
-        // A router says that the first packet did not get there.
+        // A router reports that the first packet was not delivered.
         ip(1, ([10, 0, 9, 9], A), 0, &quote),
         ip(4, outer, 0, &ip(17, inner, 0, &[&udp(7, 8, 4)[..], &[5; 4]].concat())),
     ];

@@ -256,6 +256,17 @@ impl Encoder for JsonEncoder<'_> {
     }
 }
 
+/// Days since 1970-01-01 of a day of the calendar: the inverse of [`civil`].
+pub(crate) fn days_of_civil(year: i64, month: u32, day: u32) -> i64 {
+    let (month, day) = (i64::from(month), i64::from(day));
+    // Years begin in March, so that the leap day is the last.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 /// Year, month and day of a day number (0 = 1970-01-01), proleptic Gregorian.
 pub fn civil(days: i64) -> (i64, i64, i64) {
     // Count from 0000-03-01, so that leap days end a year; eras of 400 years are alike.
@@ -410,5 +421,9 @@ mod tests {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(11_016), (2000, 2, 29));
         assert_eq!(civil(-1), (1969, 12, 31));
+        for days in [-719_468, -1, 0, 59, 60, 11_016, 20_780, 1_000_000] {
+            let (year, month, day) = civil(days);
+            assert_eq!(days_of_civil(year, month as u32, day as u32), days);
+        }
     }
 }

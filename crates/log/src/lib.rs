@@ -10,7 +10,7 @@
 //! use gannet_log::{Format, Row, TsvEncoder};
 //!
 //! gannet_log::row! {
-//!     /// One row a greeting.
+//!     /// One row for each greeting.
 //!     pub struct Greeting<'a> = "greeting" {
 //!         /// When it was said.
 //!         ts: Time = "ts",
@@ -59,6 +59,10 @@ pub use logs::Format;
 pub use logs::Logs;
 pub use logs::Options;
 pub use logs::StreamCount;
+pub use logs::live::CompletedFile;
+pub use logs::live::LiveFiles;
+pub use logs::live::LogLosses;
+pub use logs::live::Names;
 pub use number::write_addr;
 pub use number::write_count;
 pub use number::write_fixed6;

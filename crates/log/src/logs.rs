@@ -1,6 +1,7 @@
 //! The logs of a run: writing rows, flushing them to files, and collecting rows instead of writing
 //! them.
 
+pub(crate) mod live;
 mod stream;
 
 use std::cell::Cell;
@@ -31,6 +32,8 @@ use crate::row::Row;
 use crate::row::slot;
 use crate::selection::Selection;
 use crate::tap::Tap;
+use live::LiveFiles;
+use live::LiveState;
 use stream::Stream;
 use stream::header;
 use stream::stamp;
@@ -69,6 +72,9 @@ pub struct Options {
     pub at_once: bool,
     /// Write the rows to standard output instead of files: for a selection of one stream.
     pub stdout: bool,
+    /// Files are written while traffic is captured: they are never overwritten, may be rotated, and one that cannot
+    /// be written ends nothing. [`Logs::check`] then reports no error of text files.
+    pub live: Option<LiveFiles>,
 }
 
 impl Options {
@@ -378,6 +384,8 @@ impl Logs {
             }
             stream.bytes += stream.buffer.len() as u64;
             stream.buffer.clear();
+        } else if let Some(live) = &self.options.live {
+            stream.flush_live(&self.options, live);
         } else {
             stream.flush(&self.options, &mut self.error, PIECE);
         }
@@ -390,10 +398,18 @@ impl Logs {
             if !stream.enabled || stream.buffer.len() == 0 {
                 continue;
             }
-            if self.options.tap.is_some() || self.options.format == Format::Packed {
+            if self.options.tap.is_some()
+                || self.options.format == Format::Packed
+                || self.options.live.is_some()
+            {
                 self.flush(i);
             } else {
                 stream.flush(&self.options, &mut self.error, 1);
+            }
+        }
+        for writer in &mut self.writers {
+            if let Err(e) = writer.flush() {
+                self.error.get_or_insert(e);
             }
         }
     }
@@ -407,7 +423,7 @@ impl Logs {
     pub fn counts(&self) -> Vec<StreamCount> {
         let count = |s: &Stream| StreamCount {
             path: s.path,
-            rows: s.rows,
+            rows: s.rows - s.live.discarded,
             bytes: s.bytes + s.buffer.len() as u64,
         };
         self.streams.iter().filter(|s| s.enabled).map(count).collect()
@@ -426,11 +442,20 @@ impl Logs {
                     self.flush(i);
                 }
             }
+            if self.options.live.as_ref().is_some_and(|live| live.rotates) {
+                self.complete_all(true);
+            }
             for writer in &mut self.writers {
                 if let Err(e) = writer.close(self.now) {
                     self.error.get_or_insert(e);
                 }
             }
+        }
+        if self.options.live.is_some() && self.options.format != Format::Packed {
+            self.complete_all(true);
+            self.streams.clear();
+            self.slots = [0; SLOTS];
+            return self.check();
         }
         let now = stamp(self.now);
         for stream in self.streams.iter_mut().filter(|s| s.enabled) {
@@ -469,7 +494,8 @@ impl Logs {
         let Shape { path, opt_in, fields } = shape;
         let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Buffer::default();
-        let is_filed = self.key.is_none() && self.options.tap.is_none();
+        let is_live = self.options.live.is_some();
+        let is_filed = self.key.is_none() && self.options.tap.is_none() && !is_live;
         let mut fields = fields.all();
         fields.retain(|f| !f.optional || self.options.has_column(f.name));
         if enabled && is_filed && self.options.format == Format::Tsv {
@@ -487,6 +513,7 @@ impl Logs {
             opened,
             rows: 0,
             bytes: 0,
+            live: LiveState::default(),
         };
         if enabled && is_filed && self.options.format != Format::Packed {
             stream.create(&self.options, &mut self.error);

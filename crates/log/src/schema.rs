@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     crate::row! {
-        /// One row a test.
+        /// One row for each test.
         struct Sample = "sample" {
             /// How many.
             n: u64 = "n",

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use gannet_pipeline::crew::Progress;
+use gannet_pipeline::worker_pool::Progress;
 use mlua::Function;
 use mlua::LightUserData;
 use mlua::Lua;
@@ -22,11 +22,11 @@ pub struct Options {
     pub sandbox: bool,
     /// Every pipeline says how far it is, not only those that are asked to.
     pub progress: bool,
-    /// Who shows how far a pipeline is, where no function of the script does.
+    /// Shows the progress of a pipeline, unless the script has a function for it.
     pub report: Option<Report>,
 }
 
-/// Shows how far a pipeline is, after so many seconds; the last time with `done`.
+/// Shows the progress of a pipeline, after `seconds`; the last time with `done`.
 pub type Report = fn(progress: &Progress, seconds: f64, done: bool);
 
 /// Why a script did not run to its end.
@@ -188,8 +188,8 @@ fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -
     lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
 }
 
-/// Runs what a script dumped, in a state of its own that belongs to the caller's thread; `own` is
-/// the thread's handle, which the code gets as an object.
+/// Runs a dumped function in a separate state in the calling thread; `own` is the thread's handle,
+/// which the code receives as an object.
 pub(crate) fn thread(own: *const std::ffi::c_void, code: &[u8]) -> Result<(), String> {
     let go = || {
         let lua = state(Options::default(), |_| Ok(()))?;

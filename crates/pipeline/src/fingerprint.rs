@@ -1,7 +1,7 @@
 //! Keys of a few words as 128 bits, by which they are distinguished.
 //!
-//! Fingerprints are keyed by random numbers, so that nobody can make two meet; that two of a thousand
-//! million different keys meet by chance is less likely than one in 10^20.
+//! Fingerprints are keyed by random numbers, so that collisions cannot be crafted; a chance
+//! collision among a thousand million different keys has a probability below 10^-20.
 
 use std::hash::BuildHasher;
 

@@ -1,13 +1,12 @@
 //! Stages between captures and what becomes of them.
 //!
-//! [`extract`] finds DNS messages in packets of any link type, fragments and TCP streams put in
-//! order. Replay and scripts both begin with it. [`question`] reads what a message asks for, and
-//! [`tally`] counts by it; [`fingerprint`] is how keys are distinguished. [`crew`] has several threads work
-//! on one stream whose results come back in order, [`split`] spreads packets over outputs, [`pace`] tells
-//! when they are due, [`ring`] carries words from one thread to another.
-//! `respdiff` keeps queries and the answers of several servers for respdiff.
+//! [`extract`] finds DNS messages in packets of any link type, and reassembles fragments and TCP
+//! streams. Replay and scripts both use it. [`question`] parses the question of a message, and
+//! [`tally`] counts by it; [`fingerprint`] identifies keys. [`worker_pool`] runs several threads on one
+//! stream with results in order, [`split`] distributes packets to outputs, [`pace`] computes when
+//! they are due, [`ring`] passes words between threads. `respdiff` stores queries and the answers
+//! of several servers for respdiff.
 
-pub mod crew;
 pub mod extract;
 pub mod fingerprint;
 pub mod pace;
@@ -17,3 +16,4 @@ pub mod respdiff;
 pub mod ring;
 pub mod split;
 pub mod tally;
+pub mod worker_pool;

@@ -1,5 +1,5 @@
-//! When things are due that had a time of their own: on a schedule from the first of them, so that
-//! what is late once does not delay all that follows.
+//! A schedule for items with original times: due times count from the first item, so that a delay
+//! does not affect later ones.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -9,13 +9,13 @@ use std::time::Instant;
 pub enum Pace {
     /// Gaps between packets, divided by this.
     Speed(f64),
-    /// Gaps of so many nanoseconds, whatever they were.
+    /// Gaps of this many nanoseconds, instead of the captured ones.
     Gap(f64),
-    /// So many nanoseconds are added to each gap, or taken away as far as there are any.
+    /// This many nanoseconds are added to each gap; a negative sum counts as zero.
     Shift(f64),
 }
 
-/// Tells when each packet is due, and waits until then.
+/// Computes when each packet is due, and waits until then.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pace: Pace,
@@ -24,7 +24,7 @@ pub struct Schedule {
     sum: f64,
 }
 
-/// Nothing is due later than so many nanoseconds after the first packet: thirty years.
+/// The latest due time after the first packet in nanoseconds: thirty years.
 const LONGEST: f64 = 1e18;
 
 /// Waits that are shorter are spent awake: sleeping takes that long to end.

@@ -1,14 +1,14 @@
-//! The question of a DNS message, read where it lies (RFC 1035 §4.1).
+//! The question of a DNS message, parsed in place (RFC 1035 §4.1).
 //!
-//! A name is brought into one form that can be compared: its labels as on the wire, in lower case
-//! (RFC 4343), without pointers, in words of eight bytes, four at a time, the rest of which is zero:
-//! so most names take the same steps, and none becomes text before somebody wants to see it.
+//! A name is normalised for comparison: its labels as on the wire, in lower case (RFC 4343),
+//! without compression, in words of eight bytes, padded with zeros to a multiple of four words: so
+//! most names take the same path, and text is made only for display.
 
 /// The longest name on the wire (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 255;
-/// Where the first question stands.
+/// Offset of the first question.
 const START: usize = 12;
-/// Names take words for so many bytes at a time.
+/// Names take words for this many bytes at a time.
 const PART: usize = 32;
 
 /// The first question of a message.
@@ -56,12 +56,12 @@ impl Question {
         Some(Self { qtype, qclass, len: None })
     }
 
-    /// Appends the name's words; `message` is what the question was read from.
+    /// Appends the name's words; `message` is the message of the question.
     #[inline(always)]
     pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
         let len = self.len.map_or(usize::MAX, usize::from);
-        // The sixteen bytes to the end of the name: before it stands the header, so nearly always
-        // there are as many.
+        // The sixteen bytes up to the end of the name: the header precedes it, so they nearly
+        // always exist.
         let last = message.get(..START.saturating_add(len)).and_then(<[u8]>::last_chunk::<16>);
         match (len, last) {
             (..=16, Some(last)) => {
@@ -151,8 +151,8 @@ fn lower(word: u64) -> u64 {
     word | is_upper >> 2
 }
 
-/// Reads a name back from the front of `words`: its labels as on the wire, and how many words they
-/// take. `None` if no name stands there.
+/// Reads a name from the front of `words`: its labels as on the wire, and the number of words.
+/// `None` if it is invalid.
 pub fn name_of(words: &[u64]) -> Option<(Vec<u8>, usize)> {
     let bytes = words.iter().take(MAX_NAME.div_ceil(8)).flat_map(|w| w.to_le_bytes());
     let bytes: Vec<u8> = bytes.collect();

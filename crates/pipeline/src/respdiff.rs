@@ -1,10 +1,10 @@
 //! Queries with the answers of several servers, as respdiff reads them: an LMDB environment in its format
 //! of 2018-05-21.
 //!
-//! It has three databases. `queries` has messages under their number (32 bits, little end first), `answers`
-//! under the same number what each server said, one after the other: the time it took in microseconds (32
-//! bits, all of them set for none), the length (16 bits), the message. `meta` has the version, the names of
-//! the servers, and when it began and ended in seconds.
+//! It has three databases. `queries` has messages under their number (32 bits, little endian),
+//! `answers` under the same number the answer of each server in order: the time it took in
+//! microseconds (32 bits, all set for none), the length (16 bits), the message. `meta` has the
+//! version, the names of the servers, and start and end in seconds.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 /// Why an environment could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its folder could not be made.
+    /// Its folder could not be created.
     #[error("{}: {error}", path.display())]
     Folder {
         /// The folder.
@@ -52,7 +52,7 @@ pub enum Error {
     /// There are queries in it.
     #[error("{} has queries already", .0.display())]
     Used(PathBuf),
-    /// So many answers were given for so many servers.
+    /// The number of answers differs from the number of servers.
     #[error("{answers} answers of {servers} servers")]
     Servers {
         /// Answers that were given.
@@ -91,7 +91,8 @@ struct Databases {
 }
 
 impl Writer {
-    /// Begins one in a folder, which is made if it is not there, for the answers of these servers.
+    /// Creates a database in a folder, which is created if missing, for the answers of these
+    /// servers.
     ///
     /// # Errors
     /// Where the folder cannot be written or has queries.
@@ -100,9 +101,9 @@ impl Writer {
         let failed = |error| Error::Database { path: path.into(), error };
         let mut options = EnvOpenOptions::new();
         options.map_size(ROOM).max_dbs(3);
-        // SAFETY: LMDB maps the environment's file, which must not be written to but by LMDB. Nobody else
-        // has a reason to while it is being made; whoever cuts a mapped file short ends this program as it
-        // would end any other that maps files. LMDB's lock keeps its own users apart.
+        // SAFETY: LMDB maps the environment's file, which only LMDB may write. Another process has
+        // no reason to while it is being made; truncation by one ends this program like any other
+        // that maps files. LMDB's lock separates its own users.
         let env = unsafe { options.open(path) }.map_err(failed)?;
         let open = || -> heed::Result<(Databases, bool)> {
             let mut transaction = env.write_txn()?;
@@ -131,8 +132,8 @@ impl Writer {
         })
     }
 
-    /// Adds a query and what each of the servers answered, in their order. Times that are too long for the
-    /// format are the longest there is.
+    /// Adds a query and the answers of the servers, in order. Times beyond the format's range are
+    /// clamped.
     ///
     /// # Errors
     /// Where a message is too long, where there are more or fewer answers than servers, and where they
@@ -168,8 +169,8 @@ impl Writer {
         if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left, and when the answers were asked for (seconds since the epoch); how many queries
-    /// there are.
+    /// Writes buffered queries, and the times at which the answers were requested (seconds since
+    /// the epoch); returns the number of queries.
     ///
     /// # Errors
     /// Where that cannot be written.
@@ -226,8 +227,8 @@ impl Writer {
                 done => return done.map_err(failed),
             }
             self.room = self.room.saturating_mul(2) / GRAIN * GRAIN;
-            // SAFETY: no transaction of this process is open: those of `write` ended with it, and nobody
-            // else has this environment's handle.
+            // SAFETY: no transaction of this process is open: those of `write` have ended, and
+            // there is no other handle of this environment.
             unsafe { self.env.resize(self.room) }.map_err(failed)?;
         }
     }
@@ -243,7 +244,7 @@ fn framed(batch: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     batch[start..start + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// What was framed, and what follows.
+/// The framed bytes, and what follows.
 fn unframed(bytes: &[u8]) -> (&[u8], &[u8]) {
     let Some((len, rest)) = bytes.split_at_checked(4) else { return (&[], &[]) };
     let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
@@ -269,7 +270,7 @@ mod tests {
     }
 
     fn read(path: &Path, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // SAFETY: nobody writes it.
+        // SAFETY: it is not written to.
         let env = unsafe { EnvOpenOptions::new().max_dbs(3).map_size(1 << 30).open(path) }.unwrap();
         let transaction = env.read_txn().unwrap();
         let database: Database<Bytes, Bytes> =

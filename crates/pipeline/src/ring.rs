@@ -1,10 +1,9 @@
-//! A ring of words between two threads: one puts in, one takes out, and nothing is lost without
-//! being counted.
+//! A ring of words between two threads: one puts, one takes, and every loss is counted.
 //!
-//! A word is a number or what a pointer is to those who know what it points to. Each side keeps its
-//! own place and what it last saw of the other's, on cache lines of its own, so that the two meet
-//! only when the ring looks full or empty. [`Ring::put`] waits for room, [`Ring::offer`] does not
-//! and counts what found none.
+//! A word is a number or a pointer whose meaning both sides know. Each side keeps its own position
+//! and the last seen position of the other on cache lines of its own, so that lines are shared only
+//! when the ring looks full or empty. [`Ring::put`] waits for room, [`Ring::offer`] does not and
+//! counts the words without room.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -14,8 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// Pauses of the processor between two looks at the other side, some microseconds in all: so many words
-/// come or go meanwhile that the line with its place does not travel for each of them.
+/// Processor pauses between two polls of the other side, some microseconds in all: enough words are
+/// transferred meanwhile that the cache line with its position is not shared for each of them.
 const PAUSES: u32 = 64;
 /// Looks at the other side before the processor is given to another thread.
 const SPINS: u32 = 16;
@@ -35,11 +34,11 @@ pub struct Ring {
     dropped: AtomicU64,
 }
 
-/// What one side touches for each word.
+/// The fields that one side accesses for each word.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Side {
-    /// Words it put or took so far.
+    /// Number of words that it put or took.
     at: AtomicUsize,
     /// The other side's count when it was last looked at.
     seen: AtomicUsize,
@@ -84,7 +83,7 @@ impl Ring {
         self.len() >= self.capacity()
     }
 
-    /// Nothing more is put in; what is there can still be taken.
+    /// Closes the ring for `put`; its contents can still be taken.
     pub fn close(&self) {
         self.closed.store(true, Release);
     }
@@ -134,7 +133,7 @@ impl Ring {
         self.put_unless(word, || false)
     }
 
-    /// Likewise, and gives up when `over` says that nobody takes any more.
+    /// The same, but gives up when `over` returns true.
     ///
     /// # Errors
     /// Where the ring is closed, or it gave up.
@@ -177,7 +176,7 @@ impl Ring {
         self.take_unless(|| false)
     }
 
-    /// Likewise, and gives up when `over` says that nobody puts any more.
+    /// The same, but gives up when `over` returns true.
     #[inline]
     pub fn take_unless(&self, over: impl Fn() -> bool) -> Option<u64> {
         let mut wait = Wait::default();
@@ -186,7 +185,7 @@ impl Ring {
                 return Some(word);
             }
             if self.is_closed() || over() {
-                // What was put in before it was closed is seen now.
+                // Words that were put before it was closed are visible now.
                 return self.try_take();
             }
             wait.once();
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_side_that_is_gone() {
+    fn no_side_waits_for_one_that_is_gone() {
         let ring = Ring::new(2);
         assert_eq!(ring.take_unless(|| true), None);
         ring.put(1).unwrap();

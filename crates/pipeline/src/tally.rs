@@ -1,16 +1,15 @@
 //! Sums by key, for millions of them a second.
 //!
-//! A key is a few words; whoever counts writes them where the tally keeps those that wait, so that
-//! nothing is copied before a key is new. Keys are looked up many at a time, and when the first of them is,
-//! memory has brought what was asked for when each was added.
+//! A key is a few words; callers write them directly into the queue of pending keys, so that
+//! nothing is copied before a key is new. Keys are looked up in batches, so that memory prefetched
+//! when each was added has arrived.
 //!
-//! Keys are distinguished by their [`Fingerprint`], which stands with the sum in an open-addressed table:
-//! one line of memory is all that a key takes that was seen before. The keys themselves lie in pieces of
-//! memory that never move, for whoever wants to see them in the end.
+//! Keys are identified by their [`Fingerprint`], which is stored with the sum in an open-addressed
+//! table: a known key takes one cache line. The keys themselves are in blocks of memory that never
+//! move, for the final output.
 //!
-//! The table is in order of fingerprints, but for those that found their place taken. So it grows from
-//! front to back, and so one is merged with another, without a look at any key; tallies that are merged
-//! are clones of one.
+//! The table is in order of fingerprints, except for those displaced by collisions. So it grows and
+//! merges from front to back, without access to the keys; merged tallies must be clones of one.
 
 use std::cmp::Reverse;
 
@@ -19,7 +18,7 @@ use gannet_base::prefetch;
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
 
-/// Keys that are distinguished; what comes after them is counted together.
+/// Keys that are distinguished; further ones are counted together.
 pub const MAX_KEYS: usize = 16 << 20;
 
 /// Keys that wait to be looked up.
@@ -54,7 +53,7 @@ impl Tally {
         &mut self.words
     }
 
-    /// Adds so much under the key whose words were written since the last time.
+    /// Adds an amount to the key whose words were written since the last call.
     #[inline(always)]
     pub fn add(&mut self, amount: u64) {
         let print = self.fingerprints.of(self.words.get(self.start..).unwrap_or_default());
@@ -86,7 +85,7 @@ impl Tally {
         self.start = 0;
     }
 
-    /// Adds what another one has, and leaves it empty.
+    /// Adds the contents of another one, and empties it.
     pub fn merge(&mut self, other: &mut Self) {
         self.settle();
         other.settle();
@@ -149,8 +148,8 @@ impl Rows {
         self.slots.iter().map(|slot| slot[2])
     }
 
-    /// Brings so many rows with the largest sums to the front, in no order, and behind them those with
-    /// the same sum as the smallest of them; how many there are of both.
+    /// Moves the `first` rows with the largest sums to the front, in no order, and behind them
+    /// those with the same sum as the smallest of them; returns the number of both.
     pub fn bring_largest(&mut self, first: usize) -> usize {
         let first = first.min(self.slots.len());
         let Some(last) = first.checked_sub(1) else { return 0 };
@@ -179,8 +178,8 @@ fn is_taken(slot: &Slot) -> bool {
 
 #[derive(Clone, Debug)]
 struct Table {
-    /// None, or as many as a power of two, a quarter of them free. A key's place is the upper bits of
-    /// its fingerprint, rounded to a line of memory, or the next free one from there.
+    /// None, or a power of two, a quarter of them free. A key's slot is given by the upper bits of
+    /// its fingerprint, rounded to a cache line, or is the next free one from there.
     slots: Vec<Slot>,
     keys: Keys,
     count: usize,
@@ -257,7 +256,7 @@ impl Table {
         self.make_room(0);
     }
 
-    /// Grows until so many more find room, and one free slot is there in any case.
+    /// Grows until there is room for this many more, and at least one free slot.
     fn make_room(&mut self, more: usize) {
         let wanted = (self.count + more) * 4 / 3 + 1;
         if wanted <= self.slots.len() {
@@ -284,7 +283,7 @@ impl Table {
         self.slots[at] = slot;
     }
 
-    /// Adds those of another one, whose fingerprints are made alike.
+    /// Adds the contents of another one with the same fingerprint key.
     fn merge(&mut self, mut other: Self) {
         if self.count < other.count {
             std::mem::swap(self, &mut other);
@@ -323,7 +322,8 @@ struct Keys(Vec<Vec<u64>>);
 const PIECE: usize = 8192;
 
 impl Keys {
-    /// Adds a key; its place, which is never 0. Keys are cut to what a piece has room for.
+    /// Adds a key; returns its position, which is never 0. Keys are truncated to the size of a
+    /// block.
     fn push(&mut self, key: &[u64]) -> u64 {
         let key = key.get(..PIECE - 1).unwrap_or(key);
         if self.0.last().is_none_or(|piece| piece.len() + 1 + key.len() > PIECE) {
@@ -337,7 +337,7 @@ impl Keys {
         place as u64
     }
 
-    /// Takes those of another one; how much further their places are now.
+    /// Appends the contents of another one; returns the offset of its positions.
     fn append(&mut self, mut other: Self) -> u64 {
         let moved = self.0.len() * PIECE;
         self.0.append(&mut other.0);

@@ -15,10 +15,11 @@ pub trait Analyze {
     /// This side sends no more (FIN or RST, everything before it delivered).
     fn end(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
 
-    /// A side sent FIN or RST, perhaps behind a hole that may still be filled; told again then.
+    /// A side sent FIN or RST, possibly behind a hole that may still be filled; called again when
+    /// it is filled.
     fn closed(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A datagram's payload. `data` is what was captured; `len` what was on the wire.
+    /// A datagram's payload. `data` is the captured part; `len` the length on the wire.
     fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
 
     /// Whether nothing is held that a fresh analyzer on the same connection would not know: an
@@ -33,9 +34,10 @@ pub trait Analyze {
     /// A side sent RST.
     fn reset(&mut self, _cx: &mut Context<'_>) {}
 
-    /// The analyzer is taken off for a violation, but may be put on again: what was learned of the
-    /// connection outlives it, and its rows are written when that ends; what was being read ends
-    /// here. Returns whether it is so; if not, [`finish`](Self::finish) is called at once.
+    /// The analyzer is disabled because of a violation, but may be enabled again: its state of the
+    /// connection remains, and its rows are written at the end of the connection; partially parsed
+    /// data is dropped. Returns whether the analyzer supports this; if not,
+    /// [`finish`](Self::finish) is called at once.
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         false
     }

@@ -24,18 +24,17 @@ use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
 
-/// What a freshly started analyzer is given before anything else, in order.
+/// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// Parts of the stream, each from one side.
     pub pieces: Vec<(Dir, Piece)>,
-    /// Whether the analyzer stands inside of another one, that passes on what it gets and does not
-    /// tell of what is missing.
+    /// Whether the analyzer runs inside of another one, which passes on its payload without gaps.
     pub is_inner: bool,
 }
 
 impl Replay {
-    /// The rest of the chunk at hand.
+    /// The rest of the current chunk.
     pub fn rest(from: Dir, rest: &[u8]) -> Self {
         let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
         Self { pieces: piece.into_iter().collect(), is_inner: false }
@@ -47,25 +46,25 @@ impl Replay {
 pub enum Piece {
     /// Bytes, in order.
     Bytes(Vec<u8>),
-    /// So many bytes that are missing.
+    /// This many bytes are missing.
     Gap(u64),
 }
 
-/// What an analyzer asked for; carried out by the driver when the packet is done.
+/// A request of an analyzer, which the driver applies after the packet.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The protocol is what it seemed: its name goes into `service`.
+    /// The protocol is confirmed: its name goes into `service`.
     Confirm(Tag),
-    /// The protocol is not what it seemed.
+    /// The data violates the protocol.
     Violation {
-        /// Who says so.
+        /// The analyzer that found it.
         tag: Tag,
         /// In words, for analyzer.log.
         reason: Vec<u8>,
         /// The first bytes that show it.
         data: Vec<u8>,
     },
-    /// An analyzer of the same kind as one that stays failed inside of it, and was taken off.
+    /// An inner analyzer of the same kind as a remaining one failed and was removed.
     Failure {
         /// Its kind.
         tag: Tag,
@@ -82,7 +81,7 @@ pub enum Request {
 
 /// One call's view of the world for an analyzer.
 pub struct Context<'a> {
-    /// Time of the packet at hand (network time).
+    /// Time of the current packet (network time).
     pub now: Time,
     /// The connection.
     pub conn: &'a mut Conn,
@@ -140,7 +139,7 @@ fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
 impl Context<'_> {
     /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
     ///
-    /// Handlers see the connection as it is when an event last mentions it in the packet at hand.
+    /// Handlers see the connection as it is when an event last mentions it in the current packet.
     #[inline]
     pub fn raise<E: Event>(&mut self, make: impl FnOnce(Connection) -> E) {
         if self.env.logs.events.wants::<E>() {
@@ -166,8 +165,8 @@ impl Context<'_> {
 
     /// The protocol is recognised. May be called often; counts once an analyzer.
     pub fn confirm(&mut self, tag: Tag) {
-        // Requests have bytes counted, up to where violations count; and where services are logged,
-        // each message may be what they wait for.
+        // Counting bytes matters only as long as violations count; where services are logged, any
+        // message may complete one.
         let is_known =
             self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
         if !is_known {
@@ -208,9 +207,9 @@ impl Context<'_> {
         self.violation_bytes(tag, reason.into(), data);
     }
 
-    /// The same, with a reason that quotes what was sent.
+    /// The same, with a reason that quotes the data.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
-        // What is missing may be what seems to be wrong.
+        // The violation may be caused by missing data.
         if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
             let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
             self.raise(|c| AnalyzerViolationInfo {
@@ -228,8 +227,8 @@ impl Context<'_> {
         self.requests.push(Request::Done(tag));
     }
 
-    /// Originator and responder are the wrong way round. UDP connections flip at once, TCP ones
-    /// when the packet is done; analyzers are told when it is done.
+    /// Exchanges originator and responder. UDP connections flip at once, TCP ones after the packet;
+    /// analyzers are notified afterwards.
     pub fn flip(&mut self) {
         if self.conn.proto == gannet_base::Proto::Udp {
             self.conn.flip();
@@ -238,20 +237,20 @@ impl Context<'_> {
         self.requests.push(Request::Flip);
     }
 
-    /// Starts another analyzer on this connection: it is given `replay` first and all later
-    /// stream data (not the chunk at hand, unless it is in `replay`).
+    /// Starts another analyzer on this connection: it receives `replay` first and then all later
+    /// stream data (not the current chunk, unless it is in `replay`).
     pub fn start(&mut self, tag: Tag, replay: Replay) {
         self.starts.push((tag, replay));
     }
 
-    /// Starts an analyzer for what follows within the protocol at hand, and gives it the rest of the
-    /// chunk at hand first. As in Zeek it is not told of gaps.
+    /// Starts an analyzer for the payload of the current protocol, which first receives the rest of
+    /// the current chunk. As in Zeek it is not notified of gaps.
     pub fn start_inner(&mut self, tag: Tag, from: Dir, rest: &[u8]) {
         self.start(tag, Replay { is_inner: true, ..Replay::rest(from, rest) });
     }
 
-    /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of
-    /// the analyzer that saw it where Zeek fills weird.log's `source` column with one.
+    /// Reports a weird of this connection, by Zeek's name. `source` is the upper-case name of the
+    /// analyzer, where Zeek sets weird.log's `source` column.
     pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
         self.weird_bytes(name, addl.as_bytes(), source);
     }

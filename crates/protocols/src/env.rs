@@ -17,10 +17,10 @@ use gannet_flow::Conn;
 
 use crate::Pending;
 use crate::Tag;
+use crate::deferred::Deferred;
 use crate::failure;
 use crate::global::GlobalPorts;
 use crate::global::PortSet;
-use crate::later::Deferred;
 use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::weirds;
@@ -31,7 +31,7 @@ use crate::weird::Weirds;
 pub struct Options {
     /// Networks that count as local. Private and link-local addresses, unless overridden.
     pub local_nets: Vec<Subnet>,
-    /// Hosts that logs of what is in a network are about.
+    /// Hosts that asset logs include.
     pub assets: Assets,
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS; and tell in
     /// analyzer.log where [protocols that need Spicy](crate::Tag::needs_spicy) fail. Off by default, as
@@ -94,7 +94,7 @@ impl Default for Options {
     }
 }
 
-/// What a connection that was announced by another one (FTP data, IRC DCC) is.
+/// The protocol of a connection that another one announced (FTP data, IRC DCC).
 #[derive(Clone, Debug)]
 pub struct Expected {
     /// Analyzer to start on it.
@@ -120,7 +120,7 @@ pub struct Announced {
     pub global: bool,
 }
 
-/// Announcements that expired are dropped after so much packet time.
+/// Interval in packet time at which expired announcements are removed.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
 /// Networks that count as local, and where to look for them.
@@ -130,7 +130,7 @@ pub(crate) struct LocalNets {
     by_byte: Vec<Locality>,
 }
 
-/// What of the addresses with one first byte is local.
+/// Which of the addresses with the same first byte are local.
 enum Locality {
     All,
     /// Those of some networks, or none.
@@ -175,7 +175,7 @@ pub(crate) struct Fingerprints {
 pub struct Env {
     /// Networks that count as local.
     pub(crate) local: LocalNets,
-    /// Hosts that logs of what is in a network are about.
+    /// Hosts that asset logs include.
     pub(crate) assets: Assets,
     /// See [`Options::inner_protocols`].
     pub(crate) inner_protocols: bool,
@@ -209,7 +209,7 @@ pub struct Env {
     pub dns: crate::dns::Shared,
     /// Numbers of analyzers.
     pub(crate) analyzer_ids: crate::stack::ids::AnalyzerIds,
-    /// Streams within streams that the call at hand is inside of.
+    /// Nesting depth of streams of the current call.
     pub nesting: u8,
     /// HTTP files that come in ranges.
     pub http: crate::http::Shared,
@@ -219,7 +219,7 @@ pub struct Env {
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
-    /// What the logs need that are only written where they are asked for.
+    /// State of the logs that are written only on request.
     pub(crate) policy: Option<Box<Policy>>,
 }
 
@@ -262,7 +262,7 @@ impl Env {
         }
     }
 
-    /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
+    /// Advances packet time to `now`, before the next `packet`: runs everything that is due.
     #[inline]
     pub fn expire(&mut self, now: Time, packet: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);
@@ -274,7 +274,7 @@ impl Env {
         }
     }
 
-    /// The next packet has this time: what goes by packets, not by when it is due, is done.
+    /// The next packet has this time: runs everything that depends on packets, not on due times.
     #[inline]
     pub fn arrive(&mut self, packet: Time) {
         self.dhcp.expire(&mut self.logs, packet);
@@ -286,7 +286,7 @@ impl Env {
         }
     }
 
-    /// What was wrong with files that the packet at hand carried is told.
+    /// Reports weirds of the files in the current packet.
     #[inline]
     pub(crate) fn tell_of_files(&mut self, now: Time) {
         if self.files.has_troubles() {
@@ -313,22 +313,23 @@ impl Env {
         self.dhcp.never_expire();
     }
 
-    /// What is not decided yet, because it takes all parts of the analysis. Empty where this is
-    /// the only part.
+    /// Decisions that are deferred because they need all shards. Empty if this is the only one.
     pub fn take_deferred(&mut self) -> Deferred {
         Deferred {
-            weirds: self.weirds.later().take(),
-            tunnels: self.tunnels.later().take(),
-            certificates: self.certificates.later().take(),
+            weirds: self.weirds.deferred().take(),
+            tunnels: self.tunnels.deferred().take(),
+            certificates: self.certificates.deferred().take(),
         }
     }
 
     /// How many items [`take_deferred`](Self::take_deferred) would take.
     pub fn deferred(&mut self) -> usize {
-        self.weirds.later().len() + self.tunnels.later().len() + self.certificates.later().len()
+        self.weirds.deferred().len()
+            + self.tunnels.deferred().len()
+            + self.certificates.deferred().len()
     }
 
-    /// The end of input: what is still open is written.
+    /// The end of input: logs everything that is pending.
     pub fn finish(&mut self, now: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);
         self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, smb, logs, now, w));
@@ -350,7 +351,7 @@ impl Env {
         }
     }
 
-    /// What DHCP told of software since the last time, which spans connections.
+    /// Logs software that DHCP found since the last call, across connections.
     fn dhcp_software(&mut self, now: Time) {
         for told in self.dhcp.told() {
             if let Some(mut policy) = self.policy() {
@@ -370,8 +371,8 @@ impl Env {
         !self.local.all.is_empty()
     }
 
-    /// A connection to a host and port is announced by another one, `by`; `orig` is who will make
-    /// it, if that is known.
+    /// A connection announces another one to a host and port, `by`; `orig` is the expected
+    /// originator, if known.
     ///
     /// A connection outside of the global shard can announce only others between its own two hosts.
     pub fn expect(
@@ -432,7 +433,7 @@ impl Env {
         }
     }
 }
-/// Tells of what was wrong with a file.
+/// Reports a weird of a file.
 #[cold]
 fn tell(
     weirds: &mut Weirds,

@@ -12,9 +12,9 @@ use crate::Env;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row a protocol, tunnel or file that violated what its analyzer knows of it.
+    /// One row for each protocol, tunnel or file with a violation.
     pub struct AnalyzerRow<'a> = "analyzer" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// `protocol`, `packet` or `file`.
         analyzer_kind: &'a str = "analyzer_kind",
@@ -28,7 +28,7 @@ gannet_log::row! {
         id: Option<ConnId> = "id",
         /// Transport.
         proto: Option<Proto> = "proto",
-        /// What was wrong.
+        /// The reason of the violation.
         failure_reason: &'a [u8] = "failure_reason",
         /// The first bytes that show it.
         failure_data: Option<&'a [u8]> = "failure_data",
@@ -84,7 +84,7 @@ mod tests {
     use crate::testing::Harness;
 
     #[test]
-    fn failures_of_protocols_that_need_spicy_are_told_on_request() {
+    fn failures_of_protocols_that_need_spicy_are_reported_on_request() {
         for (inner, expected) in [(false, &["HTTP"][..]), (true, &["HTTP", "REDIS"])] {
             let mut h = Harness::new(Proto::Tcp, 80);
             h.env.inner_protocols = inner;

@@ -1,14 +1,13 @@
 //! Which connections refer to others.
 //!
-//! Most connections concern nobody but their two hosts, so that an analysis can be split by pairs
-//! of hosts. Some refer to other pairs: what carries packets of others, what announces connections
-//! between others, and DHCP, whose clients have no address yet. Together they make up the *global shard*,
-//! which one part of the analysis sees as a whole.
+//! Most connections concern only their two hosts, so an analysis can be split by host pairs. Some
+//! refer to other pairs: tunnels, connections that announce others, and DHCP, whose clients have no
+//! address yet. Together they are owned by the *global shard*.
 //!
-//! A packet is of the global shard by its ports, or because an FTP or IRC connection of the global shard announced
-//! its connection, or because of what a datagram holds. Once one packet of a connection is, all
-//! later ones are. The packet tells, never the state of a connection outside of the global shard: that is
-//! known elsewhere, and perhaps not yet.
+//! The global shard owns a packet by its ports, because one of its FTP or IRC connections announced
+//! the packet's connection, or by the contents of a datagram. Once it owns one packet of a
+//! connection, it owns all later ones. Ownership depends on the packet, never on the state of a
+//! connection outside of the global shard: that state is in another shard, which may be behind.
 
 use gannet_base::Addr;
 use gannet_base::Proto;

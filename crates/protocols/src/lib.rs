@@ -1,12 +1,11 @@
 //! Application protocols: one folder each.
 //!
 //! A folder holds `message.rs` (bytes → borrowed messages, no state), `analyzer.rs` (the state
-//! machine of one connection, an [`Analyze`]) and `rows.rs` (what it logs). The driver gives an
-//! analyzer in-order stream bytes or datagrams of one connection together with a [`Context`]: the
-//! connection's facts, the logs, the files, and the ways to speak to the rest of the engine
+//! machine of one connection, an [`Analyze`]) and `rows.rs` (its logs). The driver passes in-order
+//! stream bytes or datagrams of one connection to an analyzer, together with a [`Context`]: the
+//! connection's facts, the logs, the files, and the requests to the engine
 //! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
-//! [`start`](Context::start)). What an analyzer asks for takes effect when the packet is done, in
-//! the order asked.
+//! [`start`](Context::start)). Requests are applied after the packet, in order.
 //!
 //! A new protocol is a new folder, its module below, a line in [`registry`] and one in `schemas` for
 //! each of its logs; what can be recognised by its first bytes also has a place in `detect`.
@@ -15,11 +14,11 @@
 mod analyze;
 pub mod conn_state;
 mod context;
+pub mod deferred;
 mod env;
 pub mod events;
 pub mod failure;
 pub mod global;
-pub mod later;
 pub mod lifecycle;
 mod nested;
 mod pending;

@@ -18,16 +18,16 @@ const MAX_DEPTH: u8 = 8;
 /// Analyzers that one nest may start in all; one more is reported, once.
 const MAX_STARTS: u16 = 32;
 
-/// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
-/// WebSocket frames. They see what their owner passes on, not what the connection carries; where
-/// a part of that is missing, they go on with what follows and are not told, as in Zeek, nor that a
-/// side ended, until the connection is over.
+/// The analyzers of a stream within another protocol: behind a proxy's `CONNECT`, in WebSocket
+/// frames. They receive the payload that their owner passes on. As in Zeek they are not notified of
+/// missing parts and continue with the following data, nor of the end of a side until the
+/// connection is over.
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
     analyzers: Vec<Inner>,
     started: u16,
-    /// Whether it was reported that it stands too deep inside of others.
+    /// Whether the excessive nesting was reported.
     too_deep: bool,
 }
 
@@ -43,7 +43,7 @@ struct Inner {
 pub(crate) struct Violations(u16);
 
 impl Violations {
-    /// One more. Returns whether it counts; the first that does not is told.
+    /// Counts one more analyzer. Returns whether it is allowed; the first that is not is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
         if self.0 > MAX_VIOLATIONS || stack::is_incomplete(cx.conn) {
             return false;
@@ -166,7 +166,7 @@ impl Nested {
         self.analyzers.iter().position(|a| a.analyzer.tag() == tag)
     }
 
-    /// Tells of an analyzer that has too many violations.
+    /// Counts violations of an analyzer, and reports the limit.
     fn count_violation(&mut self, cx: &mut Context<'_>, tag: Tag) {
         if let Some(its) = self.find(tag).and_then(|at| self.analyzers.get_mut(at)) {
             its.violations.count(cx, tag);
@@ -235,7 +235,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(&mut h.cx(), Tag::Pop3);
-        // So much came that nothing takes the analyzer off any more.
+        // After this much data no violation removes the analyzer.
         h.conn.set_payload(Dir::Orig, 11 * 1024);
         for told in [0, 1, 1] {
             let lines = if told == 0 { 1000 } else { 1 };

@@ -25,7 +25,7 @@ pub struct Pending {
     pub mqtt: usize,
     /// SIP: transactions. At more, the oldest is written.
     pub sip: usize,
-    /// DCE-RPC: packets in pieces. At more, the stream is given up.
+    /// DCE-RPC: fragmented packets. Beyond, the stream is given up.
     pub dce_rpc: usize,
     /// DHCP: transactions of all connections. At more, the oldest is written.
     pub dhcp: usize,

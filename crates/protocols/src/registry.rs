@@ -143,8 +143,8 @@ macro_rules! registry {
     };
 }
 
-/// A function of its own for each analyzer: were several part of the one that tells them apart, all
-/// would begin and end with what the largest needs of registers and stack.
+/// A separate function for each analyzer: inlined into the dispatch, all would save the registers
+/// and stack that the largest needs.
 #[inline(never)]
 fn stream<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
     a.stream(cx, from, data);
@@ -223,8 +223,8 @@ impl Tag {
     }
 }
 
-/// Ports that servers of known protocols use: what tells the originator from the responder where
-/// the first packet does not. Zeek's `likely_server_ports`.
+/// Ports of servers of known protocols, which determine the responder if the first packet does not.
+/// Zeek's `likely_server_ports`.
 const LIKELY_TCP: &[u16] = &[
     21, 22, 25, 53, 79, 80, 81, 88, 135, 139, 143, 443, 445, 465, 502, 514, 563, 585, 587, 614,
     631, 636, 989, 990, 992, 993, 995, 1080, 1434, 1883, 2811, 3128, 3306, 3389, 5222, 5223, 5269,
@@ -289,8 +289,8 @@ fn ports(of: fn(Tag) -> &'static [u16]) -> Ports {
     map
 }
 
-/// Whether some protocol is tried at once on a port: the likely server ports and a few more. Those of
-/// Zeek's Spicy analyzers do not tell who is the server, as in Zeek without Spicy.
+/// Whether a protocol is tried at once on a port: the likely server ports and a few more. Ports of
+/// Zeek's Spicy analyzers do not determine the server side, as in Zeek without Spicy.
 fn is_known_port(proto: gannet_base::Proto, port: u16) -> bool {
     is_likely_server_port(proto, port)
         || match proto {

@@ -1,4 +1,4 @@
-//! The analyzers of one connection, and what they ask for.
+//! The analyzers of one connection, and their requests.
 
 pub(crate) mod events;
 pub(crate) mod ids;
@@ -33,14 +33,14 @@ use crate::stack::events::ViolationInfo;
 const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Their ports.
 const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
-/// Beyond so many bytes a protocol that was right so far is not given up for a violation.
+/// After this many bytes a confirmed protocol is not removed for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
-/// Violations of one analyzer that count; one more is told, once.
+/// Violations of one analyzer that count; the next one is reported once.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other; one more is reported, once.
 const MAX_STARTS: u8 = 32;
 
-/// Requests of the call at hand, kept between calls for their memory.
+/// Requests of the current call; the memory is reused.
 #[derive(Default)]
 pub struct Scratch {
     requests: Vec<Request>,
@@ -81,7 +81,7 @@ pub struct Stack {
     /// The responder's port when the connection began.
     port: u16,
     waiting: Waiting,
-    /// What was dropped because it had read all that it ever will: it does not start again.
+    /// The analyzer that was dropped because it needs no more data: it does not start again.
     read: Option<Tag>,
 }
 
@@ -98,7 +98,7 @@ enum Waiting {
     Idle(Released),
 }
 
-/// What a connection keeps of an analyzer that was released while idle.
+/// The state that a connection keeps of an analyzer that was released while idle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Released {
     tag: Tag,
@@ -108,9 +108,9 @@ struct Released {
 struct Entry {
     analyzer: Analyzer,
     confirmed: bool,
-    /// Whether it stands inside of another one: it is not told of gaps.
+    /// Whether it is inside of another one, and not notified of gaps.
     is_inner: bool,
-    /// Taken off, but what it learned is kept for when it is put on again, or for the end.
+    /// Disabled, but its state is kept until it is enabled again, or for the end.
     is_off: bool,
     /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
     violations: u16,
@@ -123,7 +123,7 @@ const _: () = assert!(size_of::<Entry>() <= 32);
 const ENTRIES: usize = 2;
 
 impl Stack {
-    /// Decides what a new connection is analysed as.
+    /// Decides how a new connection is analysed.
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
             return self.number(env, conn);
@@ -161,8 +161,8 @@ impl Stack {
     }
 }
 
-/// What another connection announced this one to be. That alone says what it is, whether or not
-/// anything is sent.
+/// The protocol that another connection announced for this one. The announcement alone determines
+/// it, whether or not anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
     let tag = env.expected_for(&conn.id, conn.proto, conn.is_global(), now)?.tag;
@@ -200,7 +200,7 @@ impl Session<'_> {
         }
     }
 
-    /// Adds an analyzer, unless one of its kind is there.
+    /// Adds an analyzer, unless there is one of its kind.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
     }
@@ -286,7 +286,7 @@ impl Session<'_> {
     /// Takes leave of all analyzers.
     pub fn finish(&mut self, conn: &mut Conn) {
         if matches!(self.stack.waiting, Waiting::Expected(_)) {
-            // Nothing was sent, yet who announced it is told that it is over.
+            // Nothing was sent, but the announcing connection is notified of the end.
             self.start_waiting(conn);
         }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
@@ -299,7 +299,7 @@ impl Session<'_> {
         }
     }
 
-    /// Carries out what was asked for; returns whether the roles are to be exchanged.
+    /// Applies the requests; returns whether to exchange the roles.
     pub fn settle(&mut self, conn: &mut Conn) -> bool {
         if self.scratch.requests.is_empty() {
             return false;
@@ -378,8 +378,8 @@ impl Session<'_> {
         }
     }
 
-    /// Starts analyzers in the order asked, each with what it starts itself. [`MAX_STARTS`] bounds how
-    /// deep that goes.
+    /// Starts requested analyzers in order, each followed by those it starts itself. [`MAX_STARTS`]
+    /// bounds the depth.
     fn run_starts(&mut self, conn: &mut Conn) {
         let mut starts = std::mem::take(&mut self.scratch.starts);
         for (tag, replay) in starts.drain(..) {
@@ -392,7 +392,7 @@ impl Session<'_> {
         self.scratch.starts = starts;
     }
 
-    /// Makes an analyzer, and gives it what was seen before.
+    /// Creates an analyzer, and passes it the earlier data.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
         let there = self.stack.read == Some(tag)
             || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
@@ -467,7 +467,7 @@ impl Session<'_> {
         self.stack.entries.push(entry);
     }
 
-    /// Tells of an analyzer that has too many violations.
+    /// Counts violations of an analyzer, and reports the limit.
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.analyzer.tag() == tag && !e.is_off;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
@@ -491,8 +491,8 @@ impl Session<'_> {
         }
         conn.services.insert(tag as u8);
         if conn.proto == Proto::Udp && self.stack.entries.len() > 1 {
-            // Nobody speaks two protocols from one socket to another: there is nothing to detect
-            // any more, and most datagram connections live on idly for as long as they are told.
+            // A datagram connection has only one protocol: detection ends, which frees memory,
+            // since most of them stay idle until their timeout.
             self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
         }
         if matches!(tag, Tag::Ssh | Tag::Ftp) {
@@ -583,8 +583,8 @@ fn has_looked(analyzer: &Analyzer) -> bool {
     matches!(analyzer, Analyzer::Detector(d) if d.is_done())
 }
 
-/// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
-/// be wrong.
+/// Whether a violation counts: early, and on a complete stream, since missing data may be its
+/// cause.
 pub(crate) fn blames(conn: &Conn) -> bool {
     !is_incomplete(conn) && !is_long(conn)
 }
@@ -635,7 +635,7 @@ impl tcp::Consumer for Session<'_> {
             self.raise(conn, |c| ConnectionFlipped { c });
         }
         self.each(conn, |a, cx| a.flip(cx));
-        // The announcement may be of these roles, unlike what stands by port.
+        // The announcement may match the exchanged roles.
         if let Some(tag) = announced(self.env, conn, self.now) {
             self.start_stream(conn);
             self.add(conn, tag);

@@ -1,7 +1,7 @@
 //! tunnel.log, and the tunnels that are known.
 //!
-//! Whoever finds a tunnel [registers](Tunnels::register) it: the walk through the layers when a
-//! connection begins inside of one, an analyzer when its protocol asks a proxy to relay a stream.
+//! Tunnels are [registered](Tunnels::register) by the walk through the layers when a connection
+//! begins inside of one, and by an analyzer when its protocol asks a proxy to relay a stream.
 
 pub mod events;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use gannet_event::Sinks;
 use gannet_log::Enum;
 use gannet_log::Key;
 
-use crate::later::Queue;
+use crate::deferred::Queue;
 
 gannet_log::row! {
-    /// One row a tunnel found, and one when it ends.
+    /// One row for each tunnel found, and one when it ends.
     pub struct TunnelRow = "tunnel" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The connection that is the tunnel; unset where several make up one (proxies).
         uid: Option<Uid> = "uid",
@@ -28,7 +28,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Kind of tunnel.
         tunnel_type: Enum = "tunnel_type",
-        /// Found, closed or forgotten.
+        /// Whether it was discovered, closed or expired.
         action: Enum = "action",
     }
 }
@@ -59,10 +59,10 @@ pub struct Tunnels {
     next_sweep: Time,
     /// When the table was looked through first.
     first: Option<Time>,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
-/// What one part of an analysis saw of tunnels, for [`Tunnels::decide`].
+/// A tunnel that a shard saw, for [`Tunnels::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -87,7 +87,7 @@ impl Tunnels {
     /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
     pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) {
         if logs.key().is_some() {
-            return self.later.push(logs, Item { now, what: Seen::Used(tunnel) });
+            return self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
         }
         let first = self.first.unwrap_or(now);
         let used = first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000);
@@ -107,7 +107,7 @@ impl Tunnels {
     /// ended it, or of the next one where it had been silent for too long.
     pub fn close(&mut self, logs: &mut Sinks, now: Time, id: &ConnId, uid: Uid) {
         if logs.key().is_some() {
-            return self.later.push(logs, Item { now, what: Seen::Closed(*id, uid) });
+            return self.deferred.push(logs, Item { now, what: Seen::Closed(*id, uid) });
         }
         if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
             && let Some(active) = self.active.remove(id)
@@ -135,14 +135,14 @@ impl Tunnels {
         self.next_sweep
     }
 
-    /// Leaves it to another part of the analysis to say when to look for what is to be forgotten.
+    /// Another shard decides when to look for expired tunnels.
     pub(crate) fn never_expire(&mut self) {
         self.next_sweep = Time::MAX;
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    /// The items that a shard deferred, in order.
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left. Returns the time of a look, if it is one.
@@ -164,7 +164,7 @@ impl Tunnels {
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
             logs.set_key(Key { due, tie: 0, ..key });
-            return self.later.push(logs, Item { now: packet, what: Seen::Look });
+            return self.deferred.push(logs, Item { now: packet, what: Seen::Look });
         }
         let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();

@@ -1,4 +1,4 @@
-//! One connection of a client: bytes on their way out, bytes that came in, queries that wait.
+//! One connection of a client: buffered output, received bytes, and pending queries.
 
 #![cfg_attr(
     not(feature = "quic"),
@@ -13,13 +13,13 @@ use crate::h2;
 use crate::h2::NoRoom;
 use crate::inflight::Waiting;
 use crate::message;
-use crate::way::Way;
+use crate::transport_link::TransportLink;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
 /// Times a connection is read before others get their turn.
 const READS: usize = 4;
-/// Bytes that are out are dropped from the buffer when there are so many.
+/// Sent bytes are dropped from the buffer at this number.
 const SPENT: usize = 64 << 10;
 
 /// A query that is not out yet.
@@ -37,21 +37,21 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    /// Where its message is in a buffer before which there were so many bytes.
+    /// The range of its message in a buffer, given the number of bytes dropped before.
     fn place(&self, before: u64) -> Range<usize> {
         let end = (self.end - before) as usize;
         end.saturating_sub(usize::from(self.len))..end
     }
 }
 
-/// What a query takes along from one connection to another.
+/// The state that a query keeps when it moves to another connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     /// Which query of the run it is.
     pub(crate) number: u64,
     /// When it was to be sent; `None` where its lag is known already.
     pub(crate) due: Option<u64>,
-    /// When it was first handed to a connection.
+    /// Time at which it was first passed to a connection.
     pub(crate) first_sent: u64,
     /// Whether it was sent before.
     pub(crate) again: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Ticket {
 
 /// A connection.
 pub(crate) struct Connection {
-    pub(crate) way: Way,
+    pub(crate) way: TransportLink,
     /// No other connection of the run has this number.
     pub(crate) serial: u64,
     /// Whose it is.
@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     pub(crate) open: bool,
     /// Whether it takes no more queries and ends with its last answer.
     pub(crate) closing: bool,
-    /// Whether the poller tells when there is room to write.
+    /// Whether the poller reports when there is room to write.
     pub(crate) wants_room: bool,
     /// Queries it took.
     pub(crate) taken: u32,
@@ -86,8 +86,7 @@ pub(crate) struct Connection {
     pub(crate) waiting: Waiting,
     /// Queries in `out`, in order.
     pub(crate) queue: VecDeque<Queued>,
-    /// Queries with what is around them; each one's message comes last. The first `written` bytes
-    /// are out.
+    /// Framed queries; each one's message comes last. The first `written` bytes are sent.
     out: Vec<u8>,
     written: usize,
     /// Bytes that came before those in `out`.
@@ -103,7 +102,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(
-        way: Way,
+        way: TransportLink,
         h2: Option<h2::Session>,
         (client, serial): (usize, u64),
         now: u64,
@@ -138,15 +137,15 @@ impl Connection {
         self.out.len() - self.written
     }
 
-    /// Whether nothing is on its way, out or in.
+    /// Whether nothing is buffered in either direction.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.waiting.len() == 0
     }
 
-    /// Whether a query of so many bytes can be put behind the others.
+    /// Whether a query of this length can be appended.
     pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
         #[cfg(feature = "quic")]
-        if let Way::Quic(session) = &self.way {
+        if let TransportLink::Quic(session) = &self.way {
             return if session.has_room() { Ok(()) } else { Err(NoRoom::Now) };
         }
         self.h2.as_ref().map_or(Ok(()), |h2| h2.has_room(len))
@@ -162,13 +161,13 @@ impl Connection {
         self.h2.is_some()
     }
 
-    /// Whether there may be something to write after something was read: windows and pings want an
-    /// answer, and QUIC has room where the other side has taken what was sent.
+    /// Whether there may be something to write after a read: window updates and pings need an
+    /// answer, and QUIC has room when the other side has received data.
     pub(crate) fn wants_to_answer(&self) -> bool {
         match &self.way {
-            Way::Line(_) => self.is_h2() && self.backlog() > 0,
+            TransportLink::ByteStream(_) => self.is_h2() && self.backlog() > 0,
             #[cfg(feature = "quic")]
-            Way::Quic(_) => !self.queue.is_empty(),
+            TransportLink::Quic(_) => !self.queue.is_empty(),
         }
     }
 
@@ -177,10 +176,10 @@ impl Connection {
         !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.is_amid())
     }
 
-    /// Nobody waits for the answer to that query any longer; whether the server is to be told.
+    /// The answer to that query is not awaited any longer; returns whether to notify the server.
     pub(crate) fn cancel(&mut self, id: u16) -> bool {
         #[cfg(feature = "quic")]
-        if let Way::Quic(session) = &mut self.way {
+        if let TransportLink::Quic(session) = &mut self.way {
             session.cancel(id);
             return true;
         }
@@ -217,9 +216,9 @@ impl Connection {
     /// last byte. Whether all is.
     pub(crate) fn write(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
         let line = match &mut self.way {
-            Way::Line(line) => line,
+            TransportLink::ByteStream(line) => line,
             #[cfg(feature = "quic")]
-            Way::Quic(_) => return self.write_quic(sent),
+            TransportLink::Quic(_) => return self.write_quic(sent),
         };
         while self.out.len() > self.written {
             match line.write(&self.out[self.written..]) {
@@ -240,10 +239,11 @@ impl Connection {
         line.flush()
     }
 
-    /// Likewise: hands queries over as long as there is room for them, and counts those that are out.
+    /// The same for QUIC: passes queries on as long as there is room, and counts those that are
+    /// sent.
     #[cfg(feature = "quic")]
     fn write_quic(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
-        let Way::Quic(session) = &mut self.way else { return Ok(true) };
+        let TransportLink::Quic(session) = &mut self.way else { return Ok(true) };
         while let Some(queued) = self.queue.get(self.handed) {
             let message = queued.place(self.before);
             let framed = self.out.get(message.start.saturating_sub(LENGTH)..message.end);
@@ -266,7 +266,8 @@ impl Connection {
         Ok(!session.wants_room())
     }
 
-    /// Reads what there is; `out` gets the messages that are whole. Whether the other side has ended.
+    /// Reads available data; complete messages go to `out`. Returns whether the other side has
+    /// ended.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
@@ -275,9 +276,9 @@ impl Connection {
     ) -> io::Result<bool> {
         for _ in 0..READS {
             let line = match &mut self.way {
-                Way::Line(line) => line,
+                TransportLink::ByteStream(line) => line,
                 #[cfg(feature = "quic")]
-                Way::Quic(session) => {
+                TransportLink::Quic(session) => {
                     let (waiting, used) = (&mut self.waiting, &mut self.used);
                     session.read(&mut |_, message| {
                         *used = now;
@@ -295,14 +296,14 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It is gone; that is no fault of what it said.
+                // The connection is gone; the data before was valid.
                 Err(_) => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    /// Takes back what is not out: each query with its message.
+    /// Takes back the unsent queries with their messages.
     pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
         let queue = std::mem::take(&mut self.queue);
         let take = |q: Queued| (q, self.out.get(q.place(self.before)).unwrap_or_default().into());
@@ -348,7 +349,7 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     at
 }
 
-/// Drops bytes that are out and that nobody keeps, once they are all or many.
+/// Drops sent bytes that are not needed for a retry, once they are all or many.
 fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: usize) {
     let spent = kept.min(*written);
     if spent == out.len() || spent > SPENT {
@@ -361,7 +362,7 @@ fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Line;
+    use crate::byte_stream::ByteStream;
     use std::io::Read;
     use std::net::TcpStream;
 
@@ -372,7 +373,12 @@ mod tests {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
         (
-            Connection::new(Way::Line(Line::new(socket, None)), None, (0, 1), 0),
+            Connection::new(
+                TransportLink::ByteStream(ByteStream::new(socket, None)),
+                None,
+                (0, 1),
+                0,
+            ),
             listener.accept().unwrap().0,
         )
     }

@@ -1,10 +1,10 @@
-//! What can stop a replay.
+//! Errors of a replay.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What can stop a replay.
+/// An error that stops a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A capture could not be opened or read.
@@ -21,7 +21,7 @@ pub enum Error {
     /// There was nothing to send.
     #[error("{input}: no DNS query in it{}{}", detail(.packets, .responses, .other), after(.first))]
     NoQueries {
-        /// What was read.
+        /// The path that was read.
         input: String,
         /// Packets that were looked at.
         packets: u64,
@@ -29,7 +29,7 @@ pub enum Error {
         responses: u64,
         /// Lines or messages that are no query.
         other: u64,
-        /// What is wrong with the first of them, with the number of its line.
+        /// The fault of the first of them, with its line number.
         first: Option<String>,
     },
     /// A client socket could not be made.
@@ -56,7 +56,7 @@ pub enum Error {
     /// A system call that always works did not.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why it failed.
         error: io::Error,

@@ -34,7 +34,7 @@ pub(crate) struct Feed<'a> {
     pairs: Option<Pairs<'a>>,
 }
 
-/// What a run reports of its feed.
+/// The results of the feed.
 pub(crate) struct Fed {
     pub(crate) seen: Seen,
     /// Source addresses in the input; 0 for lists.
@@ -65,7 +65,7 @@ struct Deal<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// `answers` is told of the answers that the input has.
+    /// `answers` receives the answers in the input.
     pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
@@ -112,7 +112,7 @@ impl<'a> Feed<'a> {
     ) -> Result<(), Error> {
         while !stopped() {
             for (block, channel) in self.deal.blocks.iter_mut().zip(&channels) {
-                // A sender that is gone has said why.
+                // A sender that is gone has reported its error.
                 if !block.items.is_empty() && channel.send(std::mem::take(block)).is_err() {
                     return Ok(());
                 }
@@ -122,7 +122,7 @@ impl<'a> Feed<'a> {
             }
             self.read()?;
         }
-        // That tells the senders that nothing more comes.
+        // Closing the channels ends the senders.
         drop(channels);
         self.find_answers(stopped)
     }

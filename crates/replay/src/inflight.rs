@@ -11,7 +11,7 @@ const REMEMBER: u64 = 10_000_000_000;
 /// Ids there are.
 const IDS: usize = 1 << 16;
 
-/// What an answer turned out to be.
+/// The result of matching an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It answers a query that was first sent at this time, in nanoseconds of the run.
@@ -82,10 +82,10 @@ impl Entry {
 
 /// The queries of one client, by the ids they were sent with.
 ///
-/// An entry stands at its id modulo the size of the table, a power of two that grows with the
-/// number of queries that wait. Entries stay after their answer until their place is needed, so
-/// that late and second answers are known as such; within limits, a table that would have to forget
-/// a query that was lost lately grows, too.
+/// An entry is at its id modulo the size of the table, a power of two that grows with the number of
+/// pending queries. Entries remain after their answer until their slot is reused, so that late and
+/// duplicate answers are recognised. The table also grows, within limits, before it would overwrite
+/// a recently lost query.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     entries: Vec<Entry>,
@@ -109,7 +109,7 @@ impl Waiting {
         self.waiting >= IDS - IDS / 4
     }
 
-    /// The id for the next query, if there is one left: nobody waits with it.
+    /// An unused id for the next query, if there is one.
     pub(crate) fn take_id(&mut self, now: u64) -> Option<u16> {
         if self.is_full() {
             return None;

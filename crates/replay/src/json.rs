@@ -1,7 +1,7 @@
 //! The report for programs: DNS-OARC's dns-metrics, an object a line.
 //!
 //! A `header` names the program, `stats_periodic` objects follow in order of time, `stats_sum` has
-//! the totals. What the schema has no name for stands under `gannet`.
+//! the totals. Fields outside of the schema are under `gannet`.
 
 use std::fmt::Write;
 use std::time::SystemTime;

@@ -6,20 +6,19 @@
 //! list ────▶ text ────┘   (due times)         └─▶ sender ◀── answers ◀───┘
 //! ```
 //!
-//! A [`Source`] gives queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them in
-//! any capture (UDP, and TCP streams put in
-//! order), [`text`] reads them from a list. The feed gives each its *due time* by the [`Timing`],
-//! counted from the start of the run and never from the query before, so that no delay adds up. It
-//! packs them into blocks, and bounded channels carry the blocks to the sender threads: each owns
-//! its client sockets, sends what is due in as few system calls as it can, and matches answers to
-//! queries by socket, id and question. Nothing is shared while it runs but counters for people who
-//! watch.
+//! A [`Source`] returns queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them
+//! in any capture (UDP, and reassembled TCP streams), [`text`] reads them from a list. The feed
+//! assigns each its *due time* by the [`Timing`], counted from the start of the run, so that delays
+//! do not add up. It packs them into blocks, and bounded channels pass the blocks to the sender
+//! threads: each owns its client sockets, sends due queries in as few system calls as possible, and
+//! matches answers to queries by socket, id and question. Threads share only counters for the
+//! progress display.
 //!
 //! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
 //! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].
 //!
-//! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
-//! open when the run was stopped.
+//! The numbers of a [`Report`] add up: every query that the kernel accepted was answered, lost, or
+//! still open when the run was stopped.
 //!
 //! [`compare()`] holds the answers against those in the capture or those of a second server.
 //! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
@@ -27,18 +26,18 @@
 
 mod batch;
 mod block;
+mod byte_stream;
 mod compare;
 mod connection;
-mod due;
 mod error;
 mod feed;
 mod h2;
 mod https;
 mod inflight;
 mod json;
-mod judge;
-mod line;
+mod matching;
 mod message;
+mod paced_queue;
 mod plot;
 mod poller;
 #[cfg(feature = "quic")]
@@ -58,7 +57,7 @@ pub mod text;
 mod timing;
 mod tls;
 mod transport;
-mod way;
+mod transport_link;
 
 pub use compare::Against;
 pub use compare::Compared;

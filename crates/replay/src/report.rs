@@ -17,7 +17,7 @@ use crate::table;
 /// What came of a run. It adds up: [`Counts::adds_up`].
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was sent.
+    /// Name of the input.
     pub input: String,
     /// Where.
     pub target: SocketAddr,
@@ -43,7 +43,7 @@ pub struct Report {
     pub timeout: Duration,
     /// Whether it was stopped early.
     pub stopped: bool,
-    /// What the input held.
+    /// Counts of the input.
     pub seen: Seen,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
@@ -81,8 +81,8 @@ impl Report {
         (!lag.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(lag.max())])
     }
 
-    /// How long senders were without a processor when they were to go on, together: that of a machine
-    /// that does other things shows as lag.
+    /// Total time for which senders that were due had no processor: on a busy machine this is a
+    /// part of the lag.
     pub fn held_up(&self) -> Duration {
         Duration::from_nanos(self.stats.held_up)
     }
@@ -106,7 +106,7 @@ impl Report {
         self.stats.trouble.as_deref()
     }
 
-    /// For people: what a terminal shows.
+    /// A table for the terminal.
     pub fn table(&self) -> String {
         table::render(self)
     }

@@ -15,11 +15,11 @@ use crate::Timing;
 use crate::Tls;
 use crate::Transport;
 use crate::compare::Observer;
-use crate::due::AHEAD;
-use crate::due::Due;
-use crate::due::GO;
-use crate::due::Start;
 use crate::feed::Feed;
+use crate::paced_queue::AHEAD;
+use crate::paced_queue::GO;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::Start;
 use crate::sender;
 use crate::sender::Part;
 use crate::stats::Stats;
@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// How far a run is, for people who watch.
+/// Progress of a run, for display.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Queries sent.
@@ -116,7 +116,7 @@ pub struct Live {
 }
 
 /// Sends all queries, waits for the last answers, and reports. `stop` ends it early, with a report
-/// all the same.
+/// nevertheless.
 ///
 /// # Errors
 /// Where the input cannot be read or holds no query, and where no client socket can be made.
@@ -124,8 +124,8 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
     observed(options, stop, live, None, None)
 }
 
-/// As [`run`]; `observer` is told of each answer that settles a query, `capture` of each that the
-/// input has to a query that is sent.
+/// As [`run`]; `observer` receives each answer that completes a query, `capture` each answer in the
+/// input to a sent query.
 pub(crate) fn observed(
     options: &Options,
     stop: &AtomicBool,
@@ -140,7 +140,7 @@ pub(crate) fn observed(
     feed.prepare()?;
     let threads = options.threads.max(1);
     let start = Start::of(threads);
-    // Set when a sender fails: the others need not go on.
+    // Set when a sender fails, to stop the others.
     let failed = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let parts = std::thread::scope(|scope| {
@@ -151,7 +151,7 @@ pub(crate) fn observed(
             channels.push(to);
             let (failed, stopped, start) = (&failed, &stopped, &start);
             workers.push(scope.spawn(move || {
-                let due = Due::new(options, start, blocks);
+                let due = PacedQueue::new(options, start, blocks);
                 let part = send(options, number, due, (live, observer), stopped);
                 if part.is_err() {
                     failed.store(true, Ordering::Relaxed);
@@ -196,11 +196,11 @@ pub(crate) fn observed(
     })
 }
 
-/// What one thread does.
+/// The loop of one thread.
 fn send(
     options: &Options,
     number: usize,
-    due: Due<'_>,
+    due: PacedQueue<'_>,
     watchers: (&Live, Option<&Observer>),
     stopped: &dyn Fn() -> bool,
 ) -> Result<Part, Error> {

@@ -1,8 +1,8 @@
 //! A thread that sends queries when they are due and matches the answers.
 //!
-//! One turn of the loop: collect what is due, send it, take what has arrived, give up what is too
-//! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
-//! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
+//! One iteration: collect due queries, send them, receive answers, expire old queries; then, if
+//! nothing happened, sleep until shortly before the next due time. The last part of a wait polls
+//! the clock, since a sleep ends later than a query may be.
 //!
 //! Where only the machine sets the pace (`max`), many queries are collected before they are put in
 //! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
@@ -21,11 +21,11 @@ use crate::Options;
 use crate::batch;
 use crate::batch::Batch;
 use crate::compare::Observer;
-use crate::due::Due;
-use crate::due::nanoseconds;
 use crate::inflight::Expired;
 use crate::inflight::Waiting;
-use crate::judge::judge;
+use crate::matching::match_response;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::nanoseconds;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::socket;
@@ -36,7 +36,8 @@ use crate::sys::Chunk;
 
 /// Queries that are collected before the first of them is sent.
 const BATCH: usize = 256;
-/// Likewise where all is due at once and nobody waits for answers: so many a client, within limits.
+/// The same if all queries are due at once and answers are ignored: this many for each client,
+/// within limits.
 const BATCH_A_CLIENT: usize = 1024;
 const MIN_WINDOW: usize = 8 << 10;
 const MAX_WINDOW: usize = 256 << 10;
@@ -56,7 +57,7 @@ const BUSY: Duration = Duration::from_micros(50);
 const RECEIVE: usize = 32;
 const RECEIVE_OF_MANY: usize = 4;
 
-/// What a sender did.
+/// The results of a sender.
 pub(crate) struct Part {
     pub(crate) stats: Stats,
     pub(crate) clients: usize,
@@ -65,7 +66,7 @@ pub(crate) struct Part {
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due<'a>,
+    due: PacedQueue<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
@@ -102,7 +103,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due<'a>,
+        due: PacedQueue<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -129,7 +130,7 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        // What can be known of clients is before the clock runs, and sockets take long to make.
+        // Prepares clients before the clock starts, since opening sockets takes long.
         self.due.prepare();
         self.open_clients(self.wanted())?;
         self.due.wait_for_start(stopped);
@@ -172,7 +173,7 @@ impl<'a> Worker<'a> {
             let socket = match socket::client(local, self.options.target, buffer) {
                 Ok(socket) => socket,
                 Err(_) if !self.clients.is_empty() => {
-                    // Ports or files ran out: the others share what there is.
+                    // Ports or files ran out: the other clients share sockets.
                     self.max_sockets = self.clients.len();
                     break;
                 }
@@ -191,7 +192,7 @@ impl<'a> Worker<'a> {
         self.options.timing.is_max() && !self.options.answers
     }
 
-    /// Puts what is due into the batch.
+    /// Puts due queries into the batch.
     fn collect(&mut self, now: u64) -> Result<(), Error> {
         self.batch.clear();
         self.held = false;
@@ -261,8 +262,8 @@ impl<'a> Worker<'a> {
         Ok(client % self.clients.len().max(1))
     }
 
-    /// Sends the batch: client by client, what has one length and follows each other in one piece. Queries of a client
-    /// keep their order unless they are sent as fast as possible.
+    /// Sends the batch, client by client; consecutive queries of equal length in one segment.
+    /// Queries of a client keep their order unless they are sent as fast as possible.
     fn flush(&mut self, now: u64, stopped: &dyn Fn() -> bool) {
         self.batch.order(self.options.timing.is_max());
         let mut at = 0;
@@ -297,7 +298,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Err(error) if socket::is_busy(&error) => {
-                    // The way is full: what has arrived is taken meanwhile.
+                    // The socket is full: receives meanwhile.
                     self.receive_all();
                     if !stopped() {
                         patience = patience.saturating_sub(1);
@@ -339,7 +340,7 @@ impl<'a> Worker<'a> {
                 note(&mut self.stats.lag, out_at.saturating_sub(out.due));
             }
         }
-        // A window takes long to go out, and nobody measures from when it began.
+        // A window takes long to send, and without answers its start time is not needed.
         let now = if answers { now } else { out_at };
         let (mut fresh, mut bytes) = (0, 0);
         for out in part {
@@ -397,7 +398,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes what has arrived; how many messages that is.
+    /// Receives available messages; returns their number.
     fn receive_all(&mut self) -> usize {
         if !self.options.answers {
             return 0;
@@ -437,7 +438,7 @@ impl<'a> Worker<'a> {
         for message in (0..messages).filter_map(|m| self.receive.message(m)) {
             for datagram in message.datagrams() {
                 received += 1;
-                answered += u64::from(judge(
+                answered += u64::from(match_response(
                     &mut self.stats,
                     &mut client.waiting,
                     datagram,
@@ -451,7 +452,7 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Gives up what is too old, or sends it again.
+    /// Expires old queries, or sends them again.
     fn expire(&mut self, stopped: &dyn Fn() -> bool) {
         let now = self.due.now();
         if self.deadlines.front().is_none_or(|d| d.at > now) {
@@ -482,7 +483,7 @@ impl<'a> Worker<'a> {
 
     /// Sleeps until shortly before something is due, or an answer comes.
     fn wait(&mut self) -> Result<(), Error> {
-        // What comes later is looked after first: a block, a socket.
+        // First prepares for later queries: a block, a socket.
         if self.due.fetch() {
             return Ok(());
         }

@@ -37,7 +37,7 @@ pub(crate) fn client(
     Ok(socket)
 }
 
-/// Likewise, with datagrams as they come.
+/// The same for datagrams.
 pub(crate) fn datagrams(
     local: Option<IpAddr>,
     to: SocketAddr,
@@ -70,14 +70,14 @@ pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStr
 /// Asks for buffers of that size at the most; less is no failure.
 pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     let buffer = buffer.min(BUFFER);
-    // Who administers the network may have more than the system's limit (SO_RCVBUFFORCE).
+    // With CAP_NET_ADMIN the buffer may exceed the system's limit (SO_RCVBUFFORCE).
     sockopt::set_socket_recv_buffer_size_force(socket, buffer)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, buffer))
         .unwrap_or_default();
     sockopt::set_socket_send_buffer_size(socket, buffer).unwrap_or_default();
 }
 
-/// Raises the limit of open files to what is allowed; how many sockets there may be.
+/// Raises the limit of open files to the maximum; returns the number of sockets allowed.
 pub(crate) fn limit() -> usize {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -90,7 +90,7 @@ pub(crate) fn limit() -> usize {
     files.saturating_sub(RESERVED).max(1) as usize
 }
 
-/// Whether an error says that nobody listens there.
+/// Whether an error means that the port is closed.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -29,7 +29,7 @@ pub enum Input {
     Captures {
         /// Their paths.
         paths: Vec<PathBuf>,
-        /// Ports of servers; queries are what goes there.
+        /// Ports of servers; queries are messages to them.
         ports: Vec<u16>,
         /// Packets that count; all, if none.
         filter: Option<Filter>,
@@ -56,16 +56,16 @@ impl Input {
     }
 }
 
-/// Who asked whom: addresses and ports.
+/// Endpoints of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exchange {
-    /// Who asks.
+    /// The client.
     pub client: (Addr, u16),
-    /// Who answers.
+    /// The server.
     pub server: (Addr, u16),
 }
 
-/// What was found in an input.
+/// An item found in an input.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
     /// A query.
@@ -79,23 +79,23 @@ pub enum Found<'a> {
     },
 }
 
-/// A query on its way to the feed.
+/// A query for the feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
     pub time: i64,
-    /// Who sent it to whom; nobody in a list.
+    /// Endpoints; `None` for a list.
     pub exchange: Option<Exchange>,
     /// The message.
     pub bytes: &'a [u8],
 }
 
-/// What a source read so far.
+/// Counts of a source so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Packets, or lines of a list.
     pub packets: u64,
-    /// Queries that were handed out.
+    /// Number of queries returned.
     pub queries: u64,
     /// Responses, which are not sent.
     pub responses: u64,
@@ -160,13 +160,13 @@ impl Source {
         Ok(Self { kind, seen: Seen::default() })
     }
 
-    /// What was read so far.
+    /// Counts so far.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// Reads on by a batch of packets or lines, hands out what they hold, and says whether there
-    /// may be more. A damaged capture ends where the damage is, with a remark.
+    /// Reads a batch of packets or lines, passes on its queries, and returns whether there may be
+    /// more. A damaged capture ends at the damage, with a warning.
     ///
     /// # Errors
     /// Where a list cannot be read.
@@ -179,7 +179,7 @@ impl Source {
                     Ok(None) => return Ok(false),
                     Err(error) => {
                         seen.remarks.push(error.to_string());
-                        // Other captures of the stream may go on.
+                        // Other captures of the stream may continue.
                         return Ok(true);
                     }
                 };

@@ -1,10 +1,10 @@
-//! What is counted while queries go out and answers come back.
+//! Counters of queries and answers.
 
 use hdrhistogram::Histogram;
 
 use crate::Options;
-use crate::due::ROBBED;
-use crate::due::nanoseconds;
+use crate::paced_queue::ROBBED;
+use crate::paced_queue::nanoseconds;
 
 /// Digits that histograms keep: values are right to one percent.
 const DIGITS: u8 = 2;
@@ -20,7 +20,7 @@ pub struct Counts {
     pub sent: u64,
     /// Queries that were answered in time.
     pub answered: u64,
-    /// Queries that nobody answered in time, all retries included.
+    /// Queries without an answer in time, after all retries.
     pub lost: u64,
     /// Queries that waited for their answer when the run was stopped.
     pub open: u64,
@@ -38,7 +38,7 @@ pub struct Counts {
     pub unexpected: u64,
     /// Messages that are no DNS response.
     pub garbage: u64,
-    /// Times the network said that nobody listens there.
+    /// Times that the network reported a closed port.
     pub refused: u64,
     /// Other errors of sockets; their queries were not sent.
     pub errors: u64,
@@ -70,7 +70,7 @@ impl Counts {
         self.combine(other, u64::wrapping_add);
     }
 
-    /// Takes away what a part of this counted.
+    /// Subtracts the counts of a part.
     fn subtract(&mut self, part: &Self) {
         self.combine(part, u64::saturating_sub);
     }
@@ -149,8 +149,8 @@ impl Counts {
 /// A part of the run.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// What was sent, answered and lost in it: an answer counts when it came, a loss when it was
-    /// given up.
+    /// Queries sent, answered and lost in it: an answer counts when it arrives, a loss when the
+    /// query times out.
     pub counts: Counts,
     /// Latencies of the answers, in nanoseconds.
     pub latency: Histogram<u64>,
@@ -162,7 +162,7 @@ impl Default for Interval {
     }
 }
 
-/// What one sender, or all of them, counted.
+/// The counts of one sender, or of all of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     /// Length of an interval in nanoseconds.
@@ -173,7 +173,7 @@ pub(crate) struct Stats {
     pub(crate) lag: Histogram<u64>,
     /// How long a connection took until queries could go over it, in nanoseconds.
     pub(crate) handshake: Histogram<u64>,
-    /// What was sent before this time, and what became of it, is not counted in the totals.
+    /// Queries sent before this time, and their results, are excluded from the totals.
     pub(crate) warm_up: u64,
     /// The share of that in the intervals.
     pub(crate) excluded: Box<Interval>,
@@ -266,7 +266,7 @@ impl Stats {
         }
     }
 
-    /// What was sent after the warm-up, and what became of it.
+    /// Queries sent after the warm-up, and their results.
     pub(crate) fn total(&self) -> Interval {
         let mut total = Interval::default();
         for interval in &self.intervals {
@@ -284,11 +284,11 @@ fn join(into: &mut Interval, other: &Interval) {
     into.latency.add(&other.latency).unwrap_or_default();
 }
 
-/// An empty histogram of nanoseconds, which grows to what it needs up to ten minutes.
+/// An empty histogram of nanoseconds, which grows as needed up to ten minutes.
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut histogram = match Histogram::new(DIGITS) {
         Ok(histogram) => histogram,
-        // Two digits are within what the crate takes.
+        // Two digits are valid for the crate.
         Err(_) => unreachable!("{DIGITS} digits"),
     };
     histogram.auto(true);

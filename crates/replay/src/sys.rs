@@ -37,15 +37,14 @@ const UDP_GRO: libc::c_int = 104;
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
-/// One datagram, or several of the same length (the last may be shorter) that the kernel takes
-/// apart.
+/// One datagram, or several of the same length (the last may be shorter) that the kernel splits.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
     /// Which of the bytes it consists of.
     pub(crate) bytes: Range<usize>,
     /// Length of all datagrams but the last.
     pub(crate) segment: u16,
-    /// Whom it is for, on a socket that is not connected.
+    /// Destination, on an unconnected socket.
     pub(crate) to: Option<SocketAddr>,
 }
 
@@ -144,14 +143,14 @@ pub(crate) struct Receiver {
     data: Vec<u8>,
 }
 
-/// What one message brought.
+/// One received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     /// Its bytes: one datagram, or several of the length `segment` and a last one.
     pub(crate) data: &'a [u8],
     /// Length of all but the last.
     pub(crate) segment: usize,
-    /// Who sent it.
+    /// Sender.
     pub(crate) from: Option<SocketAddr>,
 }
 
@@ -176,7 +175,7 @@ impl Receiver {
         }
     }
 
-    /// Takes what is there without waiting, `most` messages at the most; how many that is.
+    /// Receives available messages without waiting, at most `most`; returns their number.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         self.headers.clear();
         self.pieces.clear();
@@ -221,12 +220,12 @@ impl Receiver {
     }
 }
 
-/// The segment length that the kernel wrote beside a message.
+/// The segment length that the kernel reported with a message.
 fn segment(header: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the header is one that recvmmsg filled: msg_control points to the CONTROL bytes of the
-    // receiver that lends it, and msg_controllen says how many of them the kernel wrote, so that
-    // CMSG_FIRSTHDR is null or a header inside of them. Its data are read only if its length says
-    // that they are there.
+    // SAFETY: recvmmsg filled the header: msg_control points to the CONTROL bytes of the receiver
+    // that owns the buffer, and msg_controllen is the number of them that the kernel wrote, so
+    // CMSG_FIRSTHDR is null or a header inside of them. Its data is read only if its length covers
+    // it.
     unsafe {
         let control = libc::CMSG_FIRSTHDR(header);
         if control.is_null()
@@ -282,7 +281,7 @@ pub(crate) fn run_in_short_goes(nanoseconds: u64) -> bool {
     let got = unsafe {
         libc::syscall(libc::SYS_sched_getattr, 0, &raw mut scheduling, size, 0 as libc::c_uint)
     };
-    // Another policy was chosen by somebody who knows better.
+    // The user chose another policy.
     if got != 0 || scheduling.policy != libc::SCHED_OTHER as u32 {
         return false;
     }

@@ -64,7 +64,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ("resumed", c.resumed, "connections that went on with a session"),
         ("failed", c.connections_failed, "connections that did not come about"),
         ("broken", c.connections_broken, "connections that the server closed or left"),
-        ("refused", c.refused, "told that nobody listens"),
+        ("refused", c.refused, "port closed, as the network reported"),
         ("unsent", c.unsent, "queries that no socket took"),
         ("responses", r.seen.responses, "in the input, not sent"),
         ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),

@@ -11,7 +11,7 @@ use gannet_base::Subnet;
 /// Port of DNS over UDP and TCP.
 const DNS_PORT: u16 = 53;
 
-/// A server that somebody may send to.
+/// A server that queries may be sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(SocketAddr);
 
@@ -21,12 +21,12 @@ pub enum TargetError {
     /// It is no address and no name that resolves.
     #[error("'{text}': {why}")]
     NoAddress {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// It may belong to somebody else.
+    /// It may belong to another party.
     #[error(
         "{0} is neither a loopback nor a private address: queries go there only with --yes-i-may"
     )]
@@ -45,7 +45,7 @@ impl Target {
         Self::with_port(text, DNS_PORT, may_be_public)
     }
 
-    /// Likewise, with another port unless one is given.
+    /// The same, with another default port.
     ///
     /// # Errors
     /// As for [`parse`](Self::parse).
@@ -104,9 +104,9 @@ fn is_broadcast(ip: IpAddr) -> bool {
     ip == IpAddr::from([255, 255, 255, 255]) || ip.is_unspecified()
 }
 
-/// Whether an address may belong to somebody else: not loopback, and not private (RFC 1918, RFC 4193). Link-local
-/// addresses reach every host of a link, shared ones (RFC 6598) those of a provider, and benchmarking and documentation
-/// ranges are routed wherever a default route leads.
+/// Whether an address may belong to another party: not loopback, and not private (RFC 1918, RFC
+/// 4193). Link-local addresses reach every host of a link, shared ones (RFC 6598) those of a
+/// provider, and benchmarking and documentation ranges follow the default route.
 pub(crate) fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_private()),

@@ -148,7 +148,7 @@ fn push_name(text: &str, out: &mut Vec<u8>) -> Option<()> {
     (out.len() - start <= 255).then_some(())
 }
 
-/// Writes the length of the label whose length byte stands at `at`.
+/// Writes the length of the label whose length byte is at `at`.
 fn end_label(out: &mut [u8], at: usize) -> Option<()> {
     let len = out.len() - at - 1;
     *out.get_mut(at)? = u8::try_from(len).ok().filter(|n| (1..=63).contains(n))?;

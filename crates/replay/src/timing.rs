@@ -11,7 +11,7 @@ pub enum Timing {
         /// 1 is the capture's own speed, 2 twice that.
         speed: f64,
     },
-    /// So many queries a second, evenly.
+    /// This many queries a second, evenly.
     Rate(f64),
     /// A rate that grows (or falls) evenly, then stays.
     Ramp {
@@ -35,7 +35,7 @@ pub enum Timing {
 pub struct TimingError(String);
 
 impl Timing {
-    /// When query `index` is due, in nanoseconds. `offset` is how far into the capture it stands.
+    /// When query `index` is due, in nanoseconds. `offset` is its time in the capture.
     pub fn due(&self, index: u64, offset: u64) -> u64 {
         let n = index as f64;
         let seconds = match *self {

@@ -57,7 +57,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// What is left out of a build.
+/// Transports that are left out of a build.
 const WITHOUT: &str =
     if cfg!(feature = "quic") { "" } else { ", but this build is without the feature quic" };
 
@@ -87,9 +87,9 @@ impl FromStr for Transport {
 pub struct Policy {
     /// After so long without a query that waits on it.
     pub idle: Duration,
-    /// After the answers to so many queries; the next query goes over another connection at once.
+    /// After the answers to this many queries; the next query uses another connection at once.
     pub queries: Option<u32>,
-    /// Whether a client goes on with its last TLS session when it connects again.
+    /// Whether a client resumes its last TLS session when it connects again.
     pub resumption: bool,
 }
 

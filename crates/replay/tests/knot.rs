@@ -1,5 +1,6 @@
-//! Runs against Knot DNS, which nobody here wrote: it must understand every query over UDP and TCP,
-//! and its own counts must agree with the report's. Skipped, with words, where it is not installed.
+//! Runs against Knot DNS, an independent implementation: it must understand every query over UDP
+//! and TCP, and its own counts must agree with the report's. Skipped with a note if it is not
+//! installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -74,7 +75,7 @@ ns.test. 60 A 127.0.0.1
         std::fs::write(folder.join("zone"), zone).unwrap();
         let mut command = Command::new("knotd");
         command.arg("-c").arg(folder.join("conf"));
-        // Its counts are there when all of it is.
+        // Its counts are complete once this file exists.
         let ready = |folder: &Path| folder.join("control").exists();
         Some(Self { server: Other::start(&mut command, folder, address, ready), address })
     }

@@ -78,7 +78,7 @@ fn queries_of_a_client_keep_their_order_whatever_their_lengths() {
     sink.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let base = Options::new(Input::List(path.clone()), sink.local_addr().unwrap());
     let base = Options { clients: Some(1), timeout: Duration::from_millis(20), ..base };
-    // Without times in the input all are due at once, and likewise at such rates.
+    // Without times in the input all queries are due at once, as at such rates.
     let timings = [
         Timing::Original { speed: 1.0 },
         Timing::Rate(1e6),
@@ -165,7 +165,7 @@ fn late_answers_are_late_and_not_answers() {
     server.end();
     let counts = report.counts();
     assert_eq!((counts.lost, counts.answered), (200, 0));
-    // The last ones come when nobody listens any more.
+    // The last ones arrive when the sender has stopped listening.
     assert!((1..200).contains(&counts.late), "{counts:?}");
 }
 
@@ -197,7 +197,7 @@ fn a_server_that_dies_answers_no_more_and_the_report_says_so() {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_closed_port() {
     let gone = {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.local_addr().unwrap()

@@ -1,6 +1,6 @@
-//! Whole runs over QUIC on loopback: clients and servers of our own, and those of aioquic, which nobody
-//! here wrote. `GANNET_PYTHON` names a Python that has it, `python3` unless it is set; without it those
-//! tests are skipped, with words.
+//! Whole runs over QUIC on loopback, between gannet's clients and servers, and those of aioquic, an
+//! independent implementation. `GANNET_PYTHON` names a Python that has it, `python3` by default;
+//! without it those tests are skipped with a note.
 
 #![cfg(all(feature = "quic", feature = "self-signed"))]
 #![allow(clippy::unwrap_used)]
@@ -137,7 +137,7 @@ fn late_answers_are_not_answers_and_lost_queries_go_again() {
 }
 
 #[test]
-fn nobody_listens_or_nobody_speaks_quic() {
+fn a_closed_port_or_one_without_quic() {
     let capture = Capture::new("quic-nobody", 20, 1_000_000, 1);
     let gone = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let report = run(&options(&capture, gone, anybody()));

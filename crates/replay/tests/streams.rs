@@ -111,7 +111,7 @@ fn late_answers_are_late_and_not_answers() {
 }
 
 #[test]
-fn a_query_that_nobody_answered_goes_again() {
+fn a_query_without_an_answer_is_sent_again() {
     let capture = Capture::new("tcp-again", 1000, 0, 4);
     let server = Running::new(Behaviour { drop: 0.2, ..Behaviour::default() });
     let (timing, timeout) = (Timing::Rate(20_000.0), Duration::from_millis(500));
@@ -138,7 +138,7 @@ fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_closed_port() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let capture = Capture::new("tcp-nobody", 50, 1_000_000, 1);
     let report = run(&options(&capture, gone));

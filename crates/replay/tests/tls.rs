@@ -1,4 +1,5 @@
-//! Whole runs over TLS on loopback: whom clients trust, sessions that go on, servers that spoil.
+//! Whole runs over TLS on loopback: trusted certificates, resumed sessions, servers that break
+//! connections.
 
 #![cfg(feature = "self-signed")]
 #![allow(clippy::unwrap_used)]

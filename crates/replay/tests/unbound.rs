@@ -1,6 +1,6 @@
-//! Runs against unbound, which nobody here wrote: it must understand every query over UDP, TCP, TLS
-//! and HTTPS, and its own counts must agree with the report's. Skipped, with words, where it is not
-//! installed.
+//! Runs against unbound, an independent implementation: it must understand every query over UDP,
+//! TCP, TLS and HTTPS, and its own counts must agree with the report's. Skipped with a note if it
+//! is not installed.
 
 #![cfg(feature = "self-signed")]
 #![allow(clippy::unwrap_used)]
@@ -87,7 +87,7 @@ remote-control:
         Some(Self { server, plain, secure, https })
     }
 
-    /// What it counted under a name.
+    /// The count with this name.
     fn count(&self, name: &str) -> u64 {
         let out = Command::new("unbound-control")
             .arg("-c")

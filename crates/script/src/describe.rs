@@ -217,7 +217,7 @@ pub fn address(octets: [u8; 16]) -> String {
     address.to_ipv4_mapped().map_or_else(|| address.to_string(), |four| four.to_string())
 }
 
-/// The text of a constant, strings as they are.
+/// The text of a constant, strings unquoted.
 #[must_use]
 pub fn literal(program: &Program, value: &Literal, ty: TypeId) -> Vec<u8> {
     match value {
@@ -290,7 +290,7 @@ impl<'a> Describe<'a> {
         }
     }
 
-    /// Whether it may go one level deeper; the caller leaves again by [`Self::leave`].
+    /// Enters one level deeper, if allowed; the caller leaves with [`Self::leave`].
     fn enter(&mut self) -> bool {
         if self.depth == MAX_DEPTH {
             self.add("…");

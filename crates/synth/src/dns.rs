@@ -11,15 +11,15 @@ pub const AAAA: u16 = 28;
 
 /// Response code: no error.
 pub const NOERROR: u8 = 0;
-/// Response code: there is no such name.
+/// Response code: the name does not exist.
 pub const NXDOMAIN: u8 = 3;
 
-/// What an answer says.
+/// The data of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
     /// An address: A or AAAA.
     Address(IpAddr),
-    /// The name that the question's name stands for.
+    /// The canonical name of the question's name.
     Alias(&'a str),
 }
 
@@ -51,7 +51,7 @@ pub fn response(
     answers: &[(Data<'_>, u32)],
 ) -> Vec<u8> {
     let mut b = message(id, 0x8180 | u16::from(code & 15), question, kind, answers.len() as u16);
-    // The question's name stands at byte 12: owners point to it until an alias is given.
+    // The question's name is at byte 12: owner names point to it until there is an alias.
     let mut owner: u16 = 0xc000 | 12;
     for (data, ttl) in answers {
         let (kind, bytes) = match data {

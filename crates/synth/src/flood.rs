@@ -1,6 +1,6 @@
-//! Floods: traffic that makes an analyser keep as much as it can be made to, with ordinary traffic in between.
+//! Floods: traffic that fills the tables of an analyser, with ordinary traffic in between.
 //!
-//! A flood is made frame by frame while it is written, so that its length costs no memory.
+//! A flood is generated frame by frame while it is written, so that its length costs no memory.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;
@@ -23,16 +23,16 @@ use crate::frame::PSH;
 use crate::frame::SYN;
 use crate::frame::TcpHeader;
 
-/// What a flood is of.
+/// The kind of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// SYNs without an answer, each in a new connection.
     Syn,
-    /// Established connections that say nothing.
+    /// Established connections without data.
     Connections,
     /// Datagrams to closed ports, each in a new connection.
     Udp,
-    /// First pieces of datagrams of which no more comes.
+    /// First fragments of datagrams that remain incomplete.
     Fragments,
     /// Established connections, each with ten segments above a hole that is never filled.
     Segments,
@@ -75,10 +75,10 @@ const QUERIES: u64 = 60;
 const REQUEST_SEGMENTS: u64 = 3;
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: example.org\r\n\r\n";
 
-/// A flood, not made yet.
+/// The parameters of a flood.
 #[derive(Clone, Copy, Debug)]
 pub struct Flood {
-    /// What it is of.
+    /// Its kind.
     pub kind: Kind,
     /// Connections, datagrams or ports, of which each is different.
     pub count: u64,
@@ -213,8 +213,8 @@ impl Flood {
         }
     }
 
-    /// A frame of a connection that is set up at once: its handshake, then data, or an acknowledgement of all
-    /// before `data` where there is none.
+    /// A frame of a connection that is set up at once: its handshake, then data, or an
+    /// acknowledgement of everything before `data` if there is none.
     fn stream(
         client: SocketAddr,
         server: SocketAddr,

@@ -1,6 +1,6 @@
-//! Single frames, from the payload outwards: each function wraps what the one before it made.
+//! Single frames, from the payload outwards: each function wraps the result of the previous one.
 //!
-//! Addresses of a frame are of one family; where the caller mixes them, IPv4 is mapped into IPv6.
+//! Both addresses of a frame are of one family; if they differ, IPv4 is mapped into IPv6.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -42,7 +42,7 @@ pub fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// The Ethernet address that stands for a host here: locally administered, from its IP address.
+/// The Ethernet address of a host: locally administered, from its IP address.
 pub fn mac(host: IpAddr) -> [u8; 6] {
     let tail = match host {
         IpAddr::V4(a) => a.octets(),
@@ -65,8 +65,8 @@ pub fn ethernet(src: [u8; 6], dst: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8
     b
 }
 
-/// An IPv4 datagram (RFC 791) with time to live 64 and Don't Fragment. Payloads beyond what fits
-/// are cut.
+/// An IPv4 datagram (RFC 791) with time to live 64 and Don't Fragment. Longer payloads are
+/// truncated.
 pub fn ipv4(src: Ipv4Addr, dst: Ipv4Addr, proto: u8, id: u16, payload: &[u8]) -> Vec<u8> {
     let payload = payload.get(..65_515).unwrap_or(payload);
     let mut b = Vec::with_capacity(20 + payload.len());
@@ -82,7 +82,7 @@ pub fn ipv4(src: Ipv4Addr, dst: Ipv4Addr, proto: u8, id: u16, payload: &[u8]) ->
     b
 }
 
-/// An IPv6 packet (RFC 8200) with hop limit 64. Payloads beyond what fits are cut.
+/// An IPv6 packet (RFC 8200) with hop limit 64. Longer payloads are truncated.
 pub fn ipv6(src: Ipv6Addr, dst: Ipv6Addr, proto: u8, payload: &[u8]) -> Vec<u8> {
     let payload = payload.get(..65_535).unwrap_or(payload);
     let mut b = Vec::with_capacity(40 + payload.len());
@@ -164,7 +164,7 @@ pub fn tcp(
     ip(src.ip(), dst.ip(), TCP, id, &b)
 }
 
-/// A UDP datagram (RFC 768) in its frame. Payloads beyond what fits are cut.
+/// A UDP datagram (RFC 768) in its frame. Longer payloads are truncated.
 pub fn udp(src: SocketAddr, dst: SocketAddr, id: u16, payload: &[u8]) -> Vec<u8> {
     let payload = payload.get(..65_507).unwrap_or(payload);
     let mut b = Vec::with_capacity(8 + payload.len());
@@ -174,7 +174,7 @@ pub fn udp(src: SocketAddr, dst: SocketAddr, id: u16, payload: &[u8]) -> Vec<u8>
     b.extend_from_slice(&[0; 2]);
     b.extend_from_slice(payload);
     let sum = match transport_checksum(src.ip(), dst.ip(), UDP, &b) {
-        // 0 would say that there is no checksum.
+        // 0 would mean "no checksum".
         0 => 0xffff,
         sum => sum,
     };

@@ -1,11 +1,10 @@
 //! Makes traffic: deterministic captures for tests and benchmarks.
 //!
-//! [`frame`] builds single frames with right lengths and checksums. A [`Trace`] is a clock with a
+//! [`frame`] builds single frames with correct lengths and checksums. A [`Trace`] is a clock with a
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
-//! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`] puts them
-//! together to the capture that the manual shows; [`traffic`] makes conversations of many protocols
-//! by the thousand, [`RandomPackets`] packets of chance, gigabytes of them; a [`Flood`] is what
-//! exhausts tables.
+//! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`]
+//! generates the sample capture of the manual; [`traffic`] generates thousands of conversations of
+//! many protocols, [`RandomPackets`] gigabytes of random packets; a [`Flood`] exhausts tables.
 //!
 //! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the
 //! caller. Addresses and names are those set aside for documentation (RFC 5737, 3849, 2606).

@@ -22,17 +22,17 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 /// The first packet's time in nanoseconds: an arbitrary one, the same for every run.
 const BEGIN: i64 = 1_700_000_000_000_000_000;
 
-/// What random packets are like.
+/// Options of random packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RandomOptions {
-    /// Others come from another seed.
+    /// The seed; another seed gives other packets.
     pub seed: u64,
     /// How many of a hundred packets are IPv6.
     pub ipv6: u8,
     /// How many of a hundred packets are UDP.
     pub udp: u8,
-    /// How many of a hundred packets have something odd: options, a fragment's offset, a tag, a wrong
-    /// length or checksum, or an end that was not captured.
+    /// Percentage of unusual packets: options, a fragment offset, a tag, a wrong length or
+    /// checksum, or a truncated end.
     pub odd: u8,
     /// The longest payload, in bytes; at most 65,000.
     pub payload: usize,
@@ -44,8 +44,8 @@ impl Default for RandomOptions {
     }
 }
 
-/// Makes Ethernet frames from a seed: TCP and UDP over IPv4 and IPv6, every address, port, flag and
-/// byte of payload as it falls. Lengths and checksums are right but for the odd ones.
+/// Generates Ethernet frames from a seed: TCP and UDP over IPv4 and IPv6, with random addresses,
+/// ports, flags and payload. Lengths and checksums are correct except in unusual packets.
 ///
 /// ```
 /// use gannet_synth::{RandomOptions, RandomPackets};
@@ -164,7 +164,7 @@ impl RandomPackets {
         }
     }
 
-    /// An IPv4 header (RFC 791). What it adds to the transport's checksum.
+    /// Writes an IPv4 header (RFC 791); returns its part of the transport's checksum.
     fn ipv4(&mut self, protocol: u8, len: usize, options: usize, fragment: u16) -> u64 {
         let begin = self.frame.len();
         let head = 20 + options;
@@ -186,7 +186,7 @@ impl RandomPackets {
         sum(&header[12..20]) + u64::from(protocol) + len as u64
     }
 
-    /// An IPv6 header (RFC 8200). What it adds to the transport's checksum.
+    /// Writes an IPv6 header (RFC 8200); returns its part of the transport's checksum.
     fn ipv6(&mut self, protocol: u8, len: usize) -> u64 {
         let begin = self.frame.len();
         let bits = self.rng.next_u32().to_be_bytes();

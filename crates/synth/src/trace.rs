@@ -33,7 +33,7 @@ pub struct Frame {
 /// Bytes of an Ethernet frame's payload.
 const MTU: u16 = 1_500;
 
-/// A clock and what was seen so far.
+/// A clock and the frames so far.
 ///
 /// The capture point is near the client: requests are seen a little after the event before them,
 /// replies half a round trip later.
@@ -58,7 +58,7 @@ impl Trace {
         }
     }
 
-    /// Sets what passes before a client's and before a server's frame; at first 150 µs and 12 ms.
+    /// Sets the delays before a client's and before a server's frame; initially 150 µs and 12 ms.
     pub fn delays(&mut self, near: Interval, far: Interval) {
         (self.near, self.far) = (near, far);
     }
@@ -73,12 +73,12 @@ impl Trace {
         self.now
     }
 
-    /// The seeded numbers, for those who build payloads.
+    /// The random generator, for building payloads.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// What was seen so far.
+    /// The frames so far.
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
@@ -173,13 +173,13 @@ impl Trace {
         self.ends(client, server).segment(Side::Client, SYN, &[]);
     }
 
-    /// Goes on with a connection that rested.
+    /// Continues a paused connection.
     pub fn resume(&mut self, rest: Paused) -> Tcp<'_> {
         Tcp { trace: self, ends: rest.ends, seq: rest.seq, most: rest.most }
     }
 
-    /// What networks do to the frames from `since` on: about one in `one_in` comes later than the
-    /// next, and as many come twice.
+    /// Simulates network disturbance of the frames from `since` on: about one in `one_in` is
+    /// reordered, and as many are duplicated.
     pub fn disturb(&mut self, since: usize, one_in: u64) {
         let Some(frames) = self.frames.get_mut(since..) else { return };
         let mut again = Vec::new();
@@ -196,7 +196,7 @@ impl Trace {
             }
         }
         self.frames.append(&mut again);
-        // Stable: a frame that comes twice comes the second time behind the first.
+        // A stable sort: a duplicate comes behind the original.
         self.frames.sort_by_key(|f| f.time);
     }
 
@@ -251,7 +251,7 @@ pub struct Paused {
 }
 
 impl Tcp<'_> {
-    /// Lets go of the clock; [`Trace::resume`] goes on.
+    /// Releases the clock; [`Trace::resume`] continues.
     pub fn pause(self) -> Paused {
         Paused { ends: self.ends, seq: self.seq, most: self.most }
     }
@@ -312,7 +312,7 @@ impl Tcp<'_> {
             ack: if flags & ACK == 0 { 0 } else { self.seq[peer] },
             flags,
             window: 64_240,
-            // Those who open a connection tell the longest segment they take.
+            // SYNs contain the maximum segment size.
             options: if flags & SYN != 0 { &most } else { &[] },
         };
         let taken = data.len() as u32 + u32::from(flags & (SYN | FIN) != 0);

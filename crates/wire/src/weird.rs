@@ -42,7 +42,7 @@ impl Scope {
     }
 }
 
-/// Additional facts of an weird; its `Display` is weird.log's `addl` column.
+/// Additional facts of a weird; its `Display` is weird.log's `addl` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addl {
     /// Nothing to add.

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: the fuzz targets, each for a while, and what came of it.
+//! `cargo xtask fuzz`: runs the fuzz targets, and prints the results.
 //!
 //! [`seeds`] gives every target real traffic of its protocol to start from, [`run()`] drives one
-//! libFuzzer process a target, and a table says what each did. A finding keeps the input that shows
-//! it below `fuzz/artifacts/` and makes the command fail.
+//! libFuzzer process for each target, and a table shows the results. The input of a finding is
+//! stored below `fuzz/artifacts/`, and the command fails.
 
 mod run;
 mod seeds;
@@ -74,7 +74,7 @@ fn chosen(named: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(if named.is_empty() { all } else { named.to_vec() })
 }
 
-/// Builds one target by name, and if there are more, all.
+/// Builds one target by name, or all if there are several.
 fn build(targets: &[String]) -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.current_dir(workspace::root().join("fuzz")).args(["fuzz", "build"]);
@@ -90,7 +90,7 @@ fn build(targets: &[String]) -> anyhow::Result<()> {
         .context("is cargo-fuzz installed? cargo install cargo-fuzz; rustup install nightly")
 }
 
-/// Where targets are built, seeds written and words of libFuzzer kept.
+/// Folder of builds, seeds and libFuzzer's output.
 fn folder() -> PathBuf {
     workspace::target().join("fuzz")
 }

@@ -19,7 +19,7 @@ const PATIENCE: u32 = 10;
 /// Megabytes that a target may need, sanitizer and corpus included.
 const MEMORY: u32 = 2048;
 
-/// What came of a target.
+/// The result of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// How long it ran.
@@ -39,7 +39,7 @@ impl Outcome {
     }
 }
 
-/// Runs a target; what it says goes to `logs/TARGET.log`.
+/// Runs a target; its output goes to `logs/TARGET.log`.
 pub(super) fn target(target: &str, seeds: &Path, seconds: u32) -> anyhow::Result<Outcome> {
     let fuzz = workspace::root().join("fuzz");
     let (corpus, artifacts) =
@@ -73,7 +73,7 @@ pub(super) fn target(target: &str, seeds: &Path, seconds: u32) -> anyhow::Result
     Ok(outcome)
 }
 
-/// The program of a target: it lies in a folder of the platform it was built for.
+/// The program of a target, in the folder of the platform it was built for.
 fn binary(target: &str) -> anyhow::Result<PathBuf> {
     for entry in fs::read_dir(folder())? {
         let path = entry?.path().join("release").join(target);
@@ -84,7 +84,7 @@ fn binary(target: &str) -> anyhow::Result<PathBuf> {
     anyhow::bail!("{target} was not built in {}", folder().display())
 }
 
-/// What libFuzzer says of a run.
+/// Parses libFuzzer's output of a run.
 fn read(text: &str) -> Outcome {
     let mut outcome = Outcome::default();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! What targets start from: the traffic of captures, in the form that each target takes.
+//! Seeds of targets: the traffic of captures, in the form that each target takes.
 //!
 //! A target of a protocol gets the conversations on the ports of that protocol, written as
 //! `gannet_fuzz::conversation` reads them; of one without ports, those of captures that bear its
@@ -82,7 +82,7 @@ pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
 /// The seeds of one target.
 struct Set {
     target: String,
-    /// What it speaks, if it is one of a protocol.
+    /// Its protocol, if it has one.
     tag: Option<Tag>,
     seeds: HashSet<Vec<u8>>,
 }
@@ -140,7 +140,7 @@ impl Set {
         }
     }
 
-    /// A capture of this name and what is said in it.
+    /// A capture of this name and its conversations.
     fn offer(&mut self, name: &str, path: &Path, flows: &[Flow]) {
         if let Some(tag) = self.tag {
             for flow in flows {
@@ -196,11 +196,11 @@ impl Set {
     }
 }
 
-/// What two sockets say to each other, packet by packet.
+/// The conversation of two sockets, packet by packet.
 struct Flow {
     udp: bool,
     ports: [u16; 2],
-    /// Whether it is from the one who spoke first, and what.
+    /// Whether the first sender sent it, and the payload.
     parts: Vec<(bool, Vec<u8>)>,
     len: usize,
 }
@@ -234,7 +234,7 @@ fn read(capture: &Path, sets: &mut [Set]) -> Vec<Flow> {
 
 type End = (Addr, u16);
 
-/// What an IP packet says is added to its conversation.
+/// Adds an IP packet's payload to its conversation.
 fn said(
     data: &[u8],
     wire_len: u32,
@@ -272,7 +272,7 @@ fn said(
     }
 }
 
-/// What looks like a certificate: a sequence of two-byte length that begins with another.
+/// Candidates for certificates: a sequence with a two-byte length that begins with another one.
 fn certificates(data: &[u8]) -> Vec<Vec<u8>> {
     let start = |at: &usize| matches!(data[*at..], [0x30, 0x82, _, _, 0x30, 0x82, ..]);
     let starts = (0..data.len()).filter(start);

@@ -41,7 +41,7 @@ pub(crate) fn run(
     for number in numbers {
         let path = kept.join(format!("{number}.pcapng"));
         fs::write(&path, seeds.mutated(number)?)?;
-        // Where it fails the capture stays.
+        // If it fails, the capture is kept.
         peak = peak.max(one(gannet, &path, kept).with_context(|| path.display().to_string())?);
         fs::remove_file(&path)?;
         runs += 1;

@@ -28,17 +28,17 @@ use crate::mutate::mutation::Seeds;
 use crate::workspace::say;
 
 thread_local! {
-    /// Message and place of this thread's last panic.
+    /// Message and location of this thread's last panic.
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct Work<'a> {
     seeds: &'a Seeds,
     kept: &'a Path,
     next: AtomicU64,
     end: u64,
-    /// What each worker reads now, and since when.
+    /// The capture that each worker is reading, and since when.
     current: Mutex<HashMap<thread::ThreadId, (u64, Instant)>>,
     failures: AtomicU64,
     /// Packets and rows of all captures: a run that reads nothing would find nothing.
@@ -116,7 +116,7 @@ impl Work<'_> {
         }
     }
 
-    /// Ends the process where a capture takes too long or too much: neither can be caught.
+    /// Ends the process if a capture takes too long or too much memory: neither can be caught.
     fn watch(&self) {
         let slow: Vec<_> =
             self.current().values().filter(|(_, t)| t.elapsed() > PATIENCE).copied().collect();
@@ -136,12 +136,12 @@ impl Work<'_> {
     }
 }
 
-/// Reads a capture as the command does, with options that depend on its number; returns how many
-/// packets and rows there were. Errors are fine.
+/// Analyses a capture like the command, with options that depend on its number; returns the number
+/// of packets and rows. Errors are fine.
 fn analyze(number: u64, capture: Vec<u8>) -> (u64, u64) {
     let json = Format::Json(JsonTimes::Iso8601);
     let mut engine = Engine::new(Options {
-        // Most damage makes checksums wrong, and what is behind them would rest.
+        // Most damage makes checksums wrong, and the data behind them would not be analysed.
         ignore_checksums: !number.is_multiple_of(8),
         hash_files: number.is_multiple_of(4),
         logs: gannet_log::Options {
@@ -157,13 +157,13 @@ fn analyze(number: u64, capture: Vec<u8>) -> (u64, u64) {
             }
         }
     }
-    // Rows are made and thrown away, so that nothing is left that could fail.
+    // Rows are formatted and discarded, so that writing cannot fail.
     engine.finish().map_or((0, 0), |(statistics, counts)| {
         (statistics.packets, counts.iter().map(|c| c.rows).sum())
     })
 }
 
-/// The most memory this process had, in bytes, where the system tells (Linux).
+/// Peak memory of this process in bytes, if the system reports it (Linux).
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -1,8 +1,8 @@
-//! `cargo xtask mutate`: captures made hostile by the thousand.
+//! `cargo xtask mutate`: thousands of mutated captures.
 //!
 //! Each mutated capture is a function of its number ([`mutation`]): seeds are real captures, or the
-//! sample where there are none. The engine reads each within this process ([`engine`]), where a
-//! panic is caught, told, and the capture kept; some also go through the command as it is released
+//! sample if there are none. The engine analyses each within this process ([`engine`]), where a
+//! panic is caught and reported, and the capture stored; some also go through the released command
 //! ([`command`]). None may panic, take longer than [`PATIENCE`] or need more than [`MEMORY`].
 
 mod command;
@@ -22,10 +22,10 @@ use crate::workspace::cargo;
 use crate::workspace::check;
 use crate::workspace::say;
 
-/// What a capture may take at the most.
+/// Time limit of a capture.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a process may need at the most, in bytes.
+/// Memory limit of a process, in bytes.
 const MEMORY: u64 = 512_000_000;
 
 /// Look for captures that break the engine: bit flips, cut files, spliced records.
@@ -77,7 +77,7 @@ fn in_profile(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where captures that break something are kept.
+/// Folder for captures that cause a failure.
 fn kept() -> anyhow::Result<PathBuf> {
     let folder = workspace::target().join("hostile-captures");
     fs::create_dir_all(&folder)?;

@@ -36,7 +36,7 @@ struct Owned {
 }
 
 impl Seeds {
-    /// All captures of the shared folder; the sample where there is none.
+    /// All captures of the shared folder; the sample if there are none.
     pub(crate) fn gather() -> anyhow::Result<Self> {
         let mut files = Vec::new();
         if let Some(shared) = workspace::shared() {
@@ -56,7 +56,7 @@ impl Seeds {
         &self.files
     }
 
-    /// How many there are.
+    /// Their number.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
@@ -117,7 +117,7 @@ impl Seeds {
             }
             3 => {
                 for packet in packets.iter_mut().filter(|p| p.data.len() > 54) {
-                    // Behind the usual headers, where application protocols are.
+                    // Behind the usual headers, in the application protocol.
                     if rng.below(4) == 0 {
                         let (_, payload) = packet.data.split_at_mut(54);
                         overwrite(payload, rng);
@@ -189,7 +189,7 @@ fn flip(bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// Numbers at the edges, where lengths and counts are.
+/// Boundary values, at offsets of lengths and counts.
 fn overwrite(bytes: &mut [u8], rng: &mut Rng) {
     const EDGES: [u8; 6] = [0x00, 0x01, 0x7f, 0x80, 0xfe, 0xff];
     let from = rng.below(bytes.len() as u64) as usize;

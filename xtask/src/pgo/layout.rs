@@ -1,9 +1,9 @@
 //! The last step: machine code in the order in which it runs.
 //!
-//! The compiler places code function by function, and guesses how what it has not inlined is called. BOLT
-//! reads the linked command, has it count once more, now at the machine's own branches, and writes it
-//! again: what follows each other lies side by side, branches fall through, and what training never came
-//! by lies apart. So the instruction cache and the translation of addresses hold what is used.
+//! The compiler places code function by function, and guesses the frequency of calls. BOLT
+//! instruments the linked command, which runs a training, and rewrites its machine code: blocks
+//! that follow each other are adjacent, branches fall through, and untrained code is separate. So
+//! the instruction cache and the TLB hold only code in use.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,11 +20,10 @@ use super::training;
 use crate::workspace::say;
 use crate::workspace::shown;
 
-/// What the linker has to keep, so that code can be moved: every reference to it.
+/// Relocations that the linker has to keep, so that code can be moved.
 pub(super) const LINKED_WITH: &str = "-Clink-arg=-Wl,--emit-relocs";
 
-/// How code is placed: hot blocks as a travelling salesman would visit them, cold ones apart, functions
-/// beside those that call them.
+/// Code layout: hot blocks ordered by ext-TSP, cold ones separate, functions next to their callers.
 const ORDER: [&str; 5] = [
     "-reorder-blocks=ext-tsp",
     "-reorder-functions=cdsort",
@@ -33,8 +32,8 @@ const ORDER: [&str; 5] = [
     "-split-eh",
 ];
 
-/// Assembly written by hand stays as it is: LuaJIT's interpreter finds its instructions by their distance,
-/// and what ring's says of its frames is at odds with its symbols.
+/// Hand-written assembly is not moved: LuaJIT's interpreter uses distances between its
+/// instructions, and the frame information of ring's contradicts its symbols.
 const UNTOUCHED: &str = "-skip-funcs=lj_.*,ring_core_.*";
 
 /// Writes `linked`, a command that was linked [so](LINKED_WITH), again to `out`.
@@ -53,7 +52,7 @@ pub(super) fn arrange(
     let counting = counts.join("gannet");
     let mut instrument = bolt.command();
     instrument.arg(linked).arg("-o").arg(&counting).arg("-instrument");
-    // Every run of the training in a file of its own.
+    // A file for each run of the training.
     instrument.arg("-instrumentation-file-append-pid");
     instrument.arg(flag("-instrumentation-file", &counts.join("run")));
     quietly(instrument.arg(UNTOUCHED))?;
@@ -89,7 +88,7 @@ fn runs(counts: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Runs a program that tells much; all of it is shown where it fails.
+/// Runs a program with much output, which is shown only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     say(&format!("$ {shown}"));

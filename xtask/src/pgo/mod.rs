@@ -1,17 +1,16 @@
 //! `cargo xtask pgo`: a release that was optimised by how it was used.
 //!
-//! The compiler first builds a command that counts which branches it takes ([`Variant::instrumented`]).
-//! That one analyses training traffic ([`mod@training`]), and the compiler builds again with the counts
-//! in hand. Everything is built for a named target, since flags then hold for the command alone and
-//! not for the build scripts, and in a folder of its own, since every set of flags is a build of its
+//! The compiler first builds an instrumented command ([`Variant::instrumented`]). That one analyses
+//! training traffic ([`mod@training`]), and the compiler builds again with the counts. Everything
+//! is built for a named target, since flags then do not apply to build scripts, and in a separate
+//! folder, since every set of flags is a build of its own.
+//!
+//! If BOLT is installed, it optimises the [layout](layout) of that build with a training of its
 //! own.
 //!
-//! Where BOLT is installed, the machine code of that build is then [put in order](layout) by a training
-//! of its own.
-//!
-//! `--table` builds what the published study of such builds compares (plain, link-time optimisation,
-//! profile, both; for any processor and for this one), and both with BOLT, and measures all on the
-//! traces it is given.
+//! `--table` builds the variants of the published study (plain, link-time optimization, profile,
+//! both; for any processor and for this one), and both with BOLT, and measures all on the given
+//! traces.
 
 mod layout;
 mod table;
@@ -34,7 +33,7 @@ use crate::workspace::check;
 use crate::workspace::print;
 use crate::workspace::say;
 
-/// Build gannet with link-time and profile-guided optimisation, and BOLT where it is installed.
+/// Build gannet with link-time and profile-guided optimization, and BOLT if it is installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Train with these captures, too
@@ -50,7 +49,7 @@ pub(crate) struct Args {
     /// Only these builds, like plain,pgo+lto-native
     #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "table")]
     only: Vec<String>,
-    /// Take builds, and counts of trainings, that are there as they are
+    /// Reuse existing builds, and training counts
     #[arg(long)]
     reuse: bool,
     /// Runs a build and trace, of which the median counts
@@ -64,7 +63,7 @@ pub(crate) struct Args {
 /// How a command is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Variant {
-    /// Link-time optimisation, as the release has it; otherwise what cargo does by itself.
+    /// Link-time optimization, as in the release; otherwise cargo's default.
     lto: bool,
     /// With the profile of the training.
     profile: bool,
@@ -103,13 +102,13 @@ impl Variant {
         folder().join(format!("gannet-{}", self.name()))
     }
 
-    /// Where the counts of its training are. A profile names functions as the compiler does, and
-    /// those names differ between builds with and without link-time optimisation.
+    /// The path of its training's counts. A profile contains the compiler's function names, which
+    /// differ between builds with and without link-time optimization.
     fn counts(self) -> PathBuf {
         folder().join(if self.lto { "lto.profdata" } else { "plain.profdata" })
     }
 
-    /// Builds it, and what it needs before.
+    /// Builds it, and its prerequisites.
     fn build(self, args: &Args) -> anyhow::Result<PathBuf> {
         let path = self.path();
         let (note, commit) = (path.with_extension("commit"), bench::commit());
@@ -117,12 +116,12 @@ impl Variant {
             is_of(&note, &commit)?;
             return Ok(path);
         }
-        // What is missing is told before minutes of building.
+        // Missing tools are reported before minutes of building.
         let bolt = self.layout.then(tools::bolt).transpose()?;
         let mut flags = Vec::new();
         if self.profile {
             let counts = self.counts();
-            // Builds that differ only in what comes after share them.
+            // Builds that differ only in later steps share them.
             if !counts.is_file() {
                 self.train(&args.train)?;
             }
@@ -169,7 +168,7 @@ impl Variant {
         // Between the words of a flag, for paths with spaces.
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
         if !self.lto {
-            // What cargo's own release profile would say.
+            // The default of cargo's own release profile.
             command.env("CARGO_PROFILE_DIST_LTO", "false");
             command.env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
         }
@@ -190,15 +189,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let layout = tools::bolt().map_err(|error| say(&format!("skipped: bolt: {error}"))).is_ok();
     let release = Variant { lto: true, profile: true, layout, native: args.native };
     let built = release.build(args)?;
-    // The build must still do what it did before.
+    // The build must still give the same logs.
     let same = training::agree(&built, &workspace::root().join("examples/sample.pcap"))?;
     ensure!(same, "{}: its logs of the sample differ from the golden ones", built.display());
     print(&built.display().to_string());
     Ok(())
 }
 
-/// Whether a build, which has a note of what it was built from, is one of this commit: figures are told as
-/// those of the commit that is checked out.
+/// Whether a build, which has a note of its commit, is of the commit that is checked out, for which
+/// figures are reported.
 fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
     let built = fs::read_to_string(note).unwrap_or_default();
     ensure!(
@@ -209,8 +208,8 @@ fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A file of the same contents with a name of its own: cargo builds nothing again for counts that have
-/// changed, only for flags that have.
+/// A copy with a name derived from its contents: cargo rebuilds only if flags change, not if the
+/// counts do.
 fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(counts).with_context(|| counts.display().to_string())?;
     let mut hasher = DefaultHasher::new();
@@ -230,7 +229,7 @@ fn forget_counts() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where profiles and builds lie. Absolute, since the compiler runs elsewhere.
+/// The folder of profiles and builds. Absolute, since the compiler runs elsewhere.
 fn folder() -> PathBuf {
     let folder = workspace::target().join("pgo");
     std::path::absolute(&folder).unwrap_or(folder)

@@ -1,4 +1,4 @@
-//! The table of builds: what each costs on each trace.
+//! The table of builds: the cost of each on each trace.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,7 +25,7 @@ struct Line {
     variant: Variant,
     /// CPU seconds of every run, in order of size.
     cpu: Vec<f64>,
-    /// Where something can count them.
+    /// If a counter is available.
     instructions: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut variants = wanted(&args.only)?;
     if let Err(error) = tools::bolt() {
-        // Who asks for it by its name is told by its build.
+        // A variant requested by name fails in its build if it is not possible.
         if args.only.is_empty() {
             say(&format!("skipped: bolt: {error}"));
             variants.retain(|v| !v.layout);
@@ -103,8 +103,8 @@ fn measured(trace: &Path, built: &[(Variant, PathBuf)], runs: usize) -> anyhow::
         .collect();
     for _ in 0..runs.max(1) {
         for (line, (_, path)) in lines.iter_mut().zip(built) {
-            // Logs that are there already would be emptied first, and written to the disk at their end:
-            // file systems do so for fear of losing both.
+            // Existing logs would be emptied first, and flushed to disk at the end, by file systems
+            // that guard against data loss.
             if logs.exists() {
                 fs::remove_dir_all(&logs).with_context(|| logs.display().to_string())?;
             }

@@ -1,4 +1,4 @@
-//! What the compiler is, and which tools of LLVM go with it.
+//! The compiler's version, and the matching tools of LLVM.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Profdata {
     }
 }
 
-/// The program that moves code, and the one that adds up what it counted.
+/// The program that moves code, and the one that merges its counts.
 #[derive(Debug)]
 pub(super) struct Bolt(PathBuf);
 
@@ -90,7 +90,7 @@ fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Resul
     Ok(places.into_iter().find(|place| speaks(place, says, major)))
 }
 
-/// Whether a program is there and of the wanted version of LLVM.
+/// Whether a program exists and has the required version of LLVM.
 fn speaks(program: &Path, says: &[&str], major: &str) -> bool {
     let Ok(output) = Command::new(program).args(says).output() else {
         return false;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_adds_up_counts_lies_beside() {
+    fn sums_are_counted_separately() {
         let merge = |path: &str| Bolt(path.into()).merge().get_program().to_owned();
         assert_eq!(merge("/usr/lib/llvm-22/bin/llvm-bolt"), "/usr/lib/llvm-22/bin/merge-fdata");
         assert_eq!(merge("llvm-bolt-22"), "merge-fdata-22");

@@ -1,8 +1,9 @@
 //! The traffic that a build is trained with.
 //!
-//! Generated traffic is always there. Of the captures beside the repository those are taken that
-//! `mix.pcap` holds nothing of: what is measured must not be what was trained. (`make_traces.py` makes
-//! it of classic pcap files of two suites; so pcapng files, and the third suite, are free.)
+//! Generated traffic is always used. Of the captures next to the repository only those are used
+//! that `mix.pcap` does not contain, so that training and measurement differ. (`make_traces.py`
+//! builds it from classic pcap files of two suites; so pcapng files, and the third suite, are
+//! free.)
 
 use std::fs;
 use std::fs::File;

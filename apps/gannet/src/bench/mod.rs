@@ -1,7 +1,7 @@
-//! `gannet bench`: what the parts cost, beside what others would.
+//! `gannet bench`: the cost of the stages, compared with other programs.
 //!
-//! By itself it measures the stages a packet goes through, and whole analyses ([`speed`]); `dict` measures the
-//! dictionary beside other maps, `ring` a ring between two threads.
+//! By default it measures the stages of a packet and whole analyses ([`speed`]); `dict` measures
+//! the dictionary and other maps, `ring` a ring between two threads.
 
 use clap::Subcommand;
 
@@ -9,11 +9,13 @@ use crate::outcome::Outcome;
 
 mod dict;
 mod ring;
+#[cfg(target_os = "linux")]
+mod send;
 mod speed;
 
-/// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, all of it
+/// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, and whole analyses
 ///
-/// Without a trace everything is measured on generated traffic; traces are measured besides. Times are CPU time
+/// Generated traffic is always measured, and traces in addition. Times are CPU time
 /// of the whole process: what else the machine does hardly shows.
 #[derive(Debug, clap::Args)]
 #[group(id = "bench")]
@@ -31,6 +33,8 @@ enum What {
     /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
     Allocations,
     Ring(ring::Args),
+    #[cfg(target_os = "linux")]
+    Send(send::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -38,6 +42,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(What::Dict(args)) => dict::run(args)?,
         Some(What::Allocations) => speed::allocations()?,
         Some(What::Ring(args)) => ring::run(args)?,
+        #[cfg(target_os = "linux")]
+        Some(What::Send(args)) => send::run(args)?,
         None => speed::run(&args.speed)?,
     }
     Ok(Outcome::Done)

@@ -36,13 +36,13 @@ pub(super) struct Args {
     /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
-    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
-    /// How many packets to run over
+    /// Number of packets
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     packets: u32,
-    /// How often each engine runs over them
+    /// Number of runs of each engine
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 }
@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Packets from all over a stream of unknown length: each so-manieth, that number doubled
+/// Packets from all over a stream of unknown length: every n-th, n doubled
 /// whenever there are too many.
 struct Sample {
     packets: Vec<(Vec<u8>, u32)>,

@@ -39,32 +39,32 @@ pub(crate) struct Args {
     /// The link type, by its name without DLT_, or by its number
     #[arg(short = 'y', long, value_name = "TYPE", default_value = "EN10MB")]
     link_type: String,
-    /// How many bytes of a matching packet to keep
+    /// Bytes of a matching packet to keep
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144)]
     snaplen: u32,
-    /// The mask of the network captured on, which 'ip broadcast' needs, like 255.255.255.0
+    /// Netmask of the captured network, which 'ip broadcast' needs, like 255.255.255.0
     #[arg(short = 'm', long, value_name = "MASK")]
     netmask: Option<std::net::Ipv4Addr>,
-    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
-    /// Leave every test as it was written
+    /// Do not optimise: keep every test as written
     #[arg(short = 'O', long)]
     no_optimize: bool,
-    /// Say in words what the filter lets through
+    /// Describe the filter in words
     #[arg(long)]
     explain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Emit {
-    /// The syntax tree, each part with its place in the text
+    /// The syntax tree, with positions in the text
     Ast,
-    /// The conditions on bytes of the packet that it came to
+    /// The conditions on bytes of the packet
     Predicates,
     /// The graph of tests
     Ir,
-    /// The graph as each pass of the optimizer left it
+    /// The graph after each pass of the optimizer
     Passes,
     /// Instructions, as tcpdump -d prints them
     Bpf,
@@ -76,9 +76,9 @@ enum Emit {
     C,
     /// The instructions of the kernel, as eBPF
     Ebpf,
-    /// Machine code that is asked about a packet
+    /// Machine code for one packet
     Asm,
-    /// Machine code that walks over a batch of packets
+    /// Machine code for a batch of packets
     AsmBatch,
     /// The graph for Graphviz
     Dot,
@@ -88,10 +88,10 @@ enum Emit {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DialectName {
-    /// They shift everything behind them in the text
+    /// They apply to everything after them in the text
     #[default]
     Libpcap,
-    /// They shift what is joined to them by 'and', within their parentheses
+    /// They apply to what 'and' joins to them, within their parentheses
     Scoped,
 }
 
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn link_type(name: &str) -> Option<u16> {
     let plain = name.to_ascii_uppercase();
     let plain = plain.strip_prefix("DLT_").unwrap_or(&plain);
-    // Numbers are those of capture files, too: where both are there they are the same.
+    // Numbers are also those of capture files: where both exist they are the same.
     dlt::by_name(plain).or_else(|| plain.parse().ok().map(dlt::of_file))
 }
 

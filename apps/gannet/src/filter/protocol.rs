@@ -44,7 +44,7 @@ const USAGE_ERROR: u8 = 64;
 const DATA_ERROR: u8 = 65;
 const NO_INPUT: u8 = 66;
 
-/// The longest snapshot, and that of nobody's choice.
+/// The longest snapshot, and the default.
 const MAX_SNAPLEN: u32 = 262_144;
 
 /// EN10MB: the link type of captures that tell none.
@@ -130,7 +130,7 @@ impl Asked {
             'm' => {
                 let mask: Result<Ipv4Addr, _> = value.parse();
                 let mask: u32 = mask.map_err(|_| format!("invalid netmask {value}"))?.into();
-                // All ones stand for a mask that nobody knows.
+                // All ones mean an unknown mask.
                 self.options.netmask = Some(mask).filter(|m| *m != u32::MAX);
             }
             's' => {
@@ -192,7 +192,7 @@ fn applied(asked: &Asked, file: &Path) -> Result<String, Ended> {
     let failed = |e: gannet_capture::Error| (NO_INPUT, format!("Failed opening: {e}"));
     let mut reader = Reader::open(file).map_err(failed)?;
     let text = asked.text(&asked.words)?;
-    // Captures of blocks tell of interfaces on the way to the first packet.
+    // Interfaces of pcapng captures are declared before the first packet.
     let mut begun = Reader::open(file).map_err(failed)?;
     let _ = begun.next_batch().map_err(failed)?;
     let interface = begun.interfaces().first();

@@ -219,7 +219,7 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
 pub(super) fn like(files: &[PathBuf]) -> WriteOptions {
     // Output of a pipe may be read while it grows.
     let at_once = !files.iter().all(|f| f.is_file() || f.is_dir());
-    let mut options = WriteOptions { apart: true, at_once, ..WriteOptions::default() };
+    let mut options = WriteOptions { encoder_thread: true, at_once, ..WriteOptions::default() };
     if let [file] = files
         && file.is_file()
         && let Ok(reader) = Reader::open(file)

@@ -1,4 +1,4 @@
-//! What commands run on packets: an expression, or a program that somebody wrote.
+//! The filter of a command: an expression, or a BPF program from a file.
 
 use std::fs;
 use std::path::Path;

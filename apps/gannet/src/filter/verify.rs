@@ -44,13 +44,13 @@ pub(super) struct Args {
     /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
-    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
     /// Compare with the programs of libpcap's own compiler, too
     #[arg(long, conflicts_with = "load")]
     theirs: bool,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
 }

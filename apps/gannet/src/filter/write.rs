@@ -34,39 +34,39 @@ use crate::unanswered;
 #[derive(Debug, clap::Args)]
 #[group(id = "writing")]
 pub(super) struct Args {
-    /// Which packets, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
+    /// Packets to write, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
     #[arg(value_name = "FILTER", required_unless_present_any = ["expression", "load", "read"])]
     filter: Option<OsString>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A capture, as tcpdump names it; the words beside it are the filter then, and may be none
+    /// A capture, as in tcpdump; the remaining arguments are then the filter, which may be empty
     #[arg(short, long, value_name = "FILE")]
     read: Vec<PathBuf>,
-    /// A filter besides others, all of them in one pass; each with a -w of its own, in this order
+    /// One of several filters that run in one pass; each with a -w of its own, in this order
     #[arg(short, long, value_name = "FILTER")]
     expression: Vec<String>,
-    /// Write them here: pcapng by the suffix .pcapng, else pcap, compressed by .gz, .zst, .xz, .lz4
-    /// Without it they go to standard output, unless that is a terminal
+    /// Output file: pcapng for the suffix .pcapng, otherwise pcap, compressed by .gz, .zst, .xz, .lz4
+    /// The default is standard output, unless that is a terminal
     #[arg(short, long, value_name = "FILE")]
     write: Vec<PathBuf>,
-    /// Print how many there are, for each filter
+    /// Print the number of matching packets, for each filter
     #[arg(short, long)]
     count: bool,
-    /// Take those that do not match
+    /// Write the packets that do not match
     #[arg(short = 'v', long)]
     invert: bool,
-    /// Begin another file whenever one holds so many: packets, bytes (kB, MB, GB) or time (s, min,
-    /// h, d). They are named web-0001.pcap, web-0002.pcap, ...
+    /// Start another file whenever one reaches this many packets, bytes (kB, MB, GB) or this much
+    /// time (s, min, h, d). They are named web-0001.pcap, web-0002.pcap, ...
     #[arg(long, num_args = 2, value_names = ["N", "UNIT"], requires = "write")]
     split: Vec<String>,
     /// Run a program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE", conflicts_with = "expression")]
     load: Option<PathBuf>,
-    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
-    /// Print how many packets were read and written even where nobody is looking
+    /// Print the numbers of packets read and written even if standard error is not a terminal
     #[arg(long)]
     stats: bool,
     /// Print errors only: no progress, no warnings
@@ -226,7 +226,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(stop.asked().unwrap_or(outcome))
 }
 
-/// Why a filter has no answer for a pcap file that comes through a pipe, whose first packet tells its link type.
+/// Why a filter does not apply to a pcap file from a pipe, whose first packet determines its link
+/// type.
 fn refusal(outputs: &[Output], files: &[PathBuf], batch: &Batch<'_>) -> Option<String> {
     let first = batch.get(0).filter(|first| files.len() == 1 && first.format == Format::Pcap)?;
     if files.iter().any(|file| file.is_dir()) {

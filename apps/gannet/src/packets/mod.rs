@@ -47,31 +47,31 @@ pub(crate) struct Args {
     /// Captures and folders of captures, read as one stream; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "read")]
     files: Vec<OsString>,
-    /// A capture, as tcpdump names it; the words beside it are the filter then
+    /// A capture, as in tcpdump; the remaining arguments are then the filter, which may be empty
     #[arg(short, long, value_name = "FILE", conflicts_with = "filter")]
     read: Vec<PathBuf>,
     /// Print only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
     /// The bytes of each packet in hexadecimal, from the network layer on; twice, from the link layer on
     #[arg(short = 'x', action = clap::ArgAction::Count)]
     hex: u8,
-    /// The same beside their characters; twice, from the link layer on
+    /// Print bytes and their characters; twice, from the link layer on
     #[arg(short = 'X', action = clap::ArgAction::Count, conflicts_with = "hex")]
     text: u8,
-    /// Sequence numbers as they are
+    /// Print absolute sequence numbers
     #[arg(short = 'S', long)]
     absolute: bool,
     /// As tcpdump: -t prints no times, -tt seconds since 1970, -tttt dates
     #[arg(short = 't', action = clap::ArgAction::Count)]
     time: u8,
-    /// Addresses and ports as numbers, which they are anyway
+    /// Addresses and ports as numbers; always on
     #[arg(short, action = clap::ArgAction::Count, hide = true)]
     numbers: u8,
-    /// Print the hierarchy of protocols and the hosts and pairs of hosts with most bytes instead
+    /// Print the protocol hierarchy and the hosts and host pairs with most bytes instead
     #[arg(long, conflicts_with_all = ["hex", "text", "absolute", "time"])]
     summary: bool,
     /// Only packets of these connections, tunnels among them; the capture needs an index (gannet index)
@@ -101,7 +101,7 @@ pub(crate) struct Args {
     /// Write the packets of --uid or --where into a capture instead
     #[arg(short, long, value_name = "OUT", requires = "slice")]
     write: Option<PathBuf>,
-    /// Hosts and pairs of hosts that --summary prints
+    /// Number of hosts and host pairs that --summary prints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "summary")]
     top: usize,
 }

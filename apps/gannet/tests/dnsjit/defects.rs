@@ -33,7 +33,7 @@ fn vlans_in_vlans_are_read_and_ids_have_twelve_bits() {
 }
 
 #[test]
-fn an_odd_packet_does_not_end_the_stream() {
+fn a_weird_packet_does_not_end_the_stream() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let many_tags = ethernet(&[&[0x81, 0, 0, 1].repeat(9), &[8, 0]]);
     let short = [1, 2, 3];

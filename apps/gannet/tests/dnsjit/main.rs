@@ -10,7 +10,7 @@
 //! | `drool replay -T` loses queries and hangs | `drool_with_threads_sends_every_query_and_ends` |
 //! | nanoseconds of captures are taken for microseconds; captures are written with microseconds | `nanoseconds_are_nanoseconds`, `what_scripts_write_is_what_they_read` |
 //! | 802.1ad is not read, VLAN ids have eight bits | `vlans_in_vlans_are_read_and_ids_have_twelve_bits` |
-//! | an odd packet ends the stream as if it were over | `an_odd_packet_does_not_end_the_stream` |
+//! | an odd packet ends the stream as if it were over | `a_weird_packet_does_not_end_the_stream` |
 //! | an empty payload ends the program | `an_empty_payload_is_no_header_and_no_end` |
 //! | `multiply` cuts fractions; delays add up, and those that are late wait all the same | `timing_adds_nothing_up_and_counts_fractions`, `who_is_late_does_not_wait` |
 //! | over TCP lengths are doubled, and answers sent as queries | `lengths_are_sent_once_and_answers_not_at_all` |

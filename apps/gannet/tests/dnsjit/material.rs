@@ -20,7 +20,7 @@ use crate::echo::Echo;
 use crate::support::Run;
 use crate::support::gannet;
 
-/// A folder that is there, by a variable or beside the project.
+/// An existing folder, named by a variable or next to the project.
 pub(crate) fn source(variable: &str, beside: &str, holds: &str) -> Option<PathBuf> {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let path =
@@ -65,7 +65,7 @@ impl Drop for Frames {
     }
 }
 
-/// What a script prints that finds `layer`, `object` and `produce` over these frames at hand.
+/// The output of a script that runs `layer`, `object` and `produce` over these frames.
 pub(crate) fn over(name: &str, frames: &[&[u8]], text: &str) -> String {
     let capture = Frames::new(name, frames);
     let begin = "local object = require('dnsjit.core.objects')\n\

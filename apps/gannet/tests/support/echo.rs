@@ -10,7 +10,7 @@ use crate::support::gannet;
 /// An echo server in a process of its own, ended when dropped.
 pub(crate) struct Echo {
     pub(crate) child: Child,
-    /// Where it listens: on a port that it took itself, so that nobody else has it.
+    /// Its address, with a port that it chose itself, so that it is unique.
     pub(crate) address: String,
 }
 

@@ -114,7 +114,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left only takes room among the system's other temporary files.
+        // Remaining files only take room among the system's temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -54,7 +54,7 @@ pub enum Damage {
     #[error("a block whose codes are none")]
     Codes,
     /// Bits that are not a code, or a code without a meaning.
-    #[error("a code that means nothing")]
+    #[error("an invalid code")]
     Code,
     /// A match that begins before the stream.
     #[error("a distance that reaches back too far")]

@@ -354,7 +354,7 @@ fn headers_with_all_their_parts() {
 }
 
 #[test]
-fn what_does_not_match_is_told_after_what_came_out() {
+fn what_does_not_match_is_reported_after_what_came_out() {
     let said = |packed: &[u8]| {
         let (all, end) = gunzip(packed);
         (all.len(), end.unwrap_err().to_string())

@@ -57,7 +57,7 @@ fn mapped_and_streamed_are_the_same() {
 }
 
 #[test]
-fn compressed_files_are_told_by_content() {
+fn compressed_files_are_recognised_by_content() {
     let dir = Dir::new("packed");
     let packets = sample(3_000);
     let bytes = file_of("x.pcap", &packets);
@@ -140,7 +140,7 @@ fn a_cut_of_compressed_data_is_always_noticed() {
 }
 
 #[test]
-fn damage_is_told_with_its_place_after_the_packets_before_it() {
+fn damage_is_reported_with_its_place_after_the_packets_before_it() {
     let packets = sample(3);
     let mut bytes = file_of("d.pcap", &packets);
     // The third record starts behind the header, 16 + 0 and 16 + 1 bytes.

@@ -51,7 +51,7 @@ pub enum Damage {
     #[error("no zstd frame where one must be")]
     Magic,
     /// Reserved bits of a frame's header are set.
-    #[error("a frame header with flags that mean nothing")]
+    #[error("a frame header with reserved flags")]
     Descriptor,
     /// A frame that needs a dictionary.
     #[error("a frame that needs the dictionary {0}, which is not there")]

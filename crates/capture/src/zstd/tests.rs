@@ -328,7 +328,7 @@ fn frames_and_what_is_skipped_between_them() {
 }
 
 #[test]
-fn what_does_not_match_is_told_after_what_came_out() {
+fn what_does_not_match_is_reported_after_what_came_out() {
     let bytes = text(300_000, 60, 3);
     let mut bad = packed(&bytes, PLAIN);
     let n = bad.len();
@@ -554,7 +554,7 @@ fn input_that_is_not_at_hand_is_not_waited_for() {
 }
 
 #[test]
-fn a_reader_that_stops_early_waits_for_nobody() {
+fn a_reader_that_stops_early_does_not_wait() {
     let bytes = text(4 * BLOCK, 60, 2);
     let packed = packed(&bytes, PLAIN);
     for threads in 1..5 {

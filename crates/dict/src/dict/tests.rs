@@ -50,7 +50,7 @@ fn steps(keys: u16, run: u16) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// A walk and what it must and must not visit.
+/// A walk, with the keys that it must and must not visit.
 #[derive(Default)]
 struct Walk {
     cursor: Cursor,
@@ -161,7 +161,7 @@ fn grows_evenly_and_shrinks_when_it_empties() {
         dict.insert(key, i);
         model.insert(key, i);
         if i >= 100 {
-            // A block has now and then just been split, or grown early by bad luck: rarely, so the mean counts.
+            // A block may just have been split, or grown early: rarely, so the mean is checked.
             let per_entry = dict.memory_bytes() as f64 / dict.len() as f64;
             assert!(per_entry < 64.0, "{per_entry} at {i}");
             sums[usize::from(i >= 600)] += per_entry;
@@ -263,7 +263,7 @@ fn what_stands_apart_finds_room_when_the_next_entry_comes() {
             most = most.max(i);
         }
     }
-    // No more than now and then, for as long as no entry comes to that block.
+    // Only rarely, until the next entry comes to that block.
     assert!(u64::from(apart) < MANY / 4, "{apart} of {MANY}, the last at {most}");
     assert!((0..MANY).all(|i| dict.get(&mixed(i)) == Some(&i)));
 }

@@ -7,7 +7,7 @@ use crate::TableHash;
 use crate::lookup::AsKey;
 use crate::raw::directory::{at_order, order};
 
-/// Where a walk with [`Dict::next`] stands. Holds no borrow of the dictionary.
+/// The position of a walk with [`Dict::next`]. Does not borrow the dictionary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Where (in the [`order`] of hashes) entries of the part begun stand that are still to be visited, the last one first.
@@ -69,8 +69,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     ///   as a new entry only if the walk had not come to it);
     /// * a step costs the same however large the dictionary has grown since, and walks hold nothing up.
     ///
-    /// Of keys that agree in all 64 bits of their hash (one pair in 10^19), one may be missed or
-    /// visited twice if another of them comes or goes while the walk stands between them. Several walks may go on at once.
+    /// Of keys with equal 64-bit hashes (one pair in 10^19), one may be missed or visited twice if
+    /// another is inserted or removed while the walk is between them. Several walks may be active
+    /// at once.
     ///
     /// ```
     /// let mut dict: gannet_dict::Dict<u32, u32> = (0..1000).map(|i| (i, i)).collect();

@@ -5,22 +5,23 @@
 //!         tags  ──▶ │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
 //! ```
 //!
-//! Two allocations, so that the tags of all blocks lie close together: every search reads them, and they are few enough to
-//! stay in the nearer caches, and on few pages.
+//! There are two allocations, so that the tags of all blocks are close together: every search reads
+//! them, and they are few enough to stay in near caches, and on few pages.
 //!
 //! The upper bits of a hash name an entry's home, the cell where searching begins (`hash × homes / 2^64`); the fifth byte
 //! from below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 cells
 //! behind: that is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether
-//! it finds or not. Where an entry comes and its window is full, others make room: one that may are in the next free
+//! it finds or not. Where an entry comes and its window is full, others make room: one that may be in the next free
 //! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
 //! all: there are no tombstones. If no room can be made, the caller has to see to it: a larger array, or a place apart.
 //!
-//! The last homes have [`TAIL`] cells behind them, not a whole window: what they could have beyond is closed.
+//! The last homes have [`TAIL`] cells behind them, not a whole window: the missing cells are marked
+//! as closed.
 //!
-//! Of two entries with the same tag that one search may come upon, that with the home in front is put in front of the
-//! other's home where that can be done ([`Block::part_all`]): then the first entry with the tag is the one that is searched
-//! for, but for one search in some five hundred. Each that has to go on is a branch foreseen wrongly, which costs as much as
-//! several searches.
+//! If two entries with the same tag are within one search window, the one with the earlier home is
+//! moved in front of the other's home where possible ([`Block::part_all`]): then the first entry
+//! with the tag is the wanted one, except for one search in some five hundred. Each further
+//! comparison is a mispredicted branch, which costs as much as several searches.
 //!
 //! For memory one rule counts: **a cell is initialised exactly when its tag is neither [`FREE`] nor [`CLOSED`]**, and
 //! the tags behind the last cell are closed for ever. Windows are what makes searches right; no unsafe code leans on them.
@@ -52,12 +53,12 @@ const CLOSED: u8 = 1;
 /// What hashes' last bytes are raised by to be tags.
 const RAISE: u8 = 2;
 
-/// Bytes of the cells of a block of so many homes.
+/// Bytes of the cells of a block with this many homes.
 pub(crate) const fn cells_bytes<T>(homes: usize) -> usize {
     (homes + TAIL) * cell_bytes::<T>()
 }
 
-/// Homes of the largest block whose cells take no more than so many bytes; at least one.
+/// Homes of the largest block whose cells take at most `bytes` bytes; at least one.
 pub(crate) const fn homes_in<T>(bytes: usize) -> usize {
     let homes = (bytes / cell_bytes::<T>()).saturating_sub(TAIL);
     if homes == 0 { 1 } else { homes }
@@ -77,7 +78,7 @@ fn tag_of(hash: u64) -> u8 {
 /// The first of these lanes from `home` on.
 #[inline(always)]
 fn nth(home: usize, lanes: u32) -> usize {
-    // In 32 bits (homes are less than 2^32), lest compilers work out the addresses of both summands apart.
+    // In 32 bits (homes are less than 2^32), so that compilers add before extending to an address.
     (home as u32).wrapping_add(lanes.trailing_zeros()) as usize
 }
 
@@ -91,7 +92,7 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// A clustered array and the place of its share in the space of hashes.
+/// A clustered array, and its range of hashes.
 pub(crate) struct Block<T> {
     /// The first tag.
     tags: NonNull<u8>,
@@ -144,7 +145,7 @@ impl<'b, T> Begun<'b, T> {
 }
 
 impl<T> Block<T> {
-    /// So many homes, and nothing there.
+    /// An empty block with this many homes.
     ///
     /// # Panics
     /// With no home or more than 2^31 (errors of this crate), or beyond the address space.
@@ -161,7 +162,7 @@ impl<T> Block<T> {
         Block { tags, cells, homes, depth, has_apart: false, owned: PhantomData }
     }
 
-    /// The two allocations of so many homes: the cells, and the tags.
+    /// The layouts of both allocations for this many homes: the cells, and the tags.
     fn layouts(homes: usize) -> (Layout, Layout) {
         let cells = Layout::array::<T>(homes + TAIL);
         let tags = Layout::array::<u8>(homes + TAIL + PAD);
@@ -237,7 +238,7 @@ impl<T> Block<T> {
     pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
         let home = self.home(hash);
         let window = self.window(home);
-        // Every fourth window goes on in the next line.
+        // Every fourth window continues in the next line.
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
         Begun { window, home: self.cell(home) }
@@ -352,8 +353,8 @@ impl<T> Block<T> {
     #[inline]
     fn put(&mut self, at: usize, hash: u64, entry: T) {
         self.set_tag(at, tag_of(hash));
-        // SAFETY: `set_tag` saw to it that this is a cell. Callers give free ones; of another one the entry would be
-        // overwritten without being dropped.
+        // SAFETY: `set_tag` checked that this is a cell. Callers pass free ones; the entry of
+        // another would be overwritten without being dropped.
         unsafe { self.cell(at).write(entry) };
     }
 
@@ -364,8 +365,9 @@ impl<T> Block<T> {
         }
         self.set_tag(to, self.tags()[from]);
         self.set_tag(from, FREE);
-        // SAFETY: two cells. `from` was filled, so initialised, and is free now; `to` was free, so nothing is
-        // overwritten, and is filled now. They are not the same, as only one was filled.
+        // SAFETY: both are cells. `from` was filled, so it is initialised, and is free now; `to`
+        // was free, so nothing is overwritten, and is filled now. They differ, as only one was
+        // filled.
         unsafe { self.cell(from).copy_to_nonoverlapping(self.cell(to), 1) };
     }
 
@@ -377,7 +379,7 @@ impl<T> Block<T> {
             return None;
         }
         self.set_tag(at, FREE);
-        // SAFETY: the cell was filled, so initialised; now it is free, and nobody reads it again.
+        // SAFETY: the cell was filled, so it is initialised; now it is free and not read again.
         Some(unsafe { self.cell(at).read() })
     }
 
@@ -434,8 +436,8 @@ impl<T> Block<T> {
         self.spots().filter_map(|spot| self.get(spot))
     }
 
-    /// The cells of the entries in order. Who owns the block alone may make them `&mut T`, each once. No reference to a
-    /// cell is made on the way, so none is disturbed.
+    /// Pointers to the entries in order. The exclusive owner of the block may turn each into a
+    /// `&mut T` once. No reference to a cell is created on the way, so none is invalidated.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = NonNull<T>> {
         self.spots().map(|spot| self.cell(spot.0 as usize))
     }
@@ -449,8 +451,9 @@ impl<T> Drop for Block<T> {
             }
         }
         let (cells, tags) = Self::layouts(self.homes());
-        // SAFETY: allocated in `new` with the layouts of the same number of homes, and freed once: whoever copies a
-        // block bit by bit (`directory`) drops one of the copies. Cells of no size were not allocated.
+        // SAFETY: allocated in `new` with the layouts of the same number of homes, and freed once:
+        // code that copies a block bitwise (`directory`) drops only one of the copies. Zero-sized
+        // cells were not allocated.
         unsafe {
             if cells.size() != 0 {
                 alloc::dealloc(self.cells.as_ptr().cast(), cells);

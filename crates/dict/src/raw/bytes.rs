@@ -1,4 +1,5 @@
-//! Byte strings in sixteen bytes: short ones whole, longer ones with their first bytes beside the pointer to the others.
+//! Byte strings in sixteen bytes: short ones inline, longer ones with their first bytes next to a
+//! pointer to the rest.
 
 use core::alloc::Layout;
 use core::hash::{Hash, Hasher};
@@ -12,10 +13,10 @@ use super::pieces::{PIECE, Pieces, starts};
 /// Bytes of the longest string without a pointer.
 pub(crate) const INLINE: usize = 15;
 
-/// First bytes that are kept beside a pointer.
+/// First bytes that are stored next to a pointer.
 const FRONT: usize = 7;
 
-/// The longest string whose front is kept apart.
+/// The longest string whose first bytes are stored separately.
 pub(crate) const SPLIT: usize = FRONT + 55;
 
 /// An owned byte string.
@@ -107,7 +108,7 @@ pub(crate) struct Split<'b> {
     rest: Rest<'b>,
 }
 
-/// One that is in one place.
+/// A long string, which is contiguous.
 #[derive(Clone, Copy)]
 pub(crate) struct Long<'b>(&'b [u8]);
 
@@ -183,7 +184,8 @@ impl Long<'_> {
     }
 }
 
-/// What stands behind the pointer of a string from [`INLINE`] + 1 to [`SPLIT`] bytes long: from [`PIECE`] to 4 times as many.
+/// The tail of a split string, of [`INLINE`] + 1 to [`SPLIT`] bytes in total: from [`PIECE`] to 4
+/// times as many bytes.
 #[derive(Clone, Copy)]
 struct Rest<'b>(&'b [u8]);
 
@@ -288,7 +290,7 @@ impl Bytes {
         u64::from_le_bytes(unsafe { self.tail.bytes })
     }
 
-    /// What it was made of, as [`Query`] has it.
+    /// The string as a [`Query`].
     #[inline(always)]
     pub(crate) fn as_query(&self) -> Query<'_> {
         // SAFETY: the kind says which of the three it is.
@@ -304,7 +306,7 @@ impl Bytes {
         }
     }
 
-    /// How many bytes, unless it is a long one, of which nobody asks this.
+    /// The length of a string that is not long; never called for long ones.
     #[inline(always)]
     fn short_len(&self) -> usize {
         usize::from(self.kind.get() - 1)
@@ -317,19 +319,20 @@ impl Bytes {
     #[inline(always)]
     unsafe fn inline(&self) -> &[u8] {
         let start = core::ptr::from_ref(self).cast::<u8>();
-        // SAFETY: front and tail lie side by side from the second byte on and are initialised, INLINE bytes together, of
-        // which an inline string has no more.
+        // SAFETY: front and tail are adjacent from the second byte on and initialised, INLINE bytes
+        // together, and an inline string is at most as long.
         unsafe { slice::from_raw_parts(start.add(1), self.short_len()) }
     }
 
-    /// What stands behind the pointer of a split string.
+    /// The tail of a split string.
     ///
     /// # Safety
-    /// It is one, and there stand so many bytes.
+    ///
+    /// It is a split string with this many bytes in its tail.
     #[inline(always)]
     unsafe fn rest(&self, len: usize) -> Rest<'_> {
-        // SAFETY: a split string's tail points to an allocation of so many initialised bytes, which lives as long as
-        // `self` and changes never.
+        // SAFETY: a split string's tail points to an allocation of this many initialised bytes,
+        // which lives as long as `self` and never changes.
         Rest(unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), len) })
     }
 
@@ -352,7 +355,7 @@ impl Bytes {
             } else if self.kind != LONG {
                 let len = self.short_len();
                 let Rest(rest) = self.rest(Rest::len_for(len));
-                // Where a whole piece is more than what follows the front, it begins with bytes of the front.
+                // If a whole piece is longer than the tail, it starts within the front.
                 (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
                 (self.whole(), &[])
@@ -399,8 +402,9 @@ impl Drop for Bytes {
         if self.short_len() <= INLINE {
             return;
         }
-        // SAFETY: the kind says which of the two it is, so the tail is a pointer: that of a box of so many bytes, which
-        // are freed here alone, or that of a box of this type, dropped here alone.
+        // SAFETY: the kind determines which of the two it is, so the tail is a pointer: that of a
+        // box of this many bytes, which are freed only here, or that of a box of this type, dropped
+        // only here.
         unsafe {
             let pointer = self.tail.pointer;
             if self.kind == LONG {

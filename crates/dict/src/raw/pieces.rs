@@ -66,10 +66,11 @@ impl<'b> Pieces<'b> {
     /// Two sums of products: of each piece the first two words of 32 bits, each added to its own of the secret, make one
     /// product for the first sum, and the last two one for the second.
     ///
-    /// This is NH, the universal hash of UMAC (RFC 4418, section 5.2.2): for two strings that differ in a piece and a number
-    /// chosen without knowing the secret, some sum of the one exceeds that of the other by that number with one secret in
-    /// 2^32 at most. The multiplications wait for memory in the vector unit, apart from other instructions:
-    /// so the processor goes on to later searches for longer.
+    /// This is NH, the universal hash of UMAC (RFC 4418, section 5.2.2): for two strings that
+    /// differ in a piece and a number chosen without knowing the secret, some sum of the one
+    /// exceeds that of the other by that number with probability at most 2^-32. The multiplications
+    /// wait for memory in the vector unit, separate from other instructions, so the processor can
+    /// run further ahead.
     #[inline(always)]
     pub(crate) fn products(self, secret: &Secret) -> [u64; 2] {
         #[cfg(target_arch = "x86_64")]

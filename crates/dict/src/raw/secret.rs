@@ -1,8 +1,8 @@
 //! The key of the default hash, drawn once a process.
 //!
-//! A search in a table should not have to ask whether the key was drawn: it was when the table was made, or it could hold
-//! nothing. So whoever makes a table has it drawn and keeps the proof, [`Drawn`], which takes no room; with it the key is
-//! read as any other memory.
+//! A search should not have to check whether the key was drawn. It was drawn when the table was
+//! made: constructors of tables store the proof, [`Drawn`], which takes no room; with it the key is
+//! read like other memory.
 
 use core::cell::UnsafeCell;
 use core::hash::BuildHasher;
@@ -13,7 +13,8 @@ use foldhash::SharedSeed;
 
 use super::pieces::Secret;
 
-/// That the key of [`KeyedHash`](crate::KeyedHash) has been drawn. Dictionaries have it; nobody else can make one.
+/// Proof that the key of [`KeyedHash`](crate::KeyedHash) has been drawn. Only this module can
+/// create one.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn(());
 
@@ -26,8 +27,9 @@ pub(crate) struct Words {
 
 struct Key(UnsafeCell<Words>);
 
-// SAFETY: written once, within the one call that `DRAWN` makes; read only by who has a `Drawn`, which is made when that
-// call is over. Whoever gets a `Drawn` of another thread is synchronised with it by the way it came.
+// SAFETY: written once, within the one call that `DRAWN` makes; read only with a `Drawn`, which is
+// created after that call. A `Drawn` received from another thread is synchronised by the channel
+// through which it came.
 unsafe impl Sync for Key {}
 
 static KEY: Key = Key(UnsafeCell::new(Words {
@@ -50,7 +52,7 @@ pub(crate) fn draw() -> Drawn {
             shared: SharedSeed::from_u64(number(1)),
             of_pieces: Secret([0, 1, 2, 3].map(of_piece)),
         };
-        // SAFETY: the only write, and nobody reads before this call is over.
+        // SAFETY: the only write, and there are no reads before this call ends.
         unsafe { *KEY.0.get() = key };
     });
     Drawn(())
@@ -59,7 +61,7 @@ pub(crate) fn draw() -> Drawn {
 /// The key.
 #[inline(always)]
 pub(crate) fn words(_: Drawn) -> &'static Words {
-    // SAFETY: it was drawn, and nobody writes again.
+    // SAFETY: it was drawn, and is not written again.
     unsafe { &*KEY.0.get() }
 }
 

@@ -76,6 +76,9 @@ impl Shard {
         if let Some(noting) = &mut self.noting {
             noting.begin(uid, conn.id, proto);
         }
+        if let Some(births) = &self.options.births {
+            births.began(self.packet_number, uid);
+        }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());

@@ -214,7 +214,7 @@ impl Shard {
 
     /// Prefetches the connection of this key, whose packet comes soon.
     #[inline]
-    pub(crate) fn expect_soon(&self, key: &Key) {
+    pub(crate) fn prefetch(&self, key: &Key) {
         self.table.prefetch(self.table.hash(key));
     }
 

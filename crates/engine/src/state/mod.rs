@@ -230,6 +230,11 @@ impl Evictor {
         None
     }
 
+    /// Bytes of streams that wait above holes.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
     /// Stops evicting until the next check.
     pub(crate) fn rest(&mut self) {
         self.ranks = Default::default();

@@ -127,7 +127,7 @@ mod tests {
     use gannet_flow::size_class;
 
     #[test]
-    fn tables_are_told_by_their_size() {
+    fn tables_are_reported_by_their_size() {
         let mut state = State::default();
         for size in [0, 0, 0, 1, 3, 4, 7, 8, 1 << 13, 1 << 20] {
             state.tables[size_class(size)] += 1;

@@ -309,3 +309,26 @@ fn changes_of_the_tunnels_around_a_connection_are_followed_a_while() {
     assert_eq!(ran.rows("conn", "history orig_pkts"), ["DX 9"]);
     assert!(ran.weirds().contains(&"tunnel_max_changes_per_connection_exceeded".to_owned()));
 }
+
+/// More host pairs than are remembered: every inner connection has its row, and one weird reports the limit.
+#[test]
+fn the_limit_of_host_pairs_is_reported() {
+    let of = |pairs: u32| -> Vec<_> {
+        let host = |n: u32| std::net::Ipv4Addr::from(0x0b00_0000 + n).into();
+        let inner =
+            |n: u32| datagram(20_000 + (n % 40_000) as u16, 9_000 + (n / 40_000) as u16, b"in");
+        (0..pairs).map(|n| (0.0, frame::ip(host(n), SERVER.into(), 4, 1, &inner(n)))).collect()
+    };
+    for (pairs, weirds) in [(10, 0), (1_000, 0), (100_010, 1)] {
+        for threads in [1, 2, 7] {
+            let options = crate::Options { threads, ..Default::default() };
+            let ran = super::analyze(&capture(LinkType::ETHERNET, &of(pairs)), options, usize::MAX);
+            let all = ran.weirds();
+            assert_eq!(all.len(), weirds, "{pairs} {all:?}");
+            assert!(all.iter().all(|name| *name == "ip_tunnel_limit_reached"));
+            let tunnels = ran.rows("tunnel", "action");
+            let found = tunnels.iter().filter(|row| *row == "Tunnel::DISCOVER").count();
+            assert_eq!(found, pairs as usize, "-t {threads}");
+        }
+    }
+}

@@ -93,7 +93,7 @@ fn datagrams_longer_than_their_length_can_say() {
         p.extend_from_slice(&whole[20..20 + usize::from(len)]);
         ethernet(0x0800, &p)
     };
-    // 65,536 bytes with the header, and so many that the length wraps to 100.
+    // 65,536 bytes with the header, and more, so that the length wraps to 100.
     for (last, conns, odd) in [
         (508, 0, &["excessively_large_fragment", "invalid_IP_header_size"][..]),
         (608, 1, &["excessively_large_fragment"]),
@@ -312,7 +312,7 @@ fn within_a_microsecond_no_time_passes() {
 }
 
 #[test]
-fn what_nothing_reads_is_told_by_the_layer_that_leads_to_it() {
+fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
     let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
     let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
     let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");

@@ -14,7 +14,8 @@ impl<'a> Integer<'a> {
     /// Takes contents octets.
     ///
     /// # Errors
-    /// Where there are none, or where the first says nothing that the second does not.
+    ///
+    /// If there are none, or the first is redundant.
     pub fn new(octets: &'a [u8]) -> Result<Self> {
         let padded = match octets {
             [] => return Err(DerError::BadValue),

@@ -1,10 +1,10 @@
 //! A reader of BER and DER that is exactly as lax as the library whose verdicts the logs repeat.
 //!
-//! Certificates on the wire are not all DER: some carry indefinite lengths, lengths with leading
-//! zeros, or strings in pieces. [`Reader`] takes such bytes one [`Element`] at a time and borrows
-//! everything from its input; only a string in pieces is ever copied ([`Element::octets`]).
-//! Nothing here recurses deeper than [`MAX_STRING_NEST`], and every length is compared with what
-//! is left before it is used (ITU-T X.690 §8.1).
+//! Certificates in traffic are not all DER: some have indefinite lengths, lengths with leading
+//! zeros, or constructed strings. [`Reader`] reads such bytes one [`Element`] at a time and borrows
+//! everything from its input; only a constructed string is copied ([`Element::octets`]). Nothing
+//! here recurses deeper than [`MAX_STRING_NEST`], and every length is compared with the remaining
+//! bytes before it is used (ITU-T X.690 §8.1).
 
 mod integer;
 
@@ -119,14 +119,14 @@ pub struct Element<'a> {
     pub indefinite: bool,
 }
 
-/// Header of an element: what stands before the contents.
+/// Header of an element, before its contents.
 struct Header {
     class: Class,
     tag: u32,
     constructed: bool,
     /// Octets the header takes.
     size: usize,
-    /// Octets of contents; `None` where an end marker tells.
+    /// Octets of contents; `None` if an end marker terminates them.
     length: Option<usize>,
 }
 

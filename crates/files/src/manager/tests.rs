@@ -97,7 +97,7 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn silence_ends_a_file_and_more_begins_it_anew() {
+fn silence_ends_a_file_and_more_begins_it_again() {
     let mut w = World::new();
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
@@ -166,7 +166,7 @@ fn parts_that_overlap_count_once() {
         w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
     }
     assert!(w.rows()[0].contains("\t12\t12\t0\t0\tF\t"), "{}", w.rows()[0]);
-    // What comes in order meets what waits.
+    // Data in order reaches stored data.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
     w.files.data(&mut w.logs, now, f, b"abcdef");
@@ -216,7 +216,7 @@ fn connections_over_the_same_ends_are_one() {
 }
 
 #[test]
-fn gaps_of_a_part_are_told_by_its_own_places() {
+fn gaps_of_a_part_are_reported_by_its_own_places() {
     let now = Time::from_secs(2);
     // A part from 2,000 on lacks 10 of its bytes behind the first 50, and ends after 40 more.
     let mut w = World::new();
@@ -227,7 +227,8 @@ fn gaps_of_a_part_are_told_by_its_own_places() {
     w.files.data_at(&mut w.logs, now, f, 2_060, &[0; 40]);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[0].contains("\t90\t-\t2010\t0\tF\t"), "{}", w.rows()[0]);
-    // The place lies within what waits: it goes on behind the place, though more came.
+    // The offset is within stored data: delivery continues behind the offset, although more had
+    // arrived.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 20, &[0; 50]);
     w.files.gap(now, f, Some(50), 10);
@@ -237,7 +238,7 @@ fn gaps_of_a_part_are_told_by_its_own_places() {
     w.files.end(&mut w.logs, now, f);
     // From 60 to 70, and from 75 to 80.
     assert!(w.rows()[1].contains("\t75\t-\t35\t0\tF\t"), "{}", w.rows()[1]);
-    // A part that came already, told once more with a gap, sets back the order, too.
+    // A repeated part with a gap also sets back the position.
     let f = w.start(start());
     w.files.data(&mut w.logs, now, f, &[0; 100]);
     w.files.data_at(&mut w.logs, now, f, 0, &[0; 30]);
@@ -246,7 +247,7 @@ fn gaps_of_a_part_are_told_by_its_own_places() {
     w.files.data(&mut w.logs, now, f, &[0; 5]);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[2].contains("\t105\t-\t60\t0\tF\t"), "{}", w.rows()[2]);
-    // However far what comes lies above that, and however often it does.
+    // However far above the position data arrives, and however often.
     let f = w.start(start());
     for at in [1 << 63, (1 << 63) + (1 << 20), (1 << 63) + (2 << 20)] {
         w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
@@ -296,7 +297,7 @@ fn a_program_whose_headers_are_none_violates() {
     let is_pe = |k: &TroubleKind| matches!(k, TroubleKind::Violation { analyzer: "PE", .. });
     assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
     assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
-    // It is told when it is seen, and once.
+    // It is reported when it is seen, once.
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
     assert_eq!(w.files.take_troubles().len(), 1);
@@ -313,7 +314,7 @@ proptest::proptest! {
         let mut w = World::new();
         let (f, now) = (w.start(start()), Time::from_secs(2));
         let mut came = std::collections::BTreeSet::new();
-        // Bytes below it were given up: what comes of them later does not count.
+        // Bytes below it were given up: later data for them is ignored.
         let mut reached = 0;
         for (at, len, how) in parts {
             let end = at + len as u64;

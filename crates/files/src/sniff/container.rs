@@ -7,7 +7,7 @@ const fn sig(strength: i16, mime: &'static str, steps: &'static [Step]) -> Signa
     Signature::new(strength, mime, steps)
 }
 
-/// An archive whose first member, stored, is called `mimetype` and says what it is.
+/// An archive whose first member, stored, is called `mimetype` and names the type.
 macro_rules! says {
     ($strength:literal, $mime:literal, $($step:expr),+) => {
         sig($strength, $mime, &[Lit(b"PK\x03\x04"), Any(22), Lit(b"\x08\0\0\0mimetypeapplication/"), $($step),+])
@@ -33,7 +33,7 @@ macro_rules! office {
     };
 }
 
-/// Any byte but a dash, which would go on to `-template` and the like.
+/// Any byte but a dash, which would continue as `-template` and the like.
 const NO_DASH: Step = Run(|b| b != b'-', 1, 1);
 
 const fn digit_or_space(byte: u8) -> bool {

@@ -1,14 +1,14 @@
-//! The type of a file, told by its first bytes.
+//! File type detection from the first bytes.
 //!
-//! A [`Signature`] is a media type, a strength and a shape: a row of [`Step`]s from the first
-//! byte on, or a small function where steps cannot say it (markup, JSON, scripts). Of all
-//! signatures that fit, the strongest names the type; among equals the type that sorts first.
-//! [`mime_type`] therefore holds the signatures in that order, by the first byte they accept,
-//! and ends at the first that fits. With each stands a byte that all files of the type have at one
-//! place: most signatures end at a look at that.
+//! A [`Signature`] is a media type, a strength and a shape: a sequence of [`Step`]s from the first
+//! byte on, or a small function for shapes beyond steps (markup, JSON, scripts). Of all matching
+//! signatures, the strongest determines the type; among equals the type that sorts first.
+//! [`mime_type`] therefore tries the signatures in that order, by the first byte they accept, and
+//! stops at the first match. Each signature has a byte that all files of the type have at one
+//! offset: most signatures are rejected by that byte.
 //!
-//! A shape has to fit at the start of the file and may end anywhere. Text is told from the first
-//! ten characters, with or without a byte order mark.
+//! A shape has to match at the start of the file and may end anywhere. Text is detected from the
+//! first ten characters, with or without a byte order mark.
 
 mod binary;
 mod container;
@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
-/// Most bytes of a file that count; a caller that holds fewer passes what it has.
+/// Most bytes of a file that count; a caller with fewer passes all it has.
 pub const SNIFF_BYTES: usize = 4096;
 
 /// One way to know a type.
@@ -246,7 +246,7 @@ fn starts_with_no_case(data: &[u8], lower: &[u8]) -> bool {
 /// A signature among those of one first byte.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    /// A place, and the byte that stands there in every file of the type: the first byte where no other
+    /// An offset, and the byte at that offset in every file of the type: the first byte if no other
     /// is known.
     mark: (u16, u8),
     /// Its place in [`Table::signatures`].

@@ -230,7 +230,7 @@ fn doctype(tag: &[u8], root: &[u8]) -> bool {
         && starts_with_no_case(skip(&tag[10..], |byte| byte == b' '), root)
 }
 
-/// A `meta` element that stands for an HTTP header.
+/// A `meta` element equivalent to an HTTP header.
 fn meta(tag: &[u8]) -> bool {
     starts_with_no_case(tag, b"<meta ")
         && starts_with_no_case(skip(&tag[6..], |byte| byte == b' '), b"http-equiv")

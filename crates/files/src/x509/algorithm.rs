@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodes_anew() {
+    fn encodes_again() {
         // Indefinite length, and parameters with a long form of their length.
         let ber = [0x30, 0x80, 0x06, 0x03, 0x2a, 0x03, 0x04, 0x04, 0x81, 0x01, 0x07, 0x00, 0x00];
         let mut der = Vec::new();

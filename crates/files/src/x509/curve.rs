@@ -45,8 +45,8 @@ const CURVES: [Curve; 4] = [
     },
 ];
 
-/// Whether a point is not on the curve of that name: its key is none then. Other curves are not held
-/// against anything.
+/// Whether a point is not on the named curve, which makes its key invalid. Points of other curves
+/// are not checked.
 pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
     let Some(curve) = CURVES.iter().find(|c| c.name == name) else { return false };
     match point.split_first() {
@@ -54,7 +54,7 @@ pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
         Some((form @ (0x04 | 0x06 | 0x07), both)) => {
             let (x, y) = both.split_at(both.len() / 2);
             let (Some(x), Some(y)) = (curve.number(x), curve.number(y)) else { return true };
-            // Two forms tell besides whether y is odd.
+            // Two forms also contain the parity of y.
             *form != 0x04 && u64::from(form & 1) != y[0] & 1 || !curve.has(&x, &y)
         }
         _ => false,
@@ -94,7 +94,7 @@ impl Curve {
     /// difference that is a square itself.
     fn has_at(&self, x: &Number) -> bool {
         let right = self.right(x);
-        // What stands for 1 is `R`.
+        // In Montgomery form, 1 is `R`.
         let one = (0..64 * self.prime.len()).fold(number(&[1]), |n, _| self.add(&n, &n));
         // Euler's criterion: to the power of half the prime, but for its lowest bit.
         let bits = (1..64 * self.prime.len()).rev();

@@ -1,4 +1,4 @@
-//! The extensions of a certificate that logs tell of: alternative names and basic constraints.
+//! The logged extensions of a certificate: alternative names and basic constraints.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -53,7 +53,7 @@ impl<'a> Extensions<'a> {
         Ok(Self { known })
     }
 
-    /// Reads the values, and says what is odd in them.
+    /// Reads the values, and reports weirds in them.
     pub(crate) fn facts(&self, weirds: &mut Vec<Weird>) -> Facts {
         let mut facts = Facts::default();
         for (identifier, value) in &self.known {

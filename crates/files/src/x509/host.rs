@@ -27,8 +27,8 @@ impl Certificate {
     }
 }
 
-/// Whether a name in a certificate stands for a host: the very same bytes, or a wildcard that
-/// ends the leftmost of at least three labels.
+/// Whether a name in a certificate matches a host: the same bytes, or a wildcard at the end of the
+/// leftmost of at least three labels.
 fn name_matches(host: &[u8], name: &[u8]) -> bool {
     if host == name {
         return true;

@@ -138,7 +138,7 @@ impl<'a> KeyInfo<'a> {
         Some(PublicKey { kind, bits: Some(bits), exponent: None, curve })
     }
 
-    /// A DSA key; the size is that of the prime modulus, where it stands here.
+    /// A DSA key; the size is that of the prime modulus, if it is included.
     fn dsa(&self) -> Result<PublicKey> {
         integer(&mut Reader::new(&self.key))?;
         let bits = match self.algorithm.parameters {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_told_by_their_numbers() {
+    fn curves_are_named_by_their_numbers() {
         let mut der = b"\x30\x81\xba\x30\x81\x97\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x30\x81\x8b\x02\x01\x01\x30\
             \x1a\x06\x07\x2a\x86\x48\xce\x3d\x01\x01\x02\x0f\x00\xdb\x7c\x2a\xbf\x62\xe3\x5e\x66\x80\
             \x76\xbe\xad\x20\x8b\x30\x37\x04\x0e\xdb\x7c\x2a\xbf\x62\xe3\x5e\x66\x80\x76\xbe\xad\x20\

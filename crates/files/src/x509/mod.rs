@@ -1,10 +1,10 @@
 //! X.509 certificates: the facts of them that logs state, in the words that logs use (RFC 5280).
 //!
-//! [`parse`] takes one certificate and gives a [`Certificate`]: names in one line (RFC 2253),
-//! algorithms by their registered names, numbers in the base each column has. It accepts and
-//! refuses what OpenSSL 3 accepts and refuses, since that is the reader behind the logs that
-//! gannet's must equal; what is odd but acceptable is told in [`Certificate::weirds`].
-//! [`Certificate::matches_host`] answers whether a certificate speaks for a host.
+//! [`parse`] reads one certificate and returns a [`Certificate`]: names in one line (RFC 2253),
+//! algorithms by their registered names, numbers in the base of each column. It accepts and refuses
+//! the same certificates as OpenSSL 3, which Zeek uses; acceptable faults are in
+//! [`Certificate::weirds`]. [`Certificate::matches_host`] returns whether a certificate is valid
+//! for a host.
 
 mod algorithm;
 mod curve;
@@ -26,7 +26,7 @@ use crate::der::{Class, DerError, Element, Integer, Reader, integer_hex, push_he
 use crate::{hash, oid};
 use key::KeyInfo;
 
-/// Something odd in a certificate or OCSP message that still could be read.
+/// A fault in a certificate or OCSP message that could still be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weird {
     /// A UTCTime shorter or longer than any form of it.
@@ -112,7 +112,7 @@ pub struct Certificate {
     pub basic_constraints: Option<BasicConstraints>,
     /// Whether subject and issuer are the same.
     pub is_self_signed: bool,
-    /// What was odd, in the order in which it was found.
+    /// Weirds, in the order in which they were found.
     pub weirds: Vec<Weird>,
     /// What host names are compared with.
     names: host::Names,

@@ -3,7 +3,7 @@
 use super::Weird;
 use crate::der::{Element, tag};
 
-/// Seconds since 1970 of a UTCTime or GeneralizedTime; zero, with what was odd, where it is neither.
+/// Seconds since 1970 of a UTCTime or GeneralizedTime; zero and a weird if it is neither.
 ///
 /// Digits are not checked, and a month or hour beyond its range runs over into the next field, so
 /// that even broken times keep the value that other tools print. Offsets from UTC are computed in
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn oddities_are_named() {
+    fn weirds_are_named() {
         assert_eq!(time(23, b"12092017Z"), Err(Weird::UtcLength));
         assert_eq!(time(23, b"120920171259+0100"), Err(Weird::UtcFormat));
         assert_eq!(time(24, b"2012Z"), Err(Weird::GeneralizedLength));

@@ -15,10 +15,10 @@ pub enum TextError {
         what: String,
     },
     /// The number of instructions differs from the stated one.
-    #[error("{found} instructions where {told} are announced")]
+    #[error("{found} instructions instead of {stated}")]
     Count {
         /// As stated.
-        told: usize,
+        stated: usize,
         /// As found.
         found: usize,
     },
@@ -78,13 +78,13 @@ fn decimal(lines: &[(usize, &str)]) -> Result<Vec<Insn>, TextError> {
         .flat_map(|(at, l)| l.split(',').map(move |p| (*at, p.trim())))
         .filter(|(_, p)| !p.is_empty());
     let Some((at, count)) = parts.next() else { return Ok(Vec::new()) };
-    let told = count.parse().map_err(|_| on(at)(format!("'{count}' is no count")))?;
+    let stated = count.parse().map_err(|_| on(at)(format!("'{count}' is no count")))?;
     let insns: Vec<Insn> = parts
         .map(|(at, p)| four(p.split_ascii_whitespace()).map_err(on(at)))
         .collect::<Result<_, _>>()?;
     match insns.len() {
-        found if found == told => Ok(insns),
-        found => Err(TextError::Count { told, found }),
+        found if found == stated => Ok(insns),
+        found => Err(TextError::Count { stated, found }),
     }
 }
 
@@ -134,8 +134,8 @@ fn assembly(line: &str, at: usize) -> Result<Insn, String> {
     }
     let mut words = jumps.unwrap_or_default().split_ascii_whitespace();
     let mut target = |name| -> Result<u8, String> {
-        let told = words.next() == Some(name);
-        let to = words.next().filter(|_| told).and_then(|w| w.parse::<usize>().ok());
+        let is_named = words.next() == Some(name);
+        let to = words.next().filter(|_| is_named).and_then(|w| w.parse::<usize>().ok());
         let to = to.ok_or_else(|| format!("'{op}' needs 'jt N jf N'"))?;
         to.checked_sub(at + 1)
             .and_then(|d| u8::try_from(d).ok())
@@ -255,15 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
-        let told = |text: &str| Program::from_text(text).unwrap_err().to_string();
-        assert_eq!(told("ld [0]\nfoo #1"), "line 2: 'foo #1' is no instruction");
-        assert_eq!(told("jeq #1"), "line 1: 'jeq' needs 'jt N jf N'");
-        assert_eq!(told("(000) jeq #1 jt 0 jf 1"), "line 1: jeq cannot jump from 0 to 0");
-        assert_eq!(told("2\n6 0 0 0"), "1 instructions where 2 are announced");
-        assert_eq!(told("{ 0x6, 0, 0 },"), "line 1: '' is no number of 32 bits");
-        assert_eq!(told("ret #4294967296"), "line 1: '4294967296' is no number of 32 bits");
-        assert_eq!(told(""), "a program of 0 instructions");
+    fn mistakes_are_reported_with_their_line() {
+        let error = |text: &str| Program::from_text(text).unwrap_err().to_string();
+        assert_eq!(error("ld [0]\nfoo #1"), "line 2: 'foo #1' is no instruction");
+        assert_eq!(error("jeq #1"), "line 1: 'jeq' needs 'jt N jf N'");
+        assert_eq!(error("(000) jeq #1 jt 0 jf 1"), "line 1: jeq cannot jump from 0 to 0");
+        assert_eq!(error("2\n6 0 0 0"), "1 instructions instead of 2");
+        assert_eq!(error("{ 0x6, 0, 0 },"), "line 1: '' is no number of 32 bits");
+        assert_eq!(error("ret #4294967296"), "line 1: '4294967296' is no number of 32 bits");
+        assert_eq!(error(""), "a program of 0 instructions");
     }
 
     proptest::proptest! {

@@ -15,7 +15,7 @@ pub enum Invalid {
     #[error("instruction {0} jumps out of the program")]
     Jump(usize),
     /// A scratch word beyond the last.
-    #[error("instruction {0} uses a scratch word that there is none of")]
+    #[error("instruction {0} uses a scratch word that does not exist")]
     Memory(usize),
     /// A division by the constant zero.
     #[error("instruction {0} divides by zero")]

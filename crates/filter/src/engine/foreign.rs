@@ -17,7 +17,7 @@ pub enum Refused {
     #[error("{0} instructions; the kernel takes {MAX_KERNEL} at most")]
     Length(usize),
     /// An instruction that the kernel does not know.
-    #[error("instruction {0} is none that the kernel knows")]
+    #[error("instruction {0} is unknown to the kernel")]
     Unknown(usize),
     /// A jump backwards.
     #[error("instruction {0} jumps backwards, which the kernel does not allow")]

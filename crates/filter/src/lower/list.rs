@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_lists_are_told() {
+    fn mistakes_in_lists_are_reported() {
         let told = |text: &str| {
             compile(text, 1, &Options::default(), &Lists).unwrap_err().message().to_owned()
         };
@@ -459,7 +459,7 @@ mod tests {
     /// Link types that do not distinguish IPv4 and ARP: sources of one are at the offsets of
     /// destinations of the other.
     #[test]
-    fn runs_keep_their_order_where_protocols_are_not_told_apart() {
+    fn runs_keep_their_order_where_protocols_are_not_distinguished() {
         let run: Vec<String> = (0..20).map(|i| format!("src net 10.{i}.0.0/16")).collect();
         let found = crate::proof::check(&run.join(" or "), 178, &Lists, 200, 1, &[]);
         assert!(matches!(found, Ok(Some(_))), "{found:?}");

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_begin_anew() {
+    fn alternatives_begin_again() {
         // Packets without a tag, with tag 2, with 3, with 3 inside 2: in libpcap's dialect, and
         // scoped.
         let frames = [&[][..], &[2], &[3], &[2, 3]].map(tagged);

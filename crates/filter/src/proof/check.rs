@@ -9,14 +9,14 @@ use crate::{Dialect, Options, compile};
 
 /// Two stages that disagree on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{before} says {told}, {after} the opposite, of {} bytes ({wire} on the wire) {packet:02x?}", packet.len())]
+#[error("{before} returns {before_matches}, {after} the opposite, of {} bytes ({wire} on the wire) {packet:02x?}", packet.len())]
 pub struct Disagreement {
     /// The stage before.
     pub before: &'static str,
     /// The stage behind it.
     pub after: &'static str,
     /// Whether the packet matches in the stage before.
-    pub told: bool,
+    pub before_matches: bool,
     /// The packet, as far as it was captured.
     pub packet: Vec<u8>,
     /// Its length on the wire.
@@ -94,13 +94,13 @@ pub fn check_as(
         let (data, wire, reach) = prober.packet(&plain, sample);
         for length in (0..=reach).chain([data.len()]) {
             let data = &data[..length];
-            let told = plain.run(data, wire) != 0;
+            let before_matches = plain.run(data, wire) != 0;
             runs += stages.len();
             for pair in stages.windows(2) {
                 let [(before, _), (after, stage)] = pair else { continue };
-                if stage.run(data, wire) != told || nothing_matches && told {
+                if stage.run(data, wire) != before_matches || nothing_matches && before_matches {
                     let packet = data.to_vec();
-                    return Err(Disagreement { before, after, told, packet, wire });
+                    return Err(Disagreement { before, after, before_matches, packet, wire });
                 }
             }
         }

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pieces_are_told() {
+    fn too_many_pieces_are_reported() {
         let mut s = Stream::default();
         for i in 0..=MAX_BLOCKS as u64 {
             assert!(!s.is_shattered());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_are_enough_when_nobody_wants_the_bytes() {
+    fn extents_are_enough_without_a_use_for_the_bytes() {
         let mut s = Stream::default();
         let mut out = Vec::new();
         s.insert(3, b"cd", 0, false, take(&mut out));

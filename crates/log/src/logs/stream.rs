@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use gannet_base::Time;
 
 use super::Options;
+use super::live::LiveState;
 use crate::buffer::Buffer;
 use crate::buffer::PIECE;
 use crate::collect::Key;
@@ -31,6 +32,7 @@ pub(super) struct Stream {
     pub(super) opened: Time,
     pub(super) rows: u64,
     pub(super) bytes: u64,
+    pub(super) live: LiveState,
 }
 
 impl Stream {

@@ -7,7 +7,7 @@ use gannet_base::ConnId;
 crate::row! {
     /// For the tests.
     struct Sample = "sample" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// Who.
         id: ConnId = "id",

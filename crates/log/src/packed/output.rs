@@ -48,6 +48,23 @@ pub trait PackedWriter: Send {
     fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()>;
     /// Completes all files; packet time is `now`.
     fn close(&mut self, now: Time) -> io::Result<()>;
+    /// Rows that it has go to where others can read them, as far as its format allows that.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Completes all files: rows to come begin new ones.
+    ///
+    /// # Errors
+    /// When a file cannot be completed.
+    fn rotate(&mut self, terminating: bool) -> io::Result<()> {
+        let _ = terminating;
+        Ok(())
+    }
+    /// Opens files again by their names.
+    fn reopen(&mut self) {}
 }
 
 /// Makes writers of packed rows, one for each run of the analysis.
@@ -84,5 +101,19 @@ impl PackedWriter for TextWriter {
     fn close(&mut self, now: Time) -> io::Result<()> {
         self.0.set_time(now);
         self.0.close()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.write_out();
+        self.0.check()
+    }
+
+    fn rotate(&mut self, terminating: bool) -> io::Result<()> {
+        self.0.complete_all(terminating);
+        self.0.check()
+    }
+
+    fn reopen(&mut self) {
+        self.0.reopen();
     }
 }

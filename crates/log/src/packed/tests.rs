@@ -27,7 +27,7 @@ use crate::Vector;
 crate::row! {
     /// For the tests.
     struct Sample<'a> = "sample" {
-        /// When.
+        /// Time of the row.
         ts: Option<Time> = "ts",
         /// Who.
         id: Option<ConnId> = "id",

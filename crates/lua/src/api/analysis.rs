@@ -1,7 +1,7 @@
 //! The analysis of captures, whose events and log rows go to scripts.
 //!
-//! An [`Engine`] runs in the script's thread, and a [`Collector`] takes what it finds. Only events and logs that
-//! the script asks for are made.
+//! An [`Engine`] runs in the script's thread, and a [`Collector`] receives its results. Only the
+//! events and logs that the script requests are made.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -18,7 +18,7 @@ use gannet_event::Interest;
 use gannet_filter::Filter;
 use gannet_log::Format;
 use gannet_log::Selection;
-use gannet_pipeline::crew::Progress;
+use gannet_pipeline::worker_pool::Progress;
 
 use super::Position;
 use super::fail;
@@ -109,7 +109,7 @@ const CONNECTION: u32 = u32::MAX;
 /// The same for files.
 const FILE: u32 = u32::MAX - 1;
 
-/// What was done.
+/// Totals of the analysis.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Sums {
@@ -136,7 +136,7 @@ pub(crate) struct Analysis {
     work: Work,
     found: Found,
     text: String,
-    /// What was wrong with a capture; told at the end.
+    /// The damage of a capture; reported at the end.
     damage: Option<String>,
 }
 
@@ -162,7 +162,8 @@ impl Analysis {
         })
     }
 
-    /// Goes on until something is found. Returns the number of items, 0 at the end. Damage is an error at the end.
+    /// Continues until there are results. Returns the number of items, 0 at the end. Damage is an
+    /// error at the end.
     fn next(&mut self) -> Result<usize, String> {
         loop {
             match &mut self.work {

@@ -100,7 +100,7 @@ impl Client {
         Err(why)
     }
 
-    /// Likewise, to a server that may be sent to: by the rules of replay.
+    /// The same, for a server that the rules of replay allow.
     fn begin(
         (kind, may_be_public): (c_int, bool),
         (server, port): (&str, u16),
@@ -165,7 +165,8 @@ impl Client {
             bytes = &framed;
         }
         match &mut self.link {
-            // An error of an earlier datagram is told with the next one, which is then sent.
+            // An error of an earlier datagram is returned by the next send; that one is then sent
+            // again.
             Link::Udp(socket) => {
                 socket.set_nonblocking(false)?;
                 socket.send(bytes).or_else(|_| socket.send(bytes)).map(|_| ())
@@ -230,7 +231,7 @@ impl Client {
     }
 }
 
-/// Reads what is there, or waits for so long.
+/// Reads available data, or waits up to `wait`.
 fn read(link: &mut Link, wait: Option<Duration>, buffer: &mut [u8]) -> io::Result<usize> {
     match link {
         Link::Udp(socket) => {
@@ -280,7 +281,8 @@ unsafe extern "C" fn open(
 }
 
 /// # Safety
-/// `server` and `path` are C strings; `trust` is one, or null for anybody's certificate.
+///
+/// `server` and `path` are C strings; `trust` is one, or null to accept any certificate.
 unsafe extern "C" fn begin(
     kind: c_int,
     server: *const c_char,

@@ -1,18 +1,18 @@
-//! What is done to each batch of a pipeline, by one thread or several.
+//! The work on each batch of a pipeline, in one thread or several.
 //!
-//! All that a packet tells by itself is done here, wherever it runs: filters, plain messages, records
-//! of them, sums. A packet that takes more than that, a piece of a stream or of a datagram, is noted
-//! for the caller, who has them all in order.
+//! The work on single packets, in any thread: filters, plain messages, records of them, sums. A
+//! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
+//! them all in order.
 
 use gannet_capture::Batch;
 use gannet_capture::Beyond;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
-use gannet_pipeline::crew::Work;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Plain;
 use gannet_pipeline::extract::is_query;
 use gannet_pipeline::extract::plain;
+use gannet_pipeline::worker_pool::Work;
 
 use super::group::Groups;
 use super::latency::Sent;
@@ -20,7 +20,7 @@ use super::pairing::Pairing;
 use super::record::Records;
 use super::record::of_packet;
 
-/// What a pipeline takes of a stream.
+/// The selection of packets or messages of a pipeline.
 #[derive(Clone, Default)]
 pub(crate) struct Choice {
     /// A packet must match all of them.
@@ -44,7 +44,7 @@ impl Choice {
     }
 }
 
-/// What is made of it.
+/// The work on a packet.
 #[derive(Clone)]
 pub(crate) enum Task {
     /// Records for Lua.
@@ -62,13 +62,13 @@ pub(crate) enum Task {
 pub(crate) struct Gather {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
-    /// As [`next_turn`](gannet_pipeline::crew::next_turn) has it.
+    /// As [`next_turn`](gannet_pipeline::worker_pool::next_turn) has it.
     pub(crate) next_turn: usize,
 }
 
 /// What becomes of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct Output {
     pub(crate) records: Records,
     /// Places of packets for the caller.
     pub(crate) more: Vec<u32>,
@@ -76,25 +76,25 @@ pub(crate) struct Made {
 }
 
 impl Work for Gather {
-    type Made = Made;
+    type Output = Output;
 
-    fn batch(&mut self, batch: Batch<'_>, made: &mut Made) {
-        made.records.clear();
-        made.more.clear();
-        made.times.clear();
+    fn batch(&mut self, batch: Batch<'_>, output: &mut Output) {
+        output.records.clear();
+        output.more.clear();
+        output.times.clear();
         let (choice, beyond) = (&self.choice, batch.beyond(self.next_turn));
-        // One loop for each task, so that nothing is asked for each packet.
+        // One loop for each task, so that the task is not checked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
                 for (place, packet) in batch.iter().enumerate() {
                     if choice.wants_packet(&packet) {
-                        made.more.push(place as u32);
+                        output.more.push(place as u32);
                     }
                 }
             }
             (None, Task::Records) => {
                 let wanted = batch.iter().filter(|p| choice.wants_packet(p));
-                made.records.list.extend(wanted.map(|p| of_packet(&p)));
+                output.records.list.extend(wanted.map(|p| of_packet(&p)));
             }
             (None, Task::Sum(groups)) => {
                 for packet in batch.iter().filter(|p| choice.wants_packet(p)) {
@@ -103,20 +103,20 @@ impl Work for Gather {
             }
             (None, Task::Times(_)) => {}
             (Some(ports), Task::Records) => {
-                let records = &mut made.records;
-                each(choice, ports, batch, beyond, &mut made.more, |number, m| {
+                let records = &mut output.records;
+                each(choice, ports, batch, beyond, &mut output.more, |number, m| {
                     records.add(number, m);
                 });
             }
             (Some(ports), Task::Sum(groups)) if groups.are_names() => {
-                each(choice, ports, batch, beyond, &mut made.more, |_, m| groups.name(m.bytes));
+                each(choice, ports, batch, beyond, &mut output.more, |_, m| groups.name(m.bytes));
             }
             (Some(ports), Task::Sum(groups)) => {
-                each(choice, ports, batch, beyond, &mut made.more, |_, m| groups.message(m));
+                each(choice, ports, batch, beyond, &mut output.more, |_, m| groups.message(m));
             }
             (Some(ports), Task::Times(pairing)) => {
-                let times = &mut made.times;
-                each(choice, ports, batch, beyond, &mut made.more, |number, m| {
+                let times = &mut output.times;
+                each(choice, ports, batch, beyond, &mut output.more, |number, m| {
                     times.push(pairing.sent(number, m));
                 });
             }
@@ -124,8 +124,7 @@ impl Work for Gather {
     }
 }
 
-/// Hands out the messages of a batch that packets have by themselves, and meanwhile has brought what is
-/// read next.
+/// Returns the messages of a batch's plain packets, and prefetches the next packets.
 #[inline]
 fn each(
     choice: &Choice,

@@ -1,7 +1,7 @@
 //! Counting by fields.
 //!
-//! A row's key is made of words: of each field what it is, and a first word that says which fields
-//! are absent. Text is made of it once, when all is counted.
+//! A row's key is a sequence of words: the value of each field, and a first word that marks absent
+//! fields. It is converted to text once, after counting.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -23,7 +23,7 @@ use super::record::of_packet;
 
 /// The fields by which messages are counted with the least effort: the name alone.
 const NAME_ALONE: [u8; 1] = [field::QNAME];
-/// In place of the name of a message that has none; no label is so long.
+/// In place of the name of a message without one; no label is so long.
 const NO_NAME: u64 = u64::MAX;
 
 /// Fields as numbered in `lua/gannet.lua`.
@@ -42,14 +42,14 @@ mod field {
     pub(super) const ID: u8 = 12;
 }
 
-/// What is added up, by what.
+/// Sums by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     /// The field that is added up; 0 to count.
     value: u8,
     fields: Vec<u8>,
     tally: Tally,
-    /// The sum of all, where there is nothing to group by.
+    /// The total, if there is nothing to group by.
     total: u64,
 }
 
@@ -270,7 +270,7 @@ fn protocol_name(number: u64) -> Option<&'static str> {
 /// A row that may be among the first: its sum, where its key is in the text, and which it is.
 type Candidate = (Reverse<u64>, Range<usize>, usize);
 
-/// What was counted. Keys become text when their rows are asked for: of many, most never are.
+/// The counts. Keys become text only when their rows are requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     fields: Vec<u8>,
@@ -298,7 +298,7 @@ impl Counts {
         self.rows.sums().chain(self.sums.iter().copied()).fold(0, u64::wrapping_add)
     }
 
-    /// Brings the rows that were counted most to the front, in order, so many of them.
+    /// Sorts the `first` rows with the highest counts to the front.
     pub(crate) fn sort(&mut self, first: usize) {
         let first = first.min(self.rows.len());
         if first <= self.order.len() {
@@ -365,7 +365,7 @@ mod tests {
             let mut counts = counts(&all);
             counts.sort(first);
             assert_eq!(rows(&counts, first), expected[..first]);
-            // Fewer are there already, and more come when they are wanted.
+            // Fewer exist already, and more are sorted on demand.
             counts.sort(first / 2);
             assert_eq!(rows(&counts, first), expected[..first]);
             counts.sort(100);

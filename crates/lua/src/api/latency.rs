@@ -7,10 +7,10 @@ use foldhash::fast::RandomState;
 use gannet_pipeline::fingerprint::Fingerprint;
 use hdrhistogram::Histogram;
 
-/// Queries that wait for their response; at more, the oldest goes without.
+/// Most pending queries; beyond, the oldest gets no response.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Times are distinguished up to so many nanoseconds, a day; longer ones count as that.
+/// Times are distinguished up to this many nanoseconds, a day; longer ones count as that.
 const LONGEST: u64 = 86_400_000_000_000;
 
 /// A message, as far as it matters here.
@@ -57,7 +57,7 @@ pub(crate) struct Summary {
 }
 
 impl Latencies {
-    /// Responses may take so many nanoseconds. `None` where there is no memory for the histogram.
+    /// Responses may take `timeout` nanoseconds. `None` if there is no memory for the histogram.
     pub(crate) fn new(timeout: i64) -> Option<Self> {
         Some(Self {
             timeout,

@@ -1,8 +1,8 @@
-//! A pipeline: a stream of captures, what is kept of it, and what is made of that.
+//! A pipeline: a stream of captures, its filters, and its verb.
 //!
-//! Batches are worked on by a crew, of one thread or several; see [`gather`](super::gather). They
-//! come back here in order, and with them the packets that take an [`Extractor`] to understand. A
-//! verb goes on in steps, so that a script can tell between them how far it is.
+//! A worker pool of one thread or several works on batches; see [`gather`](super::gather). The
+//! results come back here in order, together with the packets that need an [`Extractor`]. A verb
+//! runs in steps, so that a script can report progress between them.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ use gannet_capture::Options;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
-use gannet_pipeline::crew::Block;
-use gannet_pipeline::crew::Crew;
-use gannet_pipeline::crew::Progress;
-use gannet_pipeline::crew::next_turn;
 use gannet_pipeline::extract::Extractor;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::pace::Pace;
 use gannet_pipeline::pace::Schedule;
 use gannet_pipeline::split::Split;
+use gannet_pipeline::worker_pool::Block;
+use gannet_pipeline::worker_pool::Progress;
+use gannet_pipeline::worker_pool::WorkerPool;
+use gannet_pipeline::worker_pool::next_turn;
 
 use super::gather::Choice;
 use super::gather::Gather;
-use super::gather::Made;
+use super::gather::Output;
 use super::gather::Task;
 use super::group::Counts;
 use super::group::Groups;
@@ -62,9 +62,9 @@ pub(crate) struct Flow {
     /// Messages in order, before they are joined.
     ordered: Records,
     /// What records of packets point into.
-    held: Option<Block<Made>>,
+    held: Option<Block<Output>>,
     counts: Counts,
-    /// What was wrong with a capture; told at the end.
+    /// The damage of a capture; reported at the end.
     damage: Option<String>,
     progress: Progress,
 }
@@ -72,11 +72,11 @@ pub(crate) struct Flow {
 enum Source {
     /// Nothing was read yet.
     Waiting(Box<Stream>),
-    Running(Box<Crew<Gather>>),
+    Running(Box<WorkerPool<Gather>>),
     Ended,
 }
 
-/// What is made of the stream, beside records.
+/// The use of the stream, besides records.
 enum Verb {
     Nothing,
     Sum(Groups),
@@ -129,7 +129,7 @@ impl Flow {
         self.threads = threads.clamp(1, MAX_THREADS);
     }
 
-    /// Lets what is handed out or written come when it is due.
+    /// Delays returned or written items until they are due.
     pub(crate) fn pace(&mut self, pace: Pace) {
         self.pace = Some(Schedule::new(pace));
     }
@@ -152,7 +152,7 @@ impl Flow {
     /// How far reading has come.
     pub(crate) fn progress(&self) -> Progress {
         match &self.source {
-            Source::Running(crew) => crew.progress(),
+            Source::Running(worker_pool) => worker_pool.progress(),
             _ => self.progress,
         }
     }
@@ -161,8 +161,8 @@ impl Flow {
     /// is an error at the end, when all that could be read was handed out.
     pub(crate) fn next(&mut self) -> Result<usize, String> {
         self.records.clear();
-        if let (Some(block), Source::Running(crew)) = (self.held.take(), &self.source) {
-            crew.give_back(block);
+        if let (Some(block), Source::Running(worker_pool)) = (self.held.take(), &self.source) {
+            worker_pool.give_back(block);
         }
         while self.records.list.is_empty() {
             let Some(mut block) = self.block(|_| Task::Records)? else {
@@ -174,7 +174,7 @@ impl Flow {
             if self.extractor.is_some() {
                 self.messages_of(&mut block);
             } else {
-                std::mem::swap(&mut self.records, &mut block.made.records);
+                std::mem::swap(&mut self.records, &mut block.output.records);
             }
             self.held = Some(block);
         }
@@ -191,14 +191,14 @@ impl Flow {
     }
 
     /// Takes the records of messages, with those that an extractor finds, and joins them.
-    fn messages_of(&mut self, block: &mut Block<Made>) {
+    fn messages_of(&mut self, block: &mut Block<Output>) {
         self.late.clear();
         let late = &mut self.late;
         extract(&mut self.extractor, &self.choice, block, |number, m| {
             late.add(number, m);
             true
         });
-        let plain = &mut block.made.records;
+        let plain = &mut block.output.records;
         let ordered = match self.late.list.is_empty() {
             true => plain,
             false => {
@@ -214,19 +214,20 @@ impl Flow {
     }
 
     /// The next block, of which that is done which `task` said at first; `None` at the end.
-    fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Made>>, String> {
+    fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Output>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
             let next_turn = next_turn(self.threads);
             let gather = Gather { choice: self.choice.clone(), task: task(self), next_turn };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(mut stream) = waiting else { return Ok(None) };
             stream.set_unpack_threads(self.threads);
-            let crew = Crew::start(*stream, self.threads, || gather.clone());
-            self.source = Source::Running(Box::new(crew.map_err(|e| format!("a thread: {e}"))?));
+            let worker_pool = WorkerPool::start(*stream, self.threads, || gather.clone());
+            self.source =
+                Source::Running(Box::new(worker_pool.map_err(|e| format!("a thread: {e}"))?));
         }
         loop {
-            let Source::Running(crew) = &mut self.source else { return Ok(None) };
-            match crew.next_block() {
+            let Source::Running(worker_pool) = &mut self.source else { return Ok(None) };
+            match worker_pool.next_block() {
                 Ok(Some(block)) => return Ok(Some(block)),
                 Ok(None) => {
                     self.end();
@@ -242,10 +243,11 @@ impl Flow {
     /// Stops reading, and takes what workers have kept.
     fn end(&mut self) {
         self.progress = self.progress();
-        let Source::Running(mut crew) = std::mem::replace(&mut self.source, Source::Ended) else {
+        let Source::Running(mut worker_pool) = std::mem::replace(&mut self.source, Source::Ended)
+        else {
             return;
         };
-        for worker in crew.finish() {
+        for worker in worker_pool.finish() {
             if let (Task::Sum(mut theirs), Verb::Sum(groups)) = (worker.task, &mut self.verb) {
                 groups.merge(&mut theirs);
             }
@@ -287,7 +289,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Goes on with what was begun; whether there is more to do. Damage is an error at the end.
+    /// Continues; returns whether there is more to do. Damage is an error at the end.
     pub(crate) fn step(&mut self) -> Result<bool, String> {
         let joined = self.join.is_some() && matches!(self.verb, Verb::Sum(_));
         for _ in 0..STEP {
@@ -311,7 +313,7 @@ impl Flow {
             return Ok(false);
         }
         let task = |flow: &Self| match &flow.verb {
-            // Which are the first so many is only known in order.
+            // The first `limit` items are known only in order.
             _ if flow.left.is_some() => Task::Pick,
             Verb::Sum(groups) => Task::Sum(groups.clone()),
             Verb::Times(pairing, ..) => Task::Times(pairing.clone()),
@@ -361,7 +363,7 @@ impl Flow {
                     true
                 });
                 let mut late = late.iter().peekable();
-                for sent in &block.made.times {
+                for sent in &block.output.times {
                     while let Some(earlier) = late.next_if(|l| l.number < sent.number) {
                         latencies.add(earlier);
                     }
@@ -370,8 +372,8 @@ impl Flow {
                 late.for_each(|sent| latencies.add(sent));
             }
         }
-        if let Source::Running(crew) = &self.source {
-            crew.give_back(block);
+        if let Source::Running(worker_pool) = &self.source {
+            worker_pool.give_back(block);
         }
         Ok(true)
     }
@@ -391,8 +393,7 @@ impl Flow {
         Ok(true)
     }
 
-    /// Ends what was begun.
-    /// Makes it an error that a filter has no answer for any packet that was read.
+    /// Ends the pipeline. Returns an error if the filter did not apply to any packet that was read.
     fn note_unanswered(&mut self) {
         let packets = self.progress.packets;
         for filter in &self.choice.filters {
@@ -422,7 +423,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What was measured.
+    /// The measured latencies.
     pub(crate) fn latencies(&self) -> Summary {
         match &self.verb {
             Verb::Times(_, latencies, _) => latencies.summary(),
@@ -430,13 +431,13 @@ impl Flow {
         }
     }
 
-    /// What was added up; of what was written, how many packets.
+    /// The sums; for written captures, the number of packets.
     pub(crate) fn counts(&mut self) -> &mut Counts {
         &mut self.counts
     }
 }
 
-/// Takes one of what is left, if there is.
+/// Takes one of the remaining items, if there is one.
 #[inline]
 fn take_one(left: &mut Option<u64>) -> bool {
     match left {
@@ -450,16 +451,16 @@ fn take_one(left: &mut Option<u64>) -> bool {
 }
 
 /// The packets of a block that were picked.
-fn picked(block: &Block<Made>) -> impl Iterator<Item = gannet_capture::Packet<'_>> {
+fn picked(block: &Block<Output>) -> impl Iterator<Item = gannet_capture::Packet<'_>> {
     let batch = block.packets.batch();
-    block.made.more.iter().filter_map(move |place| batch.get(*place as usize))
+    block.output.more.iter().filter_map(move |place| batch.get(*place as usize))
 }
 
 /// Hands out messages of the packets that were picked, until `call` says that it has enough.
 fn extract(
     extractor: &mut Option<Box<Extractor>>,
     choice: &Choice,
-    block: &Block<Made>,
+    block: &Block<Output>,
     mut call: impl FnMut(u64, &Message<'_>) -> bool,
 ) {
     let Some(extractor) = extractor else { return };

@@ -1,7 +1,8 @@
 //! Threads with a Lua state of their own, the values that are given to them, and the rings between.
 //!
-//! A thread knows which rings it was given. When it ends, nobody waits for it: a ring that only
-//! ended threads had takes nothing more once it is full, and gives nothing more once it is empty.
+//! A thread knows the rings it was given. When it ends, no other thread waits for it: a ring whose
+//! other threads have all ended accepts nothing once it is full, and returns nothing once it is
+//! empty.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -99,7 +100,7 @@ pub(crate) struct Shared {
     users: AtomicIsize,
 }
 
-/// No other thread had it so far.
+/// No other thread has had it yet.
 const UNSHARED: isize = isize::MIN;
 
 impl Shared {
@@ -112,13 +113,13 @@ impl Shared {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nobody is at the other end.
+    /// Whether the other end has no thread.
     fn is_alone(&self) -> bool {
         self.users.load(Ordering::Acquire) <= 0
     }
 }
 
-/// What is given to a thread, as C sees it.
+/// An item passed to a thread, in C layout.
 #[repr(C)]
 pub(crate) struct Raw {
     number: f64,
@@ -143,7 +144,7 @@ pub(crate) struct Thread {
 #[derive(Default)]
 struct Inside {
     items: VecDeque<Item>,
-    /// What was handed out last, kept for as long as it may be looked at.
+    /// The last returned item, kept as long as it may be read.
     last: Option<Item>,
     /// Rings that the thread may use.
     rings: Vec<Arc<Shared>>,

@@ -1,8 +1,8 @@
 //! DNS messages out of packets: UDP, and TCP streams put in order.
 //!
-//! An [`Extractor`] takes one packet after the other, of any link type, puts IP fragments together
-//! and hands out every whole [`Message`] that went to or came from one of the DNS ports. What it
-//! could not use is counted in [`Skipped`], never dropped without a word.
+//! An [`Extractor`] takes one packet after the other, of any link type, reassembles IP fragments
+//! and returns every complete [`Message`] to or from one of the DNS ports. Unused packets are
+//! counted in [`Skipped`].
 
 mod streams;
 
@@ -17,7 +17,7 @@ use gannet_wire::protocol;
 
 use streams::Streams;
 
-/// Bytes of a DNS header (RFC 1035 §4.1.1); what is shorter is no message.
+/// Bytes of a DNS header (RFC 1035 §4.1.1); shorter data is no message.
 const HEADER: usize = 12;
 
 /// What carried a message.
@@ -34,13 +34,13 @@ pub enum Transport {
 pub struct Message<'a> {
     /// When its last byte was captured.
     pub time: Time,
-    /// Who sent it.
+    /// Sender.
     pub source: (Addr, u16),
-    /// Whom it is for.
+    /// Receiver.
     pub destination: (Addr, u16),
     /// What carried it.
     pub transport: Transport,
-    /// The message, without the length that stands before it in a stream.
+    /// The message, without the length before it in a stream.
     pub bytes: &'a [u8],
 }
 
@@ -58,7 +58,7 @@ pub fn is_query(message: &[u8]) -> bool {
     message.get(2).is_some_and(|flags| flags & 0x80 == 0)
 }
 
-/// What was seen and not used.
+/// Counts of what was seen and not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Packets that are no IP, no UDP or TCP, of other ports, or broken.
@@ -67,8 +67,8 @@ pub struct Skipped {
     pub cut: u64,
     /// Payloads on a DNS port that are too short to be DNS; empty datagrams are among them.
     pub no_dns: u64,
-    /// TCP streams that could not be followed: their start or a part was not captured, what they
-    /// carry is no DNS, or there were too many at once.
+    /// TCP streams that could not be followed: their start or a part was not captured, they are not
+    /// DNS, or there were too many at once.
     pub streams: u64,
 }
 
@@ -95,7 +95,7 @@ impl Extractor {
         }
     }
 
-    /// What was not used so far.
+    /// The counts so far.
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }
@@ -147,7 +147,7 @@ impl Extractor {
         whole.clear();
         if self.fragments.add(time, &ip, &mut whole, |_| {}) {
             match gannet_wire::ip(&whole, whole.len() as u32, false) {
-                // A datagram whose pieces claim to be a piece goes no further.
+                // A reassembled datagram that claims to be a fragment is dropped.
                 Ok(ip) if ip.fragment.is_none() => self.transport(time, &ip, out),
                 _ => self.skipped.packets += 1,
             }
@@ -202,7 +202,7 @@ impl Extractor {
     }
 }
 
-/// What can be told of a packet by itself.
+/// The result for a packet that needs no reassembly.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain<'a> {
     /// A datagram with a message.
@@ -229,7 +229,7 @@ pub fn plain<'a>(
     plain_other(ports, packet, wants)
 }
 
-/// The same for what is not plain IPv4 in Ethernet.
+/// The same for packets other than plain IPv4 over Ethernet.
 #[inline(never)]
 fn plain_other<'a>(
     ports: &[u16],
@@ -257,7 +257,7 @@ fn plain_ip<'a>(
     };
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     let wanted = ports.iter().any(|port| *port == from || *port == to);
-    // A length that is not the datagram's, or one that was cut, is for who counts such things.
+    // A length that is not the datagram's, or a truncated one, is only counted.
     let is_whole = ip.is_complete() && u32::from(u16::from_be_bytes([e, f])) == ip.payload_len;
     match ip.protocol {
         protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => {

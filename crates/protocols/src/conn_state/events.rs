@@ -23,8 +23,8 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// Originator and responder were exchanged: what follows shows that the first packet came from the
-    /// responder.
+    /// Originator and responder were exchanged: later packets showed that the first one came from
+    /// the responder.
     pub struct ConnectionFlipped = "connection_flipped" {
         /// The connection, as it is afterwards.
         c: Connection = "c",
@@ -40,7 +40,7 @@ gannet_event::events! {
     pub struct ContentGap = "content_gap" {
         /// The connection.
         c: Connection = "c",
-        /// Whether the originator sent what is missing.
+        /// Whether the originator sent the missing bytes.
         is_orig: bool = "is_orig",
         /// Position in the stream of the first missing byte.
         seq: u64 = "seq",

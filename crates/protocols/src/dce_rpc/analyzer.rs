@@ -81,7 +81,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &bind());
-        // Each fragment of a call tells its context and operation; together they have no limit.
+        // Each fragment of a call has a context and an operation; their number is not limited.
         let part = |kind, flags, operation| {
             let stub = [&[0, 0, 0, 0, 1, 0, operation, 0][..], &[7; 20_000]].concat();
             packet(kind, flags, 7, &stub)

@@ -80,7 +80,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What a packet says; of a call in fragments, the last one.
+/// The contents of a packet; of a fragmented call, those of the last fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A context is bound to an interface.

@@ -11,9 +11,9 @@ use super::tables::OPERATIONS;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a call that is answered.
+    /// One row for each call that is answered.
     pub struct DceRpcRow<'a> = "dce_rpc" {
-        /// When it was made.
+        /// Creation time.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
@@ -30,7 +30,7 @@ gannet_log::row! {
     }
 }
 
-/// Operations that are noise: no row tells of them.
+/// Operations that are not logged.
 const IGNORED: &[(&str, &[&str])] = &[
     (
         "winreg",
@@ -59,7 +59,7 @@ const BEHIND_PIPES: &[(&[u8], u128)] = &[
 /// Contexts of one pipe that are remembered.
 const MAX_CONTEXTS: usize = 1024;
 
-/// What is known of one pipe.
+/// The state of one pipe.
 #[derive(Debug)]
 struct Binding {
     /// Time of the latest request.
@@ -83,7 +83,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// What one packet says. `operation` is the one called last in the response's context.
+    /// Processes a packet. `operation` is the last one called in the response's context.
     pub(super) fn body(&mut self, cx: &mut Context<'_>, pipe: u64, body: Body<'_>, operation: u16) {
         let now = cx.now;
         self.open = true;

@@ -135,9 +135,8 @@ impl State {
         cx.weird(odd, &kind.to_string(), Some("DCE_RPC"));
     }
 
-    /// Whether a packet is its call's last fragment, and all before it were seen. What it says is
-    /// read of itself, as in Zeek, where no more is left of a call by then: each fragment tells context
-    /// and operation.
+    /// Whether a packet is the last fragment of its call, with all earlier ones seen. Like Zeek,
+    /// this uses only the packet's own header: each fragment has context and operation.
     fn is_complete(
         &mut self,
         cx: &mut Context<'_>,

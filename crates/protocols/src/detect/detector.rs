@@ -22,7 +22,7 @@ pub const CHUNKS: u8 = 100;
 /// In place of a number of chunks: nothing more is looked at.
 const DONE: u8 = u8::MAX;
 
-/// Finds the protocols of one connection by what its sides send at first.
+/// Detects the protocols of one connection from the first data of both sides.
 #[derive(Default)]
 pub struct Detector {
     /// Chunks so far.
@@ -31,14 +31,14 @@ pub struct Detector {
     met: u32,
     /// How many there were, or [`DONE`].
     chunks: u8,
-    /// In what the sides sent, once both did.
+    /// Facts found in the data of both sides, once both sent some.
     seen: tcp::Seen,
 }
 
 const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
 const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
 
-// What is kept has lengths that fit.
+// Stored lengths fit.
 const _: () = assert!(BUFFER <= kept::MAX_CHUNK);
 
 impl Detector {
@@ -84,7 +84,7 @@ impl Detector {
         chunks.any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
     }
 
-    /// The rules that what the sides sent meets for the first time, a bit each.
+    /// The rules that the data matches for the first time, a bit each.
     fn meet(&self, sides: Sides<'_>) -> u32 {
         let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
         while left != 0 {
@@ -114,7 +114,7 @@ impl Analyze for Detector {
         let is_last = self.is_last(data);
         let mut kept = self.kept.take();
         let before = kept.as_ref().map_or(0, |kept| kept.side(from).len());
-        // The last chunk need not be kept, unless it goes on with others.
+        // The last chunk need not be stored, unless it continues others.
         let is_alone = is_last && before == 0;
         if !is_alone {
             kept.get_or_insert_default().append(from, data);
@@ -125,7 +125,7 @@ impl Analyze for Detector {
             None => &[],
         };
         let (orig, resp) = (side(Dir::Orig), side(Dir::Resp));
-        // Who asks what was seen wants something of both sides: before both sent, nobody does.
+        // All rules need data of both sides here: without it there is nothing to check.
         let other = side(from.other());
         if !other.is_empty() {
             if before == 0 {
@@ -215,7 +215,7 @@ mod tests {
     fn replays_gaps() {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let mut d = Detector::new(&mut h.cx());
-        // What is missing before the first bytes is not told.
+        // A gap before the first bytes is not reported.
         d.gap(&mut h.cx(), Dir::Resp, 7);
         d.stream(&mut h.cx(), Dir::Orig, b"SSH-2.0-a\r\n");
         d.gap(&mut h.cx(), Dir::Orig, 1 << 20);

@@ -95,7 +95,7 @@ impl Kept {
         })
     }
 
-    /// The same and a last one, as it is given to who is found.
+    /// The stored pieces followed by the last one, for a detected analyzer.
     pub(super) fn pieces(&self, last: (Dir, Piece)) -> Vec<(Dir, Piece)> {
         let piece = |chunk| match chunk {
             Chunk::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),

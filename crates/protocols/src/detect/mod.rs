@@ -1,16 +1,15 @@
 //! Finding protocols by their content, whatever the port.
 //!
-//! A [`Detector`] sits on each TCP and UDP connection (and in each tunnel that carries a stream).
-//! It keeps what both sides send at first, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together,
-//! and asks after each chunk which protocols' beginnings are now complete. A protocol found is
-//! [started](crate::Context::start) and given everything kept so far.
+//! Each TCP and UDP connection has a [`Detector`], and each tunnel that carries a stream. It stores
+//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together, and checks
+//! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
+//! and receives all stored data.
 //!
-//! What a beginning looks like is said in `tcp.rs` (in order in `rules.rs`) and `udp.rs`, one small function each, written to
-//! accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
-//! start of the stream (or of each datagram), some count for one side only, and some
-//! need the other side to have begun in a certain way as well. Being
-//! questions about all bytes of a side so far, they need no state between chunks; what takes long to
-//! look for is remembered nevertheless.
+//! The rules are in `tcp.rs` (in the order of `rules.rs`) and `udp.rs`, one small function each,
+//! and accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
+//! start of the stream (or of each datagram), some apply to one side only, and some require a
+//! certain beginning of the other side as well. A rule depends on all bytes of a side so far and
+//! needs no state between chunks, except that results of long searches are cached.
 
 mod detector;
 mod kept;

@@ -1,7 +1,7 @@
 //! The rules for TCP, and which of them the first bytes leave.
 //!
-//! Most beginnings are told from others by their first byte, or by the one behind a length of four.
-//! What a byte leaves is looked up, and only that is tried.
+//! The first byte, or the byte behind a length of four, excludes most rules. A table gives the
+//! rules that remain, and only these are checked.
 
 use std::sync::LazyLock;
 
@@ -15,13 +15,13 @@ pub(super) struct Rule {
     /// The protocol that it means.
     pub(super) tag: Tag,
     lead: Lead,
-    /// Whether what the sides sent so far is that.
+    /// Whether the data so far matches.
     pub(super) test: fn(Sides<'_>) -> bool,
 }
 
 type Class = fn(u8) -> bool;
 
-/// Without what a rule is not met.
+/// A precondition of a rule.
 #[derive(Clone, Copy)]
 enum Lead {
     /// It is worth trying always.
@@ -138,9 +138,9 @@ type ByByte = [u32; NONE + 1];
 
 /// What bytes leave.
 struct Leads {
-    /// By the first byte of the originator, and of the responder: who is not for it is out.
+    /// Rules that remain by the first byte of the originator, and of the responder.
     sides: [ByByte; 2],
-    /// Rules that want names, of those who log in or of a server.
+    /// Rules that need names, of clients that log in or of a server.
     wants_log_in: u32,
     wants_server: u32,
     /// Rules that want something of one side or the other.

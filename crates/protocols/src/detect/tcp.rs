@@ -19,14 +19,14 @@ use super::text::line_starts;
 pub(super) struct Sides<'a> {
     pub(super) orig: &'a [u8],
     pub(super) resp: &'a [u8],
-    /// What was seen in that.
+    /// The facts found in it.
     pub(super) seen: Seen,
 }
 
 /// What rules would else look for again in all that a side sent, chunk by chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Where the originator's last line begins: a number of two bytes, so that it stands anywhere.
+    /// Start of the originator's last line, as two bytes, so that the field needs no alignment.
     line: [u8; 2],
     /// [`USER`] and so on, a bit each.
     what: u8,
@@ -36,11 +36,11 @@ pub(super) struct Seen {
 const USER: u8 = 1;
 const NICK: u8 = 2;
 const SERVER: u8 = 4;
-/// By side: what the settings of an RDP server begin with.
+/// By side: the first bytes of an RDP server's settings.
 const SETTINGS: [u8; 2] = [8, 16];
 
 impl Seen {
-    /// Looks at what a side has sent, of which so many bytes were there the last time.
+    /// Examines the data of a side, of which the first `before` bytes were examined before.
     #[inline]
     pub(super) fn look(&mut self, from: Dir, side: &[u8], before: usize) {
         let settings = SETTINGS[from.index()];
@@ -58,7 +58,7 @@ impl Seen {
     fn commands(&mut self, d: &[u8]) {
         let from = usize::from(u16::from_ne_bytes(self.line));
         for line in line_starts(d.get(from..).unwrap_or_default()) {
-            // Beyond what is kept there is no next time.
+            // Beyond the stored data there is no next time.
             let at = u16::try_from(d.len() - line.len()).unwrap_or_default();
             self.line = at.to_ne_bytes();
             let line = after(line, |b| b == b' ');
@@ -272,7 +272,7 @@ pub(super) fn postgresql(s: Sides<'_>) -> bool {
     ty.is_ascii_alphanumeric() && memmem::find(names, b"user\0").is_some()
 }
 
-/// What a server's settings begin with.
+/// The first bytes of a server's settings.
 const MC_DN: &[u8] = b"McDn";
 static MC_DN_FINDER: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(MC_DN));
@@ -434,7 +434,8 @@ mod tests {
         assert_eq!(found(b"EHLO me\r\n", b"220 mail ESMTP\r\n"), [Tag::Smtp]);
         assert_eq!(found(b"x\r\n\t helo me\r\n", b" \r\n220-mail\r\n"), [Tag::Smtp]);
         assert_eq!(found(b"EHLO me\r\n", b"220"), []);
-        // A greeting of POP3 could be an answer of Redis, whose analyzer sees that nobody asked for it.
+        // A POP3 greeting looks like a Redis reply; Redis's analyzer rejects it because there was
+        // no command.
         assert_eq!(found(b"CAPA\r\n", b"+OK ready\r\n"), [Tag::Pop3, Tag::Redis]);
         assert_eq!(found(b"USER\r\n", b"+OK ready\r\n"), [Tag::Pop3, Tag::Redis]);
         assert_eq!(found(b"USERS", b"+OK ready\r\n"), []);
@@ -477,7 +478,7 @@ mod tests {
     }
 
     proptest! {
-        /// What comes in pieces is the same.
+        /// Data in pieces gives the same result.
         #[test]
         fn pieces_are_as_their_whole(
             text in "( |NICK |USER |SERVER |McDn|M|c|Dn|x|\r|\n){0,12}",

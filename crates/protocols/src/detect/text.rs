@@ -1,6 +1,6 @@
 //! Words and lines, as several protocols' beginnings need them.
 
-/// Blank, tab and line ends: what the C locale calls space.
+/// Blank, tab and line ends: white space in the C locale.
 pub(super) fn is_space(b: u8) -> bool {
     matches!(b, b' ' | 9..=13)
 }
@@ -16,7 +16,7 @@ pub(super) fn has_word(data: &[u8], word: &[u8]) -> bool {
     data.len() >= word.len() && data[..word.len()].eq_ignore_ascii_case(word)
 }
 
-/// What follows `word` (in any case) and at least one blank.
+/// The text behind `word` (in any case) and at least one blank.
 pub(super) fn after_word<'a>(data: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     (has_word(data, word) && data.get(word.len()) == Some(&b' ')).then(|| &data[word.len() + 1..])
 }
@@ -31,7 +31,7 @@ pub(super) fn later_lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(next_line(data), |line| next_line(line))
 }
 
-/// What follows the first CR, LF, or CR LF.
+/// The text behind the first CR, LF, or CR LF.
 fn next_line(data: &[u8]) -> Option<&[u8]> {
     let at = memchr::memchr2(b'\r', b'\n', data)?;
     let rest = &data[at + 1..];

@@ -71,7 +71,7 @@ mod tests {
         bootp[239] = 0;
         a.datagram(&mut h.cx(), Dir::Orig, &bootp, 300);
         assert!(h.violated(Tag::Dhcp) && !h.confirmed(Tag::Dhcp));
-        // Without a type it is told, and taken all the same.
+        // A message without a type is reported and accepted.
         a.datagram(&mut h.cx(), Dir::Orig, &message(7, [0; 4], b"\x0c\x01x"), 300);
         assert!(h.confirmed(Tag::Dhcp));
         let crate::Env { dhcp, logs, .. } = &mut h.env;

@@ -23,7 +23,7 @@ gannet_event::record! {
         ciaddr: Addr = "ciaddr",
         /// The address that the server assigns.
         yiaddr: Addr = "yiaddr",
-        /// The server to go on with.
+        /// The next server to use.
         siaddr: Addr = "siaddr",
         /// The relay agent.
         giaddr: Addr = "giaddr",
@@ -61,9 +61,9 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// Part of what a relay agent adds (option 82).
+    /// A suboption of a relay agent (option 82).
     pub struct SubOpt<'a> = "DHCP::SubOpt" {
-        /// What it is.
+        /// Option code.
         code: u64 = "code",
         /// Its value.
         value: &'a [u8] = "value",
@@ -110,7 +110,7 @@ gannet_event::record! {
         renewal_time: Option<Interval> = "renewal_time",
         /// Time until any server may renew it (59).
         rebinding_time: Option<Interval> = "rebinding_time",
-        /// What the sender is (60).
+        /// Vendor class of the sender (60).
         vendor_class: Option<&'a [u8]> = "vendor_class",
         /// Client identifier (61).
         client_id: Option<ClientId<'a>> = "client_id",
@@ -118,7 +118,7 @@ gannet_event::record! {
         user_class: Option<&'a [u8]> = "user_class",
         /// Fully qualified name of the client (81).
         client_fqdn: Option<ClientFqdn<'a>> = "client_fqdn",
-        /// What a relay agent adds (82).
+        /// Suboptions of a relay agent (82).
         sub_opt: Option<Vec<SubOpt<'a>>> = "sub_opt",
         /// Whether the client may choose its address (116).
         auto_config: Option<bool> = "auto_config",

@@ -14,7 +14,7 @@ pub struct Message<'a> {
     pub assigned: Addr,
     /// The client's hardware address (`chaddr`), all sixteen bytes.
     pub hardware: &'a [u8; 16],
-    /// What stands before the options: [`COOKIE`], or this is plain BOOTP.
+    /// The word before the options: [`COOKIE`], otherwise this is plain BOOTP.
     pub cookie: u32,
     /// The options.
     pub options: Options<'a>,
@@ -35,7 +35,7 @@ pub struct Options<'a> {
     pub lease: Option<u32>,
     /// Why something was refused (56).
     pub message: Option<&'a [u8]>,
-    /// What the sender is (60).
+    /// Vendor class of the sender (60).
     pub vendor_class: Option<&'a [u8]>,
     /// Client identifier (61): hardware type and address.
     pub client_id: Option<(u8, &'a [u8])>,
@@ -75,7 +75,7 @@ fn hardware(head: &[u8; FIXED_LEN]) -> &[u8; 16] {
     }
 }
 
-/// What a message that ends before its options lacks.
+/// The missing bytes of a message that ends before its options.
 fn short(data: &[u8]) -> OutOfBound {
     let fields = [("giaddr", 28), ("chaddr", 44), ("sname", 108), ("file_n", 236)];
     let missing = fields.iter().find(|(_, end)| data.len() < *end);
@@ -333,7 +333,7 @@ pub(super) mod tests {
         let mut sum = 0;
         assert!(Options::parse(bytes, &mut sum).is_ok());
         assert_eq!(sum, 6);
-        // The next one of the same side is taken to be longer than it is.
+        // The next option of the same side claims more bytes than available.
         assert!(Options::parse(bytes, &mut sum).is_err());
     }
 

@@ -1,9 +1,9 @@
 //! The Dynamic Host Configuration Protocol (RFC 2131, options of RFC 2132 and others).
 //!
-//! [`message`] reads a datagram, borrowed. [`Analyzer`] hands what it says to [`Shared`], which
-//! joins the messages of a transaction id over all connections into one row: with broadcasts and
-//! addresses that change on the way, a transaction is no connection. A transaction's row is written
-//! when it has been quiet for a while ([`Shared::expire`]), or at the end ([`Shared::finish`]).
+//! [`message`] parses a datagram, borrowed. [`Analyzer`] passes its facts to [`Shared`], which
+//! joins the messages of a transaction id over all connections into one row: because of broadcasts
+//! and changing addresses, a transaction is not a connection. A transaction's row is written after
+//! some silence ([`Shared::expire`]), or at the end ([`Shared::finish`]).
 
 mod analyzer;
 pub mod events;

@@ -1,6 +1,7 @@
 //! Raises the event of a message: a walk of its own, made only where it has a listener.
 //!
-//! The message was [parsed](super::message::Message::parse) before, so that what is missing here is no error.
+//! The message was [parsed](super::message::Message::parse) before, so missing parts are no error
+//! here.
 
 use gannet_base::Addr;
 use gannet_base::Dir;

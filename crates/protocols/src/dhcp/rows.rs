@@ -12,16 +12,16 @@ use gannet_log::Vector;
 use gannet_log::row;
 
 row! {
-    /// One row a transaction: the messages of one id within a short time.
+    /// One row for each transaction: the messages of one id within a short time.
     #[derive(Clone, Debug)]
     pub struct Dhcp = "dhcp" {
         /// Time of the first message.
         ts: Time = "ts",
         /// The connections that carried the messages.
         uids: Set<Uid> = "uids",
-        /// The client's address, where it had one; else the one it was given.
+        /// The client's address if it had one, otherwise the assigned one.
         client_addr: Option<Addr> = "client_addr",
-        /// The server that handed out an address.
+        /// The server that assigned an address.
         server_addr: Option<Addr> = "server_addr",
         /// The client's hardware address.
         mac: Option<Vec<u8>> = "mac",
@@ -35,7 +35,7 @@ row! {
         requested_addr: Option<Addr> = "requested_addr",
         /// Address the server gave.
         assigned_addr: Option<Addr> = "assigned_addr",
-        /// How long the address is lent.
+        /// Lease time of the address.
         lease_time: Option<Interval> = "lease_time",
         /// Why the client declined.
         client_message: Option<Vec<u8>> = "client_message",

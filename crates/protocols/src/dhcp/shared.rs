@@ -29,7 +29,7 @@ pub const MAX_UIDS: usize = 10;
 /// Messages in one row, beyond which it is written at once.
 pub const MAX_MESSAGES: usize = 50;
 
-/// Transactions under way, beyond which the oldest is given up for a new one.
+/// Most open transactions; beyond, the oldest is dropped.
 pub const MAX_TRANSACTIONS: usize = 100_000;
 
 /// How often transactions are looked at, and how old one is when it is looked at first.
@@ -53,11 +53,11 @@ pub struct Shared {
     first: Option<Time>,
     /// When to look next.
     next_due: Time,
-    /// Software that ended transactions told of.
+    /// Software found in finished transactions.
     told: Vec<Told>,
 }
 
-/// What a client or server of DHCP is, by what it says.
+/// Software of a DHCP client or server, by its own description.
 #[derive(Debug)]
 pub(crate) struct Told {
     host: Addr,
@@ -112,8 +112,8 @@ impl Transaction {
 }
 
 impl Shared {
-    /// Time has come to `now`: transactions that are over get their rows. To be called for every
-    /// packet, before anything is made of it; costs a comparison where nothing is due.
+    /// Advances time to `now`: transactions that are over get their rows. To be called for every
+    /// packet, before it is processed; costs a comparison if nothing is due.
     #[inline]
     pub fn expire(&mut self, logs: &mut Logs, now: Time) {
         if now >= self.next_due {
@@ -126,7 +126,7 @@ impl Shared {
         self.next_due
     }
 
-    /// Another part of the analysis has all of DHCP.
+    /// Another shard has all DHCP state.
     pub(crate) fn never_expire(&mut self) {
         self.next_due = Time::MAX;
     }
@@ -158,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Software that ended transactions told of since it was last asked.
+    /// Software found in finished transactions since the last call.
     pub(crate) fn told(&mut self) -> Vec<Told> {
         std::mem::take(&mut self.told)
     }
@@ -219,7 +219,7 @@ impl Shared {
     }
 }
 
-/// Puts down what a message says. `id` is who talks to whom.
+/// Records the facts of a message. `id` are its endpoints.
 pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Message<'_>) {
     let (now, uid) = (cx.now, cx.conn.uid);
     let Env { dhcp, logs, weirds, pending, .. } = &mut *cx.env;
@@ -249,7 +249,7 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
     }
 }
 
-/// What a message says of the software of its sender.
+/// The software that a message states for its sender.
 fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, message: &Message<'_>) {
     if let Some(transaction) = env.dhcp.transactions.get_mut(&message.xid) {
         if is_client(id, from) {

@@ -51,7 +51,7 @@ struct Pending {
     function: u8,
 }
 
-/// Why a connection is not looked at any longer; it was told where needed.
+/// The connection is not analysed any further; the reason was reported where necessary.
 struct Stop;
 
 impl Tcp {
@@ -231,7 +231,7 @@ impl Analyzer {
         cx.weird(name, "", Some(self.tag.name()));
     }
 
-    /// Nothing of what was being read is kept.
+    /// Drops partially parsed data.
     fn suspend(&mut self) {
         *self = Self { pending: self.pending.take(), ..Self::new(self.tag) };
     }

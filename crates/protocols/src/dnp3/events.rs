@@ -11,7 +11,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// How the message is split and confirmed.
+        /// Fragmentation and confirmation flags.
         application: u64 = "application",
         /// Function code.
         fc: u64 = "fc",
@@ -23,7 +23,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// How the message is split and confirmed.
+        /// Fragmentation and confirmation flags.
         application: u64 = "application",
         /// Function code.
         fc: u64 = "fc",

@@ -29,7 +29,7 @@ pub fn crc(data: &[u8]) -> u16 {
     !data.iter().fold(0, |crc, b| table[usize::from((crc ^ u16::from(*b)) & 0xff)] ^ crc >> 8)
 }
 
-/// What a link header tells.
+/// The fields of a link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Bytes from the control field on, without checksums: 5 for the header alone.

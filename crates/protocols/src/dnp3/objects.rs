@@ -1,10 +1,11 @@
 //! Objects of a message (IEEE 1815 clauses 4 and 11): how long each of them is, and where one ends
 //! too soon.
 //!
-//! What is in them is logged nowhere; what counts is whether they can be read. A message is a list of
-//! *object headers*: group and variation, a *qualifier*, and a range or count whose form the qualifier
-//! tells. Responses have that many objects behind each header, requests only of the groups that carry
-//! something to the outstation. Before each object stands a prefix, which the qualifier tells, too.
+//! Objects are not logged; they are parsed only to validate the message. A message is a list of
+//! *object headers*: group and variation, a *qualifier*, and a range or count whose form the
+//! qualifier determines. Responses have that many objects behind each header, requests only for
+//! groups that carry data to the outstation. The qualifier also determines a prefix before each
+//! object.
 
 use gannet_base::Dir;
 
@@ -31,8 +32,8 @@ pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
     Ok(())
 }
 
-/// Ranges by the form that the qualifier tells: of indices, then of addresses, of one, two and four
-/// bytes each.
+/// Ranges by the form in the qualifier: of indices, then of addresses, of one, two and four bytes
+/// each.
 const RANGES: [&str; 6] = [
     "Range_Field_0",
     "Range_Field_1",
@@ -42,7 +43,7 @@ const RANGES: [&str; 6] = [
     "Range_Field_5",
 ];
 
-/// An object header and its objects; returns what is behind them.
+/// Parses an object header and its objects; returns the rest.
 fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
     let mut d = Record::new("Object_Header", data);
     let head = d.upto("qualifier_field", 3)?;
@@ -109,7 +110,7 @@ fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
     Ok(rest)
 }
 
-/// What the list of objects behind a header is called, and whether they are packed; `None` if there
+/// The name of the list of objects behind a header, and whether they are packed; `None` if there
 /// are none.
 fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
     if from == Dir::Resp {
@@ -473,7 +474,7 @@ fn control(
             let names = ["oct_str", "oct_str_eve", "vir_ter_out_blk", "vir_ter_eve"];
             d.string(names[usize::from(group - 0x6e)], i64::from(variation))
         }
-        // All else takes what is left, of whatever kind it is.
+        // All other groups take the remaining bytes.
         _ => {
             d.at = d.data.len();
             Ok(())
@@ -524,10 +525,10 @@ mod tests {
             error(Orig, b"\xc0\x01\x3c\x02\x08\x01"),
             "out_of_bound: Object_Header:range_field_8: 5 > 4"
         );
-        // A confirmation has no objects; of a function nobody knows they are not read.
+        // A confirmation has no objects; those of an unknown function are not parsed.
         assert_eq!(error(Orig, b"\xc0\0\xff"), "");
         assert_eq!(error(Resp, b"\xc0\x70\0\0\xff"), "");
-        // What no qualifier is takes the rest.
+        // An unknown qualifier takes the rest.
         assert_eq!(error(Orig, b"\xc0\x01\x1e\x02\x0f\x01"), "");
     }
 
@@ -552,7 +553,7 @@ mod tests {
         // Behind a prefix there is to be one number.
         let m = b"\xc0\x81\0\0\x50\x01\x17\x01\x07\x01";
         assert_eq!(error(Resp, m), "out_of_bound: Response_Data_Object:iin: 3 > 2");
-        // Octets by variation; unknown objects take what is there.
+        // Octets by variation; unknown objects take the remaining bytes.
         assert_eq!(error(Resp, b"\xc0\x81\0\0\x6e\x03\0\0\0abc"), "");
         assert_eq!(
             error(Resp, b"\xc0\x81\0\0\x6e\x03\0\0\0ab"),

@@ -6,9 +6,9 @@ use gannet_log::Type;
 use gannet_log::Value;
 
 gannet_log::row! {
-    /// One row a request and its response.
+    /// One row for each request and its response.
     pub struct Dnp3Row = "dnp3" {
-        /// When the last of both was sent.
+        /// Time of the last message of both.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",

@@ -31,8 +31,8 @@ const NETBIOS_PORT: u16 = 137;
 /// Seconds between looks at a UDP connection, from its first message on.
 const LOOK_EVERY: u16 = 10;
 
-/// It goes when it was idle for so many seconds by then: a second less, so that a query and its reply
-/// need but one look.
+/// The analyzer is released after this many idle seconds: slightly less than the interval of
+/// checks, so that a query and its reply need only one check.
 const IDLE: u16 = 9;
 
 /// The analyzer of one connection.
@@ -156,7 +156,7 @@ impl Analyzer {
         cx.env.dns.scratch = Some(scratch);
     }
 
-    /// Says what was odd, and what the protocol is.
+    /// Reports the weirds, and confirms the protocol.
     fn report(&mut self, cx: &mut Context<'_>, notes: &mut Notes, sound: bool) {
         for note in notes.drain(..) {
             match note {
@@ -264,8 +264,8 @@ impl Analyzer {
         }
     }
 
-    /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): what it
-    /// says is still put down to the exchange before it, as Zeek does.
+    /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): like Zeek,
+    /// this adds its facts to the previous exchange.
     fn touch_last(&mut self, cx: &mut Context<'_>, header: &Header, result: &walk::Result) {
         let last_id = self.last_id;
         let exchange = match self.last {
@@ -326,7 +326,7 @@ fn log_kept(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
     }
 }
 
-/// Fills in what a question says.
+/// Fills in the fields of a question.
 pub(super) fn ask(
     exchange: &mut Exchange,
     header: &Header,

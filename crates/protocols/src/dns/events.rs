@@ -102,7 +102,7 @@ gannet_event::record! {
         sig_incep: Time = "sig_incep",
         /// Tag of the key.
         key_tag: u16 = "key_tag",
-        /// Who signed.
+        /// Name of the signer.
         signer_name: &'a [u8] = "signer_name",
         /// The signature.
         signature: &'a [u8] = "signature",
@@ -256,7 +256,7 @@ gannet_event::record! {
         preference: u16 = "preference",
         /// How the rest is to be read.
         flags: &'a [u8] = "flags",
-        /// What is offered.
+        /// The offered service.
         service: &'a [u8] = "service",
         /// Substitution expression.
         regexp: &'a [u8] = "regexp",
@@ -342,7 +342,7 @@ dns_events! {
 
     /// An A record.
     AReply<'a> = "dns_A_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The address.
         a: Addr = "a",
@@ -350,7 +350,7 @@ dns_events! {
 
     /// An AAAA record.
     AaaaReply<'a> = "dns_AAAA_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The address.
         a: Addr = "a",
@@ -358,7 +358,7 @@ dns_events! {
 
     /// An A6 record.
     A6Reply<'a> = "dns_A6_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The address.
         a: Addr = "a",
@@ -366,7 +366,7 @@ dns_events! {
 
     /// An NS record.
     NsReply<'a> = "dns_NS_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The server's name.
         name: &'a [u8] = "name",
@@ -374,7 +374,7 @@ dns_events! {
 
     /// A CNAME record.
     CnameReply<'a> = "dns_CNAME_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The canonical name.
         name: &'a [u8] = "name",
@@ -382,7 +382,7 @@ dns_events! {
 
     /// A PTR record.
     PtrReply<'a> = "dns_PTR_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The name.
         name: &'a [u8] = "name",
@@ -390,7 +390,7 @@ dns_events! {
 
     /// An MX record.
     MxReply<'a> = "dns_MX_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The mail exchange.
         name: &'a [u8] = "name",
@@ -400,7 +400,7 @@ dns_events! {
 
     /// An SRV record.
     SrvReply<'a> = "dns_SRV_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The server's name.
         target: &'a [u8] = "target",
@@ -414,7 +414,7 @@ dns_events! {
 
     /// A SOA record.
     SoaReply<'a> = "dns_SOA_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The zone.
         soa: Soa<'a> = "soa",
@@ -422,13 +422,13 @@ dns_events! {
 
     /// A WKS record.
     WksReply<'a> = "dns_WKS_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
     }
 
     /// An HINFO record.
     HinfoReply<'a> = "dns_HINFO_reply", opt_in {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The processor.
         cpu: &'a [u8] = "cpu",
@@ -438,7 +438,7 @@ dns_events! {
 
     /// A TXT record.
     TxtReply<'a> = "dns_TXT_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// Its strings.
         strs: Vec<&'a [u8]> = "strs",
@@ -446,7 +446,7 @@ dns_events! {
 
     /// An SPF record.
     SpfReply<'a> = "dns_SPF_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// Its strings.
         strs: Vec<&'a [u8]> = "strs",
@@ -454,7 +454,7 @@ dns_events! {
 
     /// A CAA record.
     CaaReply<'a> = "dns_CAA_reply", opt_in {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// Flags.
         flags: u64 = "flags",
@@ -466,7 +466,7 @@ dns_events! {
 
     /// A NAPTR record.
     NaptrReply<'a> = "dns_NAPTR_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The rule.
         naptr: Naptr<'a> = "naptr",
@@ -474,7 +474,7 @@ dns_events! {
 
     /// An RRSIG record.
     RrsigReply<'a> = "dns_RRSIG" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The signature.
         rrsig: Rrsig<'a> = "rrsig",
@@ -482,7 +482,7 @@ dns_events! {
 
     /// A DNSKEY record.
     DnskeyReply<'a> = "dns_DNSKEY" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The key.
         dnskey: Dnskey<'a> = "dnskey",
@@ -490,7 +490,7 @@ dns_events! {
 
     /// An NSEC record.
     NsecReply<'a> = "dns_NSEC" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The next name of the zone.
         next_name: &'a [u8] = "next_name",
@@ -500,7 +500,7 @@ dns_events! {
 
     /// An NSEC3 record.
     Nsec3Reply<'a> = "dns_NSEC3" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The proof.
         nsec3: Nsec3<'a> = "nsec3",
@@ -508,7 +508,7 @@ dns_events! {
 
     /// An NSEC3PARAM record.
     Nsec3ParamReply<'a> = "dns_NSEC3PARAM" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The parameters.
         nsec3param: Nsec3Param<'a> = "nsec3param",
@@ -516,7 +516,7 @@ dns_events! {
 
     /// A DS record.
     DsReply<'a> = "dns_DS" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The digest.
         ds: Ds<'a> = "ds",
@@ -524,7 +524,7 @@ dns_events! {
 
     /// A record in which BIND 9 keeps the state of signing.
     BindsReply<'a> = "dns_BINDS" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The state.
         binds: Binds<'a> = "binds",
@@ -532,7 +532,7 @@ dns_events! {
 
     /// An SSHFP record.
     SshfpReply<'a> = "dns_SSHFP" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// Algorithm of the key.
         algo: u64 = "algo",
@@ -544,7 +544,7 @@ dns_events! {
 
     /// A LOC record.
     LocReply<'a> = "dns_LOC" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The location.
         loc: Loc<'a> = "loc",
@@ -552,7 +552,7 @@ dns_events! {
 
     /// A record of a type that is not known.
     UnknownReply<'a> = "dns_unknown_reply" {
-        /// What all records have.
+        /// Common fields of the record.
         ans: Answer<'a> = "ans",
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     state: State,
-    /// Bytes of the message at hand.
+    /// Bytes of the current message.
     size: u16,
     /// What came of it so far. Grows as bytes come, never by the length alone.
     buffer: Vec<u8>,

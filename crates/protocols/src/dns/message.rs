@@ -95,7 +95,7 @@ pub enum Note {
     Violation(&'static str),
 }
 
-/// What was odd about a message, in order.
+/// The weirds of a message, in order.
 pub type Notes = Vec<Note>;
 
 /// Adds a weird without details.
@@ -110,8 +110,8 @@ pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl I
 
 /// A place in a message, and how far reading may go.
 ///
-/// Reads that do not fit yield zero and stay where they are, as in Zeek: records whose length
-/// field lies come out the same there and here.
+/// As in Zeek, reads that do not fit return zero and do not advance, so that records with a wrong
+/// length field give the same results.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     msg: &'a [u8],
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
         &rest[..n]
     }
 
-    /// Goes on by `n` bytes, or to the end.
+    /// Advances by `n` bytes, or to the end.
     #[inline]
     pub fn skip(&mut self, n: usize) {
         self.take(n);
@@ -204,8 +204,8 @@ impl<'a> Cursor<'a> {
         ok
     }
 
-    /// Goes over a name whose text is perhaps not needed: `None` if it is no name, with a note; else
-    /// where it stands, to be [read](Self::name) from there.
+    /// Skips a name whose text may not be needed: `None` for an invalid name, with a note;
+    /// otherwise its offset, to be [read](Self::name) later.
     #[inline]
     pub fn pass_name(
         &mut self,

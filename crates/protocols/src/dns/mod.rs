@@ -1,15 +1,15 @@
 //! The Domain Name System and its cousins: DNS over UDP and TCP (RFC 1034, RFC 1035), multicast DNS
 //! (RFC 6762), LLMNR (RFC 4795), dynamic update (RFC 2136) and the NetBIOS name service (RFC 1002).
 //!
-//! [`message`] reads headers and names, [`records`] the resource records; both borrow from the
-//! packet and only report what is odd. [`Analyzer`] walks a message and feeds an `Exchange`, the
-//! row to be, which `session` joins from a query and its reply; `rows` writes it. [`names`] holds
-//! the registries of numbers.
+//! [`message`] parses headers and names, [`records`] the resource records; both borrow from the
+//! packet and only report weirds. [`Analyzer`] walks a message and fills an `Exchange`, the future
+//! row, which `session` joins from a query and its reply; `rows` writes it. [`names`] holds the
+//! registries of numbers.
 //!
-//! Memory: a connection that waits for nothing costs three words. One keeps a query until its reply
-//! comes (the ordinary case), or at most some 2,500 messages of a side without their partners
-//! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`], [`MAX_PENDING_BYTES`]). What a message needs while it is read lives in
-//! [`Shared`] and is reused by the next.
+//! Memory: an idle connection needs three words. Others store a query until its reply comes (the
+//! usual case), or at most some 2,500 messages of a side without their partners
+//! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`], [`MAX_PENDING_BYTES`]). Scratch memory for
+//! parsing is in [`Shared`] and reused.
 //!
 //! Only questions and answers are read, as in Zeek's default: authority and additional sections
 //! (and with them EDNS) would add nothing to a row.

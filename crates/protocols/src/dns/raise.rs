@@ -1,6 +1,6 @@
 //! Raises the events of a message: a walk of its own, made only where an event has a listener.
 //!
-//! It reads what the [walk](super::walk) for rows reads, and stops where that stops.
+//! It reads the same parts as the [walk](super::walk) for rows, and stops at the same point.
 
 use gannet_base::Dir;
 use gannet_base::Interval;

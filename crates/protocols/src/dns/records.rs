@@ -1,7 +1,7 @@
 //! Resource records: headers and the data of every type that is understood.
 //!
-//! A record's length field is believed only where its type has no lengths of its own: reading goes
-//! on where the data ended, so a record that lies disturbs those behind it, as it does in Zeek.
+//! As in Zeek, a record's length field is used only if its type has no lengths of its own: parsing
+//! continues where the data ended, so a wrong length affects the following records.
 
 use gannet_base::Addr;
 
@@ -50,7 +50,7 @@ impl<'a> Iterator for Strings<'a> {
     }
 }
 
-/// What a record says. Names are decompressed and in lower case unless stated otherwise.
+/// The data of a record. Names are decompressed and in lower case unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
     /// Nothing that is reported: the record was skipped, or broken.
@@ -77,7 +77,7 @@ pub enum Data<'a> {
         preference: u16,
         /// How the rest is to be read.
         flags: &'a [u8],
-        /// What is offered.
+        /// The offered service.
         service: &'a [u8],
         /// Substitution expression.
         regexp: &'a [u8],
@@ -119,7 +119,7 @@ pub enum Data<'a> {
     Unknown(u16),
 }
 
-/// A record's data, and whether what follows can still be read.
+/// A record's data, and whether the rest can still be parsed.
 pub type Parsed<'a> = (Data<'a>, bool);
 
 const BROKEN: Parsed<'static> = (Data::Nothing, false);
@@ -506,7 +506,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// What is to be said of a DNSSEC algorithm that signs a zone.
+/// The status of a DNSSEC algorithm that signs a zone.
 enum Algorithm {
     Known,
     NotRecommended,

@@ -23,7 +23,7 @@ use crate::Context;
 use crate::context;
 
 row! {
-    /// One row a DNS query with its reply, or either alone.
+    /// One row for each DNS query with its reply, or either alone.
     pub struct Dns<'a> = "dns" {
         /// Time of the query, or of the reply if no query was seen.
         ts: Time = "ts",
@@ -33,7 +33,7 @@ row! {
         id: &'a ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
-        /// Transaction id, chosen by whoever asks.
+        /// Transaction id, chosen by the client.
         trans_id: u16 = "trans_id",
         /// From the query to its first answer.
         rtt: Option<Interval> = "rtt",

@@ -1,9 +1,9 @@
-//! Joins replies to queries: what becomes one row.
+//! Joins replies to queries, which become one row.
 //!
-//! On one connection replies find their query by the transaction id, the oldest first. What finds
-//! no partner waits until the connection ends and then makes a row of its own; so do the waiting
-//! messages of an id, or all of them, when too many wait. Messages to multicast addresses are
-//! never joined: their replies come on other connections.
+//! On one connection a reply belongs to the oldest query with its transaction id. A message without
+//! a partner waits until the connection ends and then gets a row of its own; so do the waiting
+//! messages of an id, or all of them, if too many wait. Messages to multicast addresses are never
+//! joined: their replies use other connections.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ use gannet_base::Time;
 use super::name::Name;
 use super::rows::Answers;
 
-/// Ids with unpaired messages of one kind on one connection, beyond which all are given up.
+/// Most ids with unpaired messages of one kind on one connection; beyond, all are logged.
 pub const MAX_PENDING_IDS: usize = 50;
 
-/// Unpaired messages of one kind and id on one connection, beyond which they are given up.
+/// Most unpaired messages of one kind and id on one connection; beyond, they are logged.
 pub const MAX_PENDING_MESSAGES: usize = 50;
 
-/// Bytes of unpaired messages of one kind on one connection, beyond which they are given up. Zeek
-/// knows no such limit; only transfers of whole zones come near it.
+/// Most bytes of unpaired messages of one kind on one connection; beyond, they are logged. Zeek has
+/// no such limit; only zone transfers come near it.
 pub const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// A query, its reply, or both: a row in the making.
@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     pub(super) trans_id: u16,
     pub(super) qtype: u16,
     pub(super) qclass: u16,
-    /// What is known; see [`flag`].
+    /// Flags of known facts; see [`flag`].
     pub(super) flags: u16,
     pub(super) opcode: u8,
     pub(super) rcode: u8,
@@ -92,7 +92,7 @@ impl Exchange {
         }
     }
 
-    /// Makes it what [`new`](Self::new) would, where it lies.
+    /// Initializes it in place like [`new`](Self::new).
     fn begin(&mut self, ts: Time, trans_id: u16) {
         (self.ts, self.rtt, self.trans_id) = (ts, Interval::ZERO, trans_id);
         self.query.clear();
@@ -206,7 +206,8 @@ impl Pending {
         self.queues.len()
     }
 
-    /// Adds one; `limit` is for ids, and for messages of one. What is given up to make room goes to `out`.
+    /// Adds one; `limit` is for ids, and for messages of one. Messages removed to make room go to
+    /// `out`.
     pub(super) fn push(
         &mut self,
         exchange: Box<Exchange>,

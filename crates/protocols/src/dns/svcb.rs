@@ -6,7 +6,7 @@ use super::message::Notes;
 use super::message::weird;
 use super::records::Place;
 
-/// Reads a service binding of `len` bytes; whether what follows it can still be read.
+/// Parses a service binding of `len` bytes; returns whether the rest can still be parsed.
 pub(super) fn check(
     cursor: &mut Cursor<'_>,
     len: usize,
@@ -44,7 +44,7 @@ pub(super) fn check(
     true
 }
 
-/// What is wrong with a parameter (RFC 9460 §7, §8).
+/// The fault of a parameter (RFC 9460 §7, §8).
 fn fault(key: u16, value: &[u8]) -> Option<&'static str> {
     match key {
         0 if value.is_empty() || !value.len().is_multiple_of(2) => {

@@ -36,7 +36,7 @@ pub(super) struct Walk<'w> {
     /// Either port is the NetBIOS name service's.
     pub(super) netbios: bool,
     pub(super) place: records::Place,
-    /// What the message belongs to, unless it is not joined with others.
+    /// The exchange of the message, unless it is not joined with others.
     pub(super) exchange: Option<&'w mut Exchange>,
     pub(super) rejected: bool,
     pub(super) scratch: &'w mut Scratch,
@@ -67,7 +67,7 @@ impl Walk<'_> {
         let header = self.header;
         let mut ended = true;
         let sound = if header.questions > MAX_QUESTIONS {
-            // Much else uses port 53; this tells most of it.
+            // Other traffic on port 53 usually fails this check.
             let name = "DNS_Conn_count_too_large";
             self.scratch.notes.push(Note::Violation(name));
             let detail = format!("{} > {MAX_QUESTIONS}", header.questions);
@@ -88,7 +88,7 @@ impl Walk<'_> {
         self.header.opcode() == opcode::UPDATE && !self.netbios
     }
 
-    /// A dynamic update: a zone, what must hold before, and the changes (RFC 2136 §2).
+    /// A dynamic update: a zone, prerequisites, and changes (RFC 2136 §2).
     fn update(&mut self, msg: &[u8], ended: &mut bool) -> bool {
         let header = self.header;
         if header.questions != 1 {
@@ -217,7 +217,7 @@ impl Walk<'_> {
         more
     }
 
-    /// What must hold before an update (RFC 2136 §2.4). Its data is not read.
+    /// A prerequisite of an update (RFC 2136 §2.4). Its data is not parsed.
     fn prerequisite(&mut self, record: &Record, zone_class: u16) {
         let notes = &mut self.scratch.notes;
         let any_or_none = matches!(record.class, class::ANY | class::NONE);
@@ -272,7 +272,7 @@ impl Walk<'_> {
     fn answer(&mut self, record: &Record, write: impl FnOnce(&mut Vec<u8>, &[u8])) {
         let Some(exchange) = &mut self.exchange else { return };
         if !self.header.is_reply() {
-            return; // whoever asks is not believed to answer
+            return; // the client's side does not send replies
         }
         let Scratch { owner, answers, .. } = &mut *self.scratch;
         if !exchange.has(flag::NAME) {

@@ -1,8 +1,8 @@
 //! Finger (RFC 1288).
 //!
-//! Nothing is logged of it and nothing recognises it: what remains is what Zeek finds odd about
-//! connections to the port. Lines are short; and of every connection whose originator closed its
-//! side it says that the request is incomplete.
+//! It has no log and no service name; the analyzer only reports Zeek's weirds of connections to the
+//! port. Lines are short; for every connection whose originator closed its side, the request is
+//! reported as incomplete.
 
 pub mod events;
 use gannet_base::Dir;
@@ -57,7 +57,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    // After a gap a line that had begun goes on with what follows, as in Zeek.
+    // As in Zeek, a line that had begun continues after a gap.
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
@@ -77,7 +77,7 @@ mod tests {
     use gannet_base::Proto;
 
     #[test]
-    fn told_when_the_originator_closed() {
+    fn reported_when_the_originator_closed() {
         let mut h = Harness::new(Proto::Tcp, 79);
         h.conn.note(Dir::Resp, b'F');
         Analyzer::new(&mut h.cx()).finish(&mut h.cx());

@@ -24,14 +24,14 @@ pub struct Analyzer {
     oddities: Oddities,
 }
 
-/// Weirds of lines that are told once a connection.
+/// Weirds of lines that are reported once a connection.
 #[derive(Default)]
 struct Oddities {
     lone_cr: bool,
     nul: bool,
 }
 
-/// What the lines mean.
+/// The dialogue of the lines.
 #[derive(Default)]
 struct Dialogue {
     confirmed: bool,

@@ -1,4 +1,4 @@
-//! Commands that await replies, and which of them a reply most likely answers.
+//! Pending commands, and matching replies to them.
 
 use gannet_base::Time;
 

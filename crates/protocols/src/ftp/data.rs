@@ -9,8 +9,8 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// The type of a transfer is told by its first so many bytes for the control connection's row,
-/// though the file may need more for its own.
+/// The type in the control connection's row is detected from this many bytes, though files.log may
+/// use more.
 pub(crate) const BEGINNING: usize = 1024;
 
 /// The analyzer of a data connection: whatever a side sends is a file.
@@ -73,7 +73,7 @@ fn control(cx: &mut Context<'_>) -> Option<Uid> {
     cx.env.ftp.control(to, cx.now)
 }
 
-/// Tells the control connection the type of the file.
+/// Sets the file's type in the control connection's session.
 fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
     if mime.is_some()
         && let Some(control) = control(cx)
@@ -123,7 +123,7 @@ impl Analyze for Data {
             self.identify(cx);
         }
         for file in self.files.iter_mut().filter_map(Option::take) {
-            // What was known before has its row, perhaps; the next transfer may be under way by now.
+            // The control connection's row may already be written, and the next transfer active.
             let before = cx.env.files.mime_type(file);
             let after = cx.env.files.settle_mime_type(file);
             if before != after {
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
 
-    /// What the end of a data connection changes of the type in its control connection's next row.
-    fn told_at_the_end(content: &[u8]) -> Option<&'static str> {
+    /// How the end of a data connection changes the type in its control connection's next row.
+    fn reported_at_the_end(content: &[u8]) -> Option<&'static str> {
         let mut h = Harness::new(Proto::Tcp, 2000);
         let (id, uid) = (h.conn.id, h.conn.uid);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     fn a_transfer_does_not_get_the_type_of_the_one_before() {
         let mut long = b"%PDF-1.4\n".to_vec();
         long.resize(5000, b' ');
-        assert_eq!(told_at_the_end(&long), None);
-        assert_eq!(told_at_the_end(b"%PDF-1.4\n short"), Some("application/pdf"));
+        assert_eq!(reported_at_the_end(&long), None);
+        assert_eq!(reported_at_the_end(b"%PDF-1.4\n short"), Some("application/pdf"));
     }
 }

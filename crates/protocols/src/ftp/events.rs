@@ -39,7 +39,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// The first bytes, 1,024 at the most.
         prefix: &'a [u8] = "prefix",
-        /// What they are: not worked out.
+        /// Kind; never determined.
         descr: &'a [u8] = "descr",
         /// Media type by the first bytes.
         mime_type: &'a str = "mime_type",

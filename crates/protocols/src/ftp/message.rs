@@ -13,7 +13,7 @@ use crate::support::text::split_word;
 pub struct Request<'a> {
     /// The command as it was written.
     pub word: &'a [u8],
-    /// What follows it.
+    /// Its argument.
     pub argument: &'a [u8],
 }
 
@@ -26,7 +26,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a line of the server is, apart from lines within a reply.
+/// A line of the server, outside of multi-line replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// 100 or more.
@@ -41,7 +41,7 @@ impl<'a> Reply<'a> {
     /// Reads the first line of a reply.
     ///
     /// # Errors
-    /// What is wrong with it, in the words analyzer.log has for it.
+    /// The fault, in the words of analyzer.log.
     pub fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         match reply_code(line) {
             // A code of zero counts as none.

@@ -1,11 +1,11 @@
 //! FTP: RFC 959, with EPRT and EPSV (RFC 2428), AUTH TLS (RFC 4217) and ADAT (RFC 2228).
 //!
-//! The control connection is a Telnet terminal: `Terminal` makes lines of it, [`Request`] and
-//! [`Reply`] read them, and `Session` matches replies with commands and writes a [`FtpRow`] for
-//! each command that concerns files. PORT, PASV, EPRT and EPSV announce a data connection: it is
-//! entered in [`Shared`] and among the expected connections of [`Env`](crate::Env), and
-//! [`Data`] is started on it when it comes. What it carries is a file, whose name and type find
-//! their way back into the control connection's row through [`Shared`].
+//! The control connection is a Telnet terminal: `Terminal` splits it into lines, [`Request`] and
+//! [`Reply`] parse them, and `Session` matches replies with commands and writes a [`FtpRow`] for
+//! each command about files. PORT, PASV, EPRT and EPSV announce a data connection: it is stored in
+//! [`Shared`] and among the expected connections of [`Env`](crate::Env), and [`Data`] is started on
+//! it. Its content is a file, whose name and type reach the control connection's row through
+//! [`Shared`].
 
 mod analyzer;
 mod commands;

@@ -5,7 +5,7 @@
 
 use crate::support::text::is_printable;
 
-/// A line is handed on in pieces of this length.
+/// A longer line is passed on in pieces of this length.
 pub(super) const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
 const IAC: u8 = 255;
@@ -35,7 +35,7 @@ enum Progress {
     Suboption { iac: bool },
 }
 
-/// Something odd in the lines.
+/// A weird of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
     /// A CR that is not followed by LF or NUL.
@@ -52,18 +52,18 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
-    /// Whether something was odd since [`take_oddities`](Self::take_weirds) was called.
+    /// Whether there are weirds since the last call of [`take_oddities`](Self::take_oddities).
     pub(super) fn has_oddities(&self) -> bool {
         !self.oddities.is_empty()
     }
 
-    /// What was odd since the last call.
+    /// The weirds since the last call.
     pub(super) fn take_oddities(&mut self) -> Vec<Oddity> {
         std::mem::take(&mut self.oddities)
     }
 
-    /// Cuts `data` and hands every line to `give`, whose answer is whether to go on; what then was
-    /// not read is given back.
+    /// Splits `data` and passes every line to `give`, which returns whether to continue; returns
+    /// the unread data.
     pub(super) fn feed<'d>(
         &mut self,
         data: &'d [u8],
@@ -72,7 +72,7 @@ impl Terminal {
         let mut rest = data;
         while !rest.is_empty() {
             if self.partial.is_empty() && self.option.is_none() && self.last != b'\r' {
-                // Nearly always a line lies within a chunk and is only text.
+                // Nearly always a line is within a chunk and only text.
                 if let Some(at) = memchr::memchr(b'\n', rest) {
                     let line = rest[..at].strip_suffix(b"\r").unwrap_or(&rest[..at]);
                     let plain =
@@ -110,7 +110,7 @@ impl Terminal {
             return false;
         }
         if self.partial.len() >= MAX_LINE {
-            // The byte at hand is lost, and the last one of the piece.
+            // The current byte is lost, and the last one of the piece.
             self.oddities.push(Oddity::TooLong);
             self.partial.pop();
             self.last = 0;
@@ -147,7 +147,7 @@ impl Terminal {
 
     fn option_byte(&mut self, option: Progress, byte: u8) -> Option<Progress> {
         match (option, byte) {
-            // An IAC that stands for itself.
+            // An escaped IAC.
             (Progress::Begun, IAC) => {
                 self.partial.push(IAC);
                 self.last = IAC;

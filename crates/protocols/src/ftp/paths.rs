@@ -6,8 +6,7 @@ use gannet_log::write_addr;
 /// Bytes of the longest address.
 const ADDRESS: usize = 46;
 
-/// Whether a path stands for itself: it begins with a slash, or a drive letter, a colon and a
-/// slash.
+/// Whether a path is absolute: it begins with a slash, or a drive letter, a colon and a slash.
 fn is_absolute(path: &[u8]) -> bool {
     let rooted = match path {
         [b'/', ..] => true,
@@ -25,8 +24,8 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], file: &[u8]) {
     normalize(out, &[dir, file]);
 }
 
-/// Appends a path without empty and `.` components, and with `..` resolved where something is there
-/// to leave. A leading `.` stays. It is given in pieces, with a slash between them.
+/// Appends a path without empty and `.` components, and with `..` resolved where possible. A
+/// leading `.` stays. The path is given in pieces, with a slash between them.
 fn normalize(path: &mut Vec<u8>, pieces: &[&[u8]]) {
     path.reserve(pieces.iter().map(|p| p.len() + 1).sum());
     let rooted = pieces.first().is_some_and(|p| p.starts_with(b"/"));
@@ -184,7 +183,7 @@ mod tests {
     }
 
     fn normalize(pieces: &[&[u8]]) -> Vec<u8> {
-        // What stands before it is no part of it.
+        // The text before it is not part of the path.
         let mut path = b"a/..".to_vec();
         super::normalize(&mut path, pieces);
         path.split_off(4)

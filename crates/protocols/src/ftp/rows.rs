@@ -7,7 +7,7 @@ use gannet_base::Uid;
 use gannet_log::Port;
 
 gannet_log::row! {
-    /// One row a command that transfers or removes files or prepares that, and at least one a
+    /// One row for each command that transfers or removes files or prepares that, and at least one a
     /// session.
     pub struct FtpRow<'a> = "ftp" {
         /// When the command was sent.
@@ -30,15 +30,15 @@ gannet_log::row! {
         file_size: Option<u64> = "file_size",
         /// Code of the reply.
         reply_code: Option<u16> = "reply_code",
-        /// Words of the reply.
+        /// Text of the reply.
         reply_msg: Option<&'a [u8]> = "reply_msg",
-        /// Whether the server awaits the data connection.
+        /// Whether the server accepts the data connection (passive mode).
         passive: Option<bool> = "data_channel.passive",
-        /// Who opens the data connection.
+        /// Address that opens the data connection.
         data_orig: Option<Addr> = "data_channel.orig_h",
-        /// Who awaits it.
+        /// Address that accepts it.
         data_resp: Option<Addr> = "data_channel.resp_h",
-        /// On which port.
+        /// Port that accepts it.
         data_port: Option<Port> = "data_channel.resp_p",
         /// The file.
         fuid: Option<Uid> = "fuid",

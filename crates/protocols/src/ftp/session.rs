@@ -1,4 +1,4 @@
-//! One control connection: what commands and replies make of rows.
+//! One control connection: rows from commands and replies.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -76,10 +76,10 @@ fn names_file(word: &[u8]) -> bool {
 /// Users whose password is no secret.
 const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 
-/// In place of the number of a command that nobody sent.
+/// The number of a command that was not seen.
 const UNKNOWN: u64 = 0;
 
-/// What is known of a session, the next row included.
+/// The state of a session, including its next row.
 #[derive(Debug)]
 pub(super) struct Session {
     ts: Time,
@@ -224,7 +224,7 @@ impl Session {
             self.change_directory(at, code, text);
         }
         if self.pending.len() > 1 {
-            // Replies to commands sent in one go: the next command will not end this one.
+            // Replies to pipelined commands: the next command will not end this one.
             let unknown = || Command::new(Vec::new(), self.ts, b"<unknown>", b"", UNKNOWN);
             let command = at.map_or_else(unknown, |at| self.pending.remove(at));
             self.write(cx, command);
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Memory for the next command, unless that of a long one is there.
+    /// Keeps memory for the next command, unless it has longer memory.
     fn keep(&mut self, memory: Vec<u8>) {
         if memory.capacity() <= MAX_SPARE {
             self.spare = memory;
@@ -286,8 +286,7 @@ impl Session {
         );
     }
 
-    /// Writes a row for a command that was answered, if it is one of those, and forgets what was known
-    /// of its file.
+    /// Writes a row for an answered command, if it is logged, and drops the facts of its file.
     fn write(&mut self, cx: &mut Context<'_>, command: Command) {
         self.ts = command.ts;
         let word = command.word();
@@ -296,7 +295,7 @@ impl Session {
         let argument = &mut self.argument;
         argument.clear();
         let is_logged = is_logged(word);
-        // What no row will show need not be made, unless it might be too long.
+        // A path that no row will show need not be built, unless it might be too long.
         let longest = paths::MAX_AROUND + self.directory.len() + command.argument().len();
         let matters = is_logged || !self.logged || longest > MAX_TEXT;
         if names_file(word) && matters {

@@ -1,4 +1,4 @@
-//! Data connections that control connections announced, and what they found.
+//! Data connections that control connections announced, and their results.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use gannet_dict::ExpireOn;
 use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
-/// An announcement that nobody asks for is forgotten after this.
+/// An announcement without a connection expires after this time.
 const LIFETIME: Interval = Interval::from_secs(300);
 
 /// Data connections that are awaited at a time.
@@ -23,8 +23,7 @@ pub(crate) type Endpoint = (Addr, u16, bool);
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
     expected: ExpiringDict<Endpoint, (Uid, Time)>,
-    /// The last file that a data connection carried, of each control connection that announced one
-    /// and is there.
+    /// The last file of a data connection, by open control connection that announced one.
     files: HashMap<Uid, Transfer, KeyedHash>,
 }
 
@@ -35,7 +34,7 @@ impl Default for Shared {
     }
 }
 
-/// What is known of a transferred file.
+/// The facts of a transferred file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Its name in the logs.
@@ -50,7 +49,7 @@ impl Shared {
     /// # Errors
     /// How many are awaited, when that is too many for one more.
     pub fn announce(&mut self, to: Endpoint, control: Uid, now: Time) -> Result<(), usize> {
-        // Whatever is full costs no search for what may go: all that went before is at the front.
+        // A full table costs no search for expired entries: they are all at the front.
         self.expected.expire(nanos(now), usize::MAX, |_, _| ());
         let awaited = self.expected.len();
         if awaited >= MAX_EXPECTED && self.expected.peek(&to).is_none() {
@@ -148,7 +147,7 @@ mod tests {
         assert!(found(&mut shared));
         assert_eq!(shared.take(uid).mime_type, Some("text/plain"));
         assert_eq!(shared.take(uid), Transfer::default());
-        // Who is gone is told no more, however long its data connections go on.
+        // A closed control connection gets no further reports of its data connections.
         shared.close(uid);
         assert!(!found(&mut shared) && shared.files.is_empty());
     }

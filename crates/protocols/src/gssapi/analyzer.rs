@@ -6,7 +6,7 @@ use crate::krb;
 use crate::nested::Violations;
 use crate::ntlm;
 
-/// The rows of all logins on one connection, whoever carries them.
+/// The rows of all logins on one connection, whatever protocol carries them.
 #[derive(Debug, Default)]
 pub struct Logins {
     /// The row of kerberos.log.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_about_signatures() {
+    fn what_is_weird_about_signatures() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
         // A length of ten bytes where a signature of NTLM has something else.

@@ -13,10 +13,10 @@ use crate::support::ber::Result;
 /// Tag of a token that opens a negotiation.
 const INITIAL: u8 = 0x60;
 
-/// What a token holds, in order.
+/// The parts of a token, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// How the login stands: 0 accepted, 1 not yet over, 2 rejected.
+    /// State of the login: 0 accepted, 1 not yet over, 2 rejected.
     State(u64),
     /// An NTLM message.
     Ntlm(&'a [u8]),

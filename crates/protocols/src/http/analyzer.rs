@@ -18,12 +18,12 @@ use crate::Tag;
 /// Requests whose responses are still to come, that are remembered at the most.
 pub(super) const MAX_UNANSWERED: usize = 1 << 16;
 
-/// What comes next from a side.
+/// The next element expected from a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
     /// A request or status line.
     Line,
-    /// More of the message at hand.
+    /// More of the current message.
     Message,
     /// Nothing that could be understood.
     Nothing,
@@ -65,14 +65,13 @@ pub struct Analyzer {
     pub(super) connect: bool,
     /// The connection carries something else from now on.
     upgraded: bool,
-    /// Who analyses what it carries then.
+    /// The analyzers of the payload after an upgrade.
     nested: Option<Box<Nested>>,
-    /// This connection's exchanges belong to an analyzer of the same kind, which carries this one's
-    /// stream.
+    /// The exchanges belong to an outer analyzer of the same kind, which carries this one's stream.
     inner: bool,
     /// The roles changed too late to make sense of the rest.
     lost: bool,
-    /// Lines that end with CR alone are told of once a connection.
+    /// Lines that end with CR alone are reported once a connection.
     lone_cr_told: bool,
 }
 
@@ -93,7 +92,7 @@ impl Analyzer {
         }
     }
 
-    /// Does something with the connection's exchanges at hand.
+    /// Runs a function on the connection's current exchanges.
     fn with_exchanges(
         &mut self,
         cx: &mut Context<'_>,
@@ -108,7 +107,7 @@ impl Analyzer {
         cx.env.http.lent = Some(std::mem::take(&mut self.exchanges));
     }
 
-    /// Passes something on to those inside, who go on with this connection's exchanges.
+    /// Passes data to inner analyzers, which share this connection's exchanges.
     fn pass_on(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut Nested, &mut Context<'_>)) {
         if let Some(nested) = &mut self.nested {
             cx.env.http.lent = Some(std::mem::take(&mut self.exchanges));
@@ -135,7 +134,7 @@ impl Analyzer {
         }
     }
 
-    /// A message is over. If it is interrupted, what follows makes no sense.
+    /// A message is over. If it is interrupted, the following data makes no sense.
     fn made(&mut self, cx: &mut Context<'_>, from: Dir, ending: Ending, rest: &[u8]) {
         let side = &mut self.sides[from.index()];
         if !std::mem::take(&mut side.ongoing) {
@@ -197,7 +196,7 @@ impl Analyzer {
         });
     }
 
-    /// A line without its end; `rest` is what follows it in the chunk.
+    /// A line without its end; `rest` is the text behind it in the chunk.
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8], rest: &[u8]) {
         match (self.sides[from.index()].expect, from) {
             (Expect::Line, Dir::Orig) => self.request_line(cx, line),
@@ -226,7 +225,7 @@ impl Analyzer {
         }
     }
 
-    /// Cuts a chunk into lines that nobody reads, only to tell what is odd about their ends.
+    /// Splits a chunk into lines only to report weirds of their ends.
     fn skim(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
             let feed = &mut self.sides[from.index()].feed;
@@ -240,7 +239,7 @@ impl Analyzer {
         self.report_oddities(cx, from);
     }
 
-    /// Cuts a chunk as the feed says and passes on what comes out.
+    /// Splits a chunk as the feed requires and passes on the pieces.
     fn cut(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
             if self.upgraded {
@@ -319,7 +318,7 @@ impl Analyzer {
         self.cut(cx, from, data);
         let feed = &mut self.sides[from.index()].feed;
         if feed.delivery == 0 {
-            // The told length is reached: an unfinished line is the last one.
+            // The stated length is reached: an incomplete line is the last one.
             if feed.has_partial() && !self.upgraded {
                 cx.weird("line_terminated_without_CRLF", "", Some("CONTENTLINE"));
                 self.cut(cx, from, b"\r\n");
@@ -329,7 +328,7 @@ impl Analyzer {
     }
 
     fn on_gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
-        // Who comes behind is not told, as in Zeek: it goes on with what follows.
+        // As in Zeek, inner analyzers are not notified and continue with the following data.
         let mut within = false;
         self.with_message(cx, from, &[], |message, s| within = message.gap(s, len));
         if within {
@@ -344,7 +343,7 @@ impl Analyzer {
     }
 
     fn on_end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        // Who comes behind is not told of this, nor of a reset, as in Zeek.
+        // As in Zeek, inner analyzers are not notified of this, nor of a reset.
         let feed = &self.sides[from.index()].feed;
         if feed.has_partial() && !feed.raw && !self.upgraded {
             self.on_data(cx, from, b"\n");
@@ -357,7 +356,7 @@ impl Analyzer {
         self.made(cx, Dir::Resp, ending, &[]);
     }
 
-    /// Nothing more will be read: ends what is under way.
+    /// Nothing more will be read: ends the current messages.
     fn leave(&mut self, cx: &mut Context<'_>) {
         self.interrupt(cx, Ending::Done);
         self.pass_on(cx, Nested::finish);

@@ -1,8 +1,8 @@
 //! One message: its header, and how its body sinks to its entities.
 //!
-//! A message is a chain of entities: the message itself, and within a multipart body the part at
-//! hand, which may be multipart again. Bytes enter at the top and sink through the chain; on the
-//! way each level counts, unchunks, decompresses and looks for its boundary.
+//! A message is a chain of entities: the message itself, and within a multipart body the current
+//! part, which may be multipart again. Bytes pass down the chain; each level counts, unchunks,
+//! decompresses and looks for its boundary.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -32,7 +32,7 @@ const MAX_DEPTH: usize = 100;
 /// A header line that is folded further than this is not put together.
 const MAX_FOLDED: usize = 65536;
 
-/// "Until the end of the connection" for a body whose length nobody told.
+/// "Until the end of the connection", for a body without a stated length.
 const TO_THE_END: i64 = i32::MAX as i64;
 
 /// What both directions of a connection need to know of each other.
@@ -46,7 +46,7 @@ pub(super) struct Facts {
     pub(super) upgrade: bool,
     /// Protocol of its `Upgrade` header.
     pub(super) upgrade_to: Vec<u8>,
-    /// Code of the response at hand; 0 between responses.
+    /// Code of the current response; 0 between responses.
     pub(super) reply_code: u16,
     /// Version of the last request.
     pub(super) request_version: Version,
@@ -56,7 +56,7 @@ pub(super) struct Facts {
     pub(super) request_ongoing: bool,
 }
 
-/// What a message works with.
+/// The environment of a message.
 pub(super) struct Scope<'s, 'c> {
     pub(super) cx: &'s mut Context<'c>,
     pub(super) exchanges: &'s mut Exchanges,
@@ -73,7 +73,7 @@ impl Scope<'_, '_> {
         self.exchanges.begin_entity(self.cx, self.from);
     }
 
-    /// An weird, and what was sent for it: up to a NUL, where texts end for Zeek.
+    /// Reports a weird and the data that caused it, up to a NUL, where Zeek's strings end.
     pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
         let end = memchr::memchr(0, addl).unwrap_or(addl.len());
         self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));
@@ -117,9 +117,9 @@ impl Ending {
 pub(super) struct Message {
     /// The message and the parts within it that are open, outermost first; the last may have ended.
     pub(super) entities: Vec<Entity>,
-    /// All parts above this level do nothing with what is no boundary but pass it on.
+    /// All entities above this level only pass on lines that are no boundary.
     through: usize,
-    /// A header line that may go on with the next one.
+    /// A header line that the next line may continue.
     header: Vec<u8>,
     /// Lines in it; 0 for no header line.
     header_lines: u32,
@@ -217,7 +217,7 @@ impl Message {
     /// for their boundaries. However deep parts lie, a line costs them little.
     #[inline]
     fn sink(&self, level: usize, data: &[u8]) -> usize {
-        // The message itself knows what it lacks.
+        // The message itself counts its missing bytes.
         if level == 0 {
             return level;
         }
@@ -264,8 +264,8 @@ impl Message {
     }
 
     fn body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        // A part of a body that is compressed itself is not inflated again: each level could
-        // multiply what comes out by a thousand.
+        // A compressed part of a compressed body is not decompressed again: each level could
+        // multiply the size by a thousand.
         let (outer, inner) = self.entities[..=level].split_at(level);
         if !inner[0].compressed || outer.iter().any(|e| e.compressed) {
             self.plain_body(s, level, data, line_end);
@@ -315,7 +315,7 @@ impl Message {
             }
         }
         if self.entities[level].kind != Kind::Leaf {
-            // What stands before the first and behind the last boundary is nobody's.
+            // Text before the first and behind the last boundary is ignored.
             if self.entities.len() > level + 1 {
                 self.deliver_to(s, level + 1, data, line_end);
             }
@@ -361,7 +361,7 @@ impl Message {
             return;
         }
         if s.feed.peek.is_some_and(|next| !is_blank(next)) {
-            // The next line does not go on with this one: no need to keep it.
+            // The next line does not continue this one: no need to store it.
             self.entities[level].header(s, level, line, 1);
             return;
         }
@@ -499,8 +499,8 @@ impl Message {
         s.exchanges.message_done(s.cx, s.from, self.body_len);
     }
 
-    /// `len` bytes are missing. Returns whether they lie within the body, so that what follows can
-    /// be made sense of.
+    /// `len` bytes are missing. Returns whether they are within the body, so that parsing can
+    /// continue.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
         let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
         let within = level + 1 < self.entities.len();

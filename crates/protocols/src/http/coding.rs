@@ -10,11 +10,11 @@ const OUT: usize = 4096;
 /// Largest window of deflate, as a power of two.
 const WINDOW_BITS: u8 = 15;
 
-/// What one step of [`Inflate::step`] gave.
+/// The result of a [`Inflate::step`].
 pub(super) enum Step {
-    /// So many bytes in [`Inflate::out`]; call again.
+    /// This many bytes are in [`Inflate::out`]; call again.
     More(usize),
-    /// So many bytes, and the input is used up or the stream has ended.
+    /// This many bytes, and the input is used up or the stream has ended.
     Last(usize),
     /// The data are damaged; nothing further will come.
     Failed,
@@ -22,8 +22,8 @@ pub(super) enum Step {
 
 /// Decompresses one body.
 ///
-/// Servers send gzip, zlib and bare deflate under either name, so the format is told by the first
-/// bytes: gzip by its magic, zlib by a valid header, anything else is tried bare.
+/// Servers send gzip, zlib and bare deflate under either name, so the format is detected: gzip by
+/// its magic, zlib by a valid header, anything else is tried as bare deflate.
 pub(super) struct Inflate {
     state: Option<Box<Decompress>>,
     magic: Option<u8>,
@@ -36,7 +36,7 @@ impl Inflate {
         Self { state: None, magic: None, done: false, buffer: Box::new([0; OUT]) }
     }
 
-    /// What the last step gave is at the front of this.
+    /// The output of the last step.
     pub(super) fn out(&self) -> &[u8] {
         &*self.buffer
     }
@@ -79,7 +79,7 @@ impl Inflate {
             match result {
                 Ok(Status::Ok) => {
                     input.fresh = false;
-                    // As in Zeek, what a full buffer leaves behind when all input was taken waits for the
+                    // As in Zeek, output that did not fit when all input was consumed waits for the
                     // next chunk.
                     return if used == given { Step::Last(made) } else { Step::More(made) };
                 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damage_is_reported() {
         let mut z = gzip(&[b'a'; 100]);
         let n = z.len();
         z[n - 6] ^= 1;
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_that_nobody_has_is_damage() {
+    fn an_unknown_dictionary_is_damage() {
         // Bare, it would be a stored block.
         let z = [&b"\x78\x20\0\xdf\xff"[..], &[b'a'; 32]].concat();
         assert_eq!(inflate(&[&z]), None);
     }
 
     #[test]
-    fn zlib_and_bare_deflate_are_told_apart() {
+    fn zlib_and_bare_deflate_are_distinguished() {
         let mut e = flate2::write::ZlibEncoder::new(Vec::new(), Compression::fast());
         e.write_all(b"hello").unwrap();
         assert_eq!(inflate(&[&e.finish().unwrap()]), Some(b"hello".to_vec()));
@@ -224,10 +224,10 @@ mod tests {
             let data = data.repeat(n);
             for z in [gzip(&data), bare(&data)] {
                 let at = at.min(z.len());
-                // Bare deflate is told by its first two bytes, so they come together.
+                // Bare deflate is detected by its first two bytes, which must be passed together.
                 let at = if at < 2 { 2.min(z.len()) } else { at };
                 let got = inflate(&[&z[..at], &z[at..]]).unwrap_or_default();
-                // Bare deflate has nothing at its end that would let out what a full buffer left.
+                // Bare deflate has no trailer that would flush the remaining output.
                 let left = z[..2] != [0x1f, 0x8b] && !got.is_empty() && got.len().is_multiple_of(OUT);
                 let whole = if left { &data[..got.len()] } else { &data[..] };
                 prop_assert_eq!(&got[..], whole);

@@ -54,11 +54,11 @@ pub(super) struct Entity {
     pub(super) transfer: Transfer,
     base64: Option<Box<Base64>>,
     pub(super) chunked: Chunked,
-    /// Told length of the body; negative when not told.
+    /// Stated length of the body; negative if not stated.
     pub(super) content_length: i64,
-    /// Length of the told range; negative when none was told.
+    /// Length of the stated range; negative if not stated.
     pub(super) range_len: i64,
-    /// Bytes that the body, or the chunk at hand, still lacks.
+    /// Remaining bytes of the body, or of the current chunk.
     pub(super) lacks: i64,
     pub(super) body: Body,
     /// Bytes of body so far, uncompressed, gaps counted; but for the message itself, without those that
@@ -71,9 +71,9 @@ pub(super) struct Entity {
     pub(super) partial: bool,
     /// Where in that file the next byte belongs.
     pub(super) offset: u64,
-    /// Size of that file; not positive when not told.
+    /// Size of that file; not positive if not stated.
     pub(super) total: i64,
-    /// The file's size is still to be told.
+    /// The file's size must still be set.
     pub(super) tell_size: bool,
     pub(super) expect_continue: bool,
     pub(super) file: Option<BodyFile>,
@@ -111,7 +111,7 @@ impl Entity {
         }
     }
 
-    /// What a line is to it.
+    /// The kind of a line within it.
     #[inline]
     pub(super) fn delimiter(&self, line: &[u8]) -> Delimiter {
         let boundary = self.boundary.as_ref().filter(|_| self.kind == Kind::Multipart);
@@ -187,7 +187,7 @@ impl Entity {
     }
 }
 
-/// What a line within a multipart body is.
+/// The kind of a line within a multipart body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delimiter {
     None,

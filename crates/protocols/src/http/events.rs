@@ -101,7 +101,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// How it ended.
+        /// Result.
         stat: MessageStat = "stat",
     }
 

@@ -1,4 +1,4 @@
-//! One direction's bytes, cut into lines or handed through plain.
+//! One direction's bytes, split into lines or passed through.
 
 use memchr::memchr;
 use memchr::memchr2;
@@ -8,7 +8,7 @@ pub(super) const MAX_LINE: usize = (16 << 20) - 100;
 
 /// A line: within one chunk it is borrowed, over several it was put together.
 pub(super) enum Text<'d> {
-    /// Part of the chunk at hand.
+    /// Part of the current chunk.
     Borrowed(&'d [u8]),
     /// Put together; give the buffer back with [`Feed::recycle`].
     Joined(Vec<u8>),
@@ -40,12 +40,12 @@ pub(super) struct Feed {
     pub(super) raw: bool,
     /// Bytes to hand through plain before lines begin again.
     pub(super) plain: i64,
-    /// Bytes that the body at hand still lacks, by its header; negative when not told. Tells a last
-    /// line without an end.
+    /// Remaining bytes of the current body, by its header; negative if not stated. Identifies a
+    /// last line without an end.
     pub(super) delivery: i64,
-    /// The byte after the line at hand, where it is known.
+    /// The byte after the current line, if it is known.
     pub(super) peek: Option<u8>,
-    /// What was odd since last asked.
+    /// Weirds since the last call.
     pub(super) odd: Oddity,
 }
 
@@ -87,8 +87,8 @@ impl Feed {
         }
     }
 
-    /// The next line; takes it off `data`. `None` when `data` holds no further line end: what is
-    /// left is kept, and `data` is empty.
+    /// The next line; removes it from `data`. `None` if `data` has no further line end: the rest is
+    /// stored, and `data` is empty.
     pub(super) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<Text<'d>> {
         let bytes = *data;
         let room = MAX_LINE.saturating_sub(self.partial.len());
@@ -130,8 +130,8 @@ impl Feed {
         Some(Text::Joined(std::mem::take(&mut self.partial)))
     }
 
-    /// Nobody reads the lines of this side any more: forgets what waits for its end, but that there
-    /// is something.
+    /// The lines of this side are not needed any more: drops the incomplete line, except the fact
+    /// that it exists.
     pub(super) fn forget(&mut self) {
         self.partial.truncate(1);
         self.partial.shrink_to_fit();
@@ -139,7 +139,7 @@ impl Feed {
 
     /// Takes a line's buffer back, to be used again.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        // What one long line made is not worth keeping for the rest of the connection.
+        // Does not keep the memory of one long line for the rest of the connection.
         if self.partial.is_empty() && buffer.capacity() <= 1 << 10 {
             buffer.clear();
             self.partial = buffer;

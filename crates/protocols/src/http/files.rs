@@ -18,13 +18,13 @@ use super::rows::Exchanges;
 use crate::Env;
 use crate::Tag;
 
-/// A body or a part of one on its way into file analysis.
+/// A body, or a part of one, as a file.
 #[derive(Debug)]
 pub(super) struct BodyFile {
     id: FileId,
     /// The exchange whose row names it.
     exchange: u64,
-    /// Its type is told.
+    /// Its type is set.
     typed: bool,
     /// Other responses may bring more of it: only time, or its last byte, ends it.
     shared: bool,
@@ -33,7 +33,7 @@ pub(super) struct BodyFile {
 /// Bytes that go to a file at a time.
 const PIECE: usize = 1500;
 
-/// What a key of [`Shared::ranges`] goes by, its first byte: a client, a URL and a server,
+/// First byte of a key of [`Shared::ranges`]: a client, a URL and a server,
 const BY_URL: u8 = 0;
 /// or a connection and one of its entities.
 const BY_ENTITY: u8 = 1;
@@ -52,8 +52,8 @@ struct RangeFile {
 pub struct Shared {
     ranges: HashMap<Box<[u8]>, RangeFile, KeyedHash>,
     swept: Time,
-    /// What an analyzer shares with those of the same protocol inside of the stream it carries,
-    /// while they are called.
+    /// The exchanges that an analyzer shares with inner analyzers of the same protocol, during
+    /// their calls.
     pub(super) lent: Option<Exchanges>,
 }
 
@@ -87,7 +87,7 @@ impl BodyFile {
     ) -> Self {
         let shared = s.facts.reply_code == 206;
         if !s.from.is_orig() && (shared || s.exchanges.asks_for_range()) {
-            // Of bytes that just go on nobody asks which connection brings them.
+            // For contiguous bytes the connection does not matter.
             return Self::join(s, total_bytes, placed || total_bytes.is_some(), shared);
         }
         let (id, exchange) = new_file(s, total_bytes, *fuid);
@@ -95,10 +95,10 @@ impl BodyFile {
         Self { id, exchange, typed: false, shared: false }
     }
 
-    /// The answer to a request for a range, or a range: of the same file as other ranges of the same
-    /// URL between the same two hosts, if it was asked for by range. A client's file of one URL has one
-    /// name for good. `named`: the file has a row for this connection, too; `shared`: it is a range, so
-    /// that its end is not the file's.
+    /// Joins the reply to a range request, or a range, to the file of other ranges of the same URL
+    /// between the same two hosts, if it was a range request. A client's file of one URL keeps its
+    /// fuid. `named`: the file has a row for this connection, too; `shared`: it is a range, whose
+    /// end is not the file's.
     fn join(
         s: &mut Scope<'_, '_>,
         mut total_bytes: Option<u64>,
@@ -141,7 +141,7 @@ impl BodyFile {
                     let typed = env.files.mime_type(id).is_some();
                     return Self { id, exchange, typed, shared };
                 }
-                // More than that has come of it: this is another one, whose size nobody tells.
+                // There are more bytes already: this is another file, of unknown size.
                 total_bytes = None;
             }
             env.files.end(&mut env.logs, s.cx.now, id);
@@ -151,9 +151,9 @@ impl BodyFile {
         Self { id, exchange, typed: false, shared }
     }
 
-    /// More of a file whose row is written. Where it was given up for silence it begins again, and the
-    /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not,
-    /// nor one of ranges that is forgotten since.
+    /// More data of a file whose row is written. If it timed out it starts again, and the current
+    /// exchange lists it again. Returns whether it continues: a complete file does not, nor one of
+    /// ranges that was dropped since.
     #[cold]
     fn goes_on(&mut self, s: &mut Scope<'_, '_>) -> bool {
         if s.cx.env.files.is_complete(self.id) {
@@ -197,7 +197,7 @@ impl BodyFile {
     }
 }
 
-/// The key of the response at hand, but for the server, where its request asks for a range.
+/// The key of the current response, without the server, if its request asks for a range.
 fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
     let conn = s.cx.conn.id;
     let mut key = Vec::with_capacity(128);
@@ -250,7 +250,7 @@ impl Entity {
         if self.partial || self.chunked == Chunked::No || self.content_length <= 0 {
             return self.submit_piece(s, data);
         }
-        // The header tells two lengths: by one of them the file may end before the body does.
+        // The header states two lengths: by one of them the file may end before the body does.
         for piece in data.chunks(PIECE) {
             self.submit_piece(s, piece);
         }
@@ -262,7 +262,7 @@ impl Entity {
         }
         self.drop_what_is_over(s);
         let told = if self.partial { self.total } else { self.content_length };
-        // A compressed body's length says nothing of what comes out.
+        // A compressed body's length is not the file's size.
         let wanted = self.tell_size && !self.compressed;
         self.tell_size = false;
         let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
@@ -270,7 +270,7 @@ impl Entity {
         let file =
             self.file.get_or_insert_with(|| BodyFile::start(s, total, placed, &mut self.fuid));
         if file.shared && !file.typed {
-            // Another connection may have brought what told the type.
+            // Another connection may have detected the type.
             file.typed = s.cx.env.files.mime_type(file.id).is_some();
         }
         if self.partial {
@@ -286,7 +286,7 @@ impl Entity {
         }
     }
 
-    /// More comes, which is of another file where the one at hand was complete.
+    /// Following data belongs to another file if the current one was complete.
     fn drop_what_is_over(&mut self, s: &mut Scope<'_, '_>) {
         if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
             && !file.goes_on(s)

@@ -15,7 +15,7 @@ use super::syntax::field;
 use super::syntax::slash_pair;
 use super::syntax::token;
 
-/// A header field by what it means here.
+/// A header field by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Authorization,
@@ -29,14 +29,14 @@ pub(super) enum Field {
     Expect,
     Host,
     Origin,
-    /// Tells of a proxy.
+    /// Indicates a proxy.
     Proxy,
     Range,
     Referer,
     TransferEncoding,
     Upgrade,
     UserAgent,
-    /// Of a WebSocket handshake: its name goes on behind [`WEBSOCKET`].
+    /// Of a WebSocket handshake: its name starts with [`WEBSOCKET`].
     WebSocket,
     Other,
 }

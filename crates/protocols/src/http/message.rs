@@ -5,7 +5,7 @@ use super::syntax::is_token;
 use super::syntax::is_uri;
 use super::syntax::skip_blanks;
 
-/// Something odd on the way, by the name Zeek gives it.
+/// Names of weirds.
 pub type Oddities = Vec<&'static str>;
 
 /// `HTTP/major.minor`; 0.0 when it could not be read.
@@ -35,7 +35,7 @@ impl Version {
         self.major > 1 || (self.major == 1 && self.minor > 0)
     }
 
-    /// From what follows `HTTP/`.
+    /// Parses the text behind `HTTP/`.
     fn parse(data: &[u8]) -> Self {
         match data {
             [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', ..] => {
@@ -57,7 +57,7 @@ pub struct Request<'a> {
     pub uri: Vec<u8>,
 }
 
-/// What a line is that should be a request.
+/// A line in the position of a request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLine<'a> {
     /// The request, if it is one.
@@ -93,7 +93,7 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
     let bad = RequestLine { request: None, version: None };
     let method_len = line.iter().position(|c| !is_method_char(*c)).unwrap_or(line.len());
     if method_len == 0 {
-        // " HTTP/1.1" at the end: a request all the same.
+        // " HTTP/1.1" at the end: a request nevertheless.
         let tail = line.len().checked_sub(9).map(|at| &line[at..]);
         let has_version = tail.is_some_and(|t| t[..6].eq_ignore_ascii_case(b" HTTP/"));
         odd.push(if has_version { "bad_HTTP_request_with_version" } else { "bad_HTTP_request" });
@@ -184,8 +184,8 @@ fn hex_pair(data: &[u8]) -> Option<u8> {
     }
 }
 
-/// Decodes `%xx`, and `%uxxxx` that some software makes. What is no escape stays as it is and is
-/// told in `odd`.
+/// Decodes `%xx`, and `%uxxxx` that some software sends. Invalid escapes stay unchanged and are
+/// reported in `odd`.
 pub fn unescape(text: &[u8], mut odd: Option<&mut Oddities>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -259,15 +259,15 @@ pub struct ContentRange {
     pub first: i64,
     /// Number of bytes, at least 1.
     pub len: i64,
-    /// Size of the whole; `None` when not told, `Err` when unreadable.
+    /// Total size; `None` if not stated, `Err` if unreadable.
     pub total: Result<Option<i64>, ()>,
 }
 
-/// Why a `Content-Range` cannot be used: a weird's name, and whether the range is told with it.
+/// Why a `Content-Range` cannot be used: a weird's name, and whether the weird includes the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange(pub &'static str, pub bool);
 
-/// Reads what follows `bytes` in a `Content-Range`; blanks in it are already gone.
+/// Parses the text behind `bytes` in a `Content-Range`; blanks are already removed.
 pub fn content_range(text: &[u8]) -> Result<ContentRange, BadRange> {
     let unreadable = BadRange("HTTP_content_range_cannot_parse", false);
     let slash = memchr::memchr(b'/', text).ok_or(unreadable)?;
@@ -319,8 +319,8 @@ pub fn content_type_name(value: &[u8]) -> Option<Vec<u8>> {
     Some(filename(value))
 }
 
-/// What is assigned to the last `name` or `filename`: without quotes, without the character set
-/// and language of RFC 8187, escapes decoded.
+/// The value of the last `name` or `filename`: without quotes, without the character set and
+/// language of RFC 8187, escapes decoded.
 fn filename(value: &[u8]) -> Vec<u8> {
     let at = after_assignment(value, b"name", true).unwrap_or(0);
     let mut name = skip_blanks(&value[at..]);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_named() {
+    fn what_is_weird_is_named() {
         assert_eq!(request(b"GET HTTP/1.1").2, ["missing_HTTP_uri"]);
         assert_eq!(request(b"GET / http/1.1").2, ["lowercase_HTTP_keyword"]);
         assert_eq!(request(b"/ HTTP/1.1").2, ["bad_HTTP_request_with_version"]);

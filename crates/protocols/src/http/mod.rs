@@ -1,13 +1,14 @@
 //! HTTP/1.x and HTTP/0.9 (RFC 9110, RFC 9112).
 //!
-//! Each direction of a connection is a [`Feed`](feed::Feed) that cuts the stream into lines, or
-//! hands bytes through where a length is known. [`Analyzer`] reads request and status lines from it
-//! and gives everything else to the [`Message`](body::Message) at hand: header lines, then the body,
-//! as a chain of entities (the message, and the parts of a multipart one). Content goes to file
+//! Each direction of a connection has a [`Feed`](feed::Feed) that splits the stream into lines, or
+//! passes bytes through where a length is known. [`Analyzer`] parses request and status lines and
+//! gives everything else to the current [`Message`](body::Message): header lines, then the body, as
+//! a chain of entities (the message, and the parts of a multipart one). Content goes to file
 //! analysis in place, without a copy, unless it has to be decoded.
 //!
-//! What happens is told to the [`Exchanges`](rows::Exchanges) of the connection as events (request,
-//! reply, header, entity, end of message); they pair requests with responses and write http.log.
+//! The analyzer reports requests, replies, headers, entities and ends of messages to the
+//! [`Exchanges`](rows::Exchanges) of the connection, which pair requests with responses and write
+//! http.log.
 //!
 //! [`message`] holds the grammar of lines and values and knows no state.
 

@@ -1,4 +1,4 @@
-//! First lines of messages, and what they set off.
+//! First lines of messages, and their effects.
 
 use gannet_base::Dir;
 
@@ -163,7 +163,7 @@ impl Analyzer {
         self.new_message(cx, Dir::Resp, body, line.len());
     }
 
-    /// Whether the response at hand has a body (RFC 9112 section 6.3).
+    /// Whether the current response has a body (RFC 9112 section 6.3).
     fn reply_body(&self) -> Body {
         let head = self.unanswered.front().is_some_and(|head| *head);
         match self.facts.reply_code {

@@ -26,7 +26,7 @@ use crate::websocket::Handshake;
 use crate::websocket::Origin;
 
 gannet_log::row! {
-    /// One row a request and its response.
+    /// One row for each request and its response.
     pub struct HttpRow<'a> = "http" limits(Limits { string: usize::MAX, elements: 100 }) {
         /// When the request was seen.
         ts: Time = "ts",
@@ -34,7 +34,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// Its addresses and ports.
         id: ConnId = "id",
-        /// The how manieth request of the connection it is.
+        /// Number of the request within the connection, from 1.
         trans_depth: u64 = "trans_depth",
         /// Method of the request.
         method: Option<&'a [u8]> = "method",
@@ -62,7 +62,7 @@ gannet_log::row! {
         info_code: Option<u16> = "info_code",
         /// Its reason phrase.
         info_msg: Option<&'a [u8]> = "info_msg",
-        /// Marks that scripts give; none by default.
+        /// Tags set by scripts; none by default.
         tags: Set<Enum> = "tags",
         /// User of basic authentication.
         username: Option<&'a [u8]> = "username",
@@ -72,13 +72,13 @@ gannet_log::row! {
         proxied: Option<&'a Set<Vec<u8>>> = "proxied",
         /// Files that the originator sent.
         orig_fuids: Option<&'a Vector<Uid>> = "orig_fuids",
-        /// Names of these files, where told.
+        /// Names of these files, if stated.
         orig_filenames: Option<&'a Vector<Vec<u8>>> = "orig_filenames",
         /// Types of these files, where known.
         orig_mime_types: Option<&'a Vector<&'static str>> = "orig_mime_types",
         /// Files that the responder sent.
         resp_fuids: Option<&'a Vector<Uid>> = "resp_fuids",
-        /// Names of these files, where told.
+        /// Names of these files, if stated.
         resp_filenames: Option<&'a Vector<Vec<u8>>> = "resp_filenames",
         /// Types of these files, where known.
         resp_mime_types: Option<&'a Vector<&'static str>> = "resp_mime_types",
@@ -118,7 +118,7 @@ const METHODS: &[&[u8]] = &[
 
 type Text = Option<Box<[u8]>>;
 
-/// What is known of the files of one side.
+/// The files of one side.
 #[derive(Debug)]
 struct FileLists {
     fuids: Vector<Uid>,
@@ -155,7 +155,7 @@ struct Exchange {
     files: [Option<Box<FileLists>>; 2],
     /// Entities begun by each side.
     entities: [u64; 2],
-    /// An entity is open; it may have told a file's name.
+    /// An entity is open, with its file name if stated.
     entity: Option<Text>,
     range_request: bool,
 }
@@ -224,7 +224,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// What a header field says of the request.
+    /// Sets a header field of the request.
     fn request_header(&mut self, cx: &mut Context<'_>, field: Field, name: &[u8], value: &[u8]) {
         match field {
             Field::Host => self.host = Some(value.into()),
@@ -251,7 +251,7 @@ impl Exchange {
         }
     }
 
-    /// What a header field says of the entity that is open.
+    /// Sets a header field of the open entity.
     fn entity_header(&mut self, cx: &mut Context<'_>, field: Field, value: &[u8]) {
         let Some(entity) = &mut self.entity else {
             cx.weird("missing_HTTP_entity", "", Some("HTTP"));
@@ -276,7 +276,7 @@ fn informational(code: u16) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     pending: Vec<Exchange>,
-    /// Number of the request and of the response at hand; 1 is the first.
+    /// Number of the current request and response; 1 is the first.
     request: u64,
     response: u64,
     depth: u64,
@@ -291,7 +291,7 @@ impl Exchanges {
         self.pending.iter().position(|e| e.number == number)
     }
 
-    /// The exchange of the request or response at hand; made when there is none.
+    /// The exchange of the current request or response; created if there is none.
     fn at(&mut self, cx: &Context<'_>, from: Dir) -> &mut Exchange {
         let number = if from.is_orig() { self.request } else { self.response };
         let i = self.index(number).unwrap_or_else(|| {
@@ -427,7 +427,7 @@ impl Exchanges {
         handshake.established(cx, origin);
     }
 
-    /// A message has ended, with so many bytes of body.
+    /// A message with this many bytes of body has ended.
     pub(super) fn message_done(&mut self, cx: &mut Context<'_>, from: Dir, body_len: u64) {
         let number = self.response;
         let e = self.at(cx, from);
@@ -445,19 +445,19 @@ impl Exchanges {
         }
     }
 
-    /// The name that the entity at hand gives its file.
+    /// The file name of the current entity.
     pub(super) fn filename(&mut self) -> Option<Vec<u8>> {
         let e = self.by_depth(self.current)?;
         e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
     }
 
-    /// Whether the request at hand asks for a range.
+    /// Whether the current request asks for a range.
     pub(super) fn asks_for_range(&mut self) -> bool {
         let depth = self.current;
         self.by_depth(depth).is_some_and(|e| e.range_request)
     }
 
-    /// Whether responses to the request at hand may be parts of one file; if so, appends its URL.
+    /// Whether responses to the current request may be parts of one file; if so, appends its URL.
     pub(super) fn range_url(&mut self, id: ConnId, url: &mut Vec<u8>) -> bool {
         let depth = self.current;
         let Some(e) = self.by_depth(depth).filter(|e| e.range_request) else { return false };
@@ -476,13 +476,13 @@ impl Exchanges {
         true
     }
 
-    /// What tells the entity at hand from all others of the connection.
+    /// Identifies the current entity within the connection.
     pub(super) fn entity_name(&mut self, from: Dir) -> [u64; 2] {
         let depth = self.current;
         [depth, self.by_depth(depth).map_or(0, |e| e.entities[from.index()])]
     }
 
-    /// A file begins; returns the name by which its [type](Self::file_type) is told later.
+    /// A file begins; returns the handle for its [type](Self::file_type).
     pub(super) fn file(&mut self, from: Dir, fuid: Option<Uid>, name: Option<Vec<u8>>) -> u64 {
         let depth = self.current;
         if let Some(e) = self.by_depth(depth) {
@@ -509,7 +509,7 @@ impl Exchanges {
     }
 }
 
-/// The user of basic authentication (RFC 7617), and what was wrong with the encoding.
+/// The user of basic authentication (RFC 7617), and weirds of the encoding.
 fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     let (mut decoder, mut text) = (Base64::default(), Vec::new());
     let mut bad = Vec::from_iter(decoder.decode(skip_blanks(&value[5..]), &mut text));
@@ -526,7 +526,7 @@ fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     (user, bad)
 }
 
-/// What a header field says of the software behind it, where that is logged.
+/// Reports the software in a header field, if software.log is enabled.
 fn software(cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
     let Some(mut policy) = cx.env.policy() else { return };
     let id = cx.conn.id;

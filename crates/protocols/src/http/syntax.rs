@@ -52,7 +52,7 @@ pub(super) fn filler(data: &[u8]) -> usize {
     i
 }
 
-/// What a character may are in, a bit each: read once a character of every header line.
+/// Classes of each character, one bit each: read for every character of every header line.
 static CLASSES: [u8; 256] = classes();
 
 const TOKEN: u8 = 1;
@@ -118,8 +118,7 @@ fn is_field_name(c: u8) -> bool {
     is(c, FIELD_NAME)
 }
 
-/// The first run of characters that are `wanted`, with what follows it; anything before it is
-/// skipped.
+/// The first run of `wanted` characters, and the text behind it; anything before it is skipped.
 #[inline]
 fn run(data: &[u8], start: usize, wanted: impl Fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
     let mut i = start;
@@ -134,7 +133,7 @@ fn run(data: &[u8], start: usize, wanted: impl Fn(u8) -> bool) -> Option<(&[u8],
     None
 }
 
-/// The first token and what follows it.
+/// The first token and the text behind it.
 pub(super) fn token(data: &[u8]) -> Option<(&[u8], &[u8])> {
     run(data, filler(data), is_token)
 }
@@ -152,7 +151,7 @@ pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, &rest[n..]))
 }
 
-/// `type/subtype` and what follows it.
+/// `type/subtype` and the text behind it.
 pub(super) fn slash_pair(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (first, rest) = token(data)?;
     let rest = rest[filler(rest)..].strip_prefix(b"/")?;
@@ -160,7 +159,7 @@ pub(super) fn slash_pair(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((first, second, rest))
 }
 
-/// A quoted string, decoded, and what follows it.
+/// A quoted string, decoded, and the text behind it.
 fn quoted(data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let body = data.strip_prefix(b"\"")?;
     let mut out = Vec::new();
@@ -188,7 +187,7 @@ pub(super) fn boundary(mut data: &[u8]) -> Option<Vec<u8>> {
         data = &rest[filler(rest)..];
         let Some(rest) = data.strip_prefix(b"=") else { continue };
         let wanted = name.eq_ignore_ascii_case(b"boundary");
-        // What comes before a boundary is part of it.
+        // Filler before a boundary is part of it.
         let rest = if wanted { rest } else { &rest[filler(rest)..] };
         data = rest;
         if rest.first() == Some(&b'"') {

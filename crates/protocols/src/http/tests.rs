@@ -173,7 +173,7 @@ fn behind_connect_anything_may_come() {
 }
 
 #[test]
-fn behind_connect_nobody_is_told_of_gaps() {
+fn inner_analyzers_get_no_gaps() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n");
@@ -188,7 +188,7 @@ fn behind_connect_nobody_is_told_of_gaps() {
 }
 
 #[test]
-fn behind_connect_nobody_is_told_that_a_side_ended() {
+fn inner_analyzers_get_no_end_of_a_side() {
     let (rows, _) = run(&[
         (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
         (Dir::Resp, b"HTTP/1.1 200 ok\r\n\r\n"),
@@ -225,7 +225,7 @@ fn what_is_not_http_is_a_violation() {
 }
 
 #[test]
-fn what_comes_behind_the_told_length_is_another_file_of_that_name() {
+fn data_behind_the_stated_length_is_another_file_of_that_name() {
     let (rows, h) = run(&[
         (Dir::Orig, GET),
         (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -313,7 +313,7 @@ fn a_gap_within_a_body_counts() {
     assert_eq!(h.rows("http").len(), 1);
 }
 
-/// What a connection may be made of.
+/// Building blocks of a connection.
 const PIECES: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\n",
     b"GET /\r\n",
@@ -365,7 +365,7 @@ fn weirds(chunks: &[(Dir, &[u8])]) -> Vec<String> {
 }
 
 #[test]
-fn oddities_are_told() {
+fn weirds_are_reported() {
     let cases: &[(&[u8], &[&str])] = &[
         (b"ODD / HTTP/1.1\r\n\r\n", &["unknown_HTTP_method"]),
         (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", &["HTTP_obsolete_line_folding"]),
@@ -388,12 +388,12 @@ fn oddities_are_told() {
 }
 
 #[test]
-fn odd_line_ends_are_told_once() {
+fn weird_line_ends_are_reported_once() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\na\rb\n");
     for _ in 0..3 {
-        // What is told of a connection again is dropped for ten minutes only.
+        // Repeated weirds of a connection are suppressed for ten minutes only.
         h.now += gannet_base::Interval::from_secs(700);
         h.env.weirds.look(h.now);
         a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");
@@ -418,7 +418,7 @@ fn behind_a_hole_no_line_ends_are_odd() {
 }
 
 #[test]
-fn damaged_compression_is_told() {
+fn damaged_compression_is_reported() {
     let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
                      \xff\xff\xff\xff\xff\xff\xff\xff\xff";
     assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
@@ -434,7 +434,7 @@ fn a_weird_shows_what_was_sent_byte_for_byte() {
 }
 
 #[test]
-fn a_wrong_character_of_base64_is_told_when_it_comes() {
+fn a_wrong_character_of_base64_is_reported_when_it_comes() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let head = b"POST / HTTP/1.1\r\nContent-Transfer-Encoding: base64\r\nContent-Length: 9\r\n\r\n";

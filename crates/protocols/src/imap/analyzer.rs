@@ -11,7 +11,7 @@ use crate::support::Then;
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
 
-/// What was said so far.
+/// State of the dialogue.
 #[derive(Debug, Default)]
 pub struct Session {
     /// Tag of the client's STARTTLS.

@@ -1,7 +1,7 @@
 /// A line's first two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Tag: what a reply repeats of its command, or `*`.
+    /// Tag: that of the command in a reply, or `*`.
     pub tag: &'a [u8],
     /// Command, or the server's answer.
     pub command: &'a [u8],

@@ -23,7 +23,7 @@ const MAX_LINE: usize = 999;
 const CUT_LOSS: usize = 2;
 /// A longer word is no command.
 const MAX_COMMAND: usize = 20;
-/// So many of those are borne.
+/// This many invalid lines are tolerated.
 const MAX_INVALID: u32 = 20;
 /// A transfer that does not begin within this is not expected any longer.
 const AWAIT: Interval = Interval::from_secs(300);
@@ -44,7 +44,7 @@ pub struct Analyzer {
     session: bool,
 }
 
-/// What a side said when it introduced itself as a server.
+/// The introduction of a side as a server.
 #[derive(Clone, Copy, Default)]
 struct Server {
     registered: bool,
@@ -237,7 +237,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A server tells others who is in a channel.
+    /// A server sends the members of a channel to others.
     fn server_join(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) -> Understood {
         let parts: Vec<_> = words(params, b' ').take(3).collect();
         let [channel, users] = parts[..] else {
@@ -319,7 +319,7 @@ impl Analyzer {
     }
 }
 
-/// Whether a command made sense, or else the weird and what goes with it.
+/// Whether a command is valid, otherwise the weird and its details.
 type Understood = Result<(), (&'static str, String)>;
 
 impl Analyze for Analyzer {

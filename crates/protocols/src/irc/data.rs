@@ -10,7 +10,7 @@ use crate::ftp::data::BEGINNING as PREFIX;
 use crate::ftp::data::raise_transferred;
 use crate::ftp::events::FileTransferred;
 
-/// After so many bytes the type of a file is told, or never.
+/// The type of a file is detected after this many bytes, or never.
 const BEGINNING: u64 = 4096;
 
 /// The analyzer of a DCC transfer: the responder sends the file, the originator how many bytes
@@ -117,7 +117,7 @@ impl Analyze for Data {
         if from == Dir::Resp {
             let file = self.file(cx);
             cx.file_gap(file, len);
-            // Of a file whose beginning is missing the type is never told, nor the row written.
+            // A file without its beginning has no type and no row.
             self.told |= self.seen == 0;
             self.tell(cx, file);
         }

@@ -1,4 +1,4 @@
-//! Messages as they are in lines (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
+//! Messages, one line each (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
 
 use gannet_base::Addr;
 
@@ -10,15 +10,15 @@ pub(super) const MAX_MESSAGE: usize = 512;
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Who sent it, if it says so; empty otherwise.
+    /// The sender, if stated; empty otherwise.
     pub prefix: &'a [u8],
-    /// What it is.
+    /// Command or reply code.
     pub verb: Verb<'a>,
     /// Everything behind that.
     pub params: &'a [u8],
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb<'a> {
     /// A reply of a server.
@@ -102,22 +102,22 @@ pub(super) fn words(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     text.split(move |&b| b == separator).filter(|w| !w.is_empty())
 }
 
-/// An offer to open a connection beside the server's (DCC).
+/// An offer to open a connection directly between clients (DCC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dcc<'a> {
     /// `SEND`, `CHAT`, …
     pub kind: &'a [u8],
     /// A file's name, or a protocol's.
     pub argument: &'a [u8],
-    /// Who awaits the connection.
+    /// Address that accepts the connection.
     pub host: Addr,
     /// On which port.
     pub port: u16,
-    /// Bytes of the file, 0 where not told.
+    /// Bytes of the file, 0 if not stated.
     pub size: u64,
 }
 
-/// What is wrong with an offer.
+/// The fault of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DccProblem {
     /// Too few or too many words.
@@ -133,7 +133,7 @@ impl<'a> Dcc<'a> {
     /// begins with `DCC`.
     ///
     /// # Errors
-    /// What is wrong with the offer.
+    /// The fault of the offer.
     pub fn parse(text: &'a [u8]) -> Result<Option<Self>, DccProblem> {
         if text.len() <= 3 || !text.starts_with(b"DCC") {
             return Ok(None);

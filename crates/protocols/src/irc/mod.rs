@@ -1,10 +1,10 @@
 //! IRC: RFC 1459 and RFC 2812, with DCC transfers and STARTTLS.
 //!
-//! Both sides send lines; [`Message`] reads them. NICK, USER and JOIN of a client make an
-//! [`IrcRow`] each. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection:
-//! it is entered in [`Shared`] and among the expected connections of [`Env`](crate::Env), and
-//! [`Data`] is started on it when it comes. The offer's row is written when the type of the file
-//! is known, with what the session is by then, which is why sessions live in [`Shared`].
+//! Both sides send lines, which [`Message`] parses. NICK, USER and JOIN of a client make an
+//! [`IrcRow`] each. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection: it
+//! is stored in [`Shared`] and among the expected connections of [`Env`](crate::Env), and [`Data`]
+//! is started on it. The offer's row is written when the type of the file is known, with the state
+//! of the session at that time, which is why sessions are in [`Shared`].
 
 mod analyzer;
 mod data;

@@ -5,7 +5,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 gannet_log::row! {
-    /// One row a NICK, USER, JOIN or DCC transfer.
+    /// One row for each NICK, USER, JOIN or DCC transfer.
     #[derive(Clone, Debug)]
     pub struct IrcRow = "irc" {
         /// When the session's last message of these was seen.
@@ -22,11 +22,11 @@ gannet_log::row! {
         command: Option<&'static str> = "command",
         /// Its value: the name, the channel.
         value: Option<Vec<u8>> = "value",
-        /// What else it said.
+        /// Further arguments.
         addl: Option<Vec<u8>> = "addl",
         /// Name of the file that was offered.
         dcc_file_name: Option<Vec<u8>> = "dcc_file_name",
-        /// Its size as the sender told.
+        /// Its size as stated by the sender.
         dcc_file_size: Option<u64> = "dcc_file_size",
         /// Its type, from its content.
         dcc_mime_type: Option<&'static str> = "dcc_mime_type",

@@ -13,7 +13,7 @@ use gannet_dict::KeyedHash;
 
 use super::rows::IrcRow;
 
-/// An offer that nobody takes up is forgotten after this.
+/// An offer without a connection expires after this time.
 const LIFETIME: Interval = Interval::from_secs(300);
 
 /// Transfers that are awaited at a time.

@@ -181,7 +181,7 @@ mod tests {
         let r = &h.rows("weird")[0];
         assert_eq!((&*r["name"], &*r["addl"]), ("asn_binary_to_int64_shift_too_large", "10"));
         assert!(h.violated(Tag::Krb));
-        // Wherever they are, and so for numbers; the first one is told of.
+        // In any position, also for numbers; the first one is reported.
         let inner = b"\x7e\x30\x30\x89\0\0\0\0\0\0\0\0\0\xa6\x0d\x02\x0b01234567890";
         let mut h = Harness::new(Proto::Udp, 88);
         Udp::new(&mut h.cx()).datagram(&mut h.cx(), Dir::Resp, inner, 0);

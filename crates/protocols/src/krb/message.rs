@@ -1,7 +1,7 @@
 //! Messages (RFC 4120 §5).
 //!
-//! The reader goes by position where the standard's modules would allow to go by tag, as Zeek
-//! does: what it accepts and what it takes for another protocol is the same.
+//! Like Zeek, the parser goes by position even where the standard's modules allow any order by tag,
+//! so that it accepts the same messages.
 
 use std::cell::Cell;
 
@@ -57,7 +57,7 @@ impl Principal<'_> {
     }
 }
 
-/// What a client asks a key distribution centre for.
+/// A client's request to a key distribution centre.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Number in the message's `msg-type` field.
@@ -156,7 +156,7 @@ impl Message<'_> {
     }
 }
 
-/// What was met on the way through a message.
+/// Facts found while parsing a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside<'a> {
     /// An AP-REQ in the pre-authentication data, which counts even if the message turns out to be broken
@@ -172,7 +172,7 @@ pub struct Aside<'a> {
     pub long_number: Option<usize>,
 }
 
-/// Reads a message, or tells why it is none.
+/// Parses a message, or returns why it is invalid.
 pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Result<Message<'a>> {
     let long = Cell::new(None);
     let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, aside);
@@ -214,7 +214,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
     element(b)?;
     let kind = element(b)?;
     optional_padata(b, 3, aside)?;
-    // What is read here, if there is no pre-authentication data, is the body's sequence.
+    // Without pre-authentication data, this is the body's sequence.
     head(b)?;
     let mut r = Request { kind: ber::unsigned(kind), ..Request::default() };
     while !b.is_empty() {
@@ -254,7 +254,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
 fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
     let within = Within::new("KRB_KDC_Options", b);
     head(b)?;
-    // A byte of padding stands before them.
+    // A byte of padding precedes them.
     let flags = within.part(b, "flags", 5)?;
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
@@ -335,7 +335,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>>
     }
 }
 
-/// KRB-SAFE. Zeek looks for the checksum behind what goes on to the end, and finds none.
+/// KRB-SAFE. Zeek looks for the checksum behind an element that extends to the end, and finds none.
 fn safe(b: &mut Reader<'_, '_>) -> Result<()> {
     element(b)?;
     element(b)?;
@@ -506,8 +506,8 @@ fn time(b: &mut Reader<'_, '_>) -> Result<Option<i64>> {
     })
 }
 
-/// Seconds since 1970 of fourteen digits. Other characters count by their distance from `0`, and
-/// what is beyond a unit's range runs over into the next.
+/// Seconds since 1970 from fourteen digits. Other characters count by their distance from `0`, and
+/// excess units carry over to the next.
 fn seconds(text: &[u8]) -> i64 {
     let digit = |at: usize| text.get(at).map_or(0, |c| i64::from(*c as i8) - i64::from(b'0'));
     let two = |at: usize| digit(at) * 10 + digit(at + 1);

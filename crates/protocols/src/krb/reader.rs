@@ -1,4 +1,4 @@
-//! Bytes of a message as they are read, and what is odd about numbers among them.
+//! A reader of a message's bytes, and weirds of its numbers.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -32,7 +32,7 @@ impl DerefMut for Reader<'_, '_> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// A number has so many bytes.
+    /// Notes the length of a number.
     pub(super) fn note(&self, bytes: usize) {
         if bytes > 8 && self.long.get().is_none() {
             self.long.set(Some(bytes));

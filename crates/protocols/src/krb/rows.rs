@@ -18,7 +18,7 @@ use crate::Context;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row a connection: the first request that is answered.
+    /// One row for each connection: the first request that is answered.
     pub struct KerberosRow<'a> = "kerberos" {
         /// When the first message was seen.
         ts: Time = "ts",
@@ -34,7 +34,7 @@ gannet_log::row! {
         service: Option<&'a [u8]> = "service",
         /// Whether it was granted.
         success: Option<bool> = "success",
-        /// Why not.
+        /// Error message.
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Wanted start.
         from: Option<Date> = "from",
@@ -61,7 +61,7 @@ gannet_log::row! {
 /// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
-/// What is known of the exchange that becomes the row.
+/// The facts of the exchange that becomes the row.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -87,7 +87,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// What the analyzer `tag` met on the way through a message, and the message if it was whole.
+    /// Logs the facts that the analyzer `tag` found in a message, and the message if it was
+    /// complete.
     pub(super) fn aside(
         &mut self,
         cx: &mut Context<'_>,
@@ -104,8 +105,8 @@ impl Session {
         for _ in 0..aside.odd_addresses {
             cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
         }
-        // Who stays anonymous (RFC 8062) has nothing where the certificate would be: a file of its own
-        // nevertheless, as in Zeek.
+        // As in Zeek, an anonymous client (RFC 8062) has an empty certificate, which is a file
+        // nevertheless.
         let certificate = |der: Option<&[u8]>, is_reply, cx: &mut Context<'_>| {
             der.map(|d| Named::new(cx, d, is_reply))
         };
@@ -146,7 +147,7 @@ impl Session {
         }
     }
 
-    /// The exchange at hand; `None` once there was a row.
+    /// The current exchange; `None` once its row is written.
     fn info(&mut self, now: Time) -> Option<&mut Info> {
         if self.logged {
             return None;

@@ -16,8 +16,8 @@ use crate::gssapi;
 use crate::ntlm;
 use crate::support::Frames;
 
-/// Bytes of a message that are kept; of a longer one the rest is skipped, and what its beginning
-/// says counts.
+/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
+/// parsed.
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A login's result.
@@ -119,7 +119,7 @@ impl Core {
         Ok(())
     }
 
-    /// A token of the mechanism at hand.
+    /// A token of the current mechanism.
     fn follow(
         &mut self,
         cx: &mut Context<'_>,
@@ -184,7 +184,7 @@ fn is_success(m: &Message<'_>) -> bool {
 pub struct Tcp {
     core: Core,
     frames: [Frames; 2],
-    /// What the beginning that each side's frames hold was taken for.
+    /// How the stored beginning of each side's message was interpreted.
     buffered: [bool; 2],
     /// Nothing further can be read.
     blind: bool,
@@ -201,7 +201,7 @@ impl Tcp {
         }
     }
 
-    /// Reads a chunk; gives what follows the message that ended LDAP, if one did.
+    /// Processes a chunk; returns the bytes behind the message that ended LDAP, if one did.
     fn chunk<'d>(
         &mut self,
         cx: &mut Context<'_>,
@@ -269,7 +269,7 @@ impl Analyze for Tcp {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // It says nothing against the protocol.
+        // This is no violation.
         self.give_up();
     }
 
@@ -424,7 +424,7 @@ mod tests {
                 "3 bind SASL - cn=me -",
             ]
         );
-        // Told once a connection.
+        // Reported once a connection.
         assert_eq!(h.rows("weird")[0]["addl"], packages);
     }
 
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_handed_on_when_told_to() {
+    fn inner_tls_is_analysed_on_request() {
         let start = [
             (O, message(1, 23, &tlv(0x80, message::START_TLS))),
             (R, message(1, 24, &result(0, b""))),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_followed_when_told_to() {
+    fn inner_logins_are_analysed_on_request() {
         let answer = [result(14, b""), tlv(0x87, &challenge())].concat();
         let login = [(O, sasl_bind(b"GSS-SPNEGO", &negotiate())), (R, message(1, 1, &answer))];
         let mut h = Harness::new(Proto::Tcp, 389);

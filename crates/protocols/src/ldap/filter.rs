@@ -77,8 +77,8 @@ fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), 
     Ok(())
 }
 
-/// A field of a condition: whatever its tag, a byte for its length, and so many bytes. Zeek knows no
-/// longer lengths here, and takes their first byte for one.
+/// A field of a condition: whatever its tag, one byte of length, then that many bytes. Zeek does
+/// not support longer lengths here, and uses their first byte as the length.
 fn field<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8], Malformed> {
     let [_, length] = b.array().ok_or(CUT)?;
     b.take(length.into()).ok_or(CUT)
@@ -160,7 +160,7 @@ fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// What has a meaning in filters is written as two digits after a backslash.
+/// Characters with a meaning in filters are written as two digits after a backslash.
 fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for &b in bytes {
         if matches!(b, 0 | 27 | b'(' | b')' | b'*') {

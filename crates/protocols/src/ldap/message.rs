@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::filter;
 use crate::support::Bytes;
 
-/// What is wrong with a message, in words.
+/// The fault of a message.
 pub type Malformed = &'static str;
 
 /// The extended request that asks for TLS (RFC 4511 section 4.14.1).
@@ -51,23 +51,23 @@ pub struct Message<'a> {
     pub id: i64,
     /// The operation's number, of [`operation`].
     pub code: u8,
-    /// What it says.
+    /// Contents.
     pub body: Body<'a>,
 }
 
-/// What an operation says.
+/// The contents of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A login.
     Bind {
         /// Version of LDAP.
         version: i64,
-        /// Who.
+        /// Name of the user.
         name: Text<'a>,
         /// How.
         auth: Auth<'a>,
     },
-    /// A login's outcome, with what the server says in SASL.
+    /// A login's outcome, with the server's SASL credentials.
     BindResponse(Outcome<'a>, Vec<&'a [u8]>),
     /// A search.
     Search {
@@ -77,7 +77,7 @@ pub enum Body<'a> {
         scope: u8,
         /// When aliases are followed.
         deref: u8,
-        /// What is searched, as text.
+        /// The search filter, as text.
         filter: Vec<u8>,
     },
     /// A change of an object, as text: `add(type=value),...`.
@@ -114,7 +114,7 @@ pub enum Auth<'a> {
     Sasl {
         /// Its name.
         mechanism: Text<'a>,
-        /// What the client says in it.
+        /// The client's credentials.
         credentials: Option<&'a [u8]>,
     },
     /// By NTLM as Microsoft wrapped it at first (MS-ADTS section 5.1.1.1.3), its first message.
@@ -136,8 +136,8 @@ pub(super) struct Value<'a> {
 
 const CUT: Malformed = "message is cut";
 
-/// How long the message is that begins here; how much is needed to tell it. What is none is as short
-/// as it takes to see that.
+/// The length of the message that begins here, or the number of bytes needed to determine it.
+/// Invalid data is as short as needed to recognise it.
 pub(super) fn length(d: &[u8]) -> usize {
     if d.first().is_some_and(|tag| tag & 0xdf != SEQUENCE) {
         return 1;
@@ -152,7 +152,7 @@ pub(super) fn length(d: &[u8]) -> usize {
             let len = l.iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
             usize::try_from(len).unwrap_or(usize::MAX).saturating_add(2 + n)
         }
-        // That is no length: what is there will not be understood.
+        // This is not a length: the following bytes will not parse.
         _ if n > 8 => 2,
         _ => 2 + n,
     }
@@ -634,7 +634,7 @@ pub(super) mod tests {
         assert!(read(&entry(usize::from(MAX_DEPTH) + 1)).is_err());
         let broken = message(2, 4, &[tlv(4, b"dc=x"), tlv(0x30, b"\x04\x05a")].concat());
         assert!(read(&broken).is_err());
-        // What was not kept cannot be checked.
+        // Bytes that were not stored cannot be checked.
         assert_eq!(parse(&broken[..22], true).map(|m| m.body), Ok(Body::Nothing));
     }
 

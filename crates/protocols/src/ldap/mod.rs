@@ -1,12 +1,13 @@
 //! LDAP (RFC 4511) over TCP, and without connection over UDP (CLDAP, MS-ADTS section 6.3.3).
 //!
-//! Messages are ASN.1 in BER: [`message`] reads one with its operation, [`filter`] turns a search
-//! filter into the text of RFC 4515. After a login by SASL (RFC 4513 section 5.2) both sides may wrap
-//! their messages: `sasl.rs` says what a stream then is, and takes the messages out of Kerberos
-//! tokens that are signed and not sealed (RFC 4121). After StartTLS nothing is read any more.
+//! Messages are ASN.1 in BER: [`message`] parses one with its operation, [`filter`] turns a search
+//! filter into the text of RFC 4515. After a SASL login (RFC 4513 section 5.2) both sides may wrap
+//! their messages: `sasl.rs` determines the wrapping, and unwraps Kerberos tokens that are signed
+//! and not sealed (RFC 4121). After StartTLS nothing is parsed any more.
 //!
-//! Each operation but searches makes a row of ldap.log, with request and response; each search one
-//! of ldap_search.log. `rows.rs` keeps what is not complete. Any whole message confirms the protocol.
+//! Each operation except searches makes a row of ldap.log, with request and response; each search
+//! one of ldap_search.log. `rows.rs` keeps incomplete ones. Any complete message confirms the
+//! protocol.
 //!
 //! With [`inner_protocols`](crate::Options::inner_protocols), what LDAP carries is followed:
 //! logins by GSSAPI and NTLM, and TLS after StartTLS.

@@ -14,7 +14,7 @@ use super::names;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row an operation of LDAP, but for searches.
+    /// One row for each operation of LDAP, but for searches.
     pub struct LdapRow<'a> = "ldap" {
         /// When its first message was seen.
         ts: Time = "ts",
@@ -24,16 +24,16 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The number that request and response share.
         message_id: i64 = "message_id",
-        /// Version of LDAP, told by logins.
+        /// Version of LDAP, as stated in logins.
         version: Option<i64> = "version",
         /// The operation: `bind simple`, `bind SASL`, `unbind`, `modify`, `add`, `delete`, `compare`,
         /// `abandon`, `extended`.
         opcode: Option<&'a str> = "opcode",
-        /// How it went.
+        /// Result code.
         result: Option<&'static str> = "result",
-        /// The server's words.
+        /// The server's diagnostic text.
         diagnostic_message: Option<&'a [u8]> = "diagnostic_message",
-        /// The object it is about, or the extended request's identifier and name.
+        /// The object, or the extended request's identifier and name.
         object: Option<&'a [u8]> = "object",
         /// The mechanism of a login (a password is `REDACTED`), the changes of a modification.
         argument: Option<&'a [u8]> = "argument",
@@ -41,7 +41,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a search in LDAP.
+    /// One row for each search in LDAP.
     pub struct SearchRow<'a> = "ldap_search" {
         /// When its first message was seen.
         ts: Time = "ts",
@@ -51,21 +51,21 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The number that request and response share.
         message_id: i64 = "message_id",
-        /// How deep it goes: `base`, `single`, `tree`.
+        /// Scope: `base`, `single`, `tree`.
         scope: Option<&'static str> = "scope",
-        /// When it follows aliases: `never`, `searching`, `finding`, `always`.
+        /// Alias handling: `never`, `searching`, `finding`, `always`.
         deref_aliases: Option<&'static str> = "deref_aliases",
-        /// Where in the tree it begins.
+        /// Base object of the search.
         base_object: Option<&'a [u8]> = "base_object",
         /// Objects found.
         result_count: u64 = "result_count",
-        /// How it went.
+        /// Result code.
         result: Option<&'static str> = "result",
-        /// The server's words.
+        /// The server's diagnostic text.
         diagnostic_message: Option<&'a [u8]> = "diagnostic_message",
-        /// What was searched.
+        /// The search filter.
         filter: Option<&'a [u8]> = "filter",
-        /// The attributes asked for. Always unset, as in Zeek unless it is told to log them.
+        /// The requested attributes. Always unset, as in Zeek by default.
         attributes: Option<Vector<&'a str>> = "attributes",
     }
 }
@@ -99,7 +99,7 @@ struct Search {
     filter: Option<Vec<u8>>,
 }
 
-/// What is not complete on a connection.
+/// Incomplete operations of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     operations: Vec<Operation>,
@@ -310,7 +310,7 @@ impl Search {
     }
 }
 
-/// What a login shows of how it is done.
+/// The mechanism of a login.
 fn argument<'a>(auth: &'a Auth<'_>) -> &'a [u8] {
     match auth {
         Auth::Simple(b"") | Auth::Other(_) => b"",
@@ -321,7 +321,7 @@ fn argument<'a>(auth: &'a Auth<'_>) -> &'a [u8] {
     }
 }
 
-/// Sets a field; that it had another value is odd.
+/// Sets a field; a change of its value is a weird.
 fn change(
     cx: &mut Context<'_>,
     id: i64,

@@ -1,4 +1,4 @@
-//! What a stream of LDAP is after a login by SASL, and what tokens of that login say.
+//! The format of an LDAP stream after a SASL login, and of that login's tokens.
 
 use super::message;
 use super::message::Malformed;
@@ -12,7 +12,7 @@ const SPNEGO: &[u8] = b"1.3.6.1.5.5.2";
 /// Length of the buffers that SASL puts messages in (RFC 4422 section 3.7).
 pub(super) const BUFFER_HEADER: usize = 4;
 
-/// What a stream is.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Messages of LDAP.
@@ -45,7 +45,8 @@ pub(super) fn is_wrap_token(buffer: &[u8]) -> bool {
 /// they are sealed, or it is another kind of token.
 ///
 /// # Errors
-/// When it is cut short, or rotated in a way that nobody does.
+///
+/// If it is truncated, or has an unused rotation.
 pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
     const CUT: Malformed = "token is cut";
     let mut b = Bytes(buffer);

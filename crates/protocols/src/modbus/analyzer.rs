@@ -23,7 +23,7 @@ pub struct Analyzer {
     last: Option<Told>,
 }
 
-/// The last header of either side: what a row tells, an exception's too.
+/// The last header of either side, for the row, also of an exception.
 #[derive(Clone, Copy)]
 struct Told {
     ts: Time,
@@ -33,7 +33,7 @@ struct Told {
 
 struct Side {
     frames: Frames,
-    /// The header of the message at hand was told, its body is awaited.
+    /// The header of the current message was reported, and its body is awaited.
     header: Option<Header>,
 }
 
@@ -103,14 +103,15 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let side = &mut self.side[from.index()];
         let mut rest = data;
-        // A header counts as soon as it is there, whenever its body comes: the two are read as
-        // messages of their own.
+        // A header counts as soon as it is complete, whenever its body arrives: Zeek parses them
+        // separately.
         loop {
             match side.header {
                 None => {
                     let Some(frame) = side.frames.next(&mut rest, |_| HEADER) else { return };
                     let Some(header) = Header::parse(frame) else {
-                        // Of a protocol that is none the number tells first, then the length.
+                        // If it is not Modbus, the protocol number is checked first, then the
+                        // length.
                         let field = if frame.get(2..4) == Some(&[0; 2]) { "len" } else { "pid" };
                         let reason = format!(
                             "Binpac exception: binpac exception: &enforce violation : \
@@ -143,8 +144,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    // After a gap a message that had begun goes on with what follows, as in Zeek: on so simple a
-    // protocol that finds the next header sooner than giving up would.
+    // As in Zeek, a message that had begun continues after a gap: for so simple a protocol this
+    // finds the next header soon.
 }
 
 #[cfg(test)]
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_told_with_the_last_header() {
+    fn exceptions_are_reported_with_the_last_header() {
         let mut h = Harness::new(Proto::Tcp, 502);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Resp, b"\0\x01\0\0\0\x03\x11\x83");

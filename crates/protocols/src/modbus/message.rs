@@ -41,16 +41,16 @@ pub fn length(data: &[u8]) -> usize {
     Bytes(data.get(4..).unwrap_or_default()).u16().map_or(6, |n| usize::from(n) + 6).max(HEADER)
 }
 
-/// What is wrong with a body.
+/// The fault of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It is shorter than its function, or its own counts, say.
     Short(OutOfBound),
-    /// A value that the function does not allow; the message is complete all the same.
+    /// A value that the function does not allow; the message is complete nevertheless.
     Value(&'static str, u16),
 }
 
-/// Checks the body of a message (what follows the header).
+/// Checks the body of a message, behind the header.
 pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
     let ok = match from {
         Dir::Orig => request(function, body),
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(Header::parse(b"\x00\x01\x00\x00\x00\x01\x11\x03"), None);
     }
 
-    /// What is missing in a body.
+    /// The missing bytes of a body.
     fn short(from: Dir, function: u8, body: &[u8]) -> String {
         match check(from, function, body) {
             Err(Malformed::Short(e)) => e.to_string().replace(crate::support::BINPAC, ""),

@@ -1,8 +1,8 @@
 //! Modbus over TCP (Modbus Application Protocol V1.1b, Modbus Messaging on TCP/IP V1.0b).
 //!
 //! Each message ([`message`]) is a header with a transaction number, a unit and a function, then
-//! what the function asks or answers. Each header makes a row of modbus.log; an exception's row
-//! waits for its code. A message that is complete confirms the protocol.
+//! the function's arguments or results. Each header makes a row of modbus.log; an exception's row
+//! waits for its code. A complete message confirms the protocol.
 
 mod analyzer;
 pub mod events;

@@ -6,7 +6,7 @@ use gannet_log::Type;
 use gannet_log::Value;
 
 gannet_log::row! {
-    /// One row a Modbus message.
+    /// One row for each Modbus message.
     pub struct ModbusRow<'a> = "modbus" {
         /// When it was sent.
         ts: Time = "ts",
@@ -16,7 +16,7 @@ gannet_log::row! {
         id: &'a ConnId = "id",
         /// Transaction.
         tid: u16 = "tid",
-        /// Unit behind the address.
+        /// Unit identifier.
         unit: u8 = "unit",
         /// Function.
         func: Function = "func",

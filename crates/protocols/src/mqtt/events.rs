@@ -24,7 +24,7 @@ gannet_event::record! {
         will_topic: Option<&'a [u8]> = "will_topic",
         /// Text of the last will.
         will_msg: Option<&'a [u8]> = "will_msg",
-        /// Who logs in.
+        /// User name.
         username: Option<&'a [u8]> = "username",
         /// The password.
         password: Option<&'a [u8]> = "password",
@@ -66,7 +66,7 @@ gannet_event::events! {
     pub struct MqttConnect<'a> = "mqtt_connect" {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// The contents of the message.
         msg: ConnectMsg<'a> = "msg",
     }
 
@@ -74,7 +74,7 @@ gannet_event::events! {
     pub struct MqttConnack = "mqtt_connack" {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// The contents of the message.
         msg: ConnectAckMsg = "msg",
     }
 
@@ -138,7 +138,7 @@ gannet_event::events! {
         msg_id: u16 = "msg_id",
         /// The topics.
         topics: Vec<&'a [u8]> = "topics",
-        /// Quality asked for, topic by topic.
+        /// Requested quality of service, for each topic.
         requested_qos: Vec<u64> = "requested_qos",
     }
 

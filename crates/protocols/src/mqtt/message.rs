@@ -1,4 +1,5 @@
-//! Packets: a fixed header with type and flags, the length of the rest, then what the type says.
+//! Packets: a fixed header with type and flags, the length of the rest, then the fields of the
+//! type.
 
 use std::fmt;
 
@@ -56,7 +57,7 @@ pub struct Connect<'a> {
     pub keep_alive: u16,
     /// Topic and text of the message to send should the client vanish.
     pub will: Option<(&'a [u8], &'a [u8])>,
-    /// Who logs in.
+    /// User name.
     pub user: Option<&'a [u8]>,
     /// The password.
     pub password: Option<&'a [u8]>,
@@ -116,7 +117,7 @@ impl<'a> Packet<'a> {
         let first = pdu.upto("fixed_header", 1)?[0];
         let mut length = 0usize;
         let mut digits = 0;
-        // A length that the chunk cuts is as far told as it is there.
+        // A length that the chunk truncates is read as far as available.
         while let Some(digit) = pdu.rest().first() {
             if digits < 4 {
                 length |= usize::from(digit & 0x7f) << (7 * digits);

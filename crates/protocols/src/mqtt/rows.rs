@@ -8,9 +8,9 @@ use gannet_log::Value;
 use gannet_log::Vector;
 
 gannet_log::row! {
-    /// One row an MQTT session.
+    /// One row for each MQTT session.
     pub struct ConnectRow<'a> = "mqtt_connect" {
-        /// When the client introduced itself.
+        /// Time of the connect message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
@@ -24,7 +24,7 @@ gannet_log::row! {
         client_id: Option<&'a [u8]> = "client_id",
         /// The server's answer.
         connect_status: Status = "connect_status",
-        /// Topic of the message to send should the client vanish.
+        /// Topic of the client's last will message.
         will_topic: Option<&'a [u8]> = "will_topic",
         /// Its text.
         will_payload: Option<&'a [u8]> = "will_payload",
@@ -32,7 +32,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a subscription, or its end.
+    /// One row for each subscription, or its end.
     pub struct SubscribeRow<'a> = "mqtt_subscribe" {
         /// When it was asked for.
         ts: Time = "ts",
@@ -40,13 +40,13 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// Whether it begins or ends.
+        /// Whether it starts or ends the subscription.
         action: Enum = "action",
         /// Topics.
         topics: Vector<&'a [u8]> = "topics",
-        /// Quality asked for, topic by topic.
+        /// Requested quality of service, for each topic.
         qos_levels: Option<Vector<u8>> = "qos_levels",
-        /// Quality granted for the first topic.
+        /// Granted quality of service for the first topic.
         granted_qos_level: Option<u8> = "granted_qos_level",
         /// Whether the server answered.
         ack: bool = "ack",
@@ -54,7 +54,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a message.
+    /// One row for each message.
     pub struct PublishRow<'a> = "mqtt_publish" {
         /// When it was sent.
         ts: Time = "ts",
@@ -66,15 +66,15 @@ gannet_log::row! {
         from_client: bool = "from_client",
         /// Whether the server keeps it for later subscribers.
         retain: bool = "retain",
-        /// Quality of its delivery.
+        /// Quality of service.
         qos: Quality = "qos",
-        /// How its delivery went.
+        /// Status of its delivery.
         status: &'static str = "status",
         /// Topic.
         topic: &'a [u8] = "topic",
-        /// The beginning of its text.
+        /// The beginning of the payload.
         payload: &'a [u8] = "payload",
-        /// Bytes of its text.
+        /// Bytes of the payload.
         payload_len: u64 = "payload_len",
     }
 }

@@ -23,7 +23,7 @@ const MAX_PACKET: usize = 256 << 10;
 /// `COM_QUIT`: gets no answer.
 const QUIT: u8 = 1;
 
-/// What the server's next packet is, once logged in.
+/// The server's next packet, after the login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
     Nothing,

@@ -18,11 +18,11 @@ pub mod capability {
     pub const SSL: u32 = 1 << 11;
     /// The login names its method.
     pub const PLUGIN_AUTH: u32 = 1 << 19;
-    /// The login tells of the client.
+    /// The login contains attributes of the client.
     pub const CONNECT_ATTRS: u32 = 1 << 20;
     /// Results end with OK in place of EOF.
     pub const DEPRECATE_EOF: u32 = 1 << 24;
-    /// The login tells a level of compression.
+    /// The login contains a compression level.
     pub const ZSTD: u32 = 1 << 26;
     /// Queries carry attributes.
     pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
@@ -138,9 +138,9 @@ impl<'a> Greeting<'a> {
 /// A client's login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Login<'a> {
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: u32,
-    /// Who logs in. `None` when TLS is asked for first.
+    /// User name. `None` if TLS is requested first.
     pub user: Option<&'a [u8]>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// What a client tells of itself: names and values.
+/// Attributes of a client: names and values.
 fn attributes(b: &mut Bytes<'_>) -> Result<()> {
     const RECORD: &str = "Handshake_Connection_Attributes";
     let have = b.0.len();
@@ -208,7 +208,7 @@ fn attributes(b: &mut Bytes<'_>) -> Result<()> {
 pub struct Command<'a> {
     /// Which.
     pub code: u8,
-    /// What it is told; for a change of user who that is.
+    /// The argument; for a change of user the user name.
     pub arg: &'a [u8],
 }
 
@@ -218,8 +218,8 @@ pub const QUERY: u8 = 3;
 pub const CHANGE_USER: u8 = 0x11;
 
 impl<'a> Command<'a> {
-    /// Parses a packet after its header, given whether queries carry attributes, and what the
-    /// client can do.
+    /// Parses a packet after its header, given whether queries have attributes, and the client's
+    /// capabilities.
     pub fn parse(data: &'a [u8], query_attributes: bool, capabilities: u32) -> Result<Self> {
         let mut b = Bytes(data);
         let b = &mut b;
@@ -374,7 +374,7 @@ pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A row of results of so many columns, whose first byte was read.
+/// A result row with this many columns, whose first byte was read.
 pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
     let whole = b.0.len();
     string_after(first, b)?;
@@ -396,7 +396,7 @@ pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What is said of bytes that are wrong.
+    /// The error for invalid bytes.
     fn said<T>(r: Result<T>) -> String {
         let e = r.err().map(|e| e.to_string()).unwrap_or_default();
         e.strip_prefix(crate::support::BINPAC).unwrap_or_default().to_owned()

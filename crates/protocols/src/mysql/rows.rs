@@ -8,7 +8,7 @@ use gannet_log::Value;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a command, or login.
+    /// One row for each command, or login.
     pub struct MysqlRow<'a> = "mysql" {
         /// When it was sent.
         ts: Time = "ts",
@@ -18,13 +18,13 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The command.
         cmd: Command = "cmd",
-        /// What it was told.
+        /// The argument of the command.
         arg: &'a [u8] = "arg",
         /// Whether it succeeded.
         success: Option<bool> = "success",
         /// Rows that it changed.
         rows: Option<u64> = "rows",
-        /// The server's words on an error.
+        /// The server's error message.
         response: Option<&'a [u8]> = "response",
     }
 }
@@ -95,13 +95,13 @@ pub(super) struct Pending {
     pub(super) arg: Vec<u8>,
 }
 
-/// How it went.
+/// Result code.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome<'a> {
     Unknown,
     /// Rows changed.
     Ok(u64),
-    /// The server's words.
+    /// The server's diagnostic text.
     Error(&'a [u8]),
 }
 

@@ -19,7 +19,7 @@ const AUTHENTICATE_LENGTH: u32 = 64;
 /// Length of the version, if there is one before the payload's first value.
 const VERSION_LENGTH: usize = 8;
 
-/// Who the server says it is, in UTF-16.
+/// The server's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// NetBIOS name of the computer.
@@ -30,7 +30,7 @@ pub struct Challenge<'a> {
     pub dns_tree: Option<&'a [u8]>,
 }
 
-/// Who the client says it is, in UTF-16.
+/// The client's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Authenticate<'a> {
     /// Domain.
@@ -54,7 +54,7 @@ pub enum Message<'a> {
     Other,
 }
 
-/// Where a value lies.
+/// Position of a value.
 #[derive(Clone, Copy)]
 struct Field {
     length: u16,

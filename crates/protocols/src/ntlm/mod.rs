@@ -1,9 +1,9 @@
 //! NTLM logins ([MS-NLMP]), as SMB and DCE-RPC carry them, bare or inside GSSAPI.
 //!
-//! Three messages make a login: what the client can do, the server's challenge, and who the client
-//! says it is. [`message`] reads them; a [`Session`] makes the row a connection gets, once GSSAPI
-//! tells the outcome or the connection ends. [`Inner`] is the analyzer that other protocols hand
-//! their tokens to.
+//! A login has three messages: the client's capabilities, the server's challenge, and the client's
+//! identity. [`message`] parses them; a [`Session`] makes the connection's row, once GSSAPI reports
+//! the outcome or the connection ends. [`Inner`] is the analyzer to which other protocols pass
+//! their tokens.
 //!
 //! [MS-NLMP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-nlmp
 

@@ -7,7 +7,7 @@ use crate::Context;
 use crate::support::utf16;
 
 gannet_log::row! {
-    /// One row a connection: its first login whose outcome is known, or what was seen of one.
+    /// One row for each connection: its first login with a known outcome, or the facts seen of one.
     pub struct NtlmRow<'a> = "ntlm" {
         /// When the login began.
         ts: Time = "ts",
@@ -27,7 +27,7 @@ gannet_log::row! {
         server_dns_computer_name: Option<&'a [u8]> = "server_dns_computer_name",
         /// DNS name of the server's forest.
         server_tree_name: Option<&'a [u8]> = "server_tree_name",
-        /// Whether the server let the client in.
+        /// Whether the login succeeded.
         success: Option<bool> = "success",
     }
 }
@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// GSSAPI says how a login stands: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
+    /// State of a login from GSSAPI: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
     ///
     /// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
     pub fn outcome(&mut self, cx: &mut Context<'_>, state: u64) {
@@ -106,7 +106,7 @@ impl Session {
     }
 }
 
-/// A value that is there replaces what was known.
+/// A present value replaces the known one.
 fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<&[u8]>) {
     if let Some(text) = text {
         *to = Some(utf16::text(cx, text));

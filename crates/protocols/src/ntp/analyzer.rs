@@ -52,7 +52,7 @@ impl Analyze for Analyzer {
             self.confirmed = true;
             cx.confirm(Tag::Ntp);
         }
-        // A server is the responder, a client the originator, whoever came first.
+        // A server is the responder, a client the originator, whichever sent first.
         let reversed = match message.mode {
             mode::SERVER => from.is_orig(),
             mode::CLIENT => !from.is_orig(),

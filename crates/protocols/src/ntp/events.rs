@@ -58,7 +58,7 @@ gannet_event::record! {
         status: u16 = "status",
         /// The association that is meant.
         association_id: u16 = "association_id",
-        /// What is said.
+        /// Contents.
         data: Option<&'a [u8]> = "data",
         /// The key of the checksum.
         key_id: Option<u32> = "key_id",
@@ -70,13 +70,13 @@ gannet_event::record! {
 gannet_event::record! {
     /// A message of mode 7, private to an implementation.
     pub struct Mode7Message<'a> = "NTP::Mode7Message" {
-        /// What is asked.
+        /// Request code.
         req_code: u64 = "req_code",
         /// Whether the message is authenticated.
         auth_bit: bool = "auth_bit",
         /// Number within a response of several packets.
         sequence: u64 = "sequence",
-        /// Whose request codes are used.
+        /// Implementation that defines the request codes.
         implementation: u64 = "implementation",
         /// Why it was not done; 0 if it was.
         err: u64 = "err",

@@ -6,7 +6,7 @@ use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::Wrong;
 
-/// A datagram's first byte, and what its mode makes of the rest.
+/// A datagram's first byte, and the contents by its mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
     /// Protocol version.
@@ -83,7 +83,7 @@ pub struct Control<'a> {
     pub status: u16,
     /// Which association is meant.
     pub association_id: u16,
-    /// What is said, mostly text.
+    /// Data, mostly text.
     pub data: &'a [u8],
     /// Key and checksum.
     pub mac: Option<(u32, [u8; 8])>,
@@ -120,7 +120,7 @@ pub struct Private<'a> {
     pub sequence: u8,
     /// Whose request codes are used.
     pub implementation: u8,
-    /// What is asked.
+    /// Request code.
     pub request: u8,
     /// Why it was not done; 0 if it was.
     pub error: u8,
@@ -131,8 +131,8 @@ pub struct Private<'a> {
 /// Bytes of a time message without extension fields and authenticator.
 const STANDARD_LEN: usize = 48;
 
-/// What follows the fixed part is an authenticator when it has at most this many bytes, and extension
-/// fields otherwise (RFC 7822).
+/// The data behind the fixed part is an authenticator if it has at most this many bytes, and
+/// extension fields otherwise (RFC 7822).
 const MAC_MAX: usize = 24;
 
 impl<'a> Message<'a> {
@@ -200,14 +200,14 @@ fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     -EPOCH + seconds + fraction / 4_294_967_296.0
 }
 
-/// What a time message lacks that has so few bytes behind the first.
+/// The missing bytes of a time message with `have` bytes behind the first.
 fn short(have: usize) -> OutOfBound {
     let fields = [("root_dispersion", 11), ("reference_id", 15), ("transmit_ts", 47)];
     let (field, end) = fields.into_iter().find(|(_, end)| have < *end).unwrap_or(fields[2]);
     OutOfBound::new("NTP_std_msg", field, end as i64, have)
 }
 
-/// What follows an extension field (RFC 5906 §10).
+/// Skips an extension field (RFC 5906 §10).
 fn skip_extension(field: &[u8]) -> Result<&[u8], Wrong> {
     let mut r = Record::new("Extension_Field", field);
     let head = r.upto("value_len", 18)?;
@@ -313,7 +313,7 @@ pub(super) mod tests {
         assert_eq!(s.receive, f64::from(0xdb49_1444_u32) - EPOCH + 0.5);
     }
 
-    /// What is said of bytes that are out of bounds.
+    /// The error for bytes out of bounds.
     fn error(data: &[u8]) -> String {
         crate::support::said(Message::parse(data).unwrap_err())
     }

@@ -11,7 +11,7 @@ use gannet_log::Value;
 use gannet_log::row;
 
 row! {
-    /// One row a time message.
+    /// One row for each time message.
     #[derive(Clone, Debug)]
     pub struct Ntp = "ntp" {
         /// Time of the message.
@@ -50,7 +50,7 @@ row! {
 }
 
 row! {
-    /// One row a control message.
+    /// One row for each control message.
     #[derive(Clone, Debug)]
     pub struct Control = "ntp_control" {
         /// Time of the message.
@@ -69,15 +69,15 @@ row! {
         sequence: u16 = "sequence",
         /// Status of the system, a peer or a clock.
         status: u16 = "status",
-        /// Which association is meant.
+        /// Id of the association.
         association_id: u16 = "association_id",
-        /// A response.
+        /// Whether it is a response.
         resp_bit: bool = "resp_bit",
-        /// An error.
+        /// Whether it is an error.
         err_bit: bool = "err_bit",
-        /// More fragments follow.
+        /// Whether more fragments follow.
         more_bit: bool = "more_bit",
-        /// What is said.
+        /// Contents.
         data: Option<Vec<u8>> = "data",
         /// Key of the checksum.
         key_id: Option<u32> = "key_id",
@@ -87,7 +87,7 @@ row! {
 }
 
 row! {
-    /// One row a private message.
+    /// One row for each private message.
     #[derive(Clone, Debug)]
     pub struct Private = "ntp_private" {
         /// Time of the message.
@@ -100,26 +100,26 @@ row! {
         version: u8 = "version",
         /// Association mode.
         mode: u8 = "mode",
-        /// What is asked.
+        /// Request code.
         req_code: u8 = "req_code",
         /// Number within a response of several packets.
         sequence: u8 = "sequence",
-        /// Whose request codes are used.
+        /// Implementation that defines the request codes.
         implementation: u8 = "implementation",
-        /// The message is authenticated.
+        /// Whether the message is authenticated.
         auth_bit: bool = "auth_bit",
-        /// Why it was not done.
+        /// Error code.
         err: u8 = "err",
-        /// What is said.
+        /// Contents.
         data: Option<Vec<u8>> = "data",
     }
 }
 
-/// A span in seconds that may be any double: what is on the wire can be older than Rome.
+/// A span in seconds, which may be any double.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span(pub f64);
 
-/// What a clock is set by: a name of four bytes, or a server.
+/// The reference of a clock: a name of four bytes, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A kind of clock, or a code.

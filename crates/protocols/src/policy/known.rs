@@ -1,5 +1,5 @@
-//! known_hosts.log, known_services.log, known_certs.log and known_modbus.log: what is there, once a
-//! day.
+//! known_hosts.log, known_services.log, known_certs.log and known_modbus.log: new hosts, services
+//! and certificates, once a day.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use crate::Tag;
 gannet_log::row! {
     /// Hosts that completed a TCP handshake, each once a day.
     pub struct HostRow = "known_hosts", opt_in {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The host.
         host: Addr = "host",
@@ -30,9 +30,9 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// Services that answered, and the protocols they speak, each once a day.
+    /// Services that answered, with their protocols, each once a day.
     pub struct ServiceRow<'a> = "known_services", opt_in {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The host that serves.
         host: Addr = "host",
@@ -47,9 +47,9 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// Certificates that servers proved themselves with, each once a day for each of them.
+    /// Certificates of servers, each once a day for each server.
     pub struct CertificateRow<'a> = "known_certs", opt_in {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The server.
         host: Addr = "host",
@@ -65,9 +65,9 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// Hosts that speak Modbus, once a day for each part.
+    /// Modbus hosts, once a day for each role.
     pub struct ModbusRow = "known_modbus", opt_in {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The host.
         host: Addr = "host",
@@ -76,14 +76,14 @@ gannet_log::row! {
     }
 }
 
-/// What is known is news again after this time.
+/// A known item is logged again after this time.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is remembered of one kind at the most; beyond that it begins again.
+/// Most items of one kind; beyond, the table is cleared.
 const MAX: usize = 1_000_000;
 /// A service of unknown protocol is logged if nothing was recognised there within this time.
 const PATIENCE: Interval = Interval::from_secs(300);
 
-/// What was seen within a day.
+/// Items seen within a day.
 #[derive(Debug)]
 struct Daily<K> {
     since: HashMap<K, Time, KeyedHash>,
@@ -106,8 +106,8 @@ impl<K: Hash + Eq> Daily<K> {
     }
 }
 
-/// Makes room for one more among at most so many: what is out of date goes first, and where that is not
-/// much, everything, so that the next search is far away.
+/// Makes room for one more in a table of limited size: expired items are removed, or all of them if
+/// few have expired, so that the next scan is far away.
 pub(super) fn make_room<K: Hash + Eq, V>(
     map: &mut HashMap<K, V, KeyedHash>,
     most: usize,
@@ -184,7 +184,7 @@ impl Modbus {
     }
 }
 
-/// What a connection shows of its responder's service.
+/// The service that a connection shows of its responder.
 #[derive(Clone, Copy, Debug)]
 pub struct Served<'a> {
     /// The responder.

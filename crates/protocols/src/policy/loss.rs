@@ -1,8 +1,8 @@
 //! capture_loss.log: how much of the traffic the capture missed.
 //!
-//! A host acks only what it got. An ack of data that is not in the capture tells of a loss; those acks
-//! in relation to all are an estimate of it. They are counted on connections that both ends had
-//! established.
+//! A host acknowledges only data it received. An acknowledgement of data that is not in the capture
+//! shows a capture loss; their share of all acknowledgements is an estimate of it. Only connections
+//! established in both directions count.
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -11,13 +11,13 @@ use gannet_log::Logs;
 use crate::weird::NoticeRow;
 
 gannet_log::row! {
-    /// How much of the traffic the capture missed: after a minute, then every quarter of an hour.
+    /// Estimate of capture loss: after a minute, then every quarter of an hour.
     pub struct LossRow = "capture_loss", opt_in {
         /// When it was measured.
         ts: Time = "ts",
-        /// For how long.
+        /// Length of the measured interval.
         ts_delta: Interval = "ts_delta",
-        /// Who measured: always `zeek`, the name of a process that is no part of a cluster.
+        /// Name of the measuring process: always `zeek`, as for a process outside of a cluster.
         peer: &'static str = "peer",
         /// Acks of data that is not in the capture.
         gaps: u64 = "gaps",
@@ -35,12 +35,12 @@ const TOO_MUCH: f64 = 10.0;
 /// Fewer acks are too few.
 const TOO_FEW: u64 = 1;
 
-/// Counts, and when they are told.
+/// Counts, and when they are logged.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     acks: u64,
     gaps: u64,
-    /// When counting began, and when it is to be told.
+    /// When counting began, and when it is logged.
     span: Option<(Time, Time)>,
 }
 
@@ -62,7 +62,7 @@ impl Meter {
         }
     }
 
-    /// The end of input: what was counted last is told.
+    /// The end of input: logs the last counts.
     pub(super) fn finish(&mut self, logs: &mut Logs, now: Time) {
         self.tell(logs, now);
     }

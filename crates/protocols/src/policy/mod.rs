@@ -1,13 +1,12 @@
-//! Logs that are written only where they are asked for: what is in a network, and how well it is seen.
+//! Logs that are written only on request: assets of a network, and the quality of the capture.
 //!
-//! Other logs tell of traffic, these of what traffic shows: hosts, services and certificates
-//! ([`known`]), software ([`software`]), packets that were lost ([`loss`]), protocols that nothing
-//! here reads ([`unknown`]), how often weirds occur ([`weirds`]). They are what Zeek keeps in policy
-//! scripts that a site loads or not.
+//! These logs contain conclusions from traffic: hosts, services and certificates ([`known`]),
+//! software ([`software`]), capture loss ([`loss`]), unknown protocols ([`unknown`]), counts of
+//! weirds ([`weirds`]). In Zeek they are optional policy scripts.
 //!
-//! [`Env`] holds a [`Policy`] only where one of these logs is wanted, and the policy holds only what
-//! the wanted ones need. Whoever sees something asks for the [`View`] and tells it; without a policy
-//! that is one comparison.
+//! [`Env`] has a [`Policy`] only if one of these logs is enabled, and the policy has only the state
+//! that the enabled ones need. Analyzers report facts to the [`View`]; without a policy that costs
+//! one comparison.
 
 pub mod known;
 pub mod loss;
@@ -46,7 +45,7 @@ pub enum Assets {
     All,
 }
 
-/// What the wanted logs remember.
+/// The state of the enabled logs.
 #[derive(Debug, Default)]
 pub struct Policy {
     hosts: Option<known::Hosts>,
@@ -89,7 +88,7 @@ impl Policy {
     }
 }
 
-/// A policy with what it needs to judge and to write.
+/// A policy with its environment.
 pub struct View<'a> {
     policy: &'a mut Policy,
     logs: &'a mut Logs,
@@ -125,8 +124,8 @@ impl View<'_> {
         }
     }
 
-    /// A connection's protocols were recognised, or it ends with these. Returns whether that told of
-    /// a service.
+    /// A connection's protocols were recognised, or it ends with these. Returns whether a service
+    /// was logged.
     pub fn service(&mut self, now: Time, seen: &known::Served<'_>) -> bool {
         if self.policy.services.is_none() || !seen.counts() || !self.tracks(seen.host) {
             return false;
@@ -154,7 +153,7 @@ impl View<'_> {
         }
     }
 
-    /// Software told what it is.
+    /// Software that identified itself.
     pub fn software(&mut self, now: Time, found: &Found<'_>) {
         if self.policy.software.is_some()
             && self.tracks(found.host)
@@ -164,10 +163,9 @@ impl View<'_> {
         }
     }
 
-    /// Software of a mail client, which is believed where the host that talks to us is one of those
-    /// that are tracked.
+    /// Software of a mail client, which is trusted if the connecting host is tracked.
     pub fn relayed_software(&mut self, now: Time, relay: Addr, found: &Found<'_>) {
-        // Mail from outside tells of hosts that anybody may make up.
+        // Mail from outside may name arbitrary hosts.
         if self.local.contain(relay) {
             self.software(now, found);
         }

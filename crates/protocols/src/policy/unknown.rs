@@ -9,7 +9,7 @@ use gannet_log::Logs;
 use gannet_log::Vector;
 
 gannet_log::row! {
-    /// Protocols below transport, and transports, that nothing here reads: the first few packets of
+    /// Protocols below transport, and transports, that gannet does not parse: the first few packets of
     /// each.
     pub struct UnknownRow<'a> = "unknown_protocols", opt_in {
         /// When it was seen.
@@ -43,13 +43,13 @@ pub struct Seen<'a> {
     pub analyzer: &'static str,
     /// Its number there.
     pub protocol: u32,
-    /// What follows.
+    /// The payload.
     pub data: &'a [u8],
     /// The layers around it, the outermost first.
     pub layers: &'a [&'static str],
 }
 
-/// Decides what is logged.
+/// Decides which packets are logged.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
     /// By layer and number, since when and how often.

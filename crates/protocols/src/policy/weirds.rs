@@ -14,7 +14,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// The weird.
         name: &'a str = "name",
-        /// How often it was seen since the last time.
+        /// Number of occurrences since the last row.
         num_seen: u64 = "num_seen",
     }
 }
@@ -43,7 +43,7 @@ impl Stats {
         }
     }
 
-    /// Sums up what was counted since the last time.
+    /// Logs the counts since the last call.
     pub(crate) fn tell(&mut self, logs: &mut Logs, ts: Time) {
         for ((name, in_tunnel), num_seen) in std::mem::take(&mut self.counts) {
             let long = in_tunnel.then(|| format!("{name}_in_tunnel"));

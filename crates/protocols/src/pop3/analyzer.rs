@@ -21,7 +21,7 @@ use crate::support::mime::Sink;
 
 /// Unknown commands of the client's after which this is not POP3.
 const MAX_UNKNOWN: u32 = 10;
-/// A line is handed on in pieces of this length.
+/// A longer line is passed on in pieces of this length.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
 const SOURCE: Option<&str> = Some("POP3");
@@ -36,7 +36,7 @@ enum Session {
     Over,
 }
 
-/// What the next reply answers.
+/// The command that the next reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Greeting,
@@ -57,7 +57,7 @@ enum Asked {
 /// A command in line.
 #[derive(Debug)]
 struct Pending {
-    /// The word, or what was in its place.
+    /// The command, or the text in its place.
     word: Result<Word, Vec<u8>>,
     has_argument: bool,
     /// The argument, where an event carries it.
@@ -77,10 +77,9 @@ pub struct Analyzer {
     lines: [Lines; 2],
     session: Session,
     asked: Asked,
-    /// What a command out of place asked for: if it is granted after all, the client had logged
-    /// in unseen.
+    /// The command that was sent out of sequence: if it succeeds, the client had logged in unseen.
     guess: Option<Asked>,
-    /// The reply at hand has more lines.
+    /// The current reply has more lines.
     in_reply: bool,
     /// The next good reply has several lines.
     long_reply: bool,
@@ -387,7 +386,7 @@ impl Sink for Files<'_, '_> {
                 parent: None,
                 mime_type: None,
             });
-            // Zeek tells files of POP3 apart by only the time they begin.
+            // Zeek identifies files of POP3 only by their start time.
             let time = self.cx.now.as_nanos().to_be_bytes();
             let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
             self.cx.env.files.set_fuid(id, self.cx.env.uids.named_file(&name));
@@ -445,7 +444,7 @@ impl Analyze for Analyzer {
         self.lines[from.index()] = lines;
     }
 
-    // After a gap a line that had begun goes on with what follows, as in Zeek.
+    // As in Zeek, a line that had begun continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.lines[from.index()].has_partial() {
@@ -500,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_beginning_have_odd_ends_all_the_same() {
+    fn lines_without_a_beginning_have_weird_ends_nevertheless() {
         let mut h = Harness::new(Proto::Tcp, 110);
         h.conn.set_partial(true);
         let mut a = Analyzer::new(&mut h.cx());

@@ -25,7 +25,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// `OK` or `ERR`.
         cmd: &'static str = "cmd",
-        /// What follows it.
+        /// Next header.
         msg: &'a [u8] = "msg",
     }
 

@@ -7,7 +7,7 @@ pub enum Word {
     Ok,
     /// `-ERR`.
     Err,
-    /// Who logs in.
+    /// User name.
     User,
     /// The password.
     Pass,
@@ -33,7 +33,7 @@ pub enum Word {
     Quit,
     /// The first lines of a message.
     Top,
-    /// What the server is capable of.
+    /// The server's capabilities.
     Capa,
     /// Names of messages.
     Uidl,
@@ -93,7 +93,7 @@ impl Word {
     }
 }
 
-/// How a client proves who it is with AUTH.
+/// The authentication mechanism of AUTH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Name and password in two lines.
@@ -123,7 +123,7 @@ impl Mechanism {
 pub struct Parts<'a> {
     /// The first word; `None` in an empty line.
     pub first: Option<&'a [u8]>,
-    /// What follows the blanks behind it.
+    /// The argument, behind the blanks.
     pub argument: &'a [u8],
 }
 
@@ -151,7 +151,7 @@ impl<'a> Parts<'a> {
         self.first.and_then(Word::parse)
     }
 
-    /// The first word, or what stands for it.
+    /// The first word, or its replacement.
     pub fn shown(&self) -> &'a [u8] {
         self.first.unwrap_or(b"???")
     }

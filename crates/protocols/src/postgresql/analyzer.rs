@@ -15,11 +15,11 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Frames;
 
-/// Bytes of a message that are kept; of a longer one the rest is skipped, and what its beginning
-/// says counts.
+/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
+/// parsed.
 const MAX_MESSAGE: usize = 64 << 10;
 
-/// Chunks that one side may send while it is not yet known what the other one says to TLS.
+/// Chunks that one side may send before the other side's answer to TLS is known.
 const MAX_EARLY: usize = 4;
 
 /// Bytes of such chunks.
@@ -40,11 +40,11 @@ enum Phase {
     Blind,
 }
 
-/// What cannot be understood.
+/// Data that cannot be parsed.
 enum Wrong {
     /// All that both sides say.
     Both(Malformed),
-    /// What this side says from here on; the other goes on.
+    /// Stops parsing this side; the other continues.
     Side(Malformed),
 }
 
@@ -52,13 +52,13 @@ enum Wrong {
 pub struct Analyzer {
     phase: Phase,
     frames: [Frames; 2],
-    /// What a side sent before it could be understood: it is read when more of it comes.
+    /// Data of a side that could not be parsed yet: it is parsed when more arrives.
     early: [Vec<Vec<u8>>; 2],
     /// Sides that are not read any longer.
     lost: [bool; 2],
     who: Who,
     pending: Option<Pending>,
-    /// Rows of the query at hand.
+    /// Rows of the current query.
     rows: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl Analyzer {
     /// The server's word on TLS.
     fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
-            // Zeek says nothing of it, and waits on.
+            // Zeek reports nothing, and keeps waiting.
             self.lost[Dir::Resp.index()] = true;
             return Ok(());
         };
@@ -152,13 +152,13 @@ impl Analyzer {
             }
             .and_then(|wrong| wrong.map_or(Ok(()), Err))
             .map_err(|wrong| match frame.len() {
-                // What is no session at all is told before it is known which side is read how.
+                // Traffic that is no session is reported before the roles are known.
                 message::FIRST_HEADER if is_first && self.phase == Phase::Start => {
                     Wrong::Both(wrong)
                 }
                 _ => Wrong::Side(wrong),
             });
-            // What follows the wish for TLS has to wait.
+            // Data behind the TLS request has to wait.
             if is_first && self.phase == Phase::Asked {
                 if !rest.is_empty() {
                     result = self.wait(from, rest);
@@ -264,7 +264,7 @@ impl Analyzer {
         }
     }
 
-    /// The row at hand, or a new one.
+    /// The current row, or a new one.
     fn row(&mut self, cx: &Context<'_>) -> &mut Pending {
         self.pending.get_or_insert_with(|| Pending::new(cx.now))
     }
@@ -321,7 +321,7 @@ impl Analyze for Analyzer {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // It says nothing against the protocol.
+        // This is no violation.
         self.give_up();
     }
 
@@ -477,7 +477,7 @@ mod tests {
             let h = run(&[(Dir::Orig, wrong)]);
             assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql), "{wrong:?}");
         }
-        // An answer that is none says nothing against it, but the client may not say much more.
+        // An invalid answer is no violation, but limits what the client may send.
         let mut chunks = vec![(Dir::Orig, ASK), (Dir::Resp, &b"E"[..])];
         assert!(!run(&chunks).violated(Tag::Postgresql));
         chunks.extend([(Dir::Orig, &b"x"[..]); MAX_EARLY + 1]);

@@ -2,7 +2,7 @@
 
 use crate::support::Bytes;
 
-/// What a first message says instead of a version when it asks for TLS.
+/// The value in place of a version in a TLS request.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// The version of the protocol that is read: 3, whatever its minor.
@@ -17,13 +17,13 @@ const LAST_AUTHENTICATION: u32 = 12;
 /// Why bytes are no message.
 pub type Malformed = &'static str;
 
-/// A message, and what is wrong behind the part of it that was read: that much counts all the same.
+/// A message, and a fault behind the part that was parsed: that part counts nevertheless.
 pub type Read<M> = Result<(M, Option<Malformed>), Malformed>;
 
-/// Behind what a message is made of there is more.
+/// More data follows the end of a message's fields.
 const MORE: Malformed = "message is longer than what it is made of";
 
-/// Bytes of a first message from its length on, or how many are needed to tell. Of what is of another
+/// The length of a first message, or the number of bytes needed to determine it. For another
 /// version, or another protocol, only the header.
 pub fn first_length(data: &[u8]) -> usize {
     match data.first_chunk() {
@@ -127,7 +127,8 @@ impl<'a> Frontend<'a> {
     /// Reads a message from its type on. The end of a `cut` one was not kept.
     ///
     /// # Errors
-    /// When its body is not what its type says.
+    ///
+    /// If its body does not match its type.
     pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, mut body) = split(data)?;
         let message = match ty {
@@ -140,15 +141,15 @@ impl<'a> Frontend<'a> {
     }
 }
 
-/// The letter of a field, and what it says.
+/// The letter of a field, and its value.
 pub type Field<'a> = (u8, &'a [u8]);
 
 /// A server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend<'a> {
-    /// `R`: the client is who it says.
+    /// `R`: the login succeeded.
     AuthenticationOk,
-    /// `R`: how the client shall prove who it is.
+    /// `R`: the authentication that the client must use.
     Authentication(u32),
     /// `E`: fields of an error, by their letters.
     Error(Vec<Field<'a>>),
@@ -168,7 +169,8 @@ impl<'a> Backend<'a> {
     /// Reads a message from its type on. The end of a `cut` one was not kept.
     ///
     /// # Errors
-    /// When its body is not what its type says.
+    ///
+    /// If its body does not match its type.
     pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, body) = split(data)?;
         let mut b = Bytes(body);
@@ -270,7 +272,7 @@ mod tests {
         for wrong in [
             &b"\0\0\0\x07\0\x03\0\0"[..],
             b"\0\0\0\x08\0\x03\0\0",
-            // Asks for a query to be given up: no session.
+            // A cancel request: no session.
             b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\0\0\0\x02",
             b"\0\0\0\x0e\0\x02\0\0user\0\0",
             b"\0\0\0\x0f\0\x03\0\0user\0\0\0",
@@ -281,7 +283,7 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
-        // What comes before a parameter without a value counts.
+        // Parameters before one without a value count.
         let Ok((message, Some(_))) = First::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
         else {
             panic!("nothing is wrong")
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(parse(b"P\0\0\0\x05x", false), Some(Frontend::Other(b'P')));
         assert!(Frontend::parse(b"Q\0\0\0\x07sel", false).is_err());
         assert!(Frontend::parse(b"Q\0\0\0\x03", false).is_err());
-        // What is read before too much counts.
+        // The part before the excess counts.
         let read = Frontend::parse(b"Q\0\0\0\x08se\0l", false);
         assert_eq!(read, Ok((Frontend::Query(b"se"), Some(MORE))));
         let read = Frontend::parse(b"X\0\0\0\x05x", false);

@@ -1,9 +1,10 @@
 //! PostgreSQL, protocol 3 (PostgreSQL's documentation, chapter "Frontend/Backend Protocol").
 //!
-//! A client begins with a startup message of parameters, or asks for TLS first: then one byte of the
-//! server says whether it follows. All later messages have a type, a length and a body; of those that
-//! [`message`] knows, [`analyzer`](Analyzer) makes rows. A row of postgresql.log is what a client asked
-//! for — TLS, a login, a query — with what the server said of it until it was ready for the next one.
+//! A client begins with a startup message of parameters, or requests TLS first: then one byte of
+//! the server is the answer. All later messages have a type, a length and a body;
+//! [`analyzer`](Analyzer) makes rows of those that [`message`] parses. A row of postgresql.log is a
+//! request of a client — TLS, a login, a query — with the server's answers until it was ready for
+//! the next one.
 //!
 //! A startup message that parses, and an answer to the wish for TLS, confirm the protocol. TLS itself is
 //! followed with [`inner_protocols`](crate::Options::inner_protocols).

@@ -5,7 +5,7 @@ use gannet_base::Uid;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a wish for TLS, login, query or end of a session of PostgreSQL.
+    /// One row for each TLS request, login, query or end of a PostgreSQL session.
     pub struct PostgresqlRow<'a> = "postgresql" {
         /// When it began.
         ts: Time = "ts",
@@ -13,31 +13,31 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// The user who logs in.
+        /// User name of the login.
         user: Option<&'a [u8]> = "user",
-        /// The database that is used.
+        /// Database.
         database: Option<&'a [u8]> = "database",
-        /// The program that the client says it is.
+        /// The client's application name.
         application_name: Option<&'a [u8]> = "application_name",
-        /// What the client asked for.
+        /// The client's message.
         frontend: Option<&'static str> = "frontend",
         /// The query.
         frontend_arg: Option<&'a [u8]> = "frontend_arg",
-        /// What the server answered.
+        /// The server's message.
         backend: Option<&'a [u8]> = "backend",
-        /// How it wants the client to log in, and the fields of errors and notices.
+        /// Requested authentication, or the fields of errors and notices.
         backend_arg: Option<&'a [u8]> = "backend_arg",
         /// Whether it succeeded.
         success: Option<bool> = "success",
-        /// Rows that were returned.
+        /// Rows returned.
         rows: Option<u64> = "rows",
     }
 }
 
-/// Bytes of what a server says that are kept for a row: what a log shows of a text at the most.
+/// Stored bytes of the server's texts: the most that a log shows.
 const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 
-/// What the startup message said of the session.
+/// The session parameters from the startup message.
 #[derive(Debug, Default)]
 pub(super) struct Who {
     user: Option<Vec<u8>>,
@@ -129,7 +129,7 @@ impl Pending {
     }
 }
 
-/// Appends to what is kept of a text.
+/// Appends to a stored text, up to the limit.
 fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
     for part in parts {
         let room = MAX_TEXT.saturating_sub(text.len());

@@ -21,17 +21,17 @@ use crate::ssl::message as tls;
 use crate::stack;
 use crate::support::Bytes;
 
-/// Datagrams that are no packets and are told in the history.
+/// Most datagrams without a packet that are added to the history.
 const MAX_DISCARDED: u32 = 100;
 
-/// Short headers of one side, of which powers of two are told.
+/// Short headers of one side; powers of two are reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shorts {
     seen: u64,
 }
 
 impl Shorts {
-    /// One more; gives how many there were when that is to be told.
+    /// Counts one more; returns the count if it is to be reported.
     fn add(&mut self) -> Option<u64> {
         self.seen = self.seen.saturating_add(1);
         self.seen.is_power_of_two().then_some(self.seen)
@@ -40,13 +40,13 @@ impl Shorts {
 
 /// The analyzer of one connection of datagrams.
 pub struct Analyzer {
-    /// The row of the QUIC connection at hand.
+    /// The row of the current QUIC connection.
     session: Option<Session>,
-    /// What the hellos of both sides go to, once there is one.
+    /// The TLS analyzer for the hellos of both sides, once there is one.
     tls: Option<Box<ssl::Analyzer>>,
     /// Its bytes were none of TLS.
     tls_failed: bool,
-    /// What the keys are made of: the destination id of the client's first packet.
+    /// The source of the keys: the destination id of the client's first packet.
     client_id: Option<Vec<u8>>,
     /// Keys of both sides with their version, made when needed.
     keys: [Option<Box<(u32, Keys)>>; 2],
@@ -58,7 +58,7 @@ pub struct Analyzer {
     shorts: [Shorts; 2],
     /// The bytes are something else.
     skip: bool,
-    /// Content of the packet at hand, kept for its memory while there are some to open.
+    /// Content of the current packet; the memory is reused.
     plain: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// The row at hand, or a fresh one. Every packet but those that close a row tells its ids.
+    /// The current row, or a new one. Every packet except those that close a row has its ids.
     fn begin(&mut self, cx: &Context<'_>, from: Dir, header: &Long<'_>, ids: bool) -> &mut Session {
         let fresh = self.session.is_none();
         let session = self.session.get_or_insert_with(|| Session::new(cx.now, header.version));
@@ -140,7 +140,7 @@ impl Analyzer {
         session
     }
 
-    /// Writes the row at hand.
+    /// Writes the current row.
     fn close(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = self.session.take() {
             session.write(cx);
@@ -157,7 +157,7 @@ impl Analyzer {
     ) {
         match &mut self.session {
             Some(session) => session.note(cx, from, letter),
-            // Before anything was opened, whatever else uses the port would look odd.
+            // Before a packet was decrypted, other traffic on the port would be reported.
             None if self.opened => cx.weird(weird, addl, None),
             None => {}
         }
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_closes_the_row_and_begins_anew() {
+    fn a_retry_closes_the_row_and_begins_again() {
         let mut retry = header(0xf0, 1, b"cl", b"new id");
         retry.extend([9; 20]);
         let mut again = header(0xc0, 1, b"new id", b"cl");

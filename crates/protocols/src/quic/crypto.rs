@@ -4,7 +4,7 @@
 pub(super) const MAX_MESSAGE: usize = (1 << 14) + 256;
 /// Parts ahead of a missing one that are kept.
 const MAX_PARTS: usize = 256;
-/// What is wrong with more than a message can be.
+/// The fault of data that exceeds any message.
 pub(super) const TOO_MUCH: &str = "too much crypto data";
 /// Bytes of a handshake message's header.
 const HEADER: usize = 4;
@@ -25,7 +25,7 @@ pub(super) enum Progress {
 pub(super) struct Hello {
     /// What came in order so far.
     message: Vec<u8>,
-    /// Parts ahead of what is missing, in no order.
+    /// Parts behind missing data, in no order.
     ahead: Vec<(usize, Vec<u8>)>,
     /// Bytes that came in order, also when the message was given away.
     received: usize,

@@ -5,7 +5,7 @@ use crate::support::Bytes;
 /// Version 2 (RFC 9369): its packet types have other numbers.
 pub const VERSION_2: u32 = 0x6b33_43cf;
 
-/// What is wrong with a datagram, in words.
+/// The fault of a datagram.
 pub type Malformed = &'static str;
 
 /// Least length of an Initial packet after its token: a packet number of four bytes and a sample
@@ -17,7 +17,7 @@ const RETRY_TAG: usize = 16;
 /// A packet's header, which is all that is in clear text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Of a connection that stands.
+    /// Of an established connection.
     Short,
     /// Of a handshake.
     Long(Long<'a>),
@@ -32,9 +32,9 @@ pub enum Packet<'a> {
 pub struct Long<'a> {
     /// Version.
     pub version: u32,
-    /// Whom it is for.
+    /// Destination connection id.
     pub destination: &'a [u8],
-    /// Whom it is from.
+    /// Source connection id.
     pub source: &'a [u8],
     /// Kind.
     pub kind: Kind,

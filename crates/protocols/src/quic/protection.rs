@@ -20,7 +20,7 @@ const SAMPLE: usize = 16;
 /// Bytes from the start of the packet number to the sample of header protection.
 const SAMPLE_AT: usize = 4;
 
-/// What the keys of a version are made with.
+/// The inputs of key derivation for a version.
 struct Recipe {
     salt: &'static [u8; 20],
     key: &'static [u8],
@@ -87,7 +87,7 @@ impl Keys {
         let sample: [u8; SAMPLE] = protected.get(SAMPLE_AT..SAMPLE_AT + SAMPLE)?.try_into().ok()?;
         let mut mask = sample.into();
         self.header.encrypt_block(&mut mask);
-        // The header in clear text is what the tag vouches for besides the content.
+        // The clear-text header is authenticated together with the content.
         let first = packet.first()? ^ mask[0] & 0x0f;
         let number_len = usize::from(first & 3) + 1;
         let (content, tag) = protected.get(number_len..)?.split_last_chunk::<TAG>()?;

@@ -8,7 +8,7 @@ use super::message::Long;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a QUIC connection.
+    /// One row for each QUIC connection.
     pub struct QuicRow<'a> = "quic" {
         /// When the first packet was seen.
         ts: Time = "ts",

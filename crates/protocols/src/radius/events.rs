@@ -10,7 +10,7 @@ gannet_event::record! {
         code: u64 = "code",
         /// Joins a reply to its request.
         trans_id: u64 = "trans_id",
-        /// Proof of who sent a reply, and salt of a request.
+        /// Authenticates a reply, or salts a request.
         authenticator: &'a [u8] = "authenticator",
         /// Values of attributes by their kind.
         attributes: Option<TableOf<u64, Vec<&'a [u8]>>> = "attributes",

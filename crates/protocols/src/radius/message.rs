@@ -16,7 +16,7 @@ pub struct Message<'a> {
 /// An attribute (RFC 2865 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// What it is.
+    /// Message code.
     pub code: u8,
     /// Its value.
     pub value: &'a [u8],
@@ -32,7 +32,7 @@ pub(super) const REJECT: u8 = 3;
 pub(super) const CHALLENGE: u8 = 11;
 
 impl<'a> Message<'a> {
-    /// Parses a datagram. The header's length is not used: attributes go on to the end.
+    /// Parses a datagram. The header's length is not used: attributes extend to the end.
     pub fn parse(data: &'a [u8]) -> Result<Self, OutOfBound> {
         let mut r = Record::new("RADIUS_PDU", data);
         let head = r.upto("length", 4)?;

@@ -1,7 +1,7 @@
 //! RADIUS (RFC 2865): requests for access and their answers, over UDP.
 //!
 //! Each datagram is one [`Message`]. A row of radius.log joins a request, its challenges and the
-//! accept or reject that ends them; what is left without an end is logged with the connection.
+//! final accept or reject; an incomplete one is logged with the end of the connection.
 
 mod analyzer;
 pub mod events;

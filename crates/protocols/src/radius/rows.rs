@@ -9,7 +9,7 @@ use super::message::Message;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a request for access.
+    /// One row for each request for access.
     pub struct RadiusRow<'a> = "radius" {
         /// When the first message was seen.
         ts: Time = "ts",
@@ -17,21 +17,21 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// Who asks for access.
+        /// User that requests access.
         username: Option<&'a [u8]> = "username",
-        /// Where from: an address of the link layer.
+        /// Link-layer address of the user.
         mac: Option<&'a [u8]> = "mac",
         /// The address given to the user.
         framed_addr: Option<Addr> = "framed_addr",
-        /// The tunnel's client end.
+        /// Client endpoint of the tunnel.
         tunnel_client: Option<&'a [u8]> = "tunnel_client",
-        /// What the user's connection is like.
+        /// Description of the user's connection.
         connect_info: Option<&'a [u8]> = "connect_info",
-        /// What the server tells the user.
+        /// Message from the server to the user.
         reply_msg: Option<&'a [u8]> = "reply_msg",
         /// `success`, `failed` or `unknown`.
         result: Option<&'static str> = "result",
-        /// From the first message to the last.
+        /// Time from the first to the last message.
         ttl: Option<Interval> = "ttl",
     }
 }
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Takes what a message tells; the result, if it ends the request.
+    /// Adds the facts of a message; returns the result, if it ends the request.
     pub(super) fn message(&mut self, m: &Message<'_>) -> Option<&'static str> {
         let first = |place: &mut Option<Vec<u8>>, code| {
             if place.is_none() {

@@ -77,7 +77,7 @@ impl Analyzer {
                         let addl = names.len().to_string();
                         cx.weird("RDP_channels_requested_exceeds_max", &addl, None);
                     }
-                    // Told again, they take the places of the first of those before.
+                    // Repeated channels overwrite the first ones.
                     let channels = self.session(cx).channels.get_or_insert_default();
                     let rest = channels.split_off(names.len().min(channels.len()));
                     *channels = names.into_iter().map(channel).chain(rest).collect();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_are_told_again() {
+    fn repeated_channels() {
         let mut settings = client_settings();
         settings.extend_from_slice(b"\x03\xc0\x14\0\x01\0\0\0cliprdr\0\0\0\0\0");
         let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);
@@ -248,7 +248,7 @@ mod tests {
     fn names_that_are_no_text() {
         let mut settings = client_settings();
         let name = settings.windows(4).position(|w| w == b"H\0O\0").unwrap();
-        // Half a pair of surrogates stands for itself, but not at the end.
+        // A lone surrogate is allowed, except at the end.
         settings[name..][..2].copy_from_slice(b"\x00\xdc");
         settings[name + 32 + 12..][62..64].copy_from_slice(b"\x00\xd8");
         let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);

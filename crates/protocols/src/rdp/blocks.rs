@@ -11,7 +11,7 @@ const MAX_COUNT: u32 = 1000;
 /// Longest certificate.
 const MAX_CERTIFICATE: u32 = 256 << 10;
 
-/// What a client tells of itself.
+/// The client's core settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientCore<'a> {
     /// Width of the desktop in pixels.
@@ -43,7 +43,7 @@ pub struct ServerSecurity<'a> {
     pub level: u32,
     /// Kind of certificate: 1 is proprietary, 2 X.509.
     pub cert_type: u32,
-    /// Whether the certificate is there to stay.
+    /// Whether the certificate is permanent.
     pub cert_permanent: bool,
     /// X.509 certificates.
     pub certs: Vec<&'a [u8]>,
@@ -52,7 +52,7 @@ pub struct ServerSecurity<'a> {
 /// A block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block<'a> {
-    /// What the client is.
+    /// Core settings of the client.
     ClientCore(ClientCore<'a>),
     /// Channels that the client wants.
     ClientNetwork(Vec<&'a [u8]>),
@@ -64,7 +64,7 @@ pub enum Block<'a> {
     Other,
 }
 
-/// The client's blocks, unless what stands before them cannot be read.
+/// The client's blocks, unless the header before them is invalid.
 pub fn client(data: &[u8]) -> Result<Blocks<'_>, Wrong> {
     let mut r = Record::new("Client_Header", data);
     // Length of the request, selectors, flag.
@@ -85,7 +85,7 @@ pub fn client(data: &[u8]) -> Result<Blocks<'_>, Wrong> {
     Ok(Blocks(request.rest()))
 }
 
-/// The server's answer and its blocks, unless what stands before them cannot be read.
+/// The server's answer and its blocks, unless the header before them is invalid.
 pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), Wrong> {
     let mut r = Record::new("Server_Header", data);
     r.upto("type_length", 3)?;
@@ -124,14 +124,14 @@ fn value(r: &mut Record<'_>) -> Result<(), OutOfBound> {
     Ok(())
 }
 
-/// A key with its length, and what follows it.
+/// A key with its length, and the rest.
 fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
     let n = r.upto("key_object_length", 2).map(|d| u16::from_be_bytes([d[0], d[1]]))?;
     r.list("key_object", n, 1)?;
     r.upto("connect_data_connect_pdu", rest).map(drop)
 }
 
-/// Who the settings are of, and their length.
+/// The owner of the settings, and their length.
 fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), Wrong> {
     if !r.rest().starts_with(key) {
         return Err(Wrong::Words);

@@ -1,4 +1,4 @@
-//! Messages: a TPKT header (RFC 1006), a COTP one (X.224), then what they carry.
+//! Messages: a TPKT header (RFC 1006), a COTP one (X.224), then the payload.
 
 use crate::support::Bytes;
 use crate::support::Record;
@@ -20,7 +20,7 @@ pub enum Message<'a> {
     Response(u32),
     /// The server refuses.
     Failure(u32),
-    /// The client's settings: what follows the tag of the connect request.
+    /// The client's settings, behind the tag of the connect request.
     Client(&'a [u8]),
     /// The server's settings.
     Server(&'a [u8]),

@@ -1,10 +1,9 @@
 //! Remote Desktop Protocol (MS-RDPBCGR) and its transport over UDP (MS-RDPEUDP).
 //!
 //! Over TCP, client and server agree on TLS or RDP's own encryption ([`message::Message`]), and in
-//! the latter case tell each other what they are ([`blocks`]). TLS is handed to the SSL
-//! analyzer; what RDP encrypts itself cannot be read. The client's or the server's settings
-//! confirm the protocol. The row of rdp.log is written ten seconds after the first message, on a
-//! violation, or at the end.
+//! the latter case exchange their settings ([`blocks`]). TLS goes to the SSL analyzer; RDP's own
+//! encryption cannot be read. The client's or the server's settings confirm the protocol. The row
+//! of rdp.log is written ten seconds after the first message, on a violation, or at the end.
 //!
 //! Over UDP only the handshake matters: its second message confirms the protocol.
 

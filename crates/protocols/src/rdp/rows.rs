@@ -16,7 +16,7 @@ use crate::support::utf16;
 const PATIENCE: Interval = Interval::from_secs(10);
 
 gannet_log::row! {
-    /// One row a remote desktop.
+    /// One row for each remote desktop.
     pub struct RdpRow<'a> = "rdp" {
         /// When the first message was sent.
         ts: Time = "ts",
@@ -26,7 +26,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The client's cookie: mostly the beginning of the user's name.
         cookie: Option<&'a [u8]> = "cookie",
-        /// How the negotiation ended, or `encrypted`.
+        /// Result of the negotiation, or `encrypted`.
         result: Option<Name> = "result",
         /// Encryption.
         security_protocol: Option<Name> = "security_protocol",
@@ -50,11 +50,11 @@ gannet_log::row! {
         cert_type: Option<Name> = "cert_type",
         /// Certificates seen.
         cert_count: u64 = "cert_count",
-        /// Whether the certificate is there to stay.
+        /// Whether the certificate is permanent.
         cert_permanent: Option<bool> = "cert_permanent",
-        /// How much RDP itself encrypts.
+        /// Level of RDP's own encryption.
         encryption_level: Option<Name> = "encryption_level",
-        /// How RDP itself encrypts.
+        /// Method of RDP's own encryption.
         encryption_method: Option<Name> = "encryption_method",
     }
 }
@@ -64,7 +64,7 @@ gannet_log::row! {
 pub enum Name {
     /// Known.
     Known(&'static str),
-    /// Unknown: what it would be, and the number.
+    /// Unknown: the kind of value, and the number.
     Unknown(&'static str, u32),
 }
 
@@ -201,7 +201,7 @@ fn depth(core: &ClientCore<'_>) -> Name {
     name("high_color_depth", u32::from(core.depth), known)
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) ts: Time,
@@ -240,7 +240,7 @@ impl Session {
             build: build(core.build),
             name: utf16::text(cx, core.name),
             product: {
-                // Read and thrown away: what is odd about it is told nevertheless.
+                // The value is unused, but its weirds are reported.
                 utf16::text(cx, core.input_method);
                 utf16::text(cx, core.product)
             },

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_must_be_told() {
+    fn a_version_is_required() {
         let mut h = Harness::new(Proto::Udp, 3389);
         let mut a = Udp::new(&mut h.cx());
         let syn = b"\xff\xff\xff\xff\x04\x00\x00\x01\0\0\0\x01\x04\xd0\x04\xd0";

@@ -35,7 +35,7 @@ struct State {
     silences: VecDeque<Silence>,
     /// Commands that get no answer, whatever comes.
     unanswered: BTreeSet<u64>,
-    /// What the server sends is not for a command, but for who subscribed.
+    /// The server's data belongs to subscriptions, not to commands.
     subscribed: bool,
     /// Version 3 is spoken: what answers no command says so.
     version_3: bool,
@@ -130,8 +130,8 @@ impl State {
     fn next_reply(&mut self) -> u64 {
         let next = self.replies + 1;
         let mut result = next;
-        // Answers only go on: what ended before is of no more use, but the last one says whether it
-        // is open.
+        // Time only advances: earlier intervals are not needed any more, but the last one may be
+        // open.
         while self.silences.len() > 1 && self.silences[0].end.is_some_and(|e| e <= next) {
             self.silences.pop_front();
         }
@@ -173,9 +173,10 @@ pub struct Analyzer {
     values: Values,
     state: State,
     asked: bool,
-    /// Looking for the end of a line of the server, where an answer may begin: its first byte is there.
+    /// Looking for the end of a line of the server, after which a reply may begin; set once a first
+    /// byte is available.
     lost: Option<bool>,
-    /// Was lost before: nothing says that what came since is what it seems, as Zeek says at the end.
+    /// Data was lost before: as in Zeek, the end reports that what followed may be misparsed.
     was_lost: bool,
     /// Nothing more is to be read.
     blind: bool,
@@ -245,7 +246,7 @@ impl Analyzer {
         self.blind = true;
         self.commands = Commands::default();
         self.values = Values::default();
-        // Who was wrong about the protocol was wrong about what waits.
+        // After a violation, pending requests are unreliable.
         self.state = State::default();
         cx.violation(Tag::Redis, reason, data);
     }
@@ -273,7 +274,7 @@ impl Analyze for Analyzer {
 
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
         match from {
-            // It says nothing against the protocol.
+            // This is no violation.
             Dir::Orig => self.blind = true,
             Dir::Resp if self.blind => {}
             Dir::Resp if !self.asked => self.refuse(cx, "server speaks first", &[]),
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_got_an_answer_is_told_at_the_end() {
+    fn requests_without_an_answer_are_reported_at_the_end() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, b"GET a\r\nGET b\r\n")]);
         assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -", "GET b - - -"]);
         assert!(told(&run(&[(O, b"PING\r\n")])).is_empty(), "no server, no Redis");
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_subscribed_is_told_things() {
+    fn subscribers_receive_messages() {
         let note = b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
             (O, b"PING\r\n"),
@@ -363,7 +364,7 @@ mod tests {
             (R, note),
         ]);
         assert_eq!(told(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
-        // In version 3 such messages say what they are.
+        // In version 3 such messages have a type.
         let note = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
             (O, b"HELLO 3\r\n"),
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_commands_are_told() {
+    fn answers_without_commands_are_reported() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n+OK\r\n")]);
         assert_eq!(told(&h), ["PING - - T PONG", "- - - T OK"]);
         let h = run(&[
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_nothing_are_told_when_too_many_wait() {
+    fn answers_to_nothing_are_reported_when_too_many_wait() {
         let many = b"+OK\r\n".repeat(MAX_PENDING + 3);
         let mut h = Harness::new(Proto::Tcp, 6379);
         let mut a = Analyzer::new(&mut h.cx());
@@ -426,7 +427,7 @@ mod tests {
         a.stream(&mut h.cx(), R, b"c\r\n+PONG\r\n");
         assert!(!h.violated(Tag::Redis));
         assert_eq!(told(&h).len(), 2);
-        // Nothing told that the server is understood again.
+        // No sign that the server's data is in sync again.
         a.end(&mut h.cx(), R);
         assert!(h.violated(Tag::Redis));
         a.stream(&mut h.cx(), R, b"+PONG\r\n");

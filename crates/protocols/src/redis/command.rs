@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 4;
 /// A command: its first words, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The first words, each cut to what is logged of it. There is at least one.
+    /// The first words, each truncated to its logged length. There is at least one.
     pub words: Vec<Vec<u8>>,
     /// How many there are in all.
     pub count: u64,
@@ -44,7 +44,7 @@ impl Command {
         self.words.get(key_at(self.lower().as_bytes())?).map(Vec::as_slice)
     }
 
-    /// What it does with the key.
+    /// The value that it writes to the key.
     pub fn value(&self) -> Option<&[u8]> {
         let has_value = matches!(
             self.lower().as_bytes(),
@@ -100,7 +100,7 @@ pub(super) fn key_at(name: &[u8]) -> Option<usize> {
         | b"move" | b"mset" | b"persist" | b"rename" | b"set" | b"strlen" | b"ttl" | b"type" => {
             Some(1)
         }
-        // What the result is stored as; what to do stands before it.
+        // The key of the result; the operation precedes it.
         b"bitop" => Some(2),
         // The first of several, behind a timeout and their number.
         b"blmpop" => Some(3),
@@ -108,7 +108,7 @@ pub(super) fn key_at(name: &[u8]) -> Option<usize> {
     }
 }
 
-/// What comes next.
+/// The next element expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Want {
     #[default]

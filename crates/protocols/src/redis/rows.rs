@@ -7,7 +7,7 @@ use super::value::Value;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a command of Redis.
+    /// One row for each command of Redis.
     pub struct RedisRow<'a> = "redis" {
         /// When it was sent.
         ts: Time = "ts",
@@ -17,9 +17,9 @@ gannet_log::row! {
         id: ConnId = "id",
         /// The command.
         name: Option<&'a [u8]> = "cmd.name",
-        /// The key that it is about.
+        /// Its key.
         key: Option<&'a [u8]> = "cmd.key",
-        /// What it does with the key.
+        /// The value that it writes to the key.
         value: Option<&'a [u8]> = "cmd.value",
         /// Whether it succeeded.
         success: Option<bool> = "success",

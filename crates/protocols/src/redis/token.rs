@@ -6,7 +6,7 @@ pub(super) const MAX_LENGTH: u64 = 1 << 20;
 /// Values in a list of lists at the most.
 pub(super) const MAX_ELEMENTS: u64 = 20_000;
 
-/// Bytes of a text that are kept: what is logged of it.
+/// Stored bytes of a text: its logged length.
 pub(super) const MAX_KEPT: usize = 250;
 
 /// Bytes of a line that are kept: a command on a line is no longer.
@@ -99,7 +99,7 @@ fn find_cr(data: &[u8]) -> Option<usize> {
 pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     let digit = |b: &u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
     let small = || line.iter().try_fold(0, |n, b| Some(10 * n + digit(b)?));
-    // So many digits fit.
+    // This many digits fit.
     if let 1..=18 = line.len()
         && let Some(n) = small()
     {
@@ -109,7 +109,7 @@ pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     text.and_then(|t| t.parse().ok()).ok_or("number is none")
 }
 
-/// Appends to a text what is logged of it.
+/// Appends the logged part of a text.
 #[inline]
 pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
     let room = MAX_KEPT.saturating_sub(text.len());

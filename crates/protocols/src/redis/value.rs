@@ -22,7 +22,8 @@ fn is_of_version_3(kind: u8) -> bool {
 pub struct Value {
     /// Its first byte: what kind it is.
     pub kind: u8,
-    /// It in a text, cut to what is logged: `[a, b]`, `{k: v}`, `(a, b)`, `null`, `T`.
+    /// The value as text, truncated to its logged length: `[a, b]`, `{k: v}`, `(a, b)`, `null`,
+    /// `T`.
     pub text: Vec<u8>,
     /// Only version 3 of the protocol has such values.
     pub version_3: bool,
@@ -40,7 +41,7 @@ impl Value {
     }
 }
 
-/// What comes next.
+/// The next element expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Want {
     #[default]
@@ -49,7 +50,7 @@ enum Want {
     Line,
     Boolean,
     Content(u64),
-    /// What follows content.
+    /// The end of content.
     End,
 }
 
@@ -69,7 +70,7 @@ pub struct Values {
     kind: u8,
     line: Line,
     levels: Vec<Level>,
-    /// Values in lists of the value at hand.
+    /// Number of values in lists of the current value.
     elements: u64,
     /// Attributes came, which belong to the value that follows.
     described: bool,
@@ -185,7 +186,7 @@ impl Values {
         Ok(false)
     }
 
-    /// A list of so many values begins.
+    /// A list of `count` values begins.
     fn list(&mut self, count: i64) -> Result<bool, Malformed> {
         let count = match (count, self.kind) {
             (-1, b'*' | b'>') => 0,
@@ -249,7 +250,7 @@ impl Values {
     }
 }
 
-/// Whether what is being read are attributes.
+/// Whether attributes are being parsed.
 fn is_described(levels: &[Level]) -> bool {
     levels.iter().any(|l| l.kind == b'|')
 }

@@ -21,7 +21,7 @@ pub struct Analyzer {
     /// The client's minor version.
     minor: u32,
     session: Option<Session>,
-    /// The server told its screen: pixels follow.
+    /// The server sent its screen parameters: pixels follow.
     shown: bool,
     /// Bytes are missing, or nothing made sense.
     lost: bool,
@@ -31,7 +31,7 @@ pub struct Analyzer {
 enum Malformed {
     /// Nothing more is read.
     Stop(String),
-    /// What follows is read nevertheless.
+    /// Parsing continues nevertheless.
     GoOn(String),
 }
 
@@ -176,7 +176,7 @@ fn picture(kind: u8, d: &[u8]) -> Result<(), Malformed> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        // Only what comes along with the screen is looked at.
+        // Of later data only the chunk with the screen parameters is parsed.
         if self.shown && !from.is_orig() {
             return;
         }

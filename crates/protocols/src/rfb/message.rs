@@ -1,11 +1,11 @@
-//! Messages by what is due.
+//! Messages by the state of the dialogue.
 
 use crate::support::Bytes;
 
 /// Longest text.
 pub const MAX_TEXT: u32 = 65_536;
 
-/// What a side sends next.
+/// The next message of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Its version.

@@ -1,9 +1,9 @@
 //! RFB, the protocol of VNC (RFC 6143, and Apple's authentication).
 //!
-//! Both sides tell their versions, agree on how to authenticate, do so, and tell the screen.
-//! What comes when depends on what was said: `analyzer.rs` keeps the state of both sides,
-//! [`message`] says how long the message due is. After that only the client's messages are followed,
-//! the server's pixels are not. The client's version confirms the protocol.
+//! Both sides send their versions, agree on an authentication method, authenticate, and send the
+//! screen parameters. `analyzer.rs` keeps the state of both sides, [`message`] returns the length
+//! of the expected message. After that only the client's messages are parsed, not the server's
+//! pixels. The client's version confirms the protocol.
 
 mod analyzer;
 pub mod events;

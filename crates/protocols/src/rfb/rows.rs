@@ -5,9 +5,9 @@ use gannet_base::Uid;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a remote desktop.
+    /// One row for each remote desktop.
     pub struct RfbRow<'a> = "rfb" {
-        /// When the first version was told.
+        /// Time of the first version message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
@@ -21,11 +21,11 @@ gannet_log::row! {
         server_major_version: Option<&'a [u8]> = "server_major_version",
         /// The server's minor version.
         server_minor_version: Option<&'a [u8]> = "server_minor_version",
-        /// How the client authenticates.
+        /// Authentication method.
         authentication_method: Option<&'static str> = "authentication_method",
-        /// Whether that succeeded.
+        /// Whether the authentication succeeded.
         auth: Option<bool> = "auth",
-        /// Whether others may look on.
+        /// Whether the desktop is shared.
         share_flag: Option<bool> = "share_flag",
         /// The screen's name.
         desktop_name: Option<&'a [u8]> = "desktop_name",
@@ -36,7 +36,7 @@ gannet_log::row! {
     }
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) ts: Time,

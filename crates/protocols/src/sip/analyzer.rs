@@ -16,7 +16,7 @@ const MAX_LINE: usize = 64 << 10;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    /// Requests and replies.
+    /// State of requests and of replies.
     kinds: [Kind; 2],
     requests: Requests,
 }
@@ -33,7 +33,7 @@ struct Kind {
 enum State {
     Start,
     Headers,
-    /// So many bytes of the body are missing.
+    /// This many bytes of the body are missing.
     Body(usize),
 }
 

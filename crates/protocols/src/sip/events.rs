@@ -13,7 +13,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// The method.
         method: &'a [u8] = "method",
-        /// What the request is about, as it was sent.
+        /// Subject of the request, unchanged.
         original_uri: &'a [u8] = "original_URI",
         /// The version: `2.0`.
         version: &'a [u8] = "version",

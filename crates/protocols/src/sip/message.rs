@@ -3,11 +3,11 @@
 /// A request line: `METHOD URI SIP/version`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What stands before the method and cannot be part of one.
+    /// Bytes before the method that cannot be part of one.
     pub junk: &'a [u8],
     /// The method.
     pub method: &'a [u8],
-    /// What it is about.
+    /// The request URI.
     pub uri: &'a [u8],
     /// The version: `2.0`.
     pub version: &'a [u8],
@@ -38,7 +38,7 @@ fn blanks(d: &[u8]) -> &[u8] {
     split(d, |b| matches!(b, b' ' | b'\t')).1
 }
 
-/// The number like `2.0` behind `SIP/`, and what follows it.
+/// The number like `2.0` behind `SIP/`, and the rest.
 fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
     let number = d.strip_prefix(b"SIP/")?;
     let (major, rest) = split(number, |b| b.is_ascii_digit());
@@ -78,8 +78,8 @@ pub fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, value))
 }
 
-/// A number as C reads it: blanks, a sign, digits; whether it is negative, and what is behind it.
-/// Without digits it is 0, and all of the value is behind it.
+/// A number as C parses it: blanks, a sign, digits; returns whether it is negative, and the rest.
+/// Without digits it is 0, and the rest is the whole value.
 fn number(value: &[u8]) -> (bool, u128, &[u8]) {
     let signed = split(value, is_space).1;
     let negative = signed.first() == Some(&b'-');

@@ -1,9 +1,9 @@
 //! SIP (RFC 3261) over UDP.
 //!
 //! A message is a request or status line, header lines, an empty line and a body of
-//! `Content-Length` bytes. As in Zeek, the datagrams of one kind (requests, replies) are read like a
-//! stream: what a message lacks is taken from the next one. Replies are told by their first
-//! bytes, not by who sends them; a reply confirms the protocol.
+//! `Content-Length` bytes. As in Zeek, the datagrams of one kind (requests, replies) are parsed
+//! like a stream: the missing part of a message is taken from the next one. Replies are recognised
+//! by their first bytes, not by their sender; a reply confirms the protocol.
 //!
 //! A row of sip.log joins a request and its replies; each reply writes one.
 

@@ -18,7 +18,7 @@ const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
 
 gannet_log::row! {
-    /// One row a reply to a request.
+    /// One row for each reply to a request.
     pub struct SipRow<'a> = "sip" {
         /// When the request was sent.
         ts: Time = "ts",
@@ -30,29 +30,29 @@ gannet_log::row! {
         trans_depth: u64 = "trans_depth",
         /// Method.
         method: Option<&'a [u8]> = "method",
-        /// What it is about.
+        /// The request URI.
         uri: Option<&'a [u8]> = "uri",
         /// The request's date.
         date: Option<&'a [u8]> = "date",
-        /// Who asks, as the request says.
+        /// `From` header of the request.
         request_from: Option<&'a [u8]> = "request_from",
-        /// Who is asked, as the request says.
+        /// `To` header of the request.
         request_to: Option<&'a [u8]> = "request_to",
-        /// Who asks, as the reply says.
+        /// `From` header of the reply.
         response_from: Option<&'a [u8]> = "response_from",
-        /// Who is asked, as the reply says.
+        /// `To` header of the reply.
         response_to: Option<&'a [u8]> = "response_to",
-        /// Where replies should go.
+        /// `Reply-To` header: address for replies.
         reply_to: Option<&'a [u8]> = "reply_to",
-        /// Name of the call.
+        /// `Call-ID` header.
         call_id: Option<&'a [u8]> = "call_id",
-        /// Number of the request in its call.
+        /// Number of the request within its call.
         seq: Option<&'a [u8]> = "seq",
         /// Subject.
         subject: Option<&'a [u8]> = "subject",
-        /// The request's way.
+        /// `Via` headers of the request.
         request_path: Vector<&'a [u8]> = "request_path",
-        /// The reply's way.
+        /// `Via` headers of the reply.
         response_path: Vector<&'a [u8]> = "response_path",
         /// The client's software.
         user_agent: Option<&'a [u8]> = "user_agent",
@@ -71,7 +71,7 @@ gannet_log::row! {
     }
 }
 
-/// What is known of a request and its replies.
+/// The facts of a request and its replies.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -82,7 +82,7 @@ struct Info {
     response_body_len: Option<u64>,
 }
 
-/// Requests that await replies.
+/// Pending requests.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     pending: BTreeMap<u64, Info>,
@@ -203,7 +203,7 @@ impl Requests {
 }
 
 impl Info {
-    /// Takes a header of the request; the name of what is odd with it.
+    /// Adds a header of the request; returns the name of its weird.
     fn request_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let place = match name.len() {
@@ -234,7 +234,7 @@ impl Info {
         None
     }
 
-    /// Takes a header of the reply; the name of what is odd with it.
+    /// Adds a header of the reply; returns the name of its weird.
     fn response_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let place = match name.len() {
@@ -292,7 +292,7 @@ impl Info {
     }
 }
 
-/// What stands before a semicolon, perhaps a blank, and the parameter's name.
+/// The text before a semicolon, an optional blank, and the parameter's name.
 fn before_parameter<'a>(value: &'a [u8], name: &[u8]) -> &'a [u8] {
     for n in memchr::memchr_iter(b';', value) {
         let rest = &value[n + 1..];

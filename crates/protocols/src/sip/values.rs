@@ -37,7 +37,7 @@ pub(super) enum Path {
     Response,
 }
 
-/// Where a text lies.
+/// Position of a text.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: usize,

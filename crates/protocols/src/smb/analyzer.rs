@@ -26,8 +26,8 @@ pub struct Analyzer {
     chunks: u32,
     /// Bytes are passed over up to the next chunk that begins with a message.
     lost: bool,
-    /// Sides that waited for a message, or its rest, when the place was lost. Zeek takes their next chunk for
-    /// what they waited for, does not find it there, and loses the place again.
+    /// Sides that waited for a message, or its rest, when the position was lost. Zeek takes their
+    /// next chunk for the awaited data, fails, and loses the position again.
     torn: [Option<OutOfBound>; 2],
     /// Sides that wait for a message: once one is whole, Zeek begins with the next at once.
     begun: [bool; 2],
@@ -85,7 +85,7 @@ impl Analyzer {
     }
 }
 
-/// What Zeek misses where the bytes of a message that were there already are gone.
+/// The bytes that Zeek's parser misses after it dropped the stored beginning of a message.
 fn waited(frames: &Frames) -> OutOfBound {
     if frames.partial().len() < HEADER_LENGTH {
         OutOfBound::short_of("uint24", "", 3, -1)
@@ -276,14 +276,14 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(8, 3, 7, 0, &data)]));
     }
 
-    /// What is said of files: what is done, and their names.
+    /// The logged actions on files, and their names.
     fn actions(h: &Harness) -> Vec<String> {
         let rows = h.rows("smb_files");
         rows.iter().map(|r| format!("{} {}", &r["action"][5..], r["name"])).collect()
     }
 
     #[test]
-    fn what_was_done_last_is_told_again_when_a_file_is_given_up() {
+    fn what_was_done_last_is_reported_again_when_a_file_is_given_up() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());
         read_a_part(&mut h, &mut a);
@@ -300,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_soon_before_is_not_told_again() {
-        // Given up at once, or when it is looked for it the second time.
+    fn a_recent_report_is_not_repeated() {
+        // Given up at once, or at the second check.
         for (looks, times) in [(&[(121, 121)][..], 1), (&[(121, 120), (240, 240)], 2)] {
             let mut h = Harness::new(Proto::Tcp, 445);
             let mut a = Analyzer::new(&mut h.cx());
@@ -345,7 +345,7 @@ mod tests {
             close.resize(24, 0);
             a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
         }
-        // The first one is not told again.
+        // The first one is not logged again.
         let text = String::from_utf8_lossy(h.env.logs.pending("smb_files")).into_owned();
         assert!(text.lines().next_back().unwrap().contains("\t4999.txt\t"));
     }

@@ -65,7 +65,7 @@ impl Core {
         self.pipe_trees.insert(tree);
     }
 
-    /// A tree is given up.
+    /// A tree is removed.
     pub(super) fn unset_pipe(&mut self, tree: u32) {
         self.pipe_trees.remove(&tree);
     }

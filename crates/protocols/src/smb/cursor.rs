@@ -1,13 +1,13 @@
-//! Reading records whose parts are found by offsets, and saying what is missing as Zeek does.
+//! Parsing records whose parts are at offsets, with Zeek's descriptions of missing data.
 
 use crate::support::OutOfBound;
 use crate::support::Wrong;
 
-/// What was read, or what is wrong with the record.
+/// A value, or the fault of the record.
 pub(super) type Read<T> = Result<T, Wrong>;
 
-/// A record that is read from its begin on. Lengths and offsets are counted from there, and so is what
-/// an error says of bytes that are not there.
+/// A reader that starts at the begin of a record. Lengths, offsets and errors about missing bytes
+/// count from there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     record: &'static str,
@@ -26,7 +26,7 @@ impl<'a> Cursor<'a> {
         Self::new(record, &self.data[self.pos..])
     }
 
-    /// Goes on behind a record that began here.
+    /// Continues behind a nested record that began here.
     pub(super) fn pass(&mut self, inner: &Self) {
         self.pos = self.data.len().min(self.pos + inner.pos);
     }
@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn short(&self, field: &'static str, need: i64, have: i64) -> Wrong {
-        // Zeek tells both as numbers of 32 bits.
+        // Zeek reports both as numbers of 32 bits.
         let (need, have) = (i64::from(need as i32), i64::from(have as i32));
         OutOfBound::short_of(self.record, field, need, have).into()
     }
@@ -68,7 +68,8 @@ impl<'a> Cursor<'a> {
         self.upto("", n)
     }
 
-    /// So many elements of `size` bytes, or of at least as many: what they take is told by who reads them.
+    /// Checks that `n` elements of at least `size` bytes fit; the caller determines their real
+    /// size.
     pub(super) fn has(&self, field: &'static str, n: usize, size: usize) -> Read<()> {
         let left = self.left();
         if n > left / size {
@@ -77,13 +78,13 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// So many elements of `size` bytes.
+    /// Skips `n` elements of `size` bytes.
     pub(super) fn list(&mut self, field: &'static str, n: usize, size: usize) -> Read<&'a [u8]> {
         self.has(field, n, size)?;
         self.bytes(field, (n * size) as u32)
     }
 
-    /// A string of so many bytes, which is a record of its own.
+    /// A string of `n` bytes, which is a record of its own.
     pub(super) fn wide(&mut self, n: u32) -> Read<&'a [u8]> {
         let mut c = self.inner("SMB2_string");
         let left = c.left() as i64;
@@ -92,7 +93,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// Skips to a place, unless it lies behind.
+    /// Skips to an offset, unless it lies behind.
     pub(super) fn pad_to(&mut self, field: &'static str, at: i64) -> Read<()> {
         let have = self.data.len() as i64;
         if at > have {
@@ -102,7 +103,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Skips so many bytes.
+    /// Skips `n` bytes.
     pub(super) fn pad(&mut self, field: &'static str, n: usize) -> Read<()> {
         let (end, have) = (self.pos + n, self.data.len());
         if end > have {
@@ -119,7 +120,7 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// A string up to its NUL, or the end: in UTF-16, aligned to two bytes, or in bytes. `odd` tells
+    /// A string up to its NUL, or the end: in UTF-16, aligned to two bytes, or in bytes. `odd`:
     /// whether the message that the alignment counts from began one byte before.
     pub(super) fn string(&mut self, unicode: bool, odd: bool) -> Read<&'a [u8]> {
         let rest = self.inner("SMB_unicode_string");

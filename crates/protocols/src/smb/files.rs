@@ -19,7 +19,8 @@ use super::shares::QUIET;
 use crate::Context;
 use crate::Env;
 
-/// Bytes of names that are kept of what was done last on a connection: what was done with a file of longer ones is not told again.
+/// Most stored bytes of names of a connection's last action: an action on a file with longer names
+/// is not logged again.
 const MAX_LAST_NAMES: usize = 1024;
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
@@ -27,19 +28,19 @@ const MAX_LAST_NAMES: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Shared {
     files: HashMap<Box<[u8]>, FileId, KeyedHash>,
-    /// What was done last on connections that files began on, where rows tell of it.
+    /// The last logged action on connections that started files.
     last: HashMap<Uid, Last, KeyedHash>,
     swept: Time,
 }
 
-/// What was done last on a connection.
+/// The last action on a connection.
 #[derive(Debug)]
 pub(super) struct Last {
     pub(super) id: ConnId,
     pub(super) file: File,
     /// Contents that began there.
     pub(super) carried: FileId,
-    /// When that was told last, if it is not to be told again soon.
+    /// When it was last logged, if it must not be logged again soon.
     pub(super) told: Option<Time>,
     /// The connection is over.
     pub(super) is_over: bool,
@@ -61,14 +62,14 @@ impl Shared {
         self.last.remove(&uid);
     }
 
-    /// The connection is over: what is kept of it is kept while files may be given up.
+    /// The connection is over: its last action is kept while its files may time out.
     pub(super) fn leave(&mut self, uid: Uid) {
         if let Some(last) = self.last.get_mut(&uid) {
             last.is_over = true;
         }
     }
 
-    /// A file that began on a connection is given up: what was done there last is told again.
+    /// A file of a connection timed out: logs the connection's last action again.
     pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
         let Some(last) = self.last.get_mut(&uid) else { return };
         let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
@@ -103,7 +104,7 @@ const MAX_KEY: usize = 512;
 /// Bytes of a file's name that are kept: more than rows show.
 const MAX_NAME: usize = 8192;
 
-/// A key to keep: of a long one its beginning and what it hashes to.
+/// The stored form of a key: of a long one its beginning and a hash.
 fn kept(mut key: Vec<u8>) -> Box<[u8]> {
     if key.len() > MAX_KEY {
         let digest = KeyedHash.hash_one(&key[..]);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_not_kept_to_be_told_again() {
+    fn long_names_are_not_stored_for_a_second_report() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let some = File { name: Some(vec![b'a'].into()), ..File::default() };
         let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
@@ -220,8 +221,8 @@ mod tests {
         assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);
     }
 
-    /// Whoever wrote to a file with a long path again and again, changed in between, had the path kept
-    /// each time.
+    /// A client that wrote repeatedly to a file with a long path, which changed in between, had
+    /// each path stored.
     #[test]
     fn files_with_long_paths_cost_little() {
         let mut h = Harness::new(Proto::Tcp, 445);

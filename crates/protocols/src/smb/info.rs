@@ -1,4 +1,4 @@
-//! What is known of files, trees and commands, and where it is kept.
+//! The state of files, trees and commands.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Times {
     }
 }
 
-/// What is done with a file.
+/// An action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Read,
@@ -40,7 +40,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Its name, if rows tell of it on such a share.
+    /// Its name, if it is logged for such a share.
     pub(super) fn logged(self, share: Share) -> Option<Enum> {
         Some(Enum(match (self, share) {
             (Self::Delete, _) => "SMB::FILE_DELETE",
@@ -54,7 +54,7 @@ impl Action {
     }
 }
 
-/// What a share gives access to.
+/// The kind of a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Share {
     #[default]
@@ -97,7 +97,7 @@ impl Share {
 pub(super) struct File {
     pub(super) ts: Time,
     pub(super) fuid: Option<Uid>,
-    /// What is done with it, and how rows name that.
+    /// The action on it, and its name in rows.
     pub(super) action: Option<(Action, Option<Enum>)>,
     pub(super) path: Option<Text>,
     pub(super) name: Option<Text>,
@@ -125,7 +125,7 @@ pub(super) struct Ref(u32);
 pub(super) struct Pool<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
-    /// Records at which those nobody refers to are looked for.
+    /// Number of records at which unused ones are removed.
     sweep_at: usize,
 }
 
@@ -151,7 +151,7 @@ impl<T: Default> Pool<T> {
         self.slots[at.0 as usize].get_or_insert_with(T::default)
     }
 
-    /// Whether there are so many that unused ones should be let go.
+    /// Whether unused ones should be removed.
     pub(super) fn is_full(&self) -> bool {
         self.slots.len() - self.free.len() >= self.sweep_at
     }

@@ -1,10 +1,10 @@
 //! SMB, versions 1 to 3 ([MS-CIFS], [MS-SMB], [MS-SMB2]), directly over TCP or in NetBIOS sessions.
 //!
-//! The analyzer cuts the stream into session messages and these into the messages of either
-//! version, which `v1` and `v2` read. They speak to the `Core` of a connection: logins go from there
-//! to GSSAPI and NTLM, what is written to and read from named pipes to DCE-RPC, and contents of
-//! files to file analysis (`files`). The `Shares` of a connection know which tree, file and command a
-//! message belongs to, and write the rows of smb_files.log and smb_mapping.log.
+//! The analyzer splits the stream into session messages and these into messages of either version,
+//! which `v1` and `v2` parse. They report to the `Core` of a connection: logins go from there to
+//! GSSAPI and NTLM, data of named pipes to DCE-RPC, and contents of files to file analysis
+//! (`files`). The `Shares` of a connection resolve the tree, file and command of a message, and
+//! write the rows of smb_files.log and smb_mapping.log.
 //!
 //! Encrypted messages of version 3 are passed over.
 //!

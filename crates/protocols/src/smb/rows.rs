@@ -9,7 +9,7 @@ use super::info::Tree;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a file that is opened, renamed or deleted.
+    /// One row for each file that is opened, renamed or deleted.
     pub struct FilesRow<'a> = "smb_files" {
         /// When the request was seen that began with it.
         ts: Time = "ts",
@@ -19,29 +19,29 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Its contents as a file.
         fuid: Option<Uid> = "fuid",
-        /// What is done.
+        /// Action.
         action: Enum = "action",
-        /// The share it lies on.
+        /// Path of the share.
         path: Option<&'a [u8]> = "path",
         /// Its name.
         name: &'a [u8] = "name",
         /// Its size.
         size: u64 = "size",
-        /// Its name before.
+        /// Its previous name.
         prev_name: Option<&'a [u8]> = "prev_name",
-        /// When it was written last.
+        /// Time of the last write.
         modified: Option<Seconds> = "times.modified",
-        /// When it was read last.
+        /// Time of the last access.
         accessed: Option<Seconds> = "times.accessed",
-        /// When it was made.
+        /// Creation time.
         created: Option<Seconds> = "times.created",
-        /// When it or its attributes changed last.
+        /// Time of the last change of the file or its attributes.
         changed: Option<Seconds> = "times.changed",
     }
 }
 
 gannet_log::row! {
-    /// One row a share that is connected to.
+    /// One row for each share that is connected to.
     pub struct MappingRow<'a> = "smb_mapping" {
         /// When it was asked for.
         ts: Time = "ts",
@@ -51,17 +51,16 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Its name.
         path: Option<&'a [u8]> = "path",
-        /// Kind of service, of version 1.
+        /// Kind of service (SMB 1).
         service: Option<&'a [u8]> = "service",
-        /// File system, of version 1.
+        /// File system (SMB 1).
         native_file_system: Option<&'a [u8]> = "native_file_system",
         /// `DISK`, `PIPE` or `PRINT`.
         share_type: &'a str = "share_type",
     }
 }
 
-/// The row of smb_files.log for a file on a connection; `None` if rows do not tell of what is done with
-/// it.
+/// The row of smb_files.log for a file on a connection; `None` if its action is not logged.
 pub(super) fn file(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
     let (name, (_, action)) = (f.name.as_deref()?, f.action?);
     let times = f.times.as_ref();

@@ -33,7 +33,7 @@ const MAX_RECENT: usize = 1 << 16;
 /// Option of a request to open: delete the file when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x1000;
 
-/// A command and what it is about.
+/// A command and its subject.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     file: Ref,
@@ -52,14 +52,14 @@ pub(super) struct Shares {
     by_tree: Map<u32, Ref>,
     /// Commands that wait for an answer, by message.
     pending: Map<u64, Command>,
-    /// The command at hand and its message.
+    /// The current command and its message.
     command: Option<(u64, Command)>,
     file: Option<Ref>,
     tree: Option<Ref>,
     recent: Map<u64, Time>,
-    /// Contents that began here and may be given up: those that do not end, if there are any.
+    /// Contents that began here and may time out: incomplete ones, if there are any.
     carried: Option<FileId>,
-    /// Whether what was done last is kept to be told then.
+    /// Whether the last action is kept to be logged then.
     is_kept: bool,
     /// Something was done since it was looked whether to keep it.
     is_news: bool,
@@ -126,7 +126,7 @@ impl Shares {
         }
     }
 
-    /// Keeps what was learned of the command at hand.
+    /// Stores the facts of the current command.
     fn store(&mut self) {
         if let Some((message, command)) = self.command
             && let Some(kept) = self.pending.get_mut(&message)
@@ -143,7 +143,7 @@ impl Shares {
         self.trees.add(Tree { ts: now, ..Tree::default() })
     }
 
-    /// The command at hand; made up before the first message.
+    /// The current command; a placeholder before the first message.
     fn command(&mut self, now: Time) -> &mut Command {
         let files = &mut self.files;
         let fresh = || {
@@ -225,7 +225,7 @@ impl Shares {
         told
     }
 
-    /// The tree at hand turns out to be one of pipes, by the name of a file in it.
+    /// The current tree is a pipe share, by the name of a file in it.
     pub(super) fn is_pipe_after_all(&mut self) {
         if let Some(tree) = self.tree {
             let tree = self.trees.get(tree);
@@ -242,7 +242,7 @@ impl Shares {
         self.tree.and_then(|t| self.trees.get(t).path.clone())
     }
 
-    /// The file with this number becomes the one at hand.
+    /// Selects the file with this number as the current one.
     pub(super) fn set_file(&mut self, now: Time, number: u64) -> &mut File {
         let unnamed = self.command(now).file;
         let at = *self.by_file.entry(number).or_insert(unnamed);
@@ -319,7 +319,7 @@ impl Shares {
         self.by_tree.insert(number, at);
     }
 
-    /// A tree is given up.
+    /// A tree is removed.
     pub(super) fn disconnect(&mut self, number: u32) {
         if self.by_tree.remove(&number).is_some() {
             self.tree = None;
@@ -433,12 +433,12 @@ impl Shares {
         if let Some(file) = self.file
             && files::end(cx, self.files.get(file))
         {
-            // Zeek tells of that when its contents end, too.
+            // Zeek logs this when its contents end, too.
             self.write(cx);
         }
     }
 
-    /// A part of the contents of the file at hand.
+    /// A part of the contents of the current file.
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
@@ -452,7 +452,7 @@ impl Shares {
         }
     }
 
-    /// Writes a row for the file at hand, if rows tell of what is done with it and no row did yet.
+    /// Writes a row for the current file, if its action is logged and was not yet.
     fn write(&mut self, cx: &mut Context<'_>) {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
@@ -468,8 +468,8 @@ impl Shares {
         cx.log(&row);
     }
 
-    /// A chunk is read. When a file is given up that began here, Zeek tells again of what was done last,
-    /// be it with another file: that is kept for then, if rows tell of it.
+    /// A chunk was processed. When a file that began here times out, Zeek logs the last action
+    /// again, even if it was about another file: this keeps the action for that case.
     pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
         if std::mem::take(&mut self.overflowed) {
             let most = MAX_REMEMBERED.to_string();
@@ -502,8 +502,8 @@ impl Shares {
     }
 }
 
-/// What makes a row of a file the same as another one, as a keyed hash. `None`: rows of files without times
-/// are all told.
+/// A keyed hash of the columns that make rows of a file equal. `None`: rows of files without times
+/// are all logged.
 fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
     let (action, times) = (file.action?.1?, file.times?);
     let names = (file.name.as_deref()?, file.path.as_deref());

@@ -56,7 +56,7 @@ struct Header {
     is_pipe: bool,
 }
 
-/// Where a command stands among those of its message.
+/// Position of a command within its message.
 #[derive(Clone, Copy)]
 struct Place {
     command: u8,
@@ -181,7 +181,7 @@ fn echo(record: &'static str, data: &[u8]) -> Read<()> {
     c.bytes("data", f.u16().into()).map(drop)
 }
 
-/// Where an offset lies behind the header.
+/// The position behind the header of an offset.
 fn place(offset: u16) -> i64 {
     i64::from(offset) - i64::from(HEADER_LENGTH)
 }
@@ -192,7 +192,7 @@ fn next(f: &mut Fields<'_>) -> Next {
     Next { command, offset: f.u16() }
 }
 
-/// How many words a command has, and what follows it.
+/// The number of words of a command, and the rest.
 fn words_and_next(f: &mut Fields<'_>) -> (u8, Next) {
     (f.u8(), next(f))
 }
@@ -252,7 +252,7 @@ mod tests {
     use crate::testing::Harness;
     use gannet_base::Proto;
 
-    /// A connection, and what is said on it by message: tree 7, without Unicode.
+    /// A connection with the data sent in a message: tree 7, without Unicode.
     pub(super) struct Client {
         harness: Harness,
         analyzer: Analyzer,
@@ -275,7 +275,7 @@ mod tests {
             self.analyzer.stream(&mut self.harness.cx(), from, &session);
         }
 
-        /// A request: what follows the header.
+        /// A request: the data behind the header.
         pub(super) fn ask(&mut self, command: u8, body: &[u8]) {
             self.say(Dir::Orig, command, body);
         }
@@ -336,7 +336,7 @@ mod tests {
         c.ask(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
         c.answer(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
         assert_eq!(c.finish().rows("smb_mapping")[0]["share_type"], "DISK");
-        // Forty logoffs, and one whose successor lies before it.
+        // Forty logoffs, and one whose next command precedes it.
         let mut c = Client::new();
         let mut all = Vec::new();
         for n in 1..40u16 {
@@ -371,7 +371,7 @@ mod tests {
         all
     }
 
-    /// What is said of a request with this behind its header.
+    /// The error for a request with this behind its header.
     fn asked(command: u8, body: &[u8]) -> String {
         let mut c = Client::new();
         c.ask(command, body);
@@ -405,7 +405,7 @@ mod tests {
         is(0x24, &[0; 18], "SMB1_locking_andx_request:bytecount: 19 > 18");
         is(0x71, &[0, 0], "SMB1_tree_disconnect: 3 > 2");
         is(0x2b, &[1, 1, 0, 4, 0], "SMB1_echo_request:data: 9 > 5");
-        // What is behind begins before this ends.
+        // The next command begins before this one ends.
         let logoff = [2, 0xff, 0, 33, 0, 0, 0];
         is(0x74, &logoff, "SMB1_logoff_andx:extra_byte_parameters: 1 > 7");
         assert_eq!(

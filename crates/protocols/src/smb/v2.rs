@@ -1,4 +1,4 @@
-//! Messages of versions 2 and 3 ([MS-SMB2] §2.2): the header here, what follows it in [`request`] and
+//! Messages of versions 2 and 3 ([MS-SMB2] §2.2): the header here, the bodies in [`request`] and
 //! [`response`].
 //!
 //! [MS-SMB2]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb2
@@ -47,12 +47,12 @@ struct Header {
 }
 
 impl Header {
-    /// Where an offset of the message lies behind the header.
+    /// The position behind the header of an offset.
     fn place(&self, offset: u16) -> i64 {
         i64::from(offset) - i64::from(self.length)
     }
 
-    /// The same for offsets of 32 bits. One that lies inside of the header comes out as a place far
+    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
     /// behind any message.
     fn far_place(&self, offset: u32) -> i64 {
         i64::from(offset.wrapping_sub(self.length.into()))
@@ -199,7 +199,7 @@ mod tests {
         all
     }
 
-    /// What is said of a message with this behind its header.
+    /// The error for a message with this behind its header.
     fn why(from: Dir, command: u8, status: u8, next: u8, body: &[u8]) -> String {
         let mut m = b"\xfeSMB\x40\0\0\0".to_vec();
         m.resize(64, 0);

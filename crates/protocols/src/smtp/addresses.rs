@@ -115,13 +115,13 @@ pub fn received_from(text: &[u8]) -> Option<Addr> {
     found
 }
 
-/// The first network address in a text, whatever stands around it.
+/// The first network address in a text, whatever surrounds it.
 pub fn first_network_address(text: &[u8]) -> Option<Addr> {
     network_addresses(text).into_iter().find_map(|(_, addr)| addr)
 }
 
-/// What is written like a network address, longest first at each place: whether it stands
-/// between matching brackets or spaces (or fills the text), and the address if it is one.
+/// Texts in the form of a network address, longest first at each position: whether it is between
+/// matching brackets or spaces (or fills the text), and the address if it is valid.
 fn network_addresses(text: &[u8]) -> Vec<(bool, Option<Addr>)> {
     let mut out = Vec::new();
     let mut found = Vec::new();
@@ -205,8 +205,8 @@ fn network_address(text: &[u8]) -> usize {
     best
 }
 
-/// The end of what may follow a `::` that ends at `at`: up to `most` groups, or up to `before`
-/// groups that a dotted quad follows at once.
+/// The end of the groups behind a `::` that ends at `at`: up to `most` groups, or up to `before`
+/// groups followed by a dotted quad.
 fn after_gap(text: &[u8], at: usize, most: usize, before: usize) -> usize {
     let mut best = at;
     if before > 0 || most == 2 {

@@ -23,15 +23,15 @@ use crate::support::mime::Mime;
 use crate::support::mime::Report;
 use crate::support::text::upper_case;
 
-/// A line is handed on in pieces of this length, 16 MiB less a little.
+/// A longer line is passed on in pieces of this length, 16 MiB less a little.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
 /// Bytes that are lost behind a line that was cut.
 const CUT_LOSS: usize = 2;
 
-/// What stands for the command where none is known.
+/// Placeholder for an unknown command.
 const UNKNOWN: &str = "(UNKNOWN)";
 
-/// Where the dialogue stands: a guess from the last command and reply.
+/// State of the dialogue: a guess from the last command and reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Commands are expected.
@@ -47,7 +47,7 @@ enum State {
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
-    /// Bytes that come as they are, not in lines, by [`Dir::index`]: the chunk at hand.
+    /// Binary bytes of the current chunk, by [`Dir::index`].
     plain: [u64; 2],
     /// A NUL in this side's lines was dropped already.
     nul_seen: [bool; 2],
@@ -66,7 +66,7 @@ pub struct Analyzer {
     chunks: Option<Chunks>,
     session: Session,
     reading: Reading,
-    /// The dialogue makes no sense: what comes with the data at hand is read yet.
+    /// The dialogue makes no sense: the current data is still parsed.
     is_nonsense: bool,
 }
 
@@ -76,20 +76,20 @@ enum Reading {
     Lines,
     /// TLS took over.
     Tls,
-    /// There is a hole in that: what follows is taken for SMTP again, chunk by chunk.
+    /// After a gap in that: following data is parsed as SMTP again, chunk by chunk.
     BehindTls,
     /// The dialogue makes no sense.
     Off,
 }
 
-/// Weirds of lines that are told once a connection.
+/// Weirds of lines that are reported once a connection.
 #[derive(Default)]
 struct Oddities {
     lone_cr: bool,
     nul: bool,
 }
 
-/// The mail at hand.
+/// The current mail.
 struct OpenMail {
     mime: Mime,
     from: Dir,
@@ -252,7 +252,7 @@ impl Analyzer {
 
     fn plain(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if from != self.client || self.chunks.is_none() {
-            // The roles were exchanged while a chunk was under way: nothing can be made of it.
+            // The roles were exchanged within a chunk: it cannot be parsed.
             return;
         }
         if let (Some(mut chunks), Some(mut open)) = (self.chunks.take(), self.mail.take()) {
@@ -299,7 +299,7 @@ impl Analyzer {
         self.session.reply(cx, reply.code, to, reply.text, reply.more);
     }
 
-    /// The first line of a reply: the state follows from what it answers.
+    /// The first line of a reply: the state depends on the command it answers.
     fn answer(&mut self, cx: &mut Context<'_>, from: Dir, code: u16) {
         if self.state == State::AfterGap {
             self.state = State::Recovering;

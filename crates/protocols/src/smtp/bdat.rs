@@ -1,12 +1,12 @@
 //! Mail in chunks (RFC 3030): lines out of chunks whose borders fall anywhere.
 
-/// A line of chunked mail is handed on in pieces of this length.
+/// A longer line of chunked mail is passed on in pieces of this length.
 const MAX_LINE: usize = 4096;
 
 /// The chunks of one mail.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// Bytes of the chunk at hand still to come.
+    /// Remaining bytes of the current chunk.
     remaining: u64,
     /// No further chunk follows.
     last: bool,
@@ -18,7 +18,7 @@ pub(super) struct Chunks {
 pub(super) trait LineSink {
     /// A line, and whether CR LF ended it.
     fn line(&mut self, line: &[u8], line_end: bool);
-    /// Something odd, by Zeek's name.
+    /// Reports a weird, by Zeek's name.
     fn weird(&mut self, name: &'static str, addl: &str);
 }
 
@@ -29,7 +29,7 @@ impl Chunks {
         self.last = last;
     }
 
-    /// Bytes of the chunk at hand still to come.
+    /// Remaining bytes of the current chunk.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
@@ -39,7 +39,7 @@ impl Chunks {
         self.last && self.remaining == 0
     }
 
-    /// The next bytes of the chunk at hand, no more than remain.
+    /// The next bytes of the current chunk, no more than remain.
     pub(super) fn data(&mut self, data: &[u8], sink: &mut impl LineSink) {
         if self.partial.last() == Some(&b'\r') && data.first() != Some(&b'\n') {
             sink.weird("smtp_bdat_line_cr_only", "");
@@ -51,7 +51,7 @@ impl Chunks {
             let rest = split(data, 0, sink);
             self.partial.extend_from_slice(&data[rest..]);
         } else {
-            // What is kept holds no line end, save a CR at its very end.
+            // The stored part has no line end, except a CR at its very end.
             let from = self.partial.len() - 1;
             self.partial.extend_from_slice(data);
             let rest = split(&self.partial, from, sink);

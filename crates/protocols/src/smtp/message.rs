@@ -1,4 +1,4 @@
-//! Commands and replies as they are in lines.
+//! Commands and replies as lines.
 
 use crate::support::text::reply_code;
 use crate::support::text::skip_blanks;
@@ -81,7 +81,7 @@ commands! {
 pub struct Request<'a> {
     /// The first word.
     pub word: &'a [u8],
-    /// What follows it.
+    /// Its argument.
     pub argument: &'a [u8],
 }
 
@@ -114,7 +114,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// What is wrong with the argument of BDAT, in the words weird.log has for it.
+/// The fault of the argument of BDAT, in the words of weird.log.
 pub type ChunkError = &'static str;
 
 /// The argument of BDAT: the chunk's size, and whether it is the last.

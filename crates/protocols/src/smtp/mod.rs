@@ -1,10 +1,10 @@
 //! SMTP: RFC 5321, with BDAT (RFC 3030), STARTTLS (RFC 3207) and AUTH (RFC 4954).
 //!
-//! Both sides send lines. [`Analyzer`] follows the dialogue with a queue of commands that await
-//! their replies, and knows by it when lines are mail. The lines of a mail go through
+//! Both sides send lines. [`Analyzer`] follows the dialogue with a queue of pending commands, which
+//! determines the lines that are mail. The lines of a mail go through
 //! [`Mime`](crate::support::mime::Mime), which finds header fields for the row and entities, each
-//! of which becomes a file. [`SmtpRow`] is written when the server accepted (or refused) a mail,
-//! when the next one begins, or at the end. After STARTTLS the stream is handed to TLS.
+//! of which becomes a file. [`SmtpRow`] is written when the server accepts (or refuses) a mail,
+//! when the next one begins, or at the end. After STARTTLS the stream goes to TLS.
 //!
 //! After a gap the analyzer waits for the next reply and guesses from there.
 

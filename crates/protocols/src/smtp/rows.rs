@@ -8,7 +8,7 @@ use gannet_log::Set;
 use gannet_log::Vector;
 
 gannet_log::row! {
-    /// One row a mail transaction.
+    /// One row for each mail transaction.
     #[derive(Clone, Debug)]
     pub struct SmtpRow = "smtp" {
         /// When the transaction's first command or reply was seen.
@@ -17,7 +17,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// Its endpoints.
         id: ConnId = "id",
-        /// The how-manyth mail of the connection this is.
+        /// Number of the mail within the connection, from 1.
         trans_depth: u64 = "trans_depth",
         /// Argument of HELO or EHLO.
         helo: Option<Vec<u8>> = "helo",
@@ -49,11 +49,11 @@ gannet_log::row! {
         second_received: Option<Vec<u8>> = "second_received",
         /// The last reply of the server.
         last_reply: Option<Vec<u8>> = "last_reply",
-        /// The way of the mail from this connection back to where it came from.
+        /// Hosts that relayed the mail, from this connection back to its origin.
         path: Vector<Addr> = "path",
         /// The User-Agent or X-Mailer field.
         user_agent: Option<Vec<u8>> = "user_agent",
-        /// Whether the connection went on under TLS.
+        /// Whether the connection switched to TLS.
         tls: bool = "tls",
         /// The files of the mail.
         fuids: Vector<Uid> = "fuids",

@@ -1,4 +1,4 @@
-//! The transactions of one connection: what commands, replies and header fields make of a row.
+//! The transactions of one connection: rows from commands, replies and header fields.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ use crate::support::text::unescape_uri;
 const MAX_ADDRESSES: usize = 1000;
 /// Hosts on the way of one mail.
 const MAX_PATH: usize = 1000;
-/// Bytes of a value that are kept: one more than a row shows, so that it tells of the cut.
+/// Stored bytes of a value: one more than a row shows, so that truncation is reported.
 const MAX_VALUE: usize = Limits::DEFAULT.string + 1;
 /// A longer text is not searched for addresses.
 const MAX_SEARCHED: usize = 10_000;
@@ -33,7 +33,7 @@ const MAX_INVALID: u64 = 25;
 /// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
 
-/// What is known of the transactions of one connection.
+/// The state of the transactions of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     helo: Option<Vec<u8>>,
@@ -183,7 +183,7 @@ impl Session {
         }
     }
 
-    /// The connection goes on under TLS.
+    /// The connection continues with TLS.
     pub(super) fn tls(&mut self) {
         if let Some(t) = &mut self.transaction {
             t.row.tls = true;
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// What a reply is an answer to, as far as it matters for rows.
+/// The command that a reply answers, as far as rows need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     EndOfData,
@@ -222,7 +222,7 @@ pub(super) enum Answers {
 }
 
 impl Transaction {
-    /// What the mail says of the software that wrote it, where that is logged.
+    /// Reports the software that wrote the mail, if software.log is enabled.
     fn software(&self, cx: &mut Context<'_>) {
         let (row, relay) = (&self.row, cx.conn.id.orig_h);
         let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };
@@ -297,7 +297,7 @@ impl Transaction {
             }
         } else if field.is("x-mailer") || field.is("user-agent") || field.is("x-user-agent") {
             row.user_agent = value();
-            // Only the standard's field is asked, once any told what it is.
+            // Once any field identified it, only the standard field is checked.
             self.webmail |= field.is("user-agent") && is_webmail(field.value);
         }
     }
@@ -337,8 +337,8 @@ fn kept(value: &[u8]) -> Vec<u8> {
     value[..value.len().min(MAX_VALUE)].to_vec()
 }
 
-/// Whether a text is short enough to be searched for addresses; where not, the line of Zeek's script
-/// that would is told.
+/// Whether a text is short enough to be searched for addresses; if not, reports the corresponding
+/// line of Zeek's script.
 fn is_searched(cx: &mut Context<'_>, text: &[u8], line: u32) -> bool {
     let is_short = text.len() <= MAX_SEARCHED;
     if !is_short {
@@ -447,9 +447,9 @@ fn without_charset(name: &[u8]) -> &[u8] {
 pub(super) struct Mail<'a, 'b> {
     pub(super) cx: &'a mut Context<'b>,
     pub(super) session: &'a mut Session,
-    /// Who sends the mail.
+    /// Side that sends the mail.
     pub(super) from: Dir,
-    /// The file of the entity at hand.
+    /// The file of the current entity.
     pub(super) file: &'a mut Option<FileId>,
     /// Raises events of its entities.
     pub(super) report: &'a mut Report,
@@ -458,7 +458,7 @@ pub(super) struct Mail<'a, 'b> {
 impl Mail<'_, '_> {
     fn open(&mut self) -> FileId {
         if let Some(file) = *self.file {
-            // One that was given up for silence begins again, and is told once more.
+            // A file that timed out starts again, and is listed again.
             if self.cx.env.files.is_over(file) {
                 self.session.file_started(self.cx, file);
             }

@@ -66,7 +66,7 @@ gannet_event::record! {
         security_model: u64 = "security_model",
         /// Its parameters.
         security_params: &'a [u8] = "security_params",
-        /// What it is about, unless encrypted.
+        /// The request or response, unless encrypted.
         pdu_context: Option<ScopedContext<'a>> = "pdu_context",
         /// The parameters of the user-based model.
         user_security_parameters: Option<UserSecurity<'a>> = "user_security_parameters",

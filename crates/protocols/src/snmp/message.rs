@@ -3,7 +3,7 @@ use crate::support::Wrong;
 use crate::support::ber;
 use crate::support::ber::Result;
 
-/// What a message asks or tells.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `GetRequest` and `GetNextRequest`.
@@ -18,12 +18,12 @@ pub enum Kind {
     Other,
 }
 
-/// Something that is longer than what it stands for can be.
+/// A value that is longer than its type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLong {
-    /// A part of a name, of so many bytes.
+    /// A part of a name, with its length in bytes.
     Part(usize),
-    /// A number, of so many bytes: it counts as 0.
+    /// A number, with its length in bytes: it counts as 0.
     Number(usize),
 }
 
@@ -34,28 +34,28 @@ pub struct Message<'a> {
     pub version: u64,
     /// Community, or the user of version 3 where the message is not encrypted.
     pub community: Option<&'a [u8]>,
-    /// What it is. `None` for a version that is not known.
+    /// The kind. `None` for an unknown version.
     pub kind: Option<Kind>,
     /// Number of variables.
     pub bindings: u64,
-    /// `sysDescr.0`, if told.
+    /// `sysDescr.0`, if present.
     pub description: Option<&'a [u8]>,
-    /// `sysUpTime.0` in hundredths of a second, if told.
+    /// `sysUpTime.0` in hundredths of a second, if present.
     pub up_time: Option<u64>,
-    /// What is too long in header and body, in the order in which it is asked for when all is read.
+    /// Values in header and body that are too long, in the order of use.
     pub too_long: Vec<TooLong>,
     /// Whether the flags of version 3 are a byte, as they must be.
     pub odd_flags: bool,
 }
 
-/// What is wrong with a message, and what was read of it before.
+/// Why a message is invalid, and the facts read before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed<'a> {
     /// Whether the failure came after the header.
     pub after_header: bool,
-    /// What was told in spite of it.
+    /// The message as far as it was read.
     pub told: Option<Box<Message<'a>>>,
-    /// What is wrong.
+    /// The fault.
     pub reason: Wrong,
 }
 
@@ -67,8 +67,8 @@ const IP_ADDRESS: u8 = 0x40;
 /// Tag of hundredths of a second (RFC 1155).
 const TIME_TICKS: u8 = 0x43;
 
-/// What is read of a datagram. Numbers that are too long are told as soon as they are read, if their
-/// value is asked for then: those of lengths, of the version and of the security model.
+/// A reader of a datagram. Numbers that are too long are reported when they are read, if their
+/// value is used then: those of lengths, of the version and of the security model.
 struct Reader<'a, 'f> {
     b: Bytes<'a>,
     long: &'f mut dyn FnMut(usize),
@@ -134,7 +134,7 @@ impl<'a> Message<'a> {
         match then {
             Then::Nothing => {}
             Then::Body => message.body(&mut b).map_err(failed(true))?,
-            // That it is encrypted was told before the user was looked for.
+            // The encryption was found before the user name.
             Then::Broken(reason) => {
                 let told = Some(Box::new(message));
                 return Err(Malformed { after_header: false, told, reason });
@@ -223,17 +223,17 @@ fn long_part(name: &[u8]) -> Option<usize> {
     name.split_inclusive(|b| b & 0x80 == 0).map(<[u8]>::len).find(|n| *n > MAX_PART)
 }
 
-/// What comes after a header.
+/// The step after a header.
 enum Then {
     /// Nothing that can be read.
     Nothing,
     /// A body.
     Body,
-    /// What is wrong with the parameters of an encrypted message.
+    /// The fault of the parameters of an encrypted message.
     Broken(Wrong),
 }
 
-/// The header, and what follows.
+/// The header; returns the next step.
 fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
     b.sequence()?;
     let version = b.integer()?;
@@ -277,7 +277,7 @@ fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
                 _ => Ok(no_user),
             };
             match user {
-                // As in Zeek, who sends an encrypted message is not told.
+                // As in Zeek, the sender of an encrypted message is not reported.
                 Ok(_) if !plain => Then::Nothing,
                 Ok(User { name: user, boots, time }) => {
                     message.note_number(boots);

@@ -1,7 +1,7 @@
 //! SNMP, versions 1 (RFC 1157), 2c (RFC 1901, RFC 3416) and 3 (RFC 3412, RFC 3414), over UDP.
 //!
-//! Each datagram is one [`Message`]. A connection makes one row of snmp.log, with how many
-//! variables were asked for and told. A message from the responder confirms the protocol.
+//! Each datagram is one [`Message`]. A connection has one row in snmp.log, with the numbers of
+//! requested and returned variables. A message from the responder confirms the protocol.
 
 mod analyzer;
 pub mod events;

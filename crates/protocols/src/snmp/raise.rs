@@ -1,6 +1,7 @@
 //! Raises the event of a message: a walk of its own, made only where one has a listener.
 //!
-//! The message was [parsed](super::message::Message::parse) before, so that what is missing here is no error.
+//! The message was [parsed](super::message::Message::parse) before, so missing parts are no error
+//! here.
 
 use gannet_base::Addr;
 use gannet_base::Dir;
@@ -93,7 +94,7 @@ fn read(cx: &mut Context<'_>, is_orig: bool, data: &[u8]) -> ber::Result<()> {
     Ok(())
 }
 
-/// The header of version 3, and the tag of what follows.
+/// The header of version 3, and the tag of the following element.
 fn header_v3<'a>(b: &mut Bytes<'a>) -> ber::Result<(HeaderV3<'a>, u8)> {
     ber::sequence(b)?;
     let [id, max_size] = [ber::number(b)?, ber::number(b)?].map(|n| signed(n) as u64);
@@ -107,7 +108,7 @@ fn header_v3<'a>(b: &mut Bytes<'a>) -> ber::Result<(HeaderV3<'a>, u8)> {
         pdu_context = Some(ScopedContext { engine_id, name: ber::tagged(b, ber::OCTET_STRING)? });
     }
     let user_security_parameters = match security_model {
-        // As in Zeek, those of an encrypted message are not told.
+        // As in Zeek, those of an encrypted message are not reported.
         3 if pdu_context.is_some() => Some(user_security(&mut Bytes(security_params))?),
         _ => None,
     };

@@ -8,7 +8,7 @@ use super::message::Message;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row an SNMP connection.
+    /// One row for each SNMP connection.
     pub struct SnmpRow<'a> = "snmp" {
         /// When the first message was seen.
         ts: Time = "ts",
@@ -16,7 +16,7 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// From the first message to the last.
+        /// Time from the first to the last message.
         duration: Interval = "duration",
         /// The first message's version.
         version: &'static str = "version",
@@ -26,18 +26,18 @@ gannet_log::row! {
         get_requests: u64 = "get_requests",
         /// Variables asked for in bulk.
         get_bulk_requests: u64 = "get_bulk_requests",
-        /// Variables told.
+        /// Variables returned.
         get_responses: u64 = "get_responses",
         /// Variables set.
         set_requests: u64 = "set_requests",
-        /// What the responder says it is.
+        /// System description of the responder.
         display_string: Option<&'a [u8]> = "display_string",
-        /// When the responder started.
+        /// Start time of the responder.
         up_since: Option<Time> = "up_since",
     }
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug)]
 pub(super) struct Session {
     ts: Time,

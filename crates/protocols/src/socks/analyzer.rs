@@ -26,7 +26,7 @@ const USER_PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
 const SOURCE: Option<&str> = Some("SOCKS");
 
-/// Where SOCKS 5 stands.
+/// State of SOCKS 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Methods are offered, and one is taken.
@@ -44,7 +44,7 @@ pub struct Analyzer {
     done: [bool; 2],
     /// The stream makes no sense.
     over: bool,
-    /// Looks at what the proxy relays.
+    /// Analyses the relayed stream.
     relayed: Option<Nested>,
     violated: bool,
     session: Option<Session>,
@@ -229,7 +229,7 @@ impl Analyze for Analyzer {
         if let Some(mut relayed) = self.relayed.take() {
             relayed.finish(cx);
         }
-        // What was taken off for a violation is not logged.
+        // A session that was removed for a violation is not logged.
         let failed = self.violated && stack::blames(cx.conn);
         if cx.conn.services.contains(Tag::Socks as u8)
             && !failed

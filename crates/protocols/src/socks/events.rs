@@ -23,7 +23,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Version of SOCKS.
         version: u64 = "version",
-        /// What is asked: 1 connect, 2 bind, 3 UDP.
+        /// Command: 1 connect, 2 bind, 3 UDP.
         request_type: u64 = "request_type",
         /// Where to.
         sa: Address<'a> = "sa",

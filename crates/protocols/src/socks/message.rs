@@ -1,4 +1,4 @@
-//! Single messages, without state. `None` stands for a message that ends too early.
+//! Single messages, without state. `None` means that a message is incomplete.
 
 use gannet_base::Addr;
 
@@ -22,7 +22,7 @@ pub struct Request4<'a> {
     pub port: u16,
     /// Where to.
     pub to: Address<'a>,
-    /// Who asks.
+    /// User name.
     pub user: &'a [u8],
 }
 
@@ -51,7 +51,7 @@ pub struct Message5<'a> {
 }
 
 impl<'a> Request4<'a> {
-    /// Reads what follows the version. The name of SOCKS 4a is announced by an address 0.0.0.x.
+    /// Parses the data behind the version. An address 0.0.0.x means that a name follows (SOCKS 4a).
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (command, port, host) = (b.u8()?, b.u16()?, b.array::<4>()?);
@@ -65,7 +65,7 @@ impl<'a> Request4<'a> {
 }
 
 impl Reply4 {
-    /// Reads what follows the first byte of zero.
+    /// Parses the data behind the first byte of zero.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (status, port) = (b.u8()?, b.u16()?);
@@ -74,7 +74,7 @@ impl Reply4 {
 }
 
 impl<'a> Message5<'a> {
-    /// Reads what follows the version.
+    /// Parses the data behind the version.
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (code, reserved, kind) = (b.u8()?, b.u8()?, b.u8()?);
@@ -93,14 +93,14 @@ impl<'a> Message5<'a> {
     }
 }
 
-/// The methods that a client of SOCKS 5 offers; reads what follows the version.
+/// The methods that a client of SOCKS 5 offers; parses the data behind the version.
 pub fn methods(data: &[u8]) -> Option<&[u8]> {
     let mut b = Bytes(data);
     let count = b.u8()?;
     b.take(usize::from(count))
 }
 
-/// Name and password (RFC 1929 §2); reads what follows the version.
+/// Name and password (RFC 1929 §2); parses the data behind the version.
 pub fn login(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut b = Bytes(data);
     let len = b.u8()?;

@@ -1,10 +1,10 @@
-//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): whom a proxy is asked to
-//! connect to, and what it answers.
+//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): the destination that a
+//! client requests from a proxy, and the answer.
 //!
-//! Each side's segments are read as one message each, in the order of the handshake. Once
-//! both sides have said their last word the rest of the stream is what the proxy relays:
-//! analyzers of its own look at it. [`message`] reads single messages; [`Analyzer`] knows the
-//! order; `rows` writes socks.log when the connection ends.
+//! Each side's segments are parsed as one message each, in the order of the handshake. After the
+//! last message of both sides, the rest of the stream is relayed data, which has its own analyzers.
+//! [`message`] parses single messages; [`Analyzer`] follows the order; `rows` writes socks.log when
+//! the connection ends.
 
 mod analyzer;
 pub mod events;

@@ -10,7 +10,7 @@ use super::message::Address;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a connection to a proxy.
+    /// One row for each connection to a proxy.
     pub struct SocksRow<'a> = "socks" {
         /// When its first request, login or reply was seen.
         ts: Time = "ts",
@@ -20,11 +20,11 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Version of the protocol.
         version: u8 = "version",
-        /// Who logged in at the proxy.
+        /// User name of the login at the proxy.
         user: Option<&'a [u8]> = "user",
-        /// The password, which is not kept.
+        /// The password; not captured.
         password: Option<&'a [u8]> = "password",
-        /// What the proxy answered.
+        /// Reply of the proxy.
         status: Option<&'a str> = "status",
         /// The address that the client asked for.
         request_host: Option<Addr> = "request.host",
@@ -41,7 +41,7 @@ gannet_log::row! {
     }
 }
 
-/// One end of what is asked for.
+/// One endpoint of a request.
 #[derive(Debug)]
 struct Peer {
     host: Option<Addr>,

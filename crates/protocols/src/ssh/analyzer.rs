@@ -208,7 +208,7 @@ impl Analyzer {
                 }
             }
         }
-        // Where they agree on nothing that is known, what comes next may be another list.
+        // If they have no known algorithm in common, the next packet may be another list.
         if let Some(session) = &mut self.session {
             session.algorithms(&client, &server);
         }
@@ -270,7 +270,7 @@ impl Analyzer {
             Some(_) => self.packet(cx, from, frame),
             None => Err(Malformed),
         });
-        // A length counts as soon as it is told, once.
+        // A length counts once, as soon as it is read.
         if done.is_none()
             && before < 4
             && let Some(n) = message::excess(frames.partial())
@@ -396,8 +396,8 @@ fn fingerprint(key: &[&[u8]]) -> String {
     out
 }
 
-/// What a version line says of the software behind it, where that is logged: the line without the
-/// protocol's version.
+/// Reports the software in a version line, without the protocol's version, if software.log is
+/// enabled.
 fn software(cx: &mut Context<'_>, from: Dir, line: &[u8]) {
     let Some(mut policy) = cx.env.policy() else { return };
     let (host, port, kind) = match from {
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_too_great_is_told_once() {
+    fn a_length_that_is_too_great_is_reported_once() {
         let h = run(&[
             (O, b"SSH-2.0-c\n"),
             (R, b"SSH-2.0-s\n"),

@@ -12,7 +12,7 @@ const BANNER: i64 = 256;
 /// Acceptance of the service is longer than that of a user by this.
 const DIFFERENCE: i64 = 16;
 
-/// What the sizes have told so far.
+/// Facts inferred from the sizes so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Auth {
     decided: bool,
@@ -28,7 +28,7 @@ impl Auth {
         self.failure.is_none()
     }
 
-    /// Encrypted bytes in one segment; tells of an attempt to log in and whether it succeeded.
+    /// Encrypted bytes in one segment; returns a login attempt and whether it succeeded.
     pub(super) fn segment(&mut self, from: Dir, len: usize) -> Option<bool> {
         if self.decided {
             return None;

@@ -13,7 +13,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What one side can do (RFC 4253 §7.1).
+    /// The capabilities of one side (RFC 4253 §7.1).
     pub struct Capabilities<'a> = "SSH::Capabilities" {
         /// Key exchange.
         kex_algorithms: Vec<&'a [u8]> = "kex_algorithms",
@@ -161,7 +161,7 @@ gannet_event::events! {
     pub struct SshAuthSuccessful = "ssh_auth_successful", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether no proof was asked for.
+        /// Whether no authentication was required.
         auth_method_none: bool = "auth_method_none",
     }
 }

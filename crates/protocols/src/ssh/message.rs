@@ -14,8 +14,8 @@ pub const MAX_STRING: u32 = 2 << 20;
 /// `SSH_MSG_NEWKEYS` (RFC 4253 section 12): everything after it is encrypted.
 pub const NEWKEYS: u8 = 21;
 
-/// The packet cannot be what its place says. Zeek's words are not reproduced: analyzer.log only
-/// shows them for connections that were confirmed, which is after the last packet read here.
+/// The packet is invalid in its state. Zeek's reasons are not reproduced: analyzer.log shows them
+/// only for confirmed connections, and confirmation follows the last packet parsed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -24,7 +24,7 @@ pub struct Malformed;
 pub struct Packet<'a> {
     /// Message number.
     pub number: u8,
-    /// What follows it, without padding.
+    /// The payload, without padding.
     pub payload: &'a [u8],
 }
 

@@ -1,10 +1,10 @@
 //! SSH, versions 1.5 (draft-ylonen-ssh-protocol-00) and 2.0 (RFC 4253, with the key exchanges of
 //! RFC 4419, RFC 4432, RFC 4462, RFC 5656, RFC 8731 and their post-quantum successors).
 //!
-//! Both sides send a line with their version ([`Version`]), then packets ([`message`]) in which
-//! they tell their algorithms and exchange keys, then everything is encrypted. From there on
-//! only sizes speak: the server's first encrypted packets have known lengths, by which attempts to
-//! log in and their success are told (`auth.rs`).
+//! Both sides send a line with their version ([`Version`]), then packets ([`message`]) with their
+//! algorithms and key exchange, then everything is encrypted. From then on only sizes are visible:
+//! the server's first encrypted packets have known lengths, from which login attempts and their
+//! success are inferred (`auth.rs`).
 //!
 //! The row of ssh.log is written when a log-in succeeded, or when the connection ends.
 

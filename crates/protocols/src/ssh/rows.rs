@@ -12,7 +12,7 @@ use crate::Context;
 const MAX_ALGORITHMS: usize = 100;
 
 gannet_log::row! {
-    /// One row an SSH connection.
+    /// One row for each SSH connection.
     pub struct SshRow<'a> = "ssh" {
         /// When the first version line was seen.
         ts: Time = "ts",
@@ -20,11 +20,11 @@ gannet_log::row! {
         uid: Uid = "uid",
         /// The connection's ends.
         id: ConnId = "id",
-        /// The protocol's major version, once both sides told theirs and they agree.
+        /// The protocol's major version, once both sides sent theirs and they agree.
         version: Option<u64> = "version",
-        /// Whether a log-in succeeded, by the sizes of packets.
+        /// Whether a login succeeded, inferred from packet sizes.
         auth_success: Option<bool> = "auth_success",
-        /// Attempts to log in that were seen.
+        /// Login attempts seen.
         auth_attempts: u64 = "auth_attempts",
         /// Whether it leaves or enters the local networks; unset if neither or both ends are local.
         direction: Option<Enum> = "direction",
@@ -47,7 +47,7 @@ gannet_log::row! {
     }
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug)]
 pub(super) struct Session {
     ts: Time,

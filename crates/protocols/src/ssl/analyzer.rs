@@ -15,7 +15,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// Bytes of a record that must be there before its kind and length can be told.
+/// Bytes of a record that must be available to read its kind and length.
 const HEADER: usize = 5;
 
 /// Message types of SSL 2.0, set apart from TLS record types.
@@ -27,7 +27,7 @@ mod v2 {
     pub(super) const SERVER_HELLO: u16 = BASE + 4;
 }
 
-/// What comes before a record's content.
+/// The header before a record's content.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     /// As in [`content`] or [`v2`].
@@ -77,7 +77,7 @@ impl Analyzer {
         self.core.is_established()
     }
 
-    /// Reads another handshake from its beginning, as a part of the same session.
+    /// Starts parsing another handshake in the same session.
     pub(crate) fn restart(&mut self) {
         let session = std::mem::take(&mut self.core.session);
         self.core = Core::new(Tag::Ssl);
@@ -86,7 +86,7 @@ impl Analyzer {
         self.records = None;
     }
 
-    /// Reads nothing more: what was seen is all there will be.
+    /// Stops parsing: no further facts will be found.
     fn rest(&mut self, cx: &mut Context<'_>) {
         if !std::mem::replace(&mut self.idle, true) {
             self.sides = <[Side; 2]>::default();
@@ -290,7 +290,7 @@ impl Analyzer {
         *encrypted
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_client_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -311,7 +311,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_server_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -348,7 +348,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns what follows the message.
+    /// Returns the data behind the message.
     fn v2_client_master_key<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -364,7 +364,7 @@ impl Analyzer {
     }
 }
 
-/// The next `N` bytes of what was kept and what came, when there are so many.
+/// The next `N` bytes of stored and new data, if available.
 fn fill<const N: usize>(kept: &mut Vec<u8>, fresh: &mut &[u8]) -> Option<[u8; N]> {
     if kept.is_empty()
         && let Some((front, rest)) = fresh.split_first_chunk::<N>()
@@ -563,7 +563,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 443);
         session(&mut h, &exchange, 1000);
         assert!(h.violated(Tag::Ssl) && !h.confirmed(Tag::Ssl));
-        // Nothing of the message counted, and what was known by then is in the row.
+        // The invalid message did not count, and the row has the facts before it.
         let row = &h.rows("ssl")[0];
         assert_eq!(row["ssl_history"], "L");
         assert_eq!(row["last_alert"], "handshake_failure");

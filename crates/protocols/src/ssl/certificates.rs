@@ -19,7 +19,7 @@ use gannet_log::Vector;
 
 use crate::Context;
 use crate::context::tell_cut;
-use crate::later::Queue;
+use crate::deferred::Queue;
 use crate::weird::Weirds;
 
 /// A certificate is logged again after this time.
@@ -83,7 +83,7 @@ gannet_log::row! {
     }
 }
 
-/// What is known of certificates across connections.
+/// The known certificates of all connections.
 #[derive(Debug, Default)]
 pub struct Certificates {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
@@ -95,13 +95,13 @@ pub struct Certificates {
     parsed_bytes: usize,
     /// Certificates that events showed as files.
     shown: u64,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
 /// Fingerprint, `host_cert` and `client_cert`.
 type Key = ([u8; 32], bool, bool);
 
-/// A certificate that one part of an analysis saw, for [`Certificates::decide`].
+/// A certificate that a shard saw, for [`Certificates::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -153,9 +153,9 @@ impl Certificates {
         true
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    /// The items that a shard deferred, in order.
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left.
@@ -205,7 +205,7 @@ pub(crate) fn seen(
         // Whether it is news is not known here: other connections are elsewhere.
         let (env, certificate) = (&mut *cx.env, Arc::clone(&certificate));
         if env.logs.selection().wants::<X509Row<'_>>() {
-            env.certificates.later.push(&env.logs, Item { now, key, certificate });
+            env.certificates.deferred.push(&env.logs, Item { now, key, certificate });
         }
     } else if cx.env.certificates.is_news(key, now) {
         with_row(now, &certificate, host, client, |row| cx.log(row));
@@ -213,7 +213,7 @@ pub(crate) fn seen(
     Some(certificate)
 }
 
-/// An weird of a file: its name in the logs goes before the addition.
+/// A weird of a file: its name in the logs goes before the addition.
 fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
     // Certificates are files that files.log leaves out; this one's name is used nowhere else.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);

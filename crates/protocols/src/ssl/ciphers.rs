@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::names::unlisted;
 
-/// What a ServerKeyExchange message of a cipher suite holds.
+/// The contents of a ServerKeyExchange message of a cipher suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyExchange {
     /// Signed elliptic-curve parameters (RFC 8422 section 5.4).
@@ -27,7 +27,7 @@ pub fn cipher(suite: u32) -> Cow<'static, str> {
     }
 }
 
-/// Its key exchange, which its name tells.
+/// Its key exchange, from its name.
 pub(super) fn key_exchange(suite: u32) -> KeyExchange {
     // Two suites with a pre-shared key whose parameters are left unread, as Zeek does.
     if matches!(suite, 0xccac | 0xd004) {

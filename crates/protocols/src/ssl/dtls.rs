@@ -214,7 +214,7 @@ impl Dtls {
         Ok(())
     }
 
-    /// Hands a message on as TLS frames it: that header says nothing of fragments.
+    /// Passes a message on with a TLS header, which has no fragment fields.
     fn forward(&mut self, cx: &mut Context<'_>, from: Dir, kind: u8, len: usize, data: &[u8]) {
         let [_, a, b, c] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
         self.core.handshake_parts(cx, from, [kind, a, b, c], data);
@@ -225,7 +225,7 @@ impl Fragments {
     /// Adds a part; `Ok(true)` when the message is whole with it.
     ///
     /// # Errors
-    /// What is wrong with the part, in words.
+    /// Adds a part; returns its fault.
     fn add(&mut self, part: Fragment<'_>) -> Result<bool, String> {
         if part.len > MAX_MESSAGE {
             return Err(format!("DTLS record length {} larger than allowed maximum.", part.len));
@@ -289,7 +289,7 @@ impl Fragments {
             );
         }
         let all = (1_u32 << (spread + 1)) - 1;
-        // Room for the message is made once so much of it is here: a length claims little.
+        // Memory for the message grows with received data, not with the claimed length.
         Ok(self.seen & all == all && self.bytes.len() >= self.len)
     }
 
@@ -397,8 +397,8 @@ mod tests {
     fn a_message_behind_a_broken_one() {
         let hello = client_hello(0xfefd, &[], &[]);
         let mut first = part(1, 0, &hello, 0..hello.len());
-        // Two bytes lack of the length of all extensions and what follows, and come with the next
-        // message: there is no such extension.
+        // Two bytes of the extensions' length and what follows arrive with the next message: there
+        // is no such extension.
         first[3] += 2;
         first[11] += 2;
         let again = message(1, &hello);
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(f.add(far(0, 89_000)), Ok(false));
         assert_eq!(f.add(far(1, 89_999)), Ok(false));
         assert!(f.bytes.capacity() < 100);
-        // Both ends are here; what is between them never was.
+        // Both ends have arrived, but not the middle.
         assert_eq!(f.add(Fragment { record: 6, ..far(1, 0) }), Ok(false));
         assert!(f.bytes.capacity() < 100);
         // Records that go back all the time are never seen twice.

@@ -25,7 +25,7 @@ pub mod ty {
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 65037;
 }
 
-/// One extension: its type and what is in it.
+/// One extension: its type and contents.
 ///
 /// # Errors
 /// When it reaches beyond the message.
@@ -200,7 +200,7 @@ pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Keys that a client offers to go on with (RFC 8446 section 4.2.11).
+/// Pre-shared keys that a client offers (RFC 8446 section 4.2.11).
 fn offered_psks(r: &mut Reader<'_>) -> Result<(), Malformed> {
     let mut identities =
         r.nested(|r| r.vector16("PSKIdentitiesList:length", "PSKIdentitiesList"))?;

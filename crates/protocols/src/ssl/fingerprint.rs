@@ -1,4 +1,4 @@
-//! Fingerprints of hellos: what a TLS library offers and chooses, in a word.
+//! Fingerprints of hellos: the offers and choices of a TLS library, as a short text.
 //!
 //! JA3 and JA3S (Salesforce, BSD licence) are the MD5 of the numbers in a hello; JA4 (FoxIO, the TLS
 //! client's, BSD licence; no other of its family is) is made of a readable part and two hashes over
@@ -27,7 +27,7 @@ pub enum Carrier {
     Dtls,
 }
 
-/// What of a client's hello goes into its fingerprints.
+/// The parts of a client's hello that its fingerprints use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     version: u16,

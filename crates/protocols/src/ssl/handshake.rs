@@ -1,5 +1,5 @@
 //! The handshake protocol (RFC 5246 section 7.4, RFC 8446 section 4): messages that span records,
-//! and what each of them says.
+//! and their contents.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -93,8 +93,8 @@ impl Core {
         broken.is_none()
     }
 
-    /// A message of a datagram: its header, remade, and what came after it. That may be less or
-    /// more than the header says; what is missing comes with the next.
+    /// A message of a datagram: its rebuilt header, and the data behind it, which may be shorter or
+    /// longer than the header says; missing data comes with the next datagram.
     pub(super) fn handshake_parts(
         &mut self,
         cx: &mut Context<'_>,
@@ -495,7 +495,7 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &hello);
         a.stream(&mut h.cx(), Dir::Resp, &record(22, &[0xea, 0xff, 0xff, 0xff, 1, 2, 3]));
-        // What comes of it is kept, up to a limit.
+        // The message is stored, up to a limit.
         let more = record(22, &[0; 1 << 15]);
         for _ in 0..320 {
             assert!(!h.violated(Tag::Ssl));
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_as_they_came() {
+    fn names_are_reported_unchanged() {
         let names = [&[0, 0, 3][..], b"a\xffb", &[0, 0, 0], &[0, 0, 1], b"c"].concat();
         let list = [&[0, names.len() as u8][..], &names].concat();
         let hello = client_hello(0x0303, &[], &[extension(0, &list)]);

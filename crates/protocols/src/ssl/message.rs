@@ -30,7 +30,7 @@ impl fmt::Display for Malformed {
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Bytes read of the structure: what is needed is counted from its first.
+    /// Bytes read of the structure: a required length counts from its start.
     read: usize,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         self.clone().take(n, field).map(drop)
     }
 
-    /// A length of two octets and what it counts: the field of either, and a reader of the latter.
+    /// A vector with a length of two octets: both as a field, and a reader of its contents.
     pub(super) fn vector16(
         &mut self,
         length: &'static str,
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(self.take(n.into(), field)?))
     }
 
-    /// A length of one octet and what it counts: the field of either, and a reader of the latter.
+    /// A vector with a length of one octet: both as a field, and a reader of its contents.
     pub(super) fn vector8(
         &mut self,
         length: &'static str,
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         Ok(Self { rest: self.take(n, field)?, read })
     }
 
-    /// A structure at the front, of which `read` says how it goes on.
+    /// A nested structure, parsed by `read`.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
@@ -297,7 +297,7 @@ fn skip_extensions_length(r: &mut Reader<'_>, field: &'static str) -> Result<(),
     Ok(())
 }
 
-/// A list of numbers of two octets, which stands behind the octets of its length.
+/// A list of numbers of two octets, behind its length.
 pub(super) fn even(
     list: Reader<'_>,
     length: usize,
@@ -570,7 +570,7 @@ mod tests {
         fn any_bytes_are_survived(
             data in proptest::collection::vec(proptest::num::u8::ANY, 0..120),
         ) {
-            // What is read is never more than what is there.
+            // No read exceeds the available bytes.
             if let Ok(hello) = ClientHello::parse(&data, |v| v % 2 == 0) {
                 proptest::prop_assert!(hello.session_id.len() < data.len());
             }

@@ -1,15 +1,15 @@
-//! SSL 2.0 and 3.0, TLS 1.0 to 1.3, DTLS 1.0 to 1.3: who spoke which version with which cipher to
-//! which name, and with what certificates.
+//! SSL 2.0 and 3.0, TLS 1.0 to 1.3, DTLS 1.0 to 1.3: versions, ciphers, server names and
+//! certificates of sessions.
 //!
 //! Specifications: SSL 2.0 (draft-hickman-netscape-ssl-00), SSL 3.0 (RFC 6101), TLS (RFC 2246,
 //! 4346, 5246, 8446), extensions (RFC 6066, 7301, 5077), DTLS (RFC 4347, 6347, 9147).
 //!
-//! The bytes of a stream pass through [`Analyzer`], which cuts them into records; a datagram passes
-//! through [`Dtls`], which also puts fragmented handshake messages together. What both have in
-//! common is in `record` (what a record means before and after the change to encryption) and
-//! `handshake` (messages that span records, and what each says). [`message`] and [`extension`]
-//! parse single messages and know no state. What is said ends in a `Session` (`rows`), which becomes the row of
-//! ssl.log, and in [`Certificates`], which writes x509.log.
+//! Stream bytes go to [`Analyzer`], which splits them into records; datagrams go to [`Dtls`], which
+//! also reassembles fragmented handshake messages. Both share `record` (the meaning of a record
+//! before and after the change to encryption) and `handshake` (messages that span records, and
+//! their contents). [`message`] and [`extension`] parse single messages without state. The facts
+//! are collected in a `Session` (`rows`), which becomes the row of ssl.log, and in
+//! [`Certificates`], which writes x509.log.
 //!
 //! All that can be read of a session is read once both sides have sent an encrypted record: the row
 //! is written then, and the analyzer asks to be taken off. Sessions that never come so far are

@@ -32,7 +32,7 @@ use gannet_files::x509::text;
 use crate::Context;
 use crate::conn_state::mention;
 
-/// Silence after which a file is given up, as files show it.
+/// Timeout of a file after silence, as in file events.
 const TIMEOUT: Interval = Interval::from_secs(120);
 
 /// Raises the events of a certificate that was read, or could not be read; `host` says whether it is the

@@ -1,8 +1,10 @@
-//! What a record means, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section 6.2).
+//! The meaning of a record, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section
+//! 6.2).
 //!
-//! Records are clear until their sender changes to encryption. Up to TLS 1.2 it says so with a
-//! ChangeCipherSpec; in TLS 1.3 that message means nothing, and the first application data is
-//! encrypted. A session stands once both sides have changed and one encrypted record was seen.
+//! Records are clear until their sender changes to encryption. Up to TLS 1.2 a ChangeCipherSpec
+//! announces it; in TLS 1.3 that message has no meaning, and the first application data is
+//! encrypted. A session is established once both sides have changed and one encrypted record was
+//! seen.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -37,7 +39,7 @@ const MAX_ALERTS: usize = 10;
 pub(super) struct Core {
     /// SSL or DTLS.
     pub(super) tag: Tag,
-    /// What is said, for the log.
+    /// The facts for the log.
     pub(super) session: Session,
     /// The handshake protocol.
     pub(super) handshake: Handshake,
@@ -45,7 +47,7 @@ pub(super) struct Core {
     pub(super) encrypted: [bool; 2],
     established: bool,
     confirmed: bool,
-    /// Version, type and length of the record at hand.
+    /// Version, type and length of the current record.
     pub(super) record: (u16, u16, usize),
     /// Nothing more is read, for good.
     pub(super) skip: bool,
@@ -70,12 +72,12 @@ impl Core {
         }
     }
 
-    /// Who is speaking.
+    /// The role of a side.
     pub(super) fn role(&self, from: Dir) -> Role {
         Role::of(from, self.handshake.flipped)
     }
 
-    /// The protocol is what it seemed.
+    /// Confirms the protocol.
     pub(super) fn confirm(&mut self, cx: &mut Context<'_>) {
         if !self.confirmed {
             self.confirmed = true;
@@ -90,7 +92,7 @@ impl Core {
         self.confirmed
     }
 
-    /// The bytes are not the protocol. What is known of the session is written.
+    /// The bytes are not the protocol. Writes the row with the known facts.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
         // Where bytes were missed, nothing can be said against the protocol.
@@ -120,7 +122,7 @@ impl Core {
         }
     }
 
-    /// The session stands.
+    /// Establishes the session.
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.established = true;
         cx.raise(|c| Established { c });

@@ -1,4 +1,4 @@
-//! The row of ssl.log, and what is remembered of a session until it is written.
+//! The row of ssl.log, and the facts of a session until it is written.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ gannet_log::row! {
         last_alert: Option<&'a str> = "last_alert",
         /// Application protocol that the server chose (ALPN).
         next_protocol: Option<&'a [u8]> = "next_protocol",
-        /// Whether both sides came to send encrypted records.
+        /// Whether both sides sent encrypted records.
         established: bool = "established",
         /// One letter a message, upper case from the client: `C` client hello, `S` server hello, `J` hello
         /// retry request, `X` certificate, `K` server key exchange, `N` server hello done, `G` client
@@ -53,7 +53,7 @@ gannet_log::row! {
         cert_chain_fps: Option<Vector<&'a str>> = "cert_chain_fps",
         /// SHA-256 of the client's certificates, in their order.
         client_cert_chain_fps: Option<Vector<&'a str>> = "client_cert_chain_fps",
-        /// Whether the server's certificate is one for the name asked for.
+        /// Whether the server's certificate matches the requested name.
         sni_matches_cert: Option<bool> = "sni_matches_cert",
         /// JA3 fingerprint of the client's hello.
         ja3: Extra<Option<&'a str>> = "ja3",
@@ -64,8 +64,8 @@ gannet_log::row! {
     }
 }
 
-/// A history of just so many letters takes no further one. Role changes it does, and goes on with
-/// letters then, as in Zeek.
+/// As in Zeek, a history of exactly this many letters takes no further one, except that a change of
+/// roles does and then appends again.
 pub(super) const MAX_HISTORY: usize = 100;
 /// Letters that a history holds at the most: one more than are logged.
 const MAX_LETTERS: usize = 4097;
@@ -76,7 +76,7 @@ const MAX_LINKS: usize = 102;
 /// A certificate of a chain; `None` where it could not be read.
 pub(super) type Link = Option<Arc<Certificate>>;
 
-/// What is known of a session so far.
+/// The facts of a session so far.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// When it was first seen; nothing counts before.
@@ -95,7 +95,8 @@ pub(super) struct Session {
     retry_request: bool,
     last_alert: Option<u16>,
     next_protocol: Option<Vec<u8>>,
-    /// The analyzer was confirmed and not refuted since: it is to go once the session stands.
+    /// The analyzer was confirmed without a violation: it is removed once the session is
+    /// established.
     pub(super) analyzing: bool,
     established: bool,
     logged: bool,
@@ -222,7 +223,7 @@ impl Session {
         self.next_protocol = Some(name.to_vec());
     }
 
-    /// Any extension, after what it says was noted.
+    /// Any extension, after its facts were recorded.
     pub(super) fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
         self.touch(now);
         match (role, ty) {
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Any handshake message, after what it says was noted.
+    /// Any handshake message, after its facts were recorded.
     pub(super) fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
         self.touch(cx.now);
         if role == Role::Client && ty == kind::CLIENT_KEY_EXCHANGE {
@@ -300,7 +301,7 @@ impl Session {
 
     /// A certificate of `role`'s chain.
     pub(super) fn certificate(&mut self, role: Role, certificate: Link) {
-        // Certificates before any session belong to nobody.
+        // Certificates before any session are ignored.
         if self.since.is_some() {
             let chain = &mut self.chains.get_or_insert_default()[role as usize];
             // The first is the sender's own, whether it could be read or not.

@@ -23,7 +23,7 @@ gannet_event::record! {
 gannet_event::record! {
     /// Where and how a protocol was violated.
     pub struct ViolationInfo<'a> = "AnalyzerViolationInfo" {
-        /// In words.
+        /// Description.
         reason: &'a [u8] = "reason",
         /// The connection.
         c: Option<Connection> = "c",
@@ -59,7 +59,7 @@ gannet_event::events! {
 
     /// An analyzer stopped because of a violation.
     pub struct AnalyzerFailed<'a> = "analyzer_failed", scripted {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The analyzer.
         atype: Tag = "atype",

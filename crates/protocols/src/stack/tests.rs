@@ -46,7 +46,7 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
 }
 
 #[test]
-fn what_stands_inside_of_another_is_not_told_of_gaps() {
+fn inner_analyzers_are_not_notified_of_gaps() {
     for (is_inner, expected) in [(false, false), (true, true)] {
         let mut h = Harness::new(Proto::Tcp, 9);
         let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
@@ -68,7 +68,7 @@ fn what_stands_inside_of_another_is_not_told_of_gaps() {
     }
 }
 
-/// The rows that a TCP connection to a port has when it is over, of what was sent in segments.
+/// The rows of a TCP connection to a port after these segments.
 fn rows_of(port: u16, path: &str, segments: &[(Dir, &[u8])]) -> Vec<BTreeMap<String, String>> {
     let mut h = Harness::new(Proto::Tcp, port);
     let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
@@ -214,7 +214,7 @@ fn what_was_read_to_its_end_is_not_read_again() {
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let hello = record(22, &message(1, &client_hello(0x0303, b"", &[])));
     let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
-    // Behind a hole there is no telling where records begin, however much what follows looks like one.
+    // After a hole the start of a record is unknown, even if the data looks like one.
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
     session.settle(&mut h.conn);
     tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1_180_489_186);

@@ -36,7 +36,7 @@ impl Head {
     }
 }
 
-/// Something read, or what is wrong with it.
+/// A value, or its fault.
 pub type Result<T> = std::result::Result<T, Wrong>;
 
 /// Reads tag and length. A length of more than eight bytes counts as none.
@@ -116,7 +116,7 @@ pub fn unsigned(content: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What is said of something, without what Zeek says before all of them.
+    /// The text of an error, without Zeek's common prefix.
     fn said<T>(r: Result<T>) -> String {
         super::super::said(r.err().unwrap())
     }

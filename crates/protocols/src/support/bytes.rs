@@ -51,7 +51,7 @@ impl<'a> Bytes<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// What is left.
+    /// The rest.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }

@@ -2,8 +2,7 @@
 
 /// Cuts one direction of a stream into messages.
 ///
-/// A message that lies within one chunk is borrowed from it; only one over several chunks is
-/// copied.
+/// A message within one chunk is borrowed; only one that spans several chunks is copied.
 ///
 /// ```
 /// use gannet_protocols::support::Frames;
@@ -19,7 +18,7 @@
 #[derive(Debug)]
 pub struct Frames {
     kept: Vec<u8>,
-    /// The kept message was handed out: clear it before going on.
+    /// The stored message was returned: clear it before the next one.
     spent: bool,
     /// Rest of a message that is too long, still to come.
     skip: usize,
@@ -27,8 +26,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Of a message longer than `limit` bytes only so many are kept and given; the rest is
-    /// skipped.
+    /// Of a message longer than `limit` bytes only the first `limit` are stored and returned; the
+    /// rest is skipped.
     pub fn new(limit: usize) -> Self {
         Self { kept: Vec::new(), spent: false, skip: 0, limit: limit.max(1) }
     }
@@ -48,11 +47,11 @@ impl Frames {
         if self.spent { &[] } else { &self.kept }
     }
 
-    /// The next message; takes it off `data`. `None` when `data` holds no further whole one: what
-    /// is left is kept, and `data` is empty.
+    /// The next message; removes it from `data`. `None` if `data` has no further complete one: the
+    /// rest is stored, and `data` is empty.
     ///
-    /// `need` is told the beginning of a message (perhaps nothing, perhaps more than it) and
-    /// answers how long it is; if that cannot be told yet, how many bytes are needed to tell.
+    /// `need` receives the beginning of a message (possibly nothing, possibly more than the
+    /// message) and returns its length, or the number of bytes needed to determine it.
     pub fn next<'s, 'd: 's>(
         &'s mut self,
         data: &mut &'d [u8],
@@ -94,8 +93,8 @@ impl Frames {
         }
     }
 
-    /// Room for so many bytes more of a message of so many: twice what there was, as bytes really come,
-    /// and never more than the message needs.
+    /// Makes room for `more` bytes of a message of `whole` bytes: doubles the capacity as bytes
+    /// arrive, up to the message's length.
     #[inline]
     fn make_room(&mut self, more: usize, whole: usize) {
         let (len, room) = (self.kept.len(), self.kept.capacity());

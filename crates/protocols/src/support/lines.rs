@@ -7,14 +7,13 @@ use memchr::memchr2;
 pub struct Line<'a> {
     /// The bytes, without CR or LF.
     pub text: &'a [u8],
-    /// Whether the line was longer than the limit, and is given up to it.
+    /// Whether the line exceeded the limit and was truncated to it.
     pub cut: bool,
 }
 
-/// Cuts one direction of a stream into lines ended by LF, CR LF or (unless told otherwise) CR.
+/// Splits one direction of a stream into lines that end with LF, CR LF or (by default) CR.
 ///
-/// A line that lies within one chunk is borrowed from it; only a line over several chunks is
-/// copied.
+/// A line within one chunk is borrowed; only a line that spans several chunks is copied.
 ///
 /// ```
 /// use gannet_protocols::support::Lines;
@@ -29,7 +28,7 @@ pub struct Line<'a> {
 #[derive(Debug)]
 pub struct Lines {
     partial: Vec<u8>,
-    /// The partial line was handed out: clear it before going on.
+    /// The partial line was returned: clear it before the next one.
     spent: bool,
     /// The last line ended with CR: a LF that follows belongs to it.
     after_cr: bool,
@@ -60,8 +59,8 @@ impl Lines {
         self.cr_ends = yes;
     }
 
-    /// A line is cut only when so many bytes beyond the limit are there, and those are lost (line
-    /// ends among them, too). None, by default.
+    /// A line is truncated only when this many bytes beyond the limit are available, and those are
+    /// lost (including line ends). 0 by default.
     pub fn set_loss(&mut self, bytes: usize) {
         self.loss = bytes;
     }
@@ -105,8 +104,8 @@ impl Lines {
         }
     }
 
-    /// The next line; takes it off `data`. `None` when `data` holds no further line end: what is
-    /// left is kept, and `data` is empty.
+    /// The next line; removes it from `data`. `None` if `data` has no further line end: the rest is
+    /// stored, and `data` is empty.
     pub fn next<'s, 'd: 's>(&'s mut self, data: &mut &'d [u8]) -> Option<Line<'s>> {
         if self.spent {
             self.partial.clear();

@@ -28,7 +28,7 @@ pub(crate) use record::said;
 
 use crate::Context;
 
-/// Notes that a limit of an analyzer was reached: an weird, and a letter in the history.
+/// Notes that a limit of an analyzer was reached: a weird, and a letter in the history.
 pub fn limit_reached(
     cx: &mut Context<'_>,
     name: &'static str,

@@ -4,10 +4,10 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// What is said of bytes that are no item.
+/// The error for bytes that are not an item.
 const REASON: &str = "Binpac exception: binpac exception: string mismatch at -";
 
-/// What an item means for those that follow.
+/// The effect of an item on those that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// More may be learned.
@@ -23,7 +23,7 @@ pub trait Talk: Default {
     /// Its analyzer.
     const TAG: Tag;
 
-    /// What a chunk of the stream is made of.
+    /// The items that a chunk of the stream consists of.
     type Item<'a>;
 
     /// The items of a chunk; `Err` where the bytes are none.

@@ -1,10 +1,10 @@
-//! Records that Zeek's parsers are generated from: what they say when bytes are missing.
+//! Records as parsed by Zeek's generated parsers, with their errors for missing bytes.
 
 use std::fmt;
 
 use super::Bytes;
 
-/// What Zeek says before what is wrong.
+/// The prefix of Zeek's error messages.
 pub const BINPAC: &str = "Binpac exception: binpac exception: ";
 
 /// A field or record that reaches beyond the message, by the name Zeek has for it.
@@ -40,21 +40,21 @@ impl fmt::Display for OutOfBound {
     }
 }
 
-/// What is said of something, without what Zeek says before all of them.
+/// The text of an error, without Zeek's common prefix.
 #[cfg(test)]
 pub(crate) fn said(wrong: impl fmt::Display) -> String {
     let text = wrong.to_string();
     text.strip_prefix(BINPAC).unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// What is wrong with a record; a text for analyzer.log.
+/// The fault of a record; its text goes to analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// It reaches beyond what holds it.
     Short(OutOfBound),
     /// The field named has a value that it must not have.
     Value(&'static str),
-    /// A text is not what it must be.
+    /// A text has an invalid form.
     Words,
     /// No part of the record named has this number.
     Case {
@@ -72,7 +72,7 @@ pub enum Wrong {
         /// The tag it must have.
         expect: u8,
     },
-    /// An integer of ASN.1 has so many bytes: more than nine.
+    /// An integer of ASN.1 has this many bytes: more than nine.
     Wide(usize),
 }
 
@@ -98,7 +98,7 @@ impl From<OutOfBound> for Wrong {
     }
 }
 
-/// A record that is being read: what its parts must lie within.
+/// The enclosing record: the bounds of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Within {
     record: &'static str,
@@ -128,10 +128,10 @@ impl Within {
     }
 }
 
-/// A record that is read from its begin on. What does not fit is told with how far the record would have
-/// to reach, and how far there are bytes.
+/// A reader that starts at the begin of a record. A field that does not fit is reported with the
+/// end that the record would need and the number of bytes available.
 pub struct Record<'a> {
-    /// What it is called.
+    /// Name of the record.
     pub record: &'static str,
     /// Its bytes, and those behind it.
     pub data: &'a [u8],
@@ -191,7 +191,7 @@ impl<'a> Record<'a> {
         i64::from(self.u16_at(at))
     }
 
-    /// What is behind.
+    /// The rest.
     pub fn rest(&self) -> &'a [u8] {
         &self.data[self.at..]
     }

@@ -11,7 +11,7 @@ pub fn is_space(b: u8) -> bool {
 pub fn is_printable(text: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
-    // What is borrowed or carried goes to bytes above one that is odd anyway.
+    // Borrows and carries affect only bytes above one that needs escaping anyway.
     let odd = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         (word | word.wrapping_sub(LOW * 0x20) | word.wrapping_add(LOW)) & HIGH
@@ -52,9 +52,8 @@ pub fn reply_code(line: &[u8]) -> Option<u16> {
     }
 }
 
-/// A decimal number as C's `strtol` reads it: white space, a sign, digits. Gives the number
-/// (at the ends of its range when it does not fit) and what follows; without digits zero and the
-/// text untouched.
+/// A decimal number as C's `strtol` parses it: white space, a sign, digits. Returns the number
+/// (saturated if it does not fit) and the rest; without digits zero and the unchanged text.
 pub fn integer(text: &[u8]) -> (i64, &[u8]) {
     let blank = text.iter().take_while(|&&b| is_space(b)).count();
     let mut rest = &text[blank..];
@@ -73,7 +72,7 @@ pub fn integer(text: &[u8]) -> (i64, &[u8]) {
     (if negative { -n } else { n }, rest)
 }
 
-/// Undoes percent escapes, the four-digit form `%uXXXX` included. What is no escape stays.
+/// Decodes percent escapes, including the four-digit form `%uXXXX`. Invalid escapes stay unchanged.
 pub fn unescape_uri(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -2,7 +2,7 @@
 
 use crate::Context;
 
-/// The text up to its first NUL in UTF-8; as it came, with an weird, where it cannot be read.
+/// The text up to its first NUL in UTF-8; as it came, with a weird, where it cannot be read.
 pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
     to_utf8(text).unwrap_or_else(|| {
         let details = "utf16 conversion failed in utf16_to_utf8_val";
@@ -13,8 +13,7 @@ pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
 
 /// The text up to its first NUL in UTF-8. `None`: it ends within a pair of surrogates.
 ///
-/// Surrogates that stand alone are written as if they were characters, and an odd last byte as if a
-/// zero followed.
+/// Lone surrogates are encoded like characters, and an odd last byte is extended with a zero.
 pub fn to_utf8(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 2);
     let unit = |u: &[u8]| u16::from_le_bytes([u[0], u.get(1).copied().unwrap_or(0)]);

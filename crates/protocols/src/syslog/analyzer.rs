@@ -9,7 +9,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// What stands for a priority that is not given.
+/// The value for a missing priority.
 const NONE: u64 = 999;
 
 /// The analyzer of one connection. Messages stand alone: it remembers nothing.

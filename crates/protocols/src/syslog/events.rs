@@ -11,7 +11,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Which part of the sender speaks; 999 where the message does not say.
         facility: u64 = "facility",
-        /// How bad it is, 0 being worst; 999 where the message does not say.
+        /// Severity, 0 is the worst; 999 if the message has none.
         severity: u64 = "severity",
         /// The text behind the priority.
         msg: &'a [u8] = "msg",

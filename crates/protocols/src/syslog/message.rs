@@ -1,4 +1,4 @@
-/// What the number in front of a message says.
+/// The meaning of the number in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// Which part of the sender speaks (RFC 3164 section 4.1.1); at most 127.

@@ -9,7 +9,7 @@ use gannet_log::Value;
 use super::message::Priority;
 
 gannet_log::row! {
-    /// One row a syslog message.
+    /// One row for each syslog message.
     pub struct SyslogRow<'a> = "syslog" {
         /// When it was sent.
         ts: Time = "ts",
@@ -19,9 +19,9 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
-        /// Which part of the sender speaks.
+        /// Facility code.
         facility: Facility = "facility",
-        /// How bad it is.
+        /// Severity code.
         severity: &'static str = "severity",
         /// The text.
         message: &'a [u8] = "message",

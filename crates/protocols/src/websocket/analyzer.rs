@@ -11,10 +11,10 @@ use crate::Tag;
 /// Longest payload of a control frame (RFC 6455 section 5.5).
 const MAX_CONTROL: u64 = 125;
 
-/// Payload is passed on in pieces of this size, and what is left at the end of its frame.
+/// Payload is passed on in pieces of this size, and the rest at the end of its frame.
 const PIECE: u64 = 8192;
 
-/// A frame that goes on with no message, or begins one within another.
+/// A continuation frame without a message, or a message that begins within another.
 const OUT_OF_PLACE: &str = "binpac exception: &enforce violation : WebSocket_FrameHeader:first2";
 /// A frame that closes has two bytes of status or nothing.
 const NO_STATUS: &str = "binpac exception: out_of_bound: WebSocket_FramePayloadClose:status: 2 > 1";
@@ -23,21 +23,21 @@ const NO_STATUS: &str = "binpac exception: out_of_bound: WebSocket_FramePayloadC
 #[derive(Default)]
 struct Flow {
     frames: Frames,
-    /// Kind of the message at hand; `None` between messages.
+    /// Kind of the current message; `None` between messages.
     message: Option<u8>,
-    /// The frame at hand is the last of its message.
+    /// The current frame is the last of its message.
     fin: bool,
     /// It says that the connection is to be closed.
     closes: bool,
     mask: Option<[u8; 4]>,
     /// The frame's length.
     len: u64,
-    /// The piece at hand without its mask, until it is whole.
+    /// The current piece, unmasked, until it is complete.
     piece: Vec<u8>,
 }
 
 impl Flow {
-    /// Whether a frame of this kind goes on with no message, or begins one within another.
+    /// Whether a frame of this kind continues no message, or begins one within another.
     fn is_out_of_place(&self, kind: u8) -> bool {
         self.message.is_none() == (kind == opcode::CONTINUATION)
     }
@@ -80,7 +80,7 @@ impl Analyzer {
         Self { flows: Default::default(), nested }
     }
 
-    /// One event; `Err` says what is wrong with it.
+    /// Processes one event; `Err` is its fault.
     fn event(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,6 +1,6 @@
 //! Frames (RFC 6455 section 5.2), out of a stream cut anywhere.
 
-/// What a message is.
+/// The types of messages.
 pub mod opcode {
     /// More of the message that the last frame began.
     pub const CONTINUATION: u8 = 0;
@@ -10,7 +10,7 @@ pub mod opcode {
     pub const BINARY: u8 = 2;
     /// The end, with a status of two bytes and words, or nothing.
     pub const CLOSE: u8 = 8;
-    /// A question whether the other side is there.
+    /// A check whether the other side is alive.
     pub const PING: u8 = 9;
     /// Its answer.
     pub const PONG: u8 = 10;
@@ -26,7 +26,7 @@ pub struct Header {
     pub fin: bool,
     /// See [`opcode`].
     pub opcode: u8,
-    /// What the payload is masked with.
+    /// The mask of the payload.
     pub mask: Option<[u8; 4]>,
     /// Bytes of payload.
     pub len: u64,
@@ -65,12 +65,12 @@ impl Header {
     }
 }
 
-/// What comes out of a stream of frames.
+/// The elements of a stream of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A frame begins.
     Frame(Header),
-    /// Payload of the frame at hand, masked as it came; `at` is its place in the frame.
+    /// Payload of the current frame, still masked; `at` is its offset in the frame.
     Payload {
         /// Offset within the frame's payload.
         at: u64,
@@ -91,7 +91,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The [`opcode`] of a frame whose header is not complete, but tells as much.
+    /// The [`opcode`] of a frame whose header is incomplete, if already known.
     pub fn begun(&self) -> Option<u8> {
         (self.have >= 2).then_some(self.header[0] & 0x0f)
     }

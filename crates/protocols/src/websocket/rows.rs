@@ -10,7 +10,7 @@ use sha1::Sha1;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a WebSocket connection.
+    /// One row for each WebSocket connection.
     pub struct WebSocketRow<'a> = "websocket" {
         /// When the responder agreed.
         ts: Time = "ts",
@@ -35,7 +35,7 @@ gannet_log::row! {
     }
 }
 
-/// What a responder appends to the originator's key (RFC 6455 section 1.3).
+/// The text that a responder appends to the originator's key (RFC 6455 section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Elements of a list header that are kept: one more than a row may show.
@@ -52,7 +52,7 @@ pub struct Handshake {
     server_extensions: Option<Vector<Vec<u8>>>,
 }
 
-/// What the request said of where it goes.
+/// The destination in the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
     /// Its `Host`.
@@ -64,7 +64,7 @@ pub struct Origin<'a> {
 }
 
 impl Handshake {
-    /// A header `Sec-WebSocket-NAME`; `name` is what follows the dash.
+    /// A header `Sec-WebSocket-NAME`; `name` is the part behind the dash.
     pub fn header(&mut self, cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]) {
         let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
         let (field, twice) = match is_orig {

@@ -1,6 +1,6 @@
-//! What is done about weirds by their names.
+//! The handling of weirds by name.
 
-/// What is done about an weird, by its name.
+/// The handling of a weird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Ignore,

@@ -1,4 +1,4 @@
-//! Events of what is unusual, by the names that Zeek gives it. They are raised after sampling.
+//! Events of weirds, with Zeek's names. They are raised after sampling.
 
 use gannet_base::Addr;
 use gannet_base::Uid;
@@ -27,7 +27,7 @@ gannet_event::events! {
         name: &'a str = "name",
         /// Originator and responder.
         id: Id4 = "id",
-        /// The connection's name in all logs.
+        /// The connection's uid in all logs.
         uid: Uid = "uid",
         /// Details.
         addl: &'a [u8] = "addl",

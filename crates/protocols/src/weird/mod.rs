@@ -1,18 +1,17 @@
 //! Weirds: weird.log, its sampling and its suppression.
 //!
-//! An weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
+//! A weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
-//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only each
-//!    [`SAMPLE_EACH`]th goes on, until [`WINDOW`] has passed. All names of two hosts have one window,
-//!    which the first of them opens.
-//! 2. *Policy* by name (the private `Action`): most names make one row for each subject within [`WINDOW`];
-//!    some only one for each originator or connection a day, a few none, and a few a notice.log
-//!    row as well. That the time is over is found out by a [look](Weirds::look) now and then.
+//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only every [`SAMPLE_EACH`]th
+//!    passes, until [`WINDOW`] has passed. All names of two hosts share one window, which starts
+//!    with the first of them.
+//! 2. *Policy* by name (the private `Action`): most names have one row for each subject within
+//!    [`WINDOW`]; some only one for each originator or connection a day, a few none, and a few a
+//!    notice.log row as well. A periodic [check](Weirds::look) finds expired entries.
 //!
-//! An weird that repeats costs one look-up in a table. The table remembers at most
-//! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
-//! what was forgotten is logged again.
+//! A repeated weird costs one lookup in a table. The table stores at most [`REMEMBERED`] pairs of
+//! name and subject; beyond that the oldest half is dropped, and dropped weirds are logged again.
 
 mod action;
 pub mod events;
@@ -46,21 +45,21 @@ use self::events::ExpiredConnWeird;
 use self::events::FlowWeird;
 use self::events::NetWeird;
 use crate::conn_state::mention;
-use crate::later::Queue;
+use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
 /// Weirds of one name and subject that all count, before sampling begins.
 pub const SAMPLE_AFTER: u64 = 25;
 /// Of the further ones only each so-manieth counts.
 pub const SAMPLE_EACH: u64 = 1000;
-/// How long sampling lasts, and how long an weird that was logged stays suppressed.
+/// How long sampling lasts, and how long a weird that was logged stays suppressed.
 pub const WINDOW: Interval = Interval::from_secs(600);
 /// How long a name that is logged once an originator or connection stays silent.
 pub const DAY: Interval = Interval::from_secs(86_400);
 /// Most pairs of name and subject that are remembered.
 pub const REMEMBERED: usize = 1 << 17;
 
-/// An weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
+/// A weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
 #[derive(Clone, Copy, Debug)]
 pub struct Oddity<'a> {
     /// Its name.
@@ -73,7 +72,7 @@ pub struct Oddity<'a> {
     pub in_tunnel: bool,
 }
 
-/// An weird, with details as they came from the wire.
+/// A weird, with details as they came from the wire.
 struct Told<'a> {
     name: &'static str,
     addl: &'a [u8],
@@ -82,7 +81,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Whether nothing comes of it.
+    /// Whether it has no effect.
     fn is_ignored(&self) -> bool {
         !self.in_tunnel && action(self.name) == Action::Ignore
     }
@@ -100,14 +99,14 @@ impl<'a> Oddity<'a> {
 struct Key {
     name: &'static str,
     in_tunnel: bool,
-    /// Remembers what was logged for a day, not the sampling.
+    /// Suppression for a day, not sampling.
     daily: bool,
-    /// All zero for an weird of nothing; ports 0 for a pair of hosts.
+    /// All zero for a weird of nothing; ports 0 for a pair of hosts.
     id: ConnId,
 }
 
-/// In few steps, since floods of weirds are floods of these. The end of a name stands for it: few
-/// weirds of one subject have names that end alike.
+/// A cheap hash, since floods of weirds are floods of these: only the end of a name is used, since
+/// few weirds of one subject have names with the same end.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let end = self.name.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
@@ -127,7 +126,7 @@ struct Seen {
     count: u64,
     /// When sampling, or its window, began.
     sampling: Time,
-    /// Suppressed until there is a look later than this, if it was told at all.
+    /// Suppressed until a check later than this, if it was reported at all.
     quiet: Option<Time>,
 }
 
@@ -144,10 +143,10 @@ pub struct Weirds {
     looks: Looks,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
-/// An weird that one part of an analysis saw, for [`Weirds::decide`].
+/// A weird that a shard saw, for [`Weirds::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -171,7 +170,7 @@ impl Item {
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
-/// What an weird concerns.
+/// The subject of a weird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Subject {
     uid: Option<Uid>,
@@ -186,14 +185,15 @@ impl Weirds {
         Self { stats, ..Self::default() }
     }
 
-    /// What is suppressed is looked through, at the time of a packet: what was told too long ago is
-    /// suppressed no longer. When it was told is known in whole seconds from the first look on.
+    /// Checks the suppressed weirds at the time of a packet: those reported too long ago are not
+    /// suppressed any more. The time of the report is known in whole seconds from the first check
+    /// on.
     pub fn look(&mut self, packet: Time) {
         let first = self.looks.map_or(packet, |(first, _)| first);
         self.looks = Some((first, packet));
     }
 
-    /// An weird of a connection.
+    /// A weird of a connection.
     pub fn conn(
         &mut self,
         logs: &mut Sinks,
@@ -206,7 +206,7 @@ impl Weirds {
         self.conn_bytes(logs, now, conn, name, addl.as_bytes(), source);
     }
 
-    /// An weird of a connection, with details as they came from the wire.
+    /// A weird of a connection, with details as they came from the wire.
     pub fn conn_bytes(
         &mut self,
         logs: &mut Sinks,
@@ -223,30 +223,30 @@ impl Weirds {
         self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
     }
 
-    /// An weird of a connection that is gone.
+    /// A weird of a connection that is gone.
     pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An weird of two hosts.
+    /// A weird of two hosts.
     pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
         self.any(logs, now, &subject, &what.told());
     }
 
-    /// An weird of no connection.
+    /// A weird of no connection.
     pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
         self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
     }
 
-    /// An weird of a packet without IP header.
+    /// A weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
     }
 
-    /// An weird of a file.
+    /// A weird of a file.
     pub fn file(
         &mut self,
         logs: &mut Sinks,
@@ -305,14 +305,14 @@ impl Weirds {
         pair.sampling
     }
 
-    /// Leaves the decision to who sees all parts of the analysis.
+    /// Defers the decision to the merge.
     #[cold]
     fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
         if self.stats.is_none() && what.is_ignored() {
             return;
         }
-        // A message may be odd in one way a million times.
-        if let Some(last) = self.later.last(logs)
+        // A message may have the same weird a million times.
+        if let Some(last) = self.deferred.last(logs)
             && last.is(now, subject, what)
         {
             last.times += 1;
@@ -321,12 +321,12 @@ impl Weirds {
         let Told { name, addl, source, in_tunnel } = *what;
         let addl = addl.into();
         let item = Item { now, subject: *subject, name, addl, source, in_tunnel, times: 1 };
-        self.later.push(logs, item);
+        self.deferred.push(logs, item);
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    /// The items that a shard deferred, in order.
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left.
@@ -338,7 +338,7 @@ impl Weirds {
         }
     }
 
-    /// The name's action, for an weird that is neither sampled out nor suppressed.
+    /// The name's action, for a weird that is neither sampled out nor suppressed.
     #[cold]
     fn policy(
         &mut self,
@@ -442,13 +442,13 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
 }
 
 impl Seen {
-    /// Whether a window of what is no connection's has yet to begin.
+    /// Whether the window has not begun, for subjects other than connections.
     #[inline]
     fn is_over(&self, now: Time) -> bool {
         self.count == 0 || now >= self.sampling + WINDOW
     }
 
-    /// Counts an weird; whether it is to be left out.
+    /// Counts a weird; whether it is to be left out.
     ///
     /// Of a connection's weirds the window begins with sampling; of others it began with the first,
     /// and is over when its time has come.
@@ -471,14 +471,14 @@ impl Seen {
         !(self.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
     }
 
-    /// Whether it was told, and not too long ago for the last look.
+    /// Whether it was reported, and not too long ago for the last check.
     #[inline]
     fn is_quiet(&self, looks: Looks) -> bool {
         self.quiet.is_some_and(|until| looks.is_none_or(|(_, last)| last <= until))
     }
 }
 
-/// What a look must be later than, for what is told `now` to be told again.
+/// The time after which a check allows a weird reported `now` to be reported again.
 fn quiet_until(looks: Looks, now: Time, silence: Interval) -> Time {
     let first = looks.map_or(now, |(first, _)| first);
     first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000) + silence

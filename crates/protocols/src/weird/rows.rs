@@ -10,7 +10,7 @@ use gannet_log::Enum;
 use gannet_log::Set;
 
 gannet_log::row! {
-    /// One row an weird, after suppression.
+    /// One row for each weird, after suppression.
     pub struct WeirdRow<'a> = "weird" {
         /// When it was seen.
         ts: Time = "ts",
@@ -24,7 +24,7 @@ gannet_log::row! {
         addl: Option<&'a [u8]> = "addl",
         /// Whether it made a notice, too.
         notice: bool = "notice",
-        /// Who saw it: always `zeek`, the name of a process that is no part of a cluster.
+        /// Name of the reporting process: always `zeek`, as for a process outside of a cluster.
         peer: &'a str = "peer",
         /// The analyzer that saw it.
         source: Option<&'static str> = "source",
@@ -32,7 +32,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a notice. Only weirds raise any, and a capture's loss where it is logged.
+    /// One row for each notice. Only weirds raise notices, and capture_loss.log if it is enabled.
     pub struct NoticeRow<'a> = "notice" {
         /// When it was raised.
         ts: Time = "ts",
@@ -40,17 +40,17 @@ gannet_log::row! {
         uid: Option<Uid> = "uid",
         /// Its ends.
         id: Option<ConnId> = "id",
-        /// The file it concerns.
+        /// The related file.
         fuid: Option<Uid> = "fuid",
         /// The file's type.
         file_mime_type: Option<&'a str> = "file_mime_type",
-        /// The file in words.
+        /// Description of the file.
         file_desc: Option<&'a str> = "file_desc",
         /// Transport.
         proto: Option<Proto> = "proto",
         /// Kind of notice.
         note: Enum = "note",
-        /// In words.
+        /// Description.
         msg: &'a str = "msg",
         /// Details.
         sub: Option<&'a [u8]> = "sub",
@@ -62,15 +62,15 @@ gannet_log::row! {
         p: Option<gannet_log::Port> = "p",
         /// A count.
         n: Option<u64> = "n",
-        /// Who raised it.
+        /// Name of the process that raised it.
         peer_descr: Option<&'a str> = "peer_descr",
-        /// What was done about it.
+        /// Actions taken.
         actions: Set<Enum> = "actions",
-        /// Who is told by mail.
+        /// Recipients of mail.
         email_dest: Set<&'a str> = "email_dest",
-        /// How long its like stays suppressed.
+        /// How long notices of the same kind are suppressed.
         suppress_for: Interval = "suppress_for",
-        /// Where the remote host stands: country.
+        /// Location of the remote host: country.
         country: Option<&'a str> = "remote_location.country_code",
         /// Region.
         region: Option<&'a str> = "remote_location.region",

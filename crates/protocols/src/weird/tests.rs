@@ -25,7 +25,7 @@ fn one_row_within_ten_minutes() {
 }
 
 #[test]
-fn what_was_told_is_forgotten_by_a_look() {
+fn a_check_drops_old_reports() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let env = &mut h.env;
     let at = |seconds: f64| Time::from_nanos((seconds * 1e9) as i64);
@@ -166,9 +166,9 @@ fn memory_is_bounded() {
     assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
 }
 
-/// A message of a million parts that were odd alike took hundreds of megabytes.
+/// A message of a million parts with the same weird took hundreds of megabytes.
 #[test]
-fn what_is_odd_again_is_left_once() {
+fn what_is_weird_again_is_left_once() {
     let logs = gannet_log::Logs::collecting(gannet_log::Options::default());
     let mut logs = Sinks::from(logs);
     let key = |packet| gannet_log::Key { packet, due: Time::MAX, tie: 0 };
@@ -179,7 +179,7 @@ fn what_is_odd_again_is_left_once() {
             part.net(&mut logs, Time::from_secs(10), name, "x");
         }
     }
-    let left = part.later().take();
+    let left = part.deferred().take();
     assert_eq!(left.iter().map(|l| l.what.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
     // All of them count: 25 and each thousandth of those beyond.
     let mut whole = Harness::new(Proto::Tcp, 80);

@@ -10,7 +10,7 @@ use crate::support::Then;
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
 
-/// What was said so far.
+/// State of the dialogue.
 #[derive(Debug, Default)]
 pub struct Session {
     /// The client asked for TLS.

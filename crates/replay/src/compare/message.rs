@@ -12,7 +12,7 @@ use crate::message::HEADER;
 const MAX_NAME: usize = 255;
 const OPT: u16 = 41;
 
-/// What a message says.
+/// The parsed fields of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
     /// The second word of the header, without the response code.
@@ -129,8 +129,8 @@ fn word(message: &[u8], at: usize) -> Option<u16> {
     message.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-/// Reads a name, follows its pointers (RFC 1035 §4.1.4) and puts it in lower case behind `out`;
-/// where what comes after it begins.
+/// Reads a name, follows its pointers (RFC 1035 §4.1.4) and appends it in lower case to `out`;
+/// returns the offset behind it.
 fn read_name(message: &[u8], start: usize, out: &mut Vec<u8>) -> Option<usize> {
     let before = out.len();
     let (mut at, mut after) = (start, None);
@@ -180,7 +180,7 @@ fn names_in(kind: u16) -> Option<(usize, usize, usize)> {
     }
 }
 
-/// The data of a record, its names written out; as it stands where it is not what its type says.
+/// The data of a record, with names expanded; unchanged if it does not match its type.
 fn canonical(kind: u16, message: &[u8], start: usize, end: usize) -> Vec<u8> {
     let written = || {
         let (before, names, after) = names_in(kind)?;

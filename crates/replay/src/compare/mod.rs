@@ -1,9 +1,9 @@
 //! Answers compared with others: those in the capture, or those of a second server.
 //!
-//! Every query of a run has a number. Whoever sees an answer ([`Observer`]) sends it with that
-//! number to the [`Comparer`], which waits for the other side's and tells the two apart field by
-//! field. A second server gets the same queries at the same time in a run of its own, so that
-//! what changes from hour to hour is no difference.
+//! Every query of a run has a number. An [`Observer`] sends each answer with that number to the
+//! [`Comparer`], which waits for the other side's answer and compares both field by field. A second
+//! server receives the same queries at the same time in a second run, so that changes over time are
+//! no differences.
 
 mod message;
 mod pairs;
@@ -35,7 +35,7 @@ use message::Parsed;
 use message::Record;
 pub(crate) use pairs::Pairs;
 
-/// Answers on their way to be compared; then who saw one waits.
+/// Answers queued for comparison; beyond, observers wait.
 const AHEAD: usize = 1 << 14;
 /// Answers of one side that wait for the other's; then those that wait count as alone.
 const MAX_WAITING: usize = 1 << 18;
@@ -140,7 +140,7 @@ pub struct Compared {
     pub only_other: u64,
     /// How many pairs differ in each of the [`FIELDS`].
     pub fields: [u64; FIELDS.len()],
-    /// What the second server's run came to.
+    /// The report of the second server's run.
     pub other: Option<Box<Report>>,
 }
 
@@ -182,7 +182,7 @@ impl Compared {
     }
 }
 
-/// Who answered.
+/// The side that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Target,
@@ -196,7 +196,7 @@ struct Answer {
     bytes: Box<[u8]>,
 }
 
-/// Tells of answers.
+/// Reports answers.
 #[derive(Clone)]
 pub(crate) struct Observer {
     side: Side,
@@ -270,7 +270,7 @@ impl<'a> Comparer<'a> {
 
     fn run(&mut self, answers: &Receiver<Answer>) -> io::Result<Compared> {
         let mut written = Ok(());
-        // Taken to the end in any case: nobody must wait for a comparer that is gone.
+        // Drained to the end in any case, so that no observer waits for a comparer that is gone.
         for answer in answers {
             let number = answer.number;
             match self.waiting.remove(&number) {
@@ -358,7 +358,7 @@ fn describe(number: u64, a: &Parsed, b: &Parsed, different: [bool; FIELDS.len()]
     out
 }
 
-/// One side's value of a field; of sets, what the other side has not.
+/// One side's value of a field; for sets, only the records that the other side lacks.
 fn value(index: usize, p: &Parsed, other: &Parsed, out: &mut String) -> std::fmt::Result {
     match index {
         0 => write!(out, "{}", p.flags >> 11 & 15),

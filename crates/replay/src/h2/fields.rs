@@ -2,7 +2,7 @@
 
 /// `:status` in the code of RFC 7541 Appendix B.
 const CODED_STATUS: &[u8] = &[0xb8, 0x84, 0x8d, 0x36, 0xa3];
-/// The static table's last index; what comes after it would be in the other table (Appendix A).
+/// The static table's last index; higher ones are in the dynamic table (Appendix A).
 const LAST: usize = 61;
 
 /// The fields of each request but its length: POST, https, path, authority, and both media types
@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn the_status_is_found() {
-        // Indexed; after a size of zero; as digits; in code; with its name spelled out both ways.
+        // Indexed; after a table size of zero; as digits; Huffman-coded; with its name spelled out
+        // both ways.
         assert_eq!(status(&[0x88]), Some(200));
         assert_eq!(status(&[0x20, 0x8e]), Some(500));
         assert_eq!(status(b"\x08\x03403\x0f\x0d\x0242"), Some(403));

@@ -1,13 +1,13 @@
 //! The client's side of HTTP/2 (RFC 9113), as much of it as DNS over HTTPS needs (RFC 8484).
 //!
-//! A query is a POST on a stream of its own: one HEADERS frame, whose fields are the same each time
-//! but for the length, and one DATA frame. Of an answer the status and the body count. We give the
-//! server no room for a table of header fields (SETTINGS_HEADER_TABLE_SIZE 0), so that each block of
-//! fields stands for itself (RFC 7541): what is read of it is `:status`, the rest is stepped over.
+//! A query is a POST on a stream of its own: one HEADERS frame, whose fields differ only in the
+//! length, and one DATA frame. Of an answer only the status and the body are used. The client
+//! allows no dynamic table (SETTINGS_HEADER_TABLE_SIZE 0), so that each header block is
+//! self-contained (RFC 7541): only `:status` is read, the rest is skipped.
 //!
-//! [`Session`] has no socket. Bytes that came in go to [`take`](Session::take), which hands out the
-//! bodies that they complete; what must be said in return (settings, pings, windows) it leaves in
-//! a buffer for [`control`](Session::control).
+//! [`Session`] has no socket. Received bytes go to [`take`](Session::take), which returns complete
+//! bodies; frames to send in response (settings, pings, window updates) are collected for
+//! [`control`](Session::control).
 
 mod fields;
 
@@ -19,13 +19,13 @@ const MAX_FRAME: usize = 16_384;
 const HEAD: usize = 9;
 /// Streams that may be open before the server has said how many it bears.
 const STREAMS: u32 = 100;
-/// What a peer may send before it gets more room, for each stream and for all.
+/// Flow control window of the peer, for each stream and for all.
 const WINDOW: u32 = 65_535;
 /// Room that we give for all streams together, and how little of it is renewed.
 const ROOM: u32 = 1 << 30;
 /// A DNS message has no more bytes.
 const MAX_BODY: usize = 65_535;
-/// Blocks of fields that go on for longer end the connection.
+/// Longer header blocks end the connection.
 const MAX_BLOCK: usize = 1 << 16;
 /// No more streams than that on one connection; their numbers have 31 bits.
 const MAX_STREAM: u32 = (1 << 31) - 3;
@@ -51,7 +51,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// No table of fields (1), no pushes (2), room for any message on a stream (4).
 const OUR_SETTINGS: [u8; 18] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0];
 
-/// Why a connection cannot go on.
+/// Why a connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server breaks HTTP/2: {0}")]
 pub(crate) struct Broken(&'static str);
@@ -76,11 +76,12 @@ pub(crate) struct Session {
     /// What we may send on all streams, and on each one that begins.
     window: i64,
     stream_window: i64,
-    /// What the server may still send.
+    /// Flow control window of the server.
     room: u32,
     /// The server takes no more requests.
     going_away: bool,
-    /// A block of fields that goes on in the next frame: its stream, whether that ends with it.
+    /// A header block that continues in the next frame: its stream, and whether the stream ends
+    /// with it.
     block: Option<(u32, bool)>,
     fields: Vec<u8>,
     control: Vec<u8>,
@@ -129,12 +130,12 @@ impl Session {
         !self.input.is_empty()
     }
 
-    /// What must be sent before anything else, if there is something.
+    /// Frames that must be sent before anything else, if there are any.
     pub(crate) fn control(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.control);
     }
 
-    /// Whether a message of so many bytes can be sent.
+    /// Whether a message of this length can be sent.
     pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
         let needed = len as i64;
         if len > MAX_FRAME || self.stream_window < needed || self.is_closing() {
@@ -146,8 +147,8 @@ impl Session {
         Ok(())
     }
 
-    /// Writes a request; the message is the last of it. Its answer is handed out under `id`, unless
-    /// nobody waits for one.
+    /// Writes a request, with the message at its end. Its answer is returned with `id`, unless it
+    /// is not awaited any more.
     pub(crate) fn request(&mut self, message: &[u8], id: u16, out: &mut Vec<u8>) {
         self.control(out);
         let stream = self.next_stream;
@@ -174,8 +175,8 @@ impl Session {
         }
     }
 
-    /// Takes bytes that came in. `out` gets each body that is whole with the id of its query; one
-    /// without bytes stands for an answer that is not a DNS message.
+    /// Processes received bytes. `out` receives each complete body with the id of its query; an
+    /// empty one means an answer that is not a DNS message.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -279,7 +280,7 @@ impl Session {
         let status = fields::status(&self.fields).ok_or(Broken("a block of fields is damaged"))?;
         let Some((number, ends)) = self.block.take() else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(&number) {
-            // What is not yet the answer (RFC 9110 §15.2) and trailers leave the status as it is.
+            // Interim responses (RFC 9110 §15.2) and trailers do not set the status.
             if status >= 200 {
                 stream.status = status;
             }

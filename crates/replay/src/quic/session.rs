@@ -53,7 +53,7 @@ const RECEIVE: usize = 64;
 /// Datagrams that wait in the socket of one client.
 const BUFFER: usize = 256 << 10;
 
-/// What the connections of one client have in common: TLS sessions to go on with.
+/// Shared by the connections of one client: TLS sessions to resume.
 #[derive(Clone)]
 pub(crate) struct Client {
     config: ClientConfig,
@@ -151,13 +151,13 @@ impl Session {
         Ok(session)
     }
 
-    /// Goes on with the handshake; whether queries can be sent.
+    /// Continues the handshake; returns whether queries can be sent.
     pub(crate) fn prepare(&mut self) -> io::Result<bool> {
         self.receive()?;
         Ok(self.is_ready)
     }
 
-    /// Takes what came and what is due, and sends what that asks for.
+    /// Processes received datagrams and due timers, and sends the response.
     fn receive(&mut self) -> io::Result<()> {
         let mut buffer = [0; DATAGRAM];
         let mut out = Vec::new();
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Sends what is to go; whether the socket took all of it.
+    /// Sends pending datagrams; returns whether the socket accepted all of them.
     fn transmit(&mut self) -> io::Result<bool> {
         loop {
             if !self.is_blocked {
@@ -235,23 +235,23 @@ impl Session {
         self.is_blocked
     }
 
-    /// When it wants to go on by itself.
+    /// Time of its next timer.
     pub(crate) fn timeout(&mut self) -> Option<Instant> {
         self.connection.poll_timeout()
     }
 
-    /// Whether it goes on with an earlier TLS session: then nobody asked whose certificate it is.
+    /// Whether it resumed an earlier TLS session: then the certificate was not verified again.
     pub(crate) fn is_resumed(&self) -> bool {
         self.is_ready && self.verified.load(Ordering::Relaxed) == self.before
     }
 
-    /// Whether another query can be handed over now.
+    /// Whether another query can be accepted now.
     pub(crate) fn has_room(&self) -> bool {
         !self.is_full && self.rest.is_none()
     }
 
-    /// Hands a query over, with the length before it; the answer will be handed out under `id`. False
-    /// where there is no room for it now.
+    /// Accepts a query, with the length before it; its answer is returned with `id`. False if there
+    /// is no room for it now.
     pub(crate) fn request(&mut self, framed: &[u8], id: u16) -> bool {
         if !self.has_room() {
             return false;
@@ -271,7 +271,7 @@ impl Session {
         true
     }
 
-    /// Goes on with a query that was handed over in part.
+    /// Continues with partially accepted queries.
     fn push_rest(&mut self) {
         let Some((stream, mut bytes)) = self.rest.take() else { return };
         let mut out = self.connection.send_stream(stream);
@@ -289,8 +289,8 @@ impl Session {
         out.finish().unwrap_or_default();
     }
 
-    /// Sends what was handed over, as far as the network is taken to bear it; how many queries went out
-    /// that had not before. (A long one counts with its first datagram.)
+    /// Sends accepted queries as far as congestion control allows; returns the number that were
+    /// sent for the first time. (A long one counts with its first datagram.)
     pub(crate) fn flush(&mut self) -> io::Result<usize> {
         self.push_rest();
         self.transmit()?;
@@ -301,14 +301,14 @@ impl Session {
         Ok(sent)
     }
 
-    /// Takes what came, and hands out the answers that are whole: id and message, of which an empty one
-    /// stands for an answer that is none.
+    /// Processes received datagrams, and returns complete answers: id and message, which is empty
+    /// if it is invalid.
     pub(crate) fn read(&mut self, out: &mut impl FnMut(u16, &[u8])) -> io::Result<()> {
         let received = self.receive();
         while let Some(stream) = self.readable.pop() {
             self.read_stream(stream, out);
         }
-        // Reading makes room for the other side, of which it is told.
+        // Reading makes room for the other side, which must be announced.
         self.transmit()?;
         received
     }
@@ -328,7 +328,7 @@ impl Session {
                 }
                 Ok(None) => break true,
                 Err(ReadError::Blocked) => {
-                    // What must be sent because of it, is sent with the rest.
+                    // Resulting frames are sent with the next datagrams.
                     let _ = chunks.finalize();
                     return;
                 }
@@ -344,7 +344,7 @@ impl Session {
         }
     }
 
-    /// Nobody waits for the answer to the query of that id any longer.
+    /// The answer to the query of that id is not awaited any longer.
     pub(crate) fn cancel(&mut self, id: u16) {
         let found = self.streams.iter().find(|(_, s)| s.id == id).map(|(stream, _)| *stream);
         if let Some(stream) = found {
@@ -354,15 +354,15 @@ impl Session {
         }
     }
 
-    /// Whether the server has all that was handed over.
+    /// Whether the server has acknowledged all accepted queries.
     pub(crate) fn is_delivered(&mut self) -> bool {
         self.rest.is_none() && self.connection.streams().send_streams() == 0
     }
 
-    /// Tells the server that nothing more comes.
+    /// Ends the sending side.
     pub(crate) fn end(&mut self) {
         self.connection.close(Instant::now(), NO_ERROR, Bytes::new());
-        // Where it is gone, it gets no farewell.
+        // If the connection is gone, no close frame is sent.
         self.transmit().unwrap_or_default();
     }
 }
@@ -399,7 +399,7 @@ fn hand_out(id: u16, bytes: &mut [u8], out: &mut impl FnMut(u16, &[u8])) {
     }
 }
 
-/// Where the message is whose length stands at `at`, if it is whole.
+/// The range of the message whose length is at `at`, if it is complete.
 fn message(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let mut found = None;
     frames(bytes.get(at..)?, |message| {
@@ -409,7 +409,7 @@ fn message(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     found.map(|len| start..start + len)
 }
 
-/// Verifies as another verifier does, and counts: a session that goes on needs none of it.
+/// Verifies like another verifier, and counts: a resumed session needs no verification.
 struct Counting {
     inner: Arc<dyn ServerCertVerifier>,
     verified: Arc<AtomicU64>,

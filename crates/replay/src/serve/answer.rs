@@ -1,4 +1,4 @@
-//! What a query gets.
+//! Answers of the echo server.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::message;
 use super::Behaviour;
 use super::Served;
 
-/// Says what a query gets, and counts it.
+/// Decides the answer to a query, and counts it.
 pub(super) struct Answerer {
     behaviour: Behaviour,
     pub(super) served: Served,
@@ -19,8 +19,8 @@ impl Answerer {
         Self { behaviour, served: Served::default(), random: 0x853c_49e6_748f_ea9b }
     }
 
-    /// Takes a message that came, and puts what it gets behind `out`: nothing, an answer or
-    /// several, each a piece.
+    /// Processes a message, and appends the response to `out`: none, one or several answers, each
+    /// as a piece.
     pub(super) fn take(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
         self.served.bytes += query.len() as u64;
         if !message::is_query(query) {

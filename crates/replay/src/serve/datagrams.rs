@@ -25,18 +25,18 @@ use super::Shared;
 
 /// Messages that one call takes.
 const RECEIVE: usize = 64;
-/// Who only counts looks that often while queries come slowly, and does not ask to be woken by each of them:
-/// that would take the sender's time.
+/// Polling interval of a server that only counts, while queries come slowly: being woken by each of
+/// them would take the sender's time.
 const NAP: Duration = Duration::from_micros(250);
-/// Queries in the time of a nap that are slow: what comes faster should not wait, for the memory it waits in
-/// grows cold, and its end is soon reached.
+/// Queries per polling interval that count as slow: faster ones must not wait, since their memory
+/// leaves the cache and the buffer soon overflows.
 const SLOW: u128 = 100;
-/// Looks in a row that must have found them slow: who sends as fast as it can stops for a moment, too.
+/// Consecutive slow polls before sleeping: a sender at full speed also pauses briefly.
 const CALM: u32 = 50;
 /// How long without queries it does so.
 const NAPS: u32 = 80;
 
-/// Serves what comes to the socket until it is over.
+/// Serves a socket until the server stops.
 pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
     let mut echo = Echo {
         socket,

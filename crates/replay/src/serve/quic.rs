@@ -67,7 +67,7 @@ pub(super) struct Quic<'a> {
     endpoint: Endpoint,
     peers: HashMap<ConnectionHandle, Peer, RandomState>,
     serial: u64,
-    /// When connections want to go on by themselves: time, connection, serial.
+    /// Timers of connections: time, connection, serial.
     timers: BinaryHeap<Reverse<(Instant, usize, u64)>>,
     /// Connections that something happened to.
     touched: Vec<ConnectionHandle>,
@@ -85,7 +85,7 @@ struct Peer {
     timer: Option<Instant>,
     /// What came of queries that are not whole.
     queries: HashMap<StreamId, Vec<u8>, RandomState>,
-    /// What is to go of answers for which there was no room.
+    /// Remaining bytes of answers for which there was no room.
     answers: HashMap<StreamId, Vec<u8>, RandomState>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Quic<'a> {
         })
     }
 
-    /// Serves what comes to the socket until it is over.
+    /// Serves a socket until the server stops.
     pub(super) fn run(mut self) -> Served {
         while !self.shared.is_over() {
             let received = self.receive();
@@ -149,7 +149,7 @@ impl<'a> Quic<'a> {
         self.answerer.served
     }
 
-    /// Takes datagrams that are there; how many.
+    /// Receives available datagrams; returns their number.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; DATAGRAM];
         for count in 0..RECEIVE {
@@ -218,7 +218,7 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Goes on with a connection that something happened to.
+    /// Continues a connection after an event.
     fn go_on(&mut self, handle: ConnectionHandle) {
         let Some(peer) = self.peers.get_mut(&handle) else { return };
         let mut queries = Vec::new();
@@ -260,7 +260,7 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Answers what a stream brought, now or later.
+    /// Answers the query of a stream, now or later.
     fn answer(&mut self, handle: ConnectionHandle, stream: StreamId, query: &[u8]) {
         let Some(peer) = self.peers.get_mut(&handle) else { return };
         let (out, pieces) = (&mut self.out, &mut self.pieces);
@@ -297,7 +297,7 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Sends what a connection has to send, and notes when it wants to go on.
+    /// Sends pending data of a connection, and notes its next timer.
     fn transmit(&mut self, handle: ConnectionHandle) {
         loop {
             let Some(peer) = self.peers.get_mut(&handle) else { return };
@@ -328,7 +328,7 @@ impl<'a> Quic<'a> {
         self.answerer.served.errors += 1;
     }
 
-    /// Goes on with connections that want to by themselves.
+    /// Continues connections whose timers are due.
     fn run_timers(&mut self) {
         let now = Instant::now();
         while let Some(Reverse((at, handle, serial))) = self.timers.peek().copied() {
@@ -373,8 +373,8 @@ impl<'a> Quic<'a> {
 }
 
 impl Peer {
-    /// Takes what came on a stream; the query, once it is whole: with the length before it, and nothing
-    /// for what is none.
+    /// Reads a stream; returns the query once it is complete, with the length before it, or nothing
+    /// if it is invalid.
     fn read(&mut self, stream: StreamId) -> Option<Vec<u8>> {
         let query = self.queries.get_mut(&stream)?;
         let mut recv = self.connection.recv_stream(stream);
@@ -392,12 +392,12 @@ impl Peer {
                 }
             }
         };
-        // What must be sent because of it, is sent with the rest.
+        // Resulting frames are sent with the next datagrams.
         let _ = chunks.finalize();
         if over { self.queries.remove(&stream) } else { None }
     }
 
-    /// Writes what there is room for of an answer.
+    /// Writes as much of an answer as there is room for.
     fn write(&mut self, stream: StreamId) {
         let Some(mut bytes) = self.answers.remove(&stream) else { return };
         let mut out = self.connection.send_stream(stream);

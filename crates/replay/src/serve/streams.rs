@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::Error;
 use crate::Identity;
+use crate::byte_stream::ByteStream;
 use crate::connection::frames;
-use crate::line::Line;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -47,7 +47,7 @@ pub(super) struct Streams<'a> {
 
 /// A client.
 struct Peer {
-    line: Line,
+    line: ByteStream,
     /// Whether messages can go over the line.
     ready: bool,
     serial: u64,
@@ -144,7 +144,7 @@ impl<'a> Streams<'a> {
         }
         self.serial += 1;
         self.peers[place] = Some(Peer {
-            line: Line::new(socket, tls),
+            line: ByteStream::new(socket, tls),
             ready: false,
             serial: self.serial,
             interest,
@@ -157,7 +157,7 @@ impl<'a> Streams<'a> {
         Ok(())
     }
 
-    /// Goes on with a client that is ready.
+    /// Continues a client that is ready.
     fn go_on(&mut self, ready: Ready) {
         let Some(peer) = self.peers.get_mut(ready.key).and_then(Option::as_mut) else { return };
         let mut gone = false;
@@ -168,7 +168,7 @@ impl<'a> Streams<'a> {
             }
         }
         if !peer.ready {
-            // Its handshake goes on, or it failed.
+            // Its handshake continues, or it failed.
         } else if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
             match peer.line.read(&mut self.buffer) {
                 Ok(0) => peer.ended = true,
@@ -177,7 +177,7 @@ impl<'a> Streams<'a> {
                 Err(_) => gone = true,
             }
         } else if ready.read && ready.write && peer.ended {
-            // Both sides are gone, or an error is.
+            // Both sides have closed, or an error occurred.
             gone = true;
         }
         self.write(ready.key, gone);
@@ -210,7 +210,7 @@ impl<'a> Streams<'a> {
         shared.count(answerer.served.queries - before);
     }
 
-    /// Writes what a client is to get, and lets go of it when that was all.
+    /// Writes pending data to a client, and closes it when that was all.
     fn write(&mut self, place: usize, mut gone: bool) {
         let Some(peer) = self.peers.get_mut(place).and_then(Option::as_mut) else { return };
         gone |= peer.write().is_err();

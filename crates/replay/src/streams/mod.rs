@@ -5,10 +5,9 @@
 //! while the next one takes over. Each has its own ids, so an answer settles only a query that went
 //! out over the same connection.
 //!
-//! A query counts as sent when the kernel has its last byte. What a connection leaves behind when
-//! it ends is settled at once: queries that are not out go over the client's next connection, or
-//! count as unsent if this one never was ready; those that were out are sent again if they may, and
-//! lost otherwise.
+//! A query counts as sent when the kernel has its last byte. Queries of a closed connection are
+//! resolved at once: unsent ones use the client's next connection, or count as unsent if this one
+//! never was ready; sent ones are retried if allowed, and lost otherwise.
 
 mod open;
 mod settle;
@@ -25,10 +24,10 @@ use crate::Options;
 use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
-use crate::due::Due;
-use crate::due::nanoseconds;
 use crate::h2::NoRoom;
-use crate::judge::judge;
+use crate::matching::match_response;
+use crate::paced_queue::PacedQueue;
+use crate::paced_queue::nanoseconds;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -37,7 +36,7 @@ use crate::socket;
 use crate::stats::Stats;
 use crate::stats::note;
 #[cfg(feature = "quic")]
-use crate::way::Way;
+use crate::transport_link::TransportLink;
 
 use open::Remembered;
 
@@ -55,13 +54,13 @@ const LINGER: u64 = 1_000_000_000;
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due<'a>,
+    due: PacedQueue<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
     /// The connection that takes a client's queries.
     clients: Vec<Option<usize>>,
-    /// What each client remembers of TLS sessions.
+    /// TLS sessions that each client can resume.
     sessions: Vec<Option<Remembered>>,
     /// Connections there may be.
     max_connections: usize,
@@ -73,7 +72,7 @@ pub(crate) struct Worker<'a> {
     deadlines: VecDeque<Deadline>,
     /// When to see whether a connection is idle: time, place and serial, one for each.
     looks: BinaryHeap<Reverse<(u64, usize, u64)>>,
-    /// When connections that keep time themselves want to go on: likewise, but one may have several.
+    /// Timers of connections that have their own: as above, but a connection may have several.
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Queries that a connection has and that are not settled.
     pending: usize,
@@ -114,7 +113,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due<'a>,
+        due: PacedQueue<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -167,7 +166,7 @@ impl<'a> Worker<'a> {
         Ok(self.finish())
     }
 
-    /// Hands what is due to connections; how many queries that is.
+    /// Passes due queries to connections; returns their number.
     fn collect(&mut self, now: u64) -> usize {
         let most = (self.options.in_flight / self.options.threads).max(1);
         let mut taken = 0;
@@ -321,7 +320,8 @@ impl<'a> Worker<'a> {
         self.go_on_all()
     }
 
-    /// Goes on with all connections that the poller found ready; how many messages came.
+    /// Continues all connections that the poller found ready; returns the number of messages
+    /// received.
     fn go_on_all(&mut self) -> usize {
         let mut received = 0;
         for index in 0..self.poller.len() {
@@ -333,7 +333,7 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Goes on with a connection that is ready.
+    /// Continues a connection that is ready.
     fn go_on(&mut self, ready: Ready) -> usize {
         let now = self.due.now();
         let received = self.proceed(ready, now);
@@ -383,7 +383,7 @@ impl<'a> Worker<'a> {
         if ready.read { self.read(place) } else { 0 }
     }
 
-    /// Reads what a connection has; how many messages that is.
+    /// Reads from a connection; returns the number of messages.
     fn read(&mut self, place: usize) -> usize {
         let now = self.due.now();
         let mut received = 0;
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
         let read = c.read(&mut self.buffer, now, &mut |waiting, message| {
             received += 1;
             if answers {
-                answered += usize::from(judge(stats, waiting, message, now, observer));
+                answered += usize::from(match_response(stats, waiting, message, now, observer));
             }
         });
         let over = read.unwrap_or_else(|error| {
@@ -414,11 +414,11 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Notes when a connection wants to go on by itself.
+    /// Notes a connection's next timer.
     #[cfg(feature = "quic")]
     fn watch(&mut self, place: usize, now: u64) {
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
-        let Way::Quic(session) = &mut c.way else { return };
+        let TransportLink::Quic(session) = &mut c.way else { return };
         let Some(at) = session.timeout() else { return };
         let left = at.saturating_duration_since(std::time::Instant::now());
         let at = now.saturating_add(nanoseconds(left));
@@ -432,7 +432,7 @@ impl<'a> Worker<'a> {
     #[cfg(not(feature = "quic"))]
     fn watch(&mut self, _place: usize, _now: u64) {}
 
-    /// Goes on with connections that want to by themselves.
+    /// Continues connections whose timers are due.
     fn run_timers(&mut self) {
         let now = self.due.now();
         while let Some(Reverse((at, place, serial))) = self.timers.peek().copied() {
@@ -462,8 +462,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits until the other side has taken all: what it sent must not make the kernel throw away
-    /// what we did.
+    /// Waits until the other side has received everything: unread data from it would make the
+    /// kernel drop unsent data.
     fn linger(&mut self, stopped: &dyn Fn() -> bool) {
         let end = self.due.now() + LINGER;
         while self.connections.iter_mut().flatten().any(|c| !c.way.is_delivered())

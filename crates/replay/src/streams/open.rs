@@ -8,20 +8,20 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 
 use crate::Transport;
+use crate::byte_stream::ByteStream;
 use crate::connection::Connection;
 use crate::h2;
-use crate::line::Line;
 use crate::poller::Interest;
 #[cfg(feature = "quic")]
 use crate::quic;
 use crate::socket;
-use crate::way::Way;
+use crate::transport_link::TransportLink;
 
 use super::Refusal;
 use super::Why;
 use super::Worker;
 
-/// What a client remembers of TLS sessions.
+/// A TLS session that a client can resume.
 pub(super) enum Remembered {
     Tls(Arc<ClientConfig>),
     #[cfg(feature = "quic")]
@@ -88,12 +88,15 @@ impl Worker<'_> {
         Ok(place)
     }
 
-    /// What a client's new connection goes over.
-    fn way(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<Way> {
+    /// The transport of a client's new connection.
+    fn way(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<TransportLink> {
         let target = self.options.target;
         let Some(tls) = self.options.tls.as_ref().filter(|_| self.options.transport.is_secure())
         else {
-            return Ok(Way::Line(Line::new(socket::stream(local, target)?, None)));
+            return Ok(TransportLink::ByteStream(ByteStream::new(
+                socket::stream(local, target)?,
+                None,
+            )));
         };
         if self.sessions.len() <= client {
             self.sessions.resize_with(client + 1, || None);
@@ -112,16 +115,19 @@ impl Worker<'_> {
         match own {
             Remembered::Tls(own) => {
                 let session = tls.begin(own).map_err(io::Error::other)?;
-                Ok(Way::Line(Line::new(socket::stream(local, target)?, Some(session))))
+                Ok(TransportLink::ByteStream(ByteStream::new(
+                    socket::stream(local, target)?,
+                    Some(session),
+                )))
             }
             #[cfg(feature = "quic")]
             Remembered::Quic(own) => {
-                Ok(Way::Quic(Box::new(quic::Session::begin(own, local, target)?)))
+                Ok(TransportLink::Quic(Box::new(quic::Session::begin(own, local, target)?)))
             }
         }
     }
 
-    /// What is between messages and the line.
+    /// The HTTP/2 session, if the transport is HTTPS.
     fn h2(&self) -> Option<h2::Session> {
         let options = self.options;
         let tls = options.tls.as_ref().filter(|_| options.transport == Transport::Https)?;

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
 use crate::connection::Ticket;
-use crate::due::nanoseconds;
+use crate::paced_queue::nanoseconds;
 
 use super::Deadline;
 use super::Why;
 use super::Worker;
 
 impl Worker<'_> {
-    /// Ends a connection, and settles what it leaves behind.
+    /// Closes a connection, and resolves its pending queries.
     pub(super) fn close(&mut self, place: usize, why: Why, now: u64) {
         let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
         self.free.push(place);
@@ -76,7 +76,7 @@ impl Worker<'_> {
         self.live.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives up what is too old, or sends it again.
+    /// Expires old queries, or sends them again.
     pub(super) fn expire(&mut self) {
         let now = self.due.now();
         let timeout = nanoseconds(self.options.timeout);
@@ -128,7 +128,7 @@ impl Worker<'_> {
         self.write_touched(now);
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes idle connections.
     pub(super) fn close_idle(&mut self) {
         let now = self.due.now();
         while let Some(Reverse((at, place, serial))) = self.looks.peek().copied() {

@@ -62,7 +62,7 @@ pub(crate) fn secured(
     Options { transport, tls: Some(tls), timeout, ..capture.options(target) }
 }
 
-/// A server that nobody here wrote, in a process and a folder of its own, which are gone when it is dropped.
+/// A third-party server in a process and a folder of its own, both removed on drop.
 pub(crate) struct Other {
     child: Child,
     pub(crate) folder: PathBuf,

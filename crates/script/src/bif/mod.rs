@@ -156,7 +156,7 @@ pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Ends what goes on: logs are closed.
+/// Ends background work: logs are closed.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -164,13 +164,13 @@ pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
     log::close_all(vm)
 }
 
-/// Whether something goes on that keeps the process alive.
+/// Whether background work keeps the process alive.
 #[must_use]
 pub fn has_work(_: &Vm<'_>) -> bool {
     false
 }
 
-/// Looks at what goes on beside scripts; returns whether there was anything.
+/// Polls activities outside of scripts; returns whether there were any.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.

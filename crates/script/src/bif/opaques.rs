@@ -421,7 +421,7 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
     arg(args, index).opaque()?.with(f)
 }
 
-/// What a digest of values is taken of: their description where there are several, or none is a number.
+/// The input of a digest of values: their description if there are several, or none is a number.
 fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
     let [one] = args else { return concatenated(vm, args) };
     let number = match one {

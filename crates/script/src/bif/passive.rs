@@ -81,7 +81,7 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
-    // Packet analyzers are registered and found by who reads packets.
+    // The packet reader registers and looks up packet analyzers.
     ("PacketAnalyzer::register_packet_analyzer", yes),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
     ("PacketAnalyzer::register_protocol_detection", yes),

@@ -41,14 +41,14 @@ pub trait Source: Send {
     /// Opens the capture that the options name.
     ///
     /// # Errors
-    /// What is wrong with it, in a line.
+    /// The error, in a line.
     fn open(&mut self, options: &Options) -> Result<(), String>;
 
     /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
     /// [`stops`] holds.
     ///
     /// # Errors
-    /// What went wrong, in a line; what was read before counts.
+    /// The error, in a line; packets read before it count.
     fn run(&mut self, interest: Interest, listener: Box<dyn Listener>) -> Result<(), String>;
 }
 

@@ -220,7 +220,7 @@ impl Plan {
 /// Passes over what follows a head.
 fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     use gannet_event::Value as Head;
-    // The reader ends with the arguments: what cannot be read any more is not there to be passed over.
+    // The reader ends with the arguments: unreadable ones need not be skipped.
     let _ = match (head, ty) {
         (Head::Vector(n), Type::Vector(of)) | (Head::Set(n), Type::Set(of)) => {
             (0..*n).try_for_each(|_| from.skip(of))

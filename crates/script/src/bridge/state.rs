@@ -1,4 +1,5 @@
-//! Records of connections and files: one for the life of each, so that scripts find again what they added.
+//! Records of connections and files: one for the lifetime of each, so that scripts find their added
+//! fields again.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::ids::TypeId;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
 
-/// Records of connections and files that are there.
+/// Records of live connections and files.
 #[derive(Default)]
 pub(super) struct States {
     conns: HashMap<Uid, Rc<Record>>,

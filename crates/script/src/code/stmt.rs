@@ -120,7 +120,7 @@ impl Compiler<'_> {
             self.next = mark;
         }
         if exprs.is_empty() {
-            // The frame of a callee still begins in a register that is there.
+            // The frame of a callee must begin in an allocated register.
             self.most = self.most.max(self.next + 1);
         }
         (first, u16::try_from(exprs.len()).unwrap_or(u16::MAX))

@@ -97,7 +97,7 @@ pub fn standard_error() -> Diagnostics {
     }))
 }
 
-/// Parses what the options name into `program`.
+/// Parses the inputs of the options into `program`.
 ///
 /// # Errors
 /// The exit status where it must not be run.
@@ -127,7 +127,7 @@ pub fn parse(
     }
 }
 
-/// What is parsed, in order.
+/// The inputs to parse, in order.
 #[must_use]
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();

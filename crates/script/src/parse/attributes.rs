@@ -83,7 +83,7 @@ impl Parser<'_> {
         self.add_attrs(Attrs::new(), attrs, ty, place, false)
     }
 
-    /// Adds attributes to those that are there.
+    /// Adds attributes to existing ones.
     pub(super) fn add_attrs(
         &mut self,
         known: Attrs,

@@ -23,7 +23,7 @@ const UNARY: u8 = 160;
 const POSTFIX: u8 = 170;
 const CAST: u8 = 180;
 
-/// How many operators may are in a row.
+/// Most operators in a row.
 const MAX_CHAIN: usize = 4_000;
 
 impl Parser<'_> {
@@ -697,7 +697,7 @@ impl Parser<'_> {
         if legal { expr } else { self.fail(expr, "illegal delete expression") }
     }
 
-    /// What a name is as an expression.
+    /// A name as an expression.
     fn name(&mut self, name: &str) -> Parsed<ExprId> {
         if name == "_" || name.ends_with("::_") {
             let expr = self.node(ExprKind::Blank, TypeId::ANY);

@@ -1,4 +1,4 @@
-//! Types as they are written.
+//! Parsing of types.
 
 use super::attributes::Place;
 use super::{Parsed, Parser};
@@ -279,7 +279,7 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    /// The names of an enum, up to the brace. With `redef` they are added to one that is there.
+    /// The names of an enum, up to the brace. With `redef` they are added to an existing one.
     pub(super) fn enum_values(&mut self, ty: TypeId, redef: bool) -> Parsed<()> {
         let mut explicit: Option<bool> = None;
         if redef && let Some(known) = self.program.types.enumeration(ty) {

@@ -1,4 +1,4 @@
-//! What the language needs beside itself: self-contained algorithms over bytes and numbers that know nothing of
+//! Support for the language: self-contained algorithms over bytes and numbers, independent of
 //! programs and values.
 
 pub mod field;

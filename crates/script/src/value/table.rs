@@ -1,8 +1,9 @@
 //! Tables and sets.
 //!
-//! Entries are in an array in the order of their insertion, found through a hash table of their places. Removal leaves a gap; gaps are
-//! closed when they are many and no loop walks over the table. Under a seed, walks follow the slots of Zeek's dictionary
-//! instead, which is kept beside.
+//! Entries are in an array in the order of their insertion, found through a hash table of their
+//! indices. Removal leaves a gap; gaps are closed when they are many and no loop walks over the
+//! table. With a seed, walks follow the slots of Zeek's dictionary instead, which is stored as
+//! well.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use crate::ids::{ExprId, TypeId};
 use crate::support::order::SlotDict;
 use crate::support::pattern::PatternSet;
 
-/// What a table has beside its entries: attributes of its declaration or constructor.
+/// Attributes of a table's declaration or constructor.
 #[derive(Clone, Debug, Default)]
 pub struct TableAttrs {
     /// `&default`.
@@ -295,8 +296,8 @@ impl Table {
         drop(old);
     }
 
-    /// Adds or changes an entry. The key is given as it is kept: a [`Value::List`] where it has several parts. Returns the value that was
-    /// there before.
+    /// Adds or changes an entry. The key is given in stored form: a [`Value::List`] if it has
+    /// several parts. Returns the previous value.
     pub fn insert(&self, key: Value, value: Value, time: f64) -> Option<Value> {
         let hash = hash_key(parts(&key));
         let state = &mut *self.state.borrow_mut();
@@ -386,7 +387,8 @@ impl Table {
             .collect()
     }
 
-    /// A walk begins: places stay what they are until it ends. Returns the places in order where they are not in order by themselves.
+    /// A walk begins: indices stay valid until it ends. Returns the indices in order if they are
+    /// not sorted.
     #[must_use]
     pub fn walk_begins(&self) -> Option<Vec<u32>> {
         self.walks.set(self.walks.get() + 1);
@@ -404,7 +406,7 @@ impl Table {
         }
     }
 
-    /// The next entry of a walk over places in their own order, and where to go on.
+    /// The next entry of a walk in index order, and the index to continue from.
     #[must_use]
     pub fn next_from(&self, mut place: usize) -> Option<(usize, Value, Value)> {
         let state = self.state.borrow();
@@ -503,7 +505,7 @@ impl State {
     }
 }
 
-/// The parts of a key as it is kept.
+/// The parts of a stored key.
 #[must_use]
 pub fn parts(key: &Value) -> &[Value] {
     match key {
@@ -512,7 +514,7 @@ pub fn parts(key: &Value) -> &[Value] {
     }
 }
 
-/// A key as it is kept, of its parts. `ty` is the type of the list.
+/// A stored key from its parts. `ty` is the type of the list.
 #[must_use]
 pub fn make_key(key: &[Value], ty: TypeId) -> Value {
     match key {

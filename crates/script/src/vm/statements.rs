@@ -171,7 +171,8 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// The calls that go on, innermost first, as a vector of `BacktraceElement`s. `top` is where the innermost one is.
+    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s. `top` is the
+    /// location of the innermost one.
     pub(crate) fn backtrace(&mut self, top: Option<crate::source::Span>) -> Value {
         let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let Some(element) = self.type_named("BacktraceElement") else {

@@ -31,7 +31,7 @@ const SHA256_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11];
 /// rsaEncryption.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 
-/// A certificate (RFC 5280) of a host, with a key and a signature that fit nothing.
+/// A certificate (RFC 5280) of a host, with a random key and signature.
 pub(super) fn certificate(rng: &mut Rng, host: &str, issuer: &str) -> Vec<u8> {
     let oid = |id: &[u8]| tlv(0x06, &[id]);
     let null = [5, 0];

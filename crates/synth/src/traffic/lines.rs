@@ -74,7 +74,7 @@ pub(super) fn ftp(trace: &mut Trace, ends: Ends) {
     }
     control.send(format!("RETR {name}\r\n").as_bytes());
     control.reply(b"150 Opening data connection\r\n");
-    // The control connection rests while the other one works, and then goes on.
+    // The control connection is idle during the data connection, and then continues.
     let rest = control.pause();
     let from = SocketAddr::new(ends.client, ends.port.wrapping_add(1).max(1_024));
     let mut channel = trace.connect(from, data);

@@ -65,7 +65,7 @@ pub enum Dialogue {
     Mysql,
 }
 
-/// What the logs hold of a dialogue: the values of a column, in order.
+/// The expected rows of a dialogue: the values of a column, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The log.
@@ -173,7 +173,7 @@ impl Dialogue {
         tcp.close();
     }
 
-    /// What the logs hold of `count` exchanges with `server`.
+    /// The expected rows of `count` exchanges with `server`.
     pub fn rows(self, server: SocketAddr, count: usize) -> Vec<Rows> {
         let of = |log, column, value: &dyn Fn(usize) -> String| Rows {
             log,
@@ -243,7 +243,7 @@ impl Dialogue {
         (ask, Some(answer))
     }
 
-    /// What comes before the first exchange.
+    /// The messages before the first exchange.
     fn begin(self, tcp: &mut Tcp<'_>) {
         match self {
             Self::Smtp => text::smtp_begin(tcp),

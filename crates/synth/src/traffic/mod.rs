@@ -1,10 +1,9 @@
 //! Traffic by the thousand: conversations of a protocol between many hosts, for benchmarks, for
 //! profiles that compilers optimise by, and for counts that are compared from change to change.
 //!
-//! A [`Kind`] is a protocol or a habit of networks. [`of`] makes a number of its conversations,
-//! which overlap in time as those of a network do. [`mixed`] puts all kinds together, in about the
-//! shares an office's uplink sees. Names, sizes and addresses differ from one conversation to the
-//! next; all of them come from the seed.
+//! A [`Kind`] is a protocol or a typical behaviour. [`of`] generates a number of its conversations,
+//! which overlap in time. [`mixed`] combines all kinds, in about the shares of an office's uplink.
+//! Names, sizes and addresses vary between conversations and depend only on the seed.
 
 mod datagrams;
 mod der;
@@ -26,7 +25,7 @@ use gannet_base::Time;
 use crate::Rng;
 use crate::Trace;
 
-/// What conversations are about.
+/// Kinds of conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Lookups over UDP: addresses, aliases, names that do not exist (RFC 1035).
@@ -37,7 +36,7 @@ pub enum Kind {
     Tls,
     /// Mails with headers and a body (RFC 5321).
     Smtp,
-    /// Banners, key exchange, and what is encrypted (RFC 4253).
+    /// Banners, key exchange, and encrypted packets (RFC 4253).
     Ssh,
     /// Logins and downloads over data channels of their own (RFC 959).
     Ftp,
@@ -139,7 +138,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// There is no such kind of traffic.
+/// An unknown kind of traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchKind(String);
 
@@ -163,10 +162,10 @@ impl FromStr for Kind {
 /// When the traffic begins: seconds since 1970.
 const START: i64 = 1_700_000_000;
 
-/// Conversations that are under way at the same time, about.
+/// Approximate number of concurrent conversations.
 const ABREAST: usize = 32;
 
-/// `count` conversations of one kind, some 32 of them under way at any time.
+/// `count` conversations of one kind, some 32 of them concurrent.
 pub fn of(kind: Kind, count: usize, seed: u64) -> Trace {
     overlapping(&vec![kind; count], seed)
 }
@@ -288,7 +287,7 @@ fn host(rng: &mut Rng) -> String {
     name + ["com", "org", "net", "example", "io"][rng.below(5) as usize]
 }
 
-/// Text like prose: words and line ends, `len` bytes or a little more.
+/// Prose-like text: words and line ends, `len` bytes or a little more.
 fn prose(rng: &mut Rng, len: usize) -> String {
     let mut text = String::with_capacity(len + 16);
     while text.len() < len {

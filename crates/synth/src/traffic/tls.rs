@@ -1,4 +1,4 @@
-//! What is encrypted: TLS 1.2 (RFC 5246), TLS 1.3 (RFC 8446) and SSH (RFC 4253).
+//! Encrypted protocols: TLS 1.2 (RFC 5246), TLS 1.3 (RFC 8446) and SSH (RFC 4253).
 
 use super::Ends;
 use super::der::certificate;
@@ -21,7 +21,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, a, b, c][..], body].concat()
 }
 
-/// Bytes behind their length in two bytes.
+/// Bytes with a length prefix of two bytes.
 fn sized(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u16).to_be_bytes()[..], body].concat()
 }

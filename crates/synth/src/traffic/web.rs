@@ -71,7 +71,7 @@ fn request(rng: &mut Rng, host: &str, agent: &str) -> Vec<u8> {
             body.len()
         ));
     }
-    // Without a body there is none to wait for: HEAD is answered as GET here only by its status.
+    // HEAD is answered like GET, but without a body.
     format!("{head}\r\n{body}").into_bytes()
 }
 

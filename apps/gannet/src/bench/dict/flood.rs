@@ -11,11 +11,11 @@ use gannet_dict::{Dict, KeyedHash, TableHash};
 
 use super::mix;
 
-/// The hash of the dictionary under a key that everybody knows: what it would be without a key.
+/// The hash of the dictionary with a known key, as if it had none.
 #[derive(Clone, Copy, Default)]
 struct Unkeyed;
 
-/// What everybody knows.
+/// The known key.
 const KNOWN: u64 = 0x243f_6a88_85a3_08d3;
 
 static SHARED: SharedSeed = SharedSeed::from_u64(KNOWN);
@@ -30,8 +30,8 @@ impl BuildHasher for Unkeyed {
 
 impl TableHash for Unkeyed {}
 
-/// Pairs of numbers that all hash alike without a key: the first half takes the seed away, and what is left is
-/// multiplied by zero.
+/// Pairs of numbers with the same hash without a key: the first half cancels the seed, and the rest
+/// is multiplied by zero.
 fn crafted(i: u64) -> (u64, u64) {
     (KNOWN, i)
 }

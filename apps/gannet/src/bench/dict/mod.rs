@@ -1,4 +1,4 @@
-//! `gannet bench dict`: the clustered dictionary beside other maps.
+//! `gannet bench dict`: the clustered dictionary compared with other maps.
 //!
 //! The tables are those of the published comparison of Zeek's chained and clustered dictionaries: bytes an entry, and
 //! nanoseconds to insert, find, miss and remove, by size, with 8-byte keys and with byte strings; and the same
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 /// Sizes of the comparison, and those between that most dictionaries have.
 const SIZES: [usize; 10] = [1, 2, 5, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// What one table holds: the size, then the cost of each map.
+/// The rows of a table: the size, then the cost of each map.
 type Rows = Vec<(usize, Vec<(&'static str, Cost)>)>;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -162,9 +162,9 @@ fn table<'k, Q: ?Sized + 'k>(
     for size in sizes {
         let keys = keys_of(size);
         let copies = (4096 / size).clamp(1, 256);
-        // The smallest sizes are over in microseconds: they have many turns, lest all come in a moment when the
-        // processor is slow. So have those that live in a cache that others use. Those between have fewer, as
-        // processors learn by heart how searches for a few thousand keys branch.
+        // The smallest sizes take microseconds: they have many turns, so that they do not all fall
+        // into a moment when the processor is slow. So have those in a shared cache. Sizes in
+        // between have fewer, since branch predictors learn searches for a few thousand keys.
         let turns = match size {
             ..=10 => 100,
             11..=10_000 => 20,

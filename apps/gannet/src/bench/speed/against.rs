@@ -1,9 +1,11 @@
-//! Others on the same traces, in the same run: dnsjit, tcpdump and tshark, as far as they are installed.
+//! Other programs on the same traces, in the same run: dnsjit, tcpdump and tshark, if they are
+//! installed.
 //!
-//! Each is compared with what gannet does of the same work: reading records (dnsjit's `mmpcap`, or `zmmpcap`
-//! for compressed traces), reading and dissecting headers (the same with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
-//! (tshark, which prints a line a packet, where gannet writes its logs). dnsjit and gannet beside it tell the
-//! CPU and wall time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.
+//! Each program is compared with gannet's corresponding work: reading records (dnsjit's `mmpcap`,
+//! or `zmmpcap` for compressed traces), reading and dissecting headers (the same with
+//! `filter.layer`), copying a capture (tcpdump), and a whole analysis (tshark, which prints a line
+//! a packet, where gannet writes its logs). For dnsjit, only the CPU and wall time of reading
+//! count; for tcpdump and tshark, those of the whole process.
 
 use std::io::Write;
 use std::path::Path;
@@ -41,8 +43,8 @@ impl Other {
     }
 }
 
-/// Reads a capture as often as it is told, and prints packets and nanoseconds of each time: of CPU, and on the
-/// wall.
+/// Reads a capture the given number of times, and prints packets and nanoseconds of each time: CPU
+/// and wall.
 const SCRIPT: &str = r#"
 local file, layers, times, packed = arg[2], arg[3] == "layers", tonumber(arg[4]), arg[5]
 local ffi = require("ffi")
@@ -177,7 +179,7 @@ fn lines(said: &str) -> Vec<(f64, f64)> {
     said.lines().filter_map(line).collect()
 }
 
-/// tcpdump and tshark beside this program as a process of its own.
+/// tcpdump and tshark compared with this program as a separate process.
 fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other>> {
     let gannet = std::env::current_exe()?;
     let logs = folder.join("logs");

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The stages to measure.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -103,8 +103,8 @@ fn reading(traffic: &Traffic) -> Vec<Stage<'_>> {
     ]
 }
 
-/// An analysis by as many threads as there are cores, and so many analyses at once, a thread each: what the
-/// machine can do with all of them, were there nothing to divide and to bring together.
+/// One analysis with a thread for each core, and one analysis for each core at once: the latter is
+/// what the machine could do if dividing and merging cost nothing.
 fn on_all_cores<'a>(path: &'a Path, of: &str, logs: &Path) -> Vec<Stage<'a>> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     if cores == 1 {
@@ -205,7 +205,7 @@ fn streamed(path: &Path) -> anyhow::Result<Work> {
         }
     });
     let work = read(Reader::from_read(Box::new(output), "pipe")?);
-    // A feeder that could not go on has left a capture that is cut, which is told already.
+    // If the feeder failed, the capture is truncated, which is reported already.
     feeder.join().unwrap_or_default();
     work
 }
@@ -265,7 +265,7 @@ fn written(dir: &Path, format: Format) -> anyhow::Result<gannet_log::Options> {
     Ok(gannet_log::Options { dir: Some(dir.to_owned()), format, ..gannet_log::Options::default() })
 }
 
-/// So many analyses of one capture at once, each of which writes logs of its own.
+/// Several analyses of one capture at once, each of which writes its own logs.
 fn at_once(path: &Path, logs: &Path, copies: usize) -> anyhow::Result<Work> {
     let one = |n: usize| analyze(path, &logs.join(n.to_string()), Format::Tsv);
     std::thread::scope(|scope| {

@@ -1,7 +1,8 @@
-//! Where an entry comes to stand: in the window of its home, with room made for it by others, and parted from those that a
-//! search for it may come upon first.
+//! Insertion: an entry goes into the window of its home, where others make room for it, and in
+//! front of entries with the same tag where possible.
 //!
-//! All of it is done with the block's own moves, each of which leaves every cell either free or initialised.
+//! All of it uses the block's own moves, each of which leaves every cell either free or
+//! initialised.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -10,7 +11,7 @@ use super::{Block, FREE, RAISE, Spot, WINDOW, nth};
 use crate::raw::simd;
 
 impl<T> Block<T> {
-    /// Adds an entry; gives it back where no room can be made for it.
+    /// Adds an entry; returns it if no room can be made for it.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -54,7 +55,8 @@ impl<T> Block<T> {
         entry: T,
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
-        // Nothing is read that was just written but one byte: reading sixteen would wait for the writes.
+        // Only single bytes are read after they were written: reading sixteen would stall on the
+        // writes.
         let home = self.home(hash);
         let at = home.max(*next);
         if at - home < WINDOW - 3 && self.tags().get(at) == Some(&FREE) {
@@ -72,7 +74,8 @@ impl<T> Block<T> {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
         let tags = self.tags();
-        // From behind: each move brings the free cell nearer, as who moves was in front of it.
+        // From behind: each move brings the free cell nearer, since the moved entry was in front of
+        // it.
         if let Some(far) = tags.iter().skip(home).position(|tag| *tag == FREE) {
             let mut free = home + far;
             while free - home >= WINDOW {
@@ -89,7 +92,7 @@ impl<T> Block<T> {
                 return Some(free);
             }
         }
-        // From the front: who moves stood behind the free cell, and not behind the window.
+        // From the front: the moved entry was behind the free cell, and not behind the window.
         let mut free = self.tags()[..home].iter().rposition(|tag| *tag == FREE)?;
         while free < home {
             let behind = free + 1..(free + WINDOW).min(self.cells());
@@ -133,8 +136,8 @@ impl<T> Block<T> {
         }
     }
 
-    /// Of two entries with the same tag, has that with the home in front are in front of the other's home: so who searches
-    /// from there on does not come upon it.
+    /// If two entries have the same tag, moves the one with the earlier home in front of the
+    /// other's home, so that a search from there does not reach it.
     fn part(&mut self, one: usize, other: usize, hasher: impl Fn(&T) -> u64) {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));

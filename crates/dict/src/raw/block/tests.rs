@@ -1,6 +1,6 @@
 use super::*;
 
-/// The home among `HOMES` in the upper half, with what tells entries of one home apart; the value is the hash.
+/// The home, below `HOMES`, in the upper half, and a distinguishing tag; the value is the hash.
 fn hash(home: usize, tag: u64) -> u64 {
     let upper = ((home as u64) << 32).div_ceil(HOMES as u64) + tag;
     upper << 32
@@ -62,7 +62,7 @@ fn room_is_made_from_the_front_where_the_end_is_full() {
     assert_eq!(block.iter().count(), 20);
     check(&block, 32, 9);
     check(&block, last, 2);
-    // Who stands at home cannot move to the front.
+    // An entry in its home cannot move to the front.
     let third = hash(last, 2);
     assert!(block.insert(third, Box::new(third), |v| **v).is_err());
 }
@@ -120,7 +120,8 @@ fn entries_of_no_size_or_much_alignment_fit() {
 
 #[test]
 fn entries_with_one_tag_are_parted_where_a_search_would_find_the_other_first() {
-    // Cells 3 to 8 are filled by home 3; the last of them has the tag of an entry of home 6, which stands behind.
+    // Cells 3 to 8 are filled by home 3; the last of them has the tag of an entry of home 6, which
+    // is behind it.
     let (crowd, alike) = (hash(3, 77) | 5 << 32, hash(6, 0));
     let same_tag = |of: u64| of & !(0xff << 32) | (alike & (0xff << 32));
     let last = same_tag(crowd);

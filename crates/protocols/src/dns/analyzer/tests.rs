@@ -163,7 +163,7 @@ fn netbios_names_are_decoded() {
 }
 
 #[test]
-fn netbios_messages_beside_the_pairs_count_for_the_one_before() {
+fn netbios_messages_outside_of_pairs_count_for_the_previous_pair() {
     let mut t = Test::new(Proto::Udp, 137);
     t.datagram(Dir::Orig, &query(1));
     // "Wait for acknowledgement", opcode 7.
@@ -204,7 +204,7 @@ fn what_is_no_dns() {
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Orig, &message(1, 0, [26, 0, 0, 0], b""));
     assert!(t.h.violated(Tag::Dns) && !t.h.confirmed(Tag::Dns));
-    // The message has a row all the same.
+    // The message has a row nevertheless.
     assert_eq!(t.finish().len(), 1);
 }
 

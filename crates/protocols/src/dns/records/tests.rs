@@ -33,7 +33,7 @@ fn addresses() {
     let v6: Addr = "2001:db8::1".parse().unwrap();
     good(rr::AAAA, &v6.octets(), Data::Aaaa(v6));
     good(rr::A6, &v6.octets(), Data::A6(v6));
-    // Too short: what is missing reads as zero.
+    // Too short: missing bytes read as zero.
     good(rr::AAAA, &[0x20, 1, 0xd, 0xb8, 9], Data::Aaaa("2001:db8::".parse().unwrap()));
 }
 

@@ -87,7 +87,7 @@ fn a_range_that_is_answered_with_nothing_ends_its_file() {
 }
 
 #[test]
-fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
+fn a_gap_of_a_range_is_reported_by_its_place_in_the_body() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nRange: bytes=20-\r\n\r\n");
@@ -126,7 +126,7 @@ fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
 }
 
 #[test]
-fn a_body_that_goes_on_after_long_silence_is_told_again() {
+fn a_body_that_goes_on_after_long_silence_is_reported_again() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let head = b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=f\r\n\
@@ -167,7 +167,7 @@ fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
     h.now += Interval::from_secs(300);
     let now = h.now;
     h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
-    // Another file of ranges begins: the one that was given up is forgotten.
+    // Another file of ranges begins: the one that timed out is dropped.
     h.now += Interval::from_secs(30);
     let mut other = Analyzer::new(&mut h.cx());
     other.stream(&mut h.cx(), Dir::Orig, &get("/b"));
@@ -214,13 +214,13 @@ fn connections_that_bring_ranges_of_one_file() {
     assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
     // The endpoints tell connections from each other.
     assert_eq!(second(range, 1_000), is(false, "-", "5"));
-    // Bytes without a place and a size go on where the others ended, whoever brings them.
+    // Bytes without offset and size continue the file, whichever connection carries them.
     let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(second(whole, 1_001), is(false, "-", "5"));
 }
 
 #[test]
-fn the_lf_of_an_empty_line_that_was_cut_begins_a_part_of_told_length() {
+fn the_lf_of_a_split_empty_line_begins_a_part_of_stated_length() {
     // Within a part CR alone ends no line any more when the LF comes.
     let parts = b"--b\r\nContent-Length: 6\r\n\r\nGIF89a\r\n--b--\r\n";
     let head = format!(

@@ -113,7 +113,7 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
     parse(data, &mut Aside::default()).ok()
 }
 
-/// What is said of bytes that are no message.
+/// The error for bytes that are not a message.
 fn said(data: &[u8]) -> String {
     crate::support::said(parse(data, &mut Aside::default()).unwrap_err())
 }

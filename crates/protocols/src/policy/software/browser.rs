@@ -17,7 +17,7 @@ pub(super) fn is_browser(text: &[u8]) -> bool {
 /// The browser behind a user agent: marks are looked for from the telling to the common.
 pub(super) fn parse(text: &[u8]) -> Software {
     let is_dotted = |c: &u8| c.is_ascii_digit() || *c == b'.';
-    // A name and the dotted numbers behind it, where it first stands.
+    // A name and the version number behind its first occurrence.
     let versioned = |mark: &[u8]| {
         let at = find(text, mark)?;
         let end = at + mark.len() + count(&text[at + mark.len()..], is_dotted);
@@ -80,7 +80,7 @@ fn opera_at_end(text: &[u8]) -> Option<Version> {
     Some(Software::parse(&text[from..]).version)
 }
 
-/// Internet Explorer: its engine tells more than what it says to be compatible with.
+/// Internet Explorer: its engine's version is more reliable than the compatibility version.
 fn explorer(text: &[u8]) -> Version {
     for (engine, major) in [(4, 8), (5, 9), (6, 10), (7, 11)] {
         if find(text, format!("Trident/{engine}.0").as_bytes()).is_some() {
@@ -104,7 +104,7 @@ fn explorer(text: &[u8]) -> Version {
 fn opera(text: &[u8], version: impl Fn(&[u8]) -> Version) -> Software {
     let marks = [&b"Opera Mini/"[..], b"Opera Mobi/"];
     let small = marks.iter().filter_map(|m| find(text, m)).min();
-    // The name is the first that stands there, with or without a slash.
+    // The first of these names, with or without a slash.
     let names = [&b"Opera Mini"[..], b"Opera Mobi"];
     let name = names.iter().filter(|n| find(text, n).is_some()).min_by_key(|n| find(text, n));
     let told = find(text, b"Version/").is_some();

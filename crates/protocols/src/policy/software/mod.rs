@@ -1,7 +1,7 @@
-//! software.log: what hosts run, by what it says of itself.
+//! software.log: software of hosts, by its own identification.
 //!
-//! Analyzers bring what they [`Found`]; it is parsed ([`version`](self), browsers apart) and logged
-//! once a day for each host, name and version.
+//! Analyzers report what they [`Found`]; it is parsed ([`version`](self), browsers separately) and
+//! logged once a day for each host, name and version.
 
 mod browser;
 mod version;
@@ -31,7 +31,7 @@ gannet_log::row! {
         host: Addr = "host",
         /// Its port, for servers.
         host_p: Option<Port> = "host_p",
-        /// What kind it is, like `HTTP::BROWSER`.
+        /// Kind of software, like `HTTP::BROWSER`.
         software_type: Enum = "software_type",
         /// Its name.
         name: &'a [u8] = "name",
@@ -43,9 +43,9 @@ gannet_log::row! {
         minor2: Option<u64> = "version.minor2",
         /// Fourth number.
         minor3: Option<u64> = "version.minor3",
-        /// What follows the numbers.
+        /// The text behind the numbers.
         addl: Option<&'a [u8]> = "version.addl",
-        /// What it said of itself.
+        /// The software's own identification.
         unparsed_version: &'a [u8] = "unparsed_version",
     }
 }
@@ -53,19 +53,19 @@ gannet_log::row! {
 /// Software that was seen.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// Who runs it.
+    /// Host that runs it.
     pub host: Addr,
     /// On which port, for some servers.
     pub port: Option<u16>,
     /// What kind it is, as the log spells it.
     pub kind: &'static str,
-    /// What it says of itself.
+    /// The software's own identification.
     pub text: &'a [u8],
 }
 
-/// What was found is known for so long after it was first found on a host.
+/// A finding is remembered for this long after it was first made for a host.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is found again within this time is no news in any case.
+/// A repeated finding within this time is ignored in any case.
 const REPEATS: Interval = Interval::from_secs(600);
 /// Versions of one piece of software on one host that are remembered: with one more it begins again.
 const MAX_VERSIONS: usize = 20;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(found(701, 1, "a/1.1"), 2, "another version");
         assert_eq!(found(702, 2, "a/1.1"), 3, "another host");
         assert_eq!(found(86_401, 1, "a/1.0"), 4, "another day");
-        // With too many versions it begins again, but for what was found just now.
+        // With too many versions the table is cleared, except the current one.
         for n in 0..30 {
             found(90_000, 1, &format!("b/1.{n}"));
         }

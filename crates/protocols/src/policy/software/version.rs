@@ -1,7 +1,7 @@
 //! Names and versions in what software says of itself.
 //!
-//! There is no grammar to it: a name, then most often a separator and numbers, then anything. What
-//! is found here is what Zeek's software framework finds, so that logs agree.
+//! There is no grammar: a name, then usually a separator and numbers, then anything. The results
+//! equal those of Zeek's software framework.
 
 use super::browser;
 use crate::http::message::unescape;
@@ -17,16 +17,16 @@ pub struct Version {
     pub minor2: Option<u64>,
     /// The fourth.
     pub minor3: Option<u64>,
-    /// What follows, like `beta42` or a platform.
+    /// The text behind it, like `beta42` or a platform.
     pub addl: Option<Vec<u8>>,
 }
 
-/// What a piece of software is.
+/// A parsed piece of software.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Software {
     /// Its name.
     pub name: Vec<u8>,
-    /// Its version, as far as it is told.
+    /// Its version, as far as stated.
     pub version: Version,
 }
 
@@ -142,7 +142,7 @@ fn version(numbers: &[u8], after: &[u8]) -> Version {
     Version { major, minor, minor2, minor3, addl: addl(after) }
 }
 
-/// What follows a version: the text in parentheses, else the first word.
+/// The text behind a version: in parentheses, otherwise the first word.
 fn addl(after: &[u8]) -> Option<Vec<u8>> {
     if after.is_empty() || after == b")" {
         return None;

@@ -11,7 +11,7 @@ use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
 use crate::smb::cursor::Read;
 
-/// What a transaction's name says it is about.
+/// The kind of a transaction, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pipe,

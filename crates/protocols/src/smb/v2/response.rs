@@ -70,7 +70,7 @@ fn negotiate(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     Ok(c.pos())
 }
 
-/// What is said of one capability (§2.2.4.1). Returns the record, read to its end.
+/// Parses one capability (§2.2.4.1). Returns the record, read to its end.
 fn negotiate_context<'a>(at: &Cursor<'a>) -> Read<Cursor<'a>> {
     let mut c = at.inner("SMB3_negotiate_context_value");
     let mut f = c.upto("reserved", 8)?;
@@ -173,7 +173,7 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     Ok(c.pos())
 }
 
-/// What was asked for of a directory or file, which is not read.
+/// The queried information of a directory or file, which is not parsed.
 fn queried(record: &'static str, h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     let mut f = c.upto("buffer_len", 8)?;

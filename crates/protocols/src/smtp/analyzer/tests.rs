@@ -199,7 +199,7 @@ fn long_lists_of_addresses_are_not_searched() {
 }
 
 #[test]
-fn a_file_that_was_given_up_is_told_again() {
+fn a_file_that_was_given_up_is_reported_again() {
     let mut h = Harness::new(Proto::Tcp, 25);
     let mut a = Analyzer::new(&mut h.cx());
     for (from, text) in &MAIL[..5] {

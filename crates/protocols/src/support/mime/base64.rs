@@ -2,10 +2,10 @@
 
 /// Decodes one entity's base64 body, cut anywhere.
 ///
-/// Characters outside the alphabet are skipped; what follows a padded group is ignored.
+/// Characters outside the alphabet are skipped; data behind a padded group is ignored.
 #[derive(Debug, Default)]
 pub struct Base64 {
-    /// Six-bit values of the group at hand.
+    /// Six-bit values of the current group.
     group: u32,
     filled: u8,
     padding: u8,
@@ -22,7 +22,7 @@ impl Base64 {
             if self.filled == 0 && !self.after_padding {
                 rest = whole_groups(rest, out);
             }
-            // To the end of a group, or of what is no plain one.
+            // To the end of a group, or of irregular data.
             while let Some((&c, tail)) = rest.split_first() {
                 rest = tail;
                 let words = self.character(c, out);
@@ -63,8 +63,8 @@ impl Base64 {
         first.then(|| "extra base64 groups after '=' padding are ignored".to_owned())
     }
 
-    /// The body ended: appends what an incomplete group still holds. Gives complaints if there
-    /// was one: the other is that it stands behind a padded group.
+    /// The body ended: appends the bytes of an incomplete group. Returns complaints about it, or
+    /// about data behind a padded group.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Vec<String> {
         if self.filled == 0 {
             return Vec::new();
@@ -97,7 +97,7 @@ const NONE: u8 = 0xff;
 /// The padding character.
 const PAD: u8 = 0xfe;
 
-/// What six bits every character stands for.
+/// The six bits of every character.
 static VALUES: [u8; 256] = values();
 
 const fn values() -> [u8; 256] {
@@ -112,7 +112,7 @@ const fn values() -> [u8; 256] {
     values
 }
 
-/// Appends what groups of four characters of the alphabet decode to; gives what follows them.
+/// Decodes whole groups of four characters of the alphabet; returns the rest.
 fn whole_groups<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     out.reserve(text.len() / 4 * 3);
     let mut rest = text;

@@ -29,7 +29,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A Content-Type: type, subtype and what follows them.
+/// A Content-Type: type, subtype and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediaType<'a> {
     /// `text`, `multipart`, …
@@ -71,7 +71,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// The first token of a value, and what follows it. What cannot are in a token is skipped.
+/// The first token of a value, and the rest. Characters that a token cannot contain are skipped.
 pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = skip_blanks_and_comments(text);
     let from = skip_until(text, is_token_char)?;
@@ -79,8 +79,8 @@ pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[from..from + len], &text[from + len..]))
 }
 
-/// A parameter's value, a token or a quoted string, and what follows it. A boundary may hold
-/// nearly anything.
+/// A parameter's value, a token or a quoted string, and the rest. A boundary may contain nearly
+/// anything.
 fn parameter_value(text: &[u8], is_boundary: bool) -> Option<(Vec<u8>, &[u8])> {
     let text = if is_boundary { text } else { skip_blanks_and_comments(text) };
     if text.first() == Some(&b'"') {
@@ -117,7 +117,7 @@ fn unquote(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where the first byte of the wanted kind stands, comments not counted.
+/// Position of the first byte of the wanted kind, outside of comments.
 fn skip_until(text: &[u8], wanted: fn(u8) -> bool) -> Option<usize> {
     let mut rest = text;
     while let Some(&b) = rest.first() {

@@ -1,13 +1,12 @@
 //! MIME entities (RFC 2045, RFC 2046, RFC 5322) out of lines.
 //!
 //! A message is a tree of entities: each has header fields and a body, and the body of a
-//! `multipart` or `message` entity holds further entities. [`Mime`] takes the lines of one
-//! message and tells a [`Sink`] what it finds, in order: an entity begins, its header fields, its
-//! decoded body, its end. Only the entities on the way from the outermost to the innermost open
-//! one are kept, as a stack.
+//! `multipart` or `message` entity holds further entities. [`Mime`] receives the lines of one
+//! message and reports to a [`Sink`], in order: begin of an entity, its header fields, its decoded
+//! body, its end. Only the open entities are stored, as a stack.
 //!
-//! Encoded words in field values are handed on as they are. Nesting deeper than [`MAX_DEPTH`] is
-//! not followed, and a folded field is not extended beyond [`MAX_HEADER`] bytes.
+//! Encoded words in field values are passed on unchanged. Nesting deeper than [`MAX_DEPTH`] is
+//! ignored, and a folded field is truncated at [`MAX_HEADER`] bytes.
 
 pub(crate) mod base64;
 pub mod events;
@@ -30,7 +29,7 @@ pub const MAX_DEPTH: usize = 100;
 /// A folded header field takes no further line when it holds this many bytes.
 pub const MAX_HEADER: usize = 65536;
 
-/// Takes what a message holds. `depth` counts the entities around the one at hand.
+/// Receives the contents of a message. `depth` counts the entities around the current one.
 pub trait Sink {
     /// An entity begins.
     fn begin(&mut self, depth: usize);
@@ -42,7 +41,7 @@ pub trait Sink {
     fn data(&mut self, depth: usize, data: &[u8]);
     /// The innermost open entity ends.
     fn end(&mut self, depth: usize);
-    /// A limit was reached, told by the number that reached it.
+    /// A limit was reached, with the number that reached it.
     fn limit(&mut self, name: &'static str, at: usize);
     /// The base64 of a body is damaged.
     fn bad_base64(&mut self, complaint: &str);
@@ -53,7 +52,7 @@ pub trait Sink {
 pub struct Mime {
     /// The open entities, outermost first. Empty before the message begins and after its end.
     open: Vec<Entity>,
-    /// Decoded bytes of the line at hand.
+    /// Decoded bytes of the current line.
     scratch: Vec<u8>,
 }
 
@@ -77,9 +76,9 @@ struct Entity {
     kind: Kind,
     encoding: Encoding,
     in_header: bool,
-    /// Its end was told: the closing delimiter was seen.
+    /// Its end was reported: the closing delimiter was seen.
     ended: bool,
-    /// The field at hand, folded lines joined.
+    /// The current field, folded lines joined.
     field: Option<Vec<u8>>,
     boundary: Option<Vec<u8>>,
     /// The CR LF of the last line waits for the next one: before a boundary it is not content.
@@ -103,7 +102,8 @@ impl Mime {
     /// The next line, without its end. `line_end` says whether CR LF followed it.
     pub fn line(&mut self, line: &[u8], line_end: bool, sink: &mut impl Sink) {
         let delimiter = line.starts_with(b"--");
-        // What is no boundary is for the innermost: those around it are past their headers.
+        // Lines that are no boundary are for the innermost entity: those around it are past their
+        // headers.
         let mut depth = if delimiter { 0 } else { self.open.len().saturating_sub(1) };
         while depth < self.open.len() {
             let entity = &mut self.open[depth];
@@ -132,7 +132,7 @@ impl Mime {
                     }
                 }
             }
-            // Without an entity inside, what stands around the delimiters is ignored.
+            // Without an inner entity, text around the delimiters is ignored.
             depth += 1;
         }
     }
@@ -315,8 +315,8 @@ impl Entity {
     }
 }
 
-/// Appends what a line of quoted-printable (RFC 2045 §6.7) means, its end included unless a soft
-/// line break hides it. What is not properly escaped stands for itself.
+/// Appends a decoded line of quoted-printable (RFC 2045 §6.7), including its end unless a soft line
+/// break hides it. Invalid escapes are copied unchanged.
 pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>) {
     let tail = line.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let text = &line[..line.len() - tail];

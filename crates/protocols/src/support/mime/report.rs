@@ -18,13 +18,13 @@ use crate::support::text::upper_case;
 /// Bytes of an entity's content that `mime_entity_data` carries at the most.
 const MAX_CONTENT: usize = 16 << 20;
 
-/// What the events of one mail carry that is not at hand when they are raised. Nothing is kept for
-/// events that have no listener.
+/// Data of events of one mail that must be collected before they are raised. Nothing is stored for
+/// events without a listener.
 #[derive(Default)]
 pub struct Report {
     /// Header fields of the entity whose header is read.
     fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Content of the entity at hand.
+    /// Content of the current entity.
     content: Vec<u8>,
     /// Length of the content of all entities.
     len: u64,

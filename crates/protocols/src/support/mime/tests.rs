@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Writes down what it is told.
+/// Records all calls.
 #[derive(Default)]
 struct Notes(Vec<String>);
 

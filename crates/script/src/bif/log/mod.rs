@@ -292,7 +292,7 @@ fn ext_record(vm: &Vm<'_>, func: &FuncValue) -> Option<TypeId> {
     (result != TypeId::ANY && result != TypeId::VOID).then_some(result)
 }
 
-/// Columns of a filter as they are found.
+/// The columns of a filter, while they are collected.
 struct Plan {
     include: Option<Vec<String>>,
     exclude: Option<Vec<String>>,

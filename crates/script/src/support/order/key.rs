@@ -11,7 +11,8 @@
 //! | string, addr, subnet, function, pattern | the methods of these names |
 //! | record | each field in turn; in front of one that is `&optional` [`KeyBytes::presence`] |
 //! | set, table | [`KeyBytes::size`], then the keys in the order of [`sort_elements`], each as a list, of a table with its value |
-//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if it is there, the value |
+//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if present, the
+//! value |
 //! | list | [`KeyBytes::size`], then the values |
 
 use std::cmp::Ordering;
@@ -46,7 +47,7 @@ pub fn addr(value: [u8; 16]) -> [u8; 16] {
     value
 }
 
-/// The key of a subnet: its address as [`addr`], and its width as it is printed.
+/// The key of a subnet: its address as [`addr`], and its width as printed.
 #[must_use]
 pub fn subnet(address: [u8; 16], width: u32) -> [u8; 20] {
     let mut key = [0; 20];
@@ -71,7 +72,7 @@ pub fn pattern(exact: &[u8], anywhere: &[u8]) -> Vec<u8> {
 #[derive(Clone, Debug, Default)]
 pub struct KeyBytes {
     bytes: Vec<u8>,
-    /// The length that is set aside. It is reckoned apart, as a vector sets more aside than it uses.
+    /// The reserved length. It is counted separately, since a vector reserves more than it uses.
     reserved: usize,
 }
 

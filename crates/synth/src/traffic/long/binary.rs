@@ -14,7 +14,7 @@ pub(super) fn modbus(n: usize) -> (Vec<u8>, Vec<u8>) {
     (ask, vec![high, low, 0, 0, 0, 5, 17, 3, 2, 0, 9])
 }
 
-/// Text behind its length.
+/// A text with a length prefix.
 fn counted(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat()
 }

@@ -3,12 +3,12 @@
 use crate::traffic::der::integer;
 use crate::traffic::der::tlv;
 
-/// The message id of the `n`-th bind; the search behind it has the next one.
+/// The message id of the `n`-th bind; the following search has the next one.
 pub(super) fn bind_id(n: usize) -> u64 {
     2 * n as u64 + 1
 }
 
-/// What the `n`-th search is for.
+/// The base of the `n`-th search.
 pub(super) fn base(n: usize) -> String {
     format!("cn=n{n},dc=example,dc=com")
 }

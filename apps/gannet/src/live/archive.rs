@@ -1,0 +1,381 @@
+//! What becomes of rotated files: moved, compressed, given to a program, and removed in the end.
+//!
+//! A thread of its own does this, so that a slow disk or program holds nothing up.
+
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::io::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+use std::time::SystemTime;
+
+use gannet_log::CompletedFile;
+
+use super::Journal;
+use super::args::Args;
+use super::args::Compress;
+use super::times;
+use super::times::Keep;
+
+/// What is done with rotated files.
+pub(crate) struct Archive {
+    folder: PathBuf,
+    to: Option<String>,
+    compress: Option<Compress>,
+    postprocessor: Option<PathBuf>,
+    keep: Vec<Keep>,
+    logs: Vec<&'static str>,
+    journal: Journal,
+}
+
+/// A program may take this long for a file.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// A program that fails is run again, as often as this.
+const TRIES: u32 = 3;
+/// What a file is called that is not complete yet.
+const UNFINISHED: &str = "tmp";
+
+impl Archive {
+    pub(crate) fn new(
+        args: &Args,
+        folder: &Path,
+        logs: Vec<&'static str>,
+        journal: &Journal,
+    ) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            to: args.rotate_to.clone(),
+            compress: args.rotate_compress,
+            postprocessor: args.postprocessor.clone(),
+            keep: args.keep.clone(),
+            logs,
+            journal: journal.clone(),
+        }
+    }
+
+    /// Takes files until there are no more.
+    pub(crate) fn work(&self, files: &Receiver<CompletedFile>) {
+        self.remove_old();
+        while let Ok(file) = files.recv() {
+            if let Err(error) = self.take(&file) {
+                self.journal.error(&format_args!("{}: {error}", file.file.display()));
+            }
+            self.remove_old();
+        }
+    }
+
+    fn take(&self, file: &CompletedFile) -> io::Result<()> {
+        let mut path = file.file.clone();
+        if let Some(template) = &self.to {
+            let folder = PathBuf::from(times::expand(template, file.opened));
+            fs::create_dir_all(&folder)?;
+            let to = free(&folder.join(path.file_name().unwrap_or_default()));
+            move_file(&path, &to)?;
+            path = to;
+        }
+        // Parquet is compressed inside.
+        let is_text = path.extension().is_some_and(|e| e == "log" || e == "json");
+        if let Some(how) = self.compress.filter(|_| is_text) {
+            path = compress(&path, how)?;
+        }
+        if let Some(program) = &self.postprocessor {
+            self.run(program, &path, file);
+        }
+        Ok(())
+    }
+
+    /// Runs the program with Zeek's arguments; the file stays, also if the program fails.
+    fn run(&self, program: &Path, path: &Path, file: &CompletedFile) {
+        for attempt in 1..=TRIES {
+            let mut command = Command::new(program);
+            command.arg(path).arg(&file.log);
+            command.args([times::for_programs(file.opened), times::for_programs(file.closed)]);
+            command.args([if file.terminating { "1" } else { "0" }, "ascii"]);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            let failed = match command.spawn() {
+                Ok(mut child) => loop_until_done(&mut child),
+                Err(error) => Some(error.to_string()),
+            };
+            let Some(failed) = failed else { return };
+            let (program, path) = (program.display(), path.display());
+            self.journal.error(&format_args!("{program} {path}: {failed} (attempt {attempt})"));
+        }
+    }
+
+    /// Removes the oldest rotated files, as far as limits ask for it.
+    fn remove_old(&self) {
+        if self.keep.is_empty() {
+            return;
+        }
+        let root = match &self.to {
+            Some(template) => {
+                let fixed = template.split('%').next().unwrap_or_default();
+                let fixed = Path::new(fixed);
+                let is_folder = template.len() == fixed.as_os_str().len()
+                    || fixed.to_string_lossy().ends_with('/');
+                if is_folder {
+                    fixed.to_owned()
+                } else {
+                    fixed.parent().unwrap_or(fixed).to_owned()
+                }
+            }
+            None => self.folder.clone(),
+        };
+        let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
+        let mut files = Vec::new();
+        self.rotated(&root, 0, &mut files);
+        files.sort();
+        let mut bytes: u64 = files.iter().map(|(_, _, len)| len).sum();
+        for (modified, path, len) in files {
+            let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+            let is_too_much = self.keep.iter().any(|keep| match keep {
+                Keep::Age(most) => age > *most,
+                Keep::Size(most) => bytes > *most,
+            });
+            if !is_too_much {
+                break;
+            }
+            match fs::remove_file(&path) {
+                Ok(()) => {
+                    bytes -= len;
+                    self.journal.note(&format_args!("{}: removed as --keep asks", path.display()));
+                }
+                Err(error) => self.journal.error(&format_args!("{}: {error}", path.display())),
+            }
+        }
+    }
+
+    /// Rotated files below a folder. What has another name is not touched.
+    fn rotated(&self, folder: &Path, depth: u32, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            let name = entry.file_name();
+            if about.is_dir() && self.to.is_some() && depth < 6 {
+                self.rotated(&entry.path(), depth + 1, files);
+            } else if about.is_file() && self.is_rotated(&name.to_string_lossy()) {
+                files.push((
+                    about.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                    entry.path(),
+                    about.len(),
+                ));
+            }
+        }
+    }
+
+    /// `conn.2026-11-23-17-00-00.log.gz`.
+    fn is_rotated(&self, name: &str) -> bool {
+        let Some((log, rest)) = name.split_once('.') else { return false };
+        let Some((stamp, _)) = rest.split_once('.') else { return false };
+        let shape = |(at, b): (usize, &u8)| match at {
+            4 | 7 | 10 | 13 | 16 | 19 => *b == b'-',
+            _ => b.is_ascii_digit(),
+        };
+        self.logs.contains(&log)
+            && stamp.len() >= 19
+            && stamp.as_bytes().iter().enumerate().all(shape)
+    }
+}
+
+/// Waits for a program; why it failed, if it did.
+fn loop_until_done(child: &mut std::process::Child) -> Option<String> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return None,
+            Ok(Some(status)) => return Some(status.to_string()),
+            Ok(None) if begun.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Some("took too long and was ended".into());
+            }
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+}
+
+/// The same path, or one with a number where it is taken.
+fn free(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let named = |n: u32| match n {
+        0 => path.to_owned(),
+        n => path.with_file_name(match name.rsplit_once('.') {
+            Some((stem, extension)) => format!("{stem}-{n}.{extension}"),
+            None => format!("{name}-{n}"),
+        }),
+    };
+    (0..).map(named).find(|path| !path.exists()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Renames a file; to another file system it is copied.
+fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let unfinished = unfinished(to);
+            fs::copy(from, &unfinished)?;
+            File::open(&unfinished)?.sync_all()?;
+            fs::rename(&unfinished, to)?;
+            fs::remove_file(from)
+        }
+        renamed => renamed,
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(UNFINISHED);
+    name.into()
+}
+
+/// Compresses a file and removes it once the other one is complete.
+fn compress(path: &Path, how: Compress) -> io::Result<PathBuf> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(match how {
+        Compress::Gzip => ".gz",
+        Compress::Zstd => ".zst",
+    });
+    let to = PathBuf::from(name);
+    let mut from = File::open(path)?;
+    let modified = from.metadata()?.modified()?;
+    let unfinished = unfinished(&to);
+    let output = File::create(&unfinished)?;
+    let output = match how {
+        Compress::Gzip => {
+            let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::default());
+            io::copy(&mut from, &mut encoder)?;
+            encoder.finish()?
+        }
+        Compress::Zstd => {
+            let mut encoder = zstd::Encoder::new(output, 0)?;
+            io::copy(&mut from, &mut encoder)?;
+            encoder.finish()?
+        }
+    };
+    let mut output = output;
+    output.flush()?;
+    // By this time `--keep` counts the age.
+    let _ = output.set_modified(modified);
+    output.sync_all()?;
+    fs::rename(&unfinished, &to)?;
+    fs::remove_file(path)?;
+    Ok(to)
+}
+
+/// A thread that takes files. Its end is waited for with [`join`](thread::JoinHandle::join) once the sender of files
+/// is dropped.
+pub(crate) fn start(
+    archive: Archive,
+    files: Receiver<CompletedFile>,
+) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name("archive".into()).spawn(move || archive.work(&files))
+}
+
+/// A file for the tests of others.
+#[cfg(test)]
+pub(crate) fn completed(log: &str, file: &Path) -> CompletedFile {
+    CompletedFile {
+        log: log.to_owned(),
+        file: file.to_owned(),
+        opened: gannet_base::Time::from_secs(1_800_000_000),
+        closed: gannet_base::Time::from_secs(1_800_003_600),
+        terminating: false,
+        recovered: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::live::args::LogFormat;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("gannet-archive-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn archive(folder: &Path) -> Archive {
+        Archive {
+            folder: folder.to_owned(),
+            to: None,
+            compress: None,
+            postprocessor: None,
+            keep: Vec::new(),
+            logs: vec!["conn", "dns"],
+            journal: Journal::new(LogFormat::Text, true),
+        }
+    }
+
+    #[test]
+    fn files_are_moved_compressed_and_given_to_a_program() {
+        let folder = Folder::new("taken");
+        let program = folder.0.join("program.sh");
+        let noted = folder.0.join("noted");
+        fs::write(&program, format!("#!/bin/sh\necho \"$@\" > {}\n", noted.display())).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let file = folder.0.join("conn.2027-01-15-08-00-00.log");
+        fs::write(&file, "rows\n").unwrap();
+        let archive = Archive {
+            to: Some(format!("{}/%Y/%m", folder.0.display())),
+            compress: Some(Compress::Gzip),
+            postprocessor: Some(program),
+            ..archive(&folder.0)
+        };
+        archive.take(&completed("conn", &file)).unwrap();
+        let to = folder.0.join("2027/01/conn.2027-01-15-08-00-00.log.gz");
+        let mut text = String::new();
+        let mut decoder = flate2::read::GzDecoder::new(File::open(&to).unwrap());
+        io::Read::read_to_string(&mut decoder, &mut text).unwrap();
+        assert_eq!(text, "rows\n");
+        assert!(!file.exists());
+        let noted = fs::read_to_string(noted).unwrap();
+        let words: Vec<_> = noted.split_whitespace().collect();
+        assert_eq!((words[0], words[1]), (to.to_str().unwrap(), "conn"));
+        assert_eq!((words[4], words[5]), ("0", "ascii"));
+        assert!(words[2].len() == 17 && words[2].contains('_'));
+    }
+
+    #[test]
+    fn only_rotated_files_are_removed_the_oldest_first() {
+        let folder = Folder::new("kept");
+        let names = [
+            "conn.2027-01-15-08-00-00.log",
+            "conn.2027-01-15-09-00-00.log.gz",
+            "conn.log",
+            "notes.2027-01-15-08-00-00.log",
+        ];
+        for (n, name) in (0_u64..).zip(names) {
+            let file = File::create(folder.0.join(name)).unwrap();
+            (&file).write_all(&[b'x'; 100]).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + n)).unwrap();
+        }
+        let left = || names.map(|name| folder.0.join(name).exists());
+        Archive { keep: vec![Keep::Size(150)], ..archive(&folder.0) }.remove_old();
+        assert_eq!(left(), [false, true, true, true]);
+        Archive { keep: vec![Keep::Age(Duration::from_secs(60))], ..archive(&folder.0) }
+            .remove_old();
+        assert_eq!(left(), [false, false, true, true]);
+    }
+}

@@ -1,0 +1,98 @@
+//! Arguments of a live capture.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use gannet_log::Names;
+
+use super::times;
+use crate::limits;
+
+/// How interfaces are captured on, and what becomes of logs meanwhile.
+#[derive(Clone, Debug, clap::Args)]
+#[group(id = "live")]
+#[command(next_help_heading = "Live capture")]
+pub(crate) struct Args {
+    /// Capture on this interface until Ctrl-C; may be given several times
+    #[arg(short, long = "interface", value_name = "IFACE",
+          conflicts_with_all = ["files", "read", "each", "index"])]
+    pub(crate) interfaces: Vec<String>,
+    /// Memory of the capture ring of each interface
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = limits::size)]
+    pub(crate) ring_size: u64,
+    /// Rings on each interface, which share its packets by flow
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) sockets: u16,
+    /// Capture only what is addressed to this host
+    #[arg(long)]
+    pub(crate) no_promiscuous: bool,
+    /// End after this time, like 60s or 10min
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Begin new files this often, like 1h or 1d, at times that are multiples of it
+    #[arg(long, value_name = "TIME", value_parser = times::duration)]
+    pub(crate) rotate: Option<Duration>,
+    /// Move rotated files to this folder, in which %Y, %m, %d, %H and %M stand for when they began
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rotate_to: Option<String>,
+    /// Compress rotated files
+    #[arg(long, value_name = "HOW")]
+    pub(crate) rotate_compress: Option<Compress>,
+    /// When files get their names: conn.log that is renamed, or conn.2026-11-23-17-00-00.log from the start
+    #[arg(long, value_name = "WHEN", default_value = "renamed")]
+    pub(crate) rotate_names: NamesArg,
+    /// Run this program for each rotated file, with Zeek's arguments: FILE LOG OPENED CLOSED TERMINATING ascii
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) postprocessor: Option<PathBuf>,
+    /// Remove the oldest rotated files: by age, like 30d, or to keep no more than a size, like 200G
+    #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', value_parser = times::keep)]
+    pub(crate) keep: Vec<times::Keep>,
+    /// Serve metrics for Prometheus here, like 127.0.0.1:9911
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Form of messages on standard error
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compress {
+    /// conn.2026-11-23-17-00-00.log.gz
+    Gzip,
+    /// conn.2026-11-23-17-00-00.log.zst
+    Zstd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamesArg {
+    /// When files are rotated
+    Renamed,
+    /// When files are opened: for programs that follow files by name
+    Opened,
+}
+
+impl From<NamesArg> for Names {
+    fn from(names: NamesArg) -> Self {
+        match names {
+            NamesArg::Renamed => Self::Renamed,
+            NamesArg::Opened => Self::Opened,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+impl Args {
+    /// Whether a live capture is asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.interfaces.is_empty()
+    }
+}

@@ -1,0 +1,405 @@
+//! The loop of a live capture.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_capture::Batch;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_filter::Insn;
+use gannet_filter::dlt;
+use gannet_live::Interface;
+use gannet_live::Next;
+use gannet_live::RingOptions;
+use gannet_live::Source;
+use gannet_live::SourceOptions;
+use gannet_log::LiveFiles;
+use gannet_log::LogLosses;
+
+use super::Journal;
+use super::archive;
+use super::archive::Archive;
+use super::args::Args;
+use super::metrics;
+use super::notify::Manager;
+use super::snapshot::Latest;
+use super::snapshot::Snapshot;
+use super::snapshot::resident;
+use super::times;
+use crate::names::System;
+use crate::outcome::Outcome;
+use crate::stop::Stop;
+use crate::tally::Tally;
+
+/// Rows are in their files so soon after their packet.
+const SOON: Duration = Duration::from_millis(20);
+/// What is due once a second.
+const BEAT: Duration = Duration::from_secs(1);
+/// A signal is seen so soon.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// After this time without packets, time goes on by the clock.
+const QUIET: Duration = Duration::from_secs(1);
+/// The kernel may keep packets back for this long: the clock is behind by it.
+const DELAY: Interval = Interval::from_millis(100);
+/// How long packets are still read that came before the signal to stop.
+const DRAIN: Duration = Duration::from_millis(50);
+/// Even if more and more of them come.
+const DRAIN_MOST: Duration = Duration::from_secs(2);
+/// Between rows of stats.log.
+const STATISTICS: Duration = Duration::from_secs(300);
+/// Between looks at what the analysis has, which reads its tables.
+const GAUGE: Duration = Duration::from_secs(10);
+/// With fewer blocks in a ring, shards must not keep any.
+const FEW_BLOCKS: usize = 64;
+
+/// Why a capture cannot begin.
+pub(crate) enum Failure {
+    /// Something that was asked for is not possible.
+    Usage(Box<dyn Display>),
+    Other(anyhow::Error),
+}
+
+impl<T: Into<anyhow::Error>> From<T> for Failure {
+    fn from(error: T) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// A live capture.
+pub(crate) struct Sensor {
+    source: Source,
+    engine: Engine,
+    stop: Stop,
+    journal: Journal,
+    manager: Manager,
+    losses: LogLosses,
+    archive: JoinHandle<()>,
+    latest: Latest,
+    snapshot: Snapshot,
+    /// The snapshot at the last row of stats.log.
+    last_row: (Snapshot, Instant),
+    gauged: Instant,
+    rotate: Option<(Duration, Time)>,
+    until: Option<Instant>,
+    begun: Instant,
+    has_threads: bool,
+    has_few_blocks: bool,
+    serves_metrics: bool,
+    down: Vec<String>,
+    folder: String,
+}
+
+/// What of the loop is not yet done.
+struct Pending {
+    /// Rows may wait that are not in their files.
+    dirty: bool,
+    flushed: Instant,
+    beat: Instant,
+    packet: Instant,
+    stopping: Option<Instant>,
+}
+
+impl Sensor {
+    pub(crate) fn open(
+        args: &Args,
+        mut options: Options,
+        filter: Option<&str>,
+        out: &Path,
+        journal: &Journal,
+    ) -> Result<Self, Failure> {
+        if out == Path::new("-") {
+            return Err(Failure::Usage(Box::new("--out -: a live capture writes to a folder")));
+        }
+        if args.rotate.is_none() && (args.rotate_to.is_some() || args.rotate_compress.is_some()) {
+            journal.note(&"without --rotate only SIGUSR1 and the end rotate logs");
+        }
+        let usage = |error: gannet_live::Error| Failure::Usage(Box::new(error));
+        let mut interfaces: Vec<Interface> = Vec::new();
+        for name in &args.interfaces {
+            if !interfaces.iter().any(|i| i.name == *name) {
+                interfaces.push(Interface::named(name).map_err(usage)?);
+            }
+        }
+        let stop = Stop::of_sensor().context("signals")?;
+        let manager = Manager::of_environment();
+        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+
+        let (completed, files) = channel();
+        let losses = LogLosses::default();
+        let live = LiveFiles {
+            names: args.rotate_names.into(),
+            rotates: args.rotate.is_some() || args.rotate_to.is_some(),
+            offset: times::offset,
+            completed,
+            losses: losses.clone(),
+        };
+        let logs: Vec<&'static str> = gannet_engine::schemas().iter().map(|s| s.path).collect();
+        let left = live.recover(out, &logs).with_context(|| out.display().to_string())?;
+        if left > 0 {
+            let out = out.display();
+            journal.note(&format_args!(
+                "{out}: {left} files of an earlier run were renamed by their time"
+            ));
+        }
+        let archive = Archive::new(args, out, logs, journal);
+        let archive = archive::start(archive, files).context("thread of the archive")?;
+        options.logs.dir = Some(out.to_owned());
+        options.logs.live = Some(live);
+
+        let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
+        let ring = RingOptions { promiscuous: !args.no_promiscuous, ..ring };
+        let has_threads = options.threads > 1;
+        let batch_packets =
+            if has_threads { gannet_capture::BATCH_PACKETS } else { gannet_capture::NEAR_PACKETS };
+        let source = SourceOptions { ring, sockets: args.sockets, batch_packets };
+        let source = Source::open(&interfaces, source, |i| program(filter, i)).map_err(usage)?;
+        for interface in &interfaces {
+            let on = interface.joining_offloads();
+            if !on.is_empty() {
+                let (name, on) = (&interface.name, on.join(" and "));
+                journal.warning(&format_args!(
+                    "{name}: {on} joins packets before they are captured; ethtool -K {name} gro off lro off"
+                ));
+            }
+        }
+        if source.refused_filter() {
+            journal.warning(
+                &"the filter is too long for the kernel: every packet is read, and then filtered",
+            );
+        }
+        let latest = Latest::default();
+        if let Some(at) = args.metrics {
+            let at =
+                metrics::serve(at, latest.clone()).with_context(|| format!("--metrics {at}"))?;
+            journal.note(&format_args!("metrics at http://{at}/metrics"));
+        }
+        let names: Vec<&str> = interfaces.iter().map(|i| i.name.as_str()).collect();
+        let names = names.join(", ");
+        let has_few_blocks = ring.blocks < FEW_BLOCKS as u32;
+        let now = Instant::now();
+        let sensor = Self {
+            source,
+            engine: Engine::new(options),
+            stop,
+            journal: journal.clone(),
+            manager,
+            losses,
+            archive,
+            latest,
+            snapshot: Snapshot::default(),
+            last_row: (Snapshot::default(), now),
+            gauged: now,
+            rotate: args.rotate.map(|every| (every, times::next_multiple(Source::clock(), every))),
+            until: args.duration.map(|duration| now + duration),
+            begun: now,
+            has_threads,
+            has_few_blocks,
+            serves_metrics: args.metrics.is_some(),
+            down: Vec::new(),
+            folder: out.display().to_string(),
+        };
+        sensor.journal.note(&format_args!("capturing on {names}"));
+        sensor.manager.ready(&format!("capturing on {names}"));
+        Ok(sensor)
+    }
+
+    /// Captures until a signal comes.
+    pub(crate) fn run(mut self) -> anyhow::Result<Outcome> {
+        let now = Instant::now();
+        let mut pending =
+            Pending { dirty: false, flushed: now, beat: now, packet: now, stopping: None };
+        loop {
+            if pending.stopping.is_none() && self.is_over() {
+                self.manager.stops();
+                pending.stopping = Some(Instant::now());
+            }
+            let stopping = pending.stopping.map(|since| since.elapsed());
+            if stopping.is_some_and(|since| since > DRAIN_MOST) {
+                break;
+            }
+            match self.source.packets() {
+                Next::Packets(batch) => {
+                    let analysed = analyse(&mut self.engine, &batch, &mut self.snapshot);
+                    report(&self.journal, analysed);
+                    pending.dirty = true;
+                    pending.packet = Instant::now();
+                    if self.has_threads && self.has_few_blocks {
+                        self.flush(&mut pending);
+                    }
+                }
+                Next::Idle if stopping.is_some_and(|since| since > DRAIN) => break,
+                Next::Idle => self.idle(&mut pending)?,
+            }
+            if pending.beat.elapsed() >= BEAT {
+                self.beat(&mut pending);
+            }
+        }
+        self.end()
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.asked().is_some() || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn flush(&mut self, pending: &mut Pending) {
+        report(&self.journal, self.engine.flush());
+        pending.dirty = false;
+        pending.flushed = Instant::now();
+    }
+
+    /// No packets for now.
+    fn idle(&mut self, pending: &mut Pending) -> anyhow::Result<()> {
+        // Shards that keep a block of the ring would make the kernel say at once that there are packets.
+        if pending.dirty && (self.has_threads || pending.flushed.elapsed() >= SOON) {
+            self.flush(pending);
+        }
+        let mut wait = if pending.dirty { SOON } else { PATIENCE };
+        if pending.stopping.is_some() {
+            wait = SOON;
+        }
+        wait = wait.min(BEAT.saturating_sub(pending.beat.elapsed()));
+        if let Some(until) = self.until {
+            wait = wait.min(until.saturating_duration_since(Instant::now()));
+        }
+        self.source.wait(wait.max(Duration::from_millis(1))).context("waiting for packets")
+    }
+
+    /// What is due once a second.
+    fn beat(&mut self, pending: &mut Pending) {
+        pending.beat = Instant::now();
+        let clock = Source::clock();
+        if pending.packet.elapsed() >= QUIET {
+            let number = self.source.skip_number();
+            report(&self.journal, self.engine.advance(number, clock - DELAY));
+            self.snapshot.lag = 0.0;
+        }
+        let asked = self.stop.takes_rotate();
+        let due = self.rotate.is_some_and(|(_, at)| clock >= at);
+        if asked || due {
+            if let Some((every, at)) = &mut self.rotate {
+                *at = times::next_multiple(clock, *every);
+            }
+            self.with_logs(gannet_log::Logs::rotate);
+        }
+        if self.stop.takes_reopen() {
+            self.with_logs(gannet_log::Logs::reopen);
+            self.journal.note(&"logs are reopened");
+        }
+        self.flush(pending);
+        let is_row = self.last_row.1.elapsed() >= STATISTICS;
+        if is_row || (self.serves_metrics && self.gauged.elapsed() >= GAUGE) {
+            self.gauged = Instant::now();
+            self.snapshot.gauge = self.engine.gauge();
+        }
+        self.look();
+        if is_row {
+            self.statistics();
+        }
+        self.latest.set(&self.snapshot);
+        for words in self.losses.take_words() {
+            self.journal.warning(&words);
+        }
+        self.links();
+        self.manager.lives();
+    }
+
+    fn with_logs(&mut self, work: impl FnOnce(&mut gannet_log::Logs)) {
+        report(&self.journal, self.engine.with_logs(work).map(|_| ()));
+    }
+
+    /// Brings the snapshot up to date.
+    fn look(&mut self) {
+        let now = &mut self.snapshot;
+        now.time = Source::clock();
+        now.ledger = self.source.ledger();
+        let statistics = self.engine.statistics();
+        (now.packets, now.bytes) = (statistics.packets, statistics.bytes);
+        now.filtered = statistics.filtered;
+        now.discarded = self.losses.rows();
+        now.memory = resident();
+        if let Ok(Some(counts)) = self.engine.with_logs(|logs| logs.counts()) {
+            now.rows = counts.iter().map(|count| (count.path, count.rows)).collect();
+        }
+    }
+
+    /// A row of stats.log.
+    fn statistics(&mut self) {
+        let row = self.snapshot.row(&self.last_row.0, "gannet");
+        let written = self.engine.with_logs(|logs| {
+            logs.set_time(row.ts);
+            logs.write(&row);
+        });
+        report(&self.journal, written.map(|_| ()));
+        self.last_row = (self.snapshot.clone(), Instant::now());
+    }
+
+    /// Reports interfaces that went down or up.
+    fn links(&mut self) {
+        let down = self.source.down();
+        for name in down.iter().filter(|name| !self.down.contains(name)) {
+            self.journal.warning(&format_args!("{name} is down; capturing goes on when it is up"));
+        }
+        for name in self.down.iter().filter(|name| !down.contains(name)) {
+            self.journal.note(&format_args!("{name} is up again"));
+        }
+        self.down = down;
+    }
+
+    fn end(mut self) -> anyhow::Result<Outcome> {
+        self.snapshot.gauge = self.engine.gauge();
+        self.look();
+        self.statistics();
+        let Self { engine, archive, journal, losses, mut snapshot, .. } = self;
+        let finished = engine.finish();
+        // The logs are closed, and with them the last sender of files.
+        if archive.join().is_err() {
+            journal.error(&"the archive of rotated files has ended early");
+        }
+        snapshot.discarded = losses.rows();
+        for words in losses.take_words() {
+            journal.warning(&words);
+        }
+        let (statistics, counts) = finished?;
+        let mut tally = Tally::default();
+        tally.add(statistics, &counts);
+        tally.put_in(self.folder);
+        tally.took(self.begun.elapsed());
+        journal.table(&format_args!("{snapshot}{}", tally.to_string().trim_end()));
+        if !snapshot.discarded.is_empty() {
+            return Ok(Outcome::Failed);
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn analyse(engine: &mut Engine, batch: &Batch<'_>, now: &mut Snapshot) -> std::io::Result<()> {
+    let last = batch.len().checked_sub(1).and_then(|last| batch.time(last));
+    let analysed = engine.batch(batch);
+    if let Some(time) = last {
+        now.lag = ((Source::clock() - time).as_secs_f64()).max(0.0);
+    }
+    analysed
+}
+
+/// An error of a log does not end the capture.
+fn report(journal: &Journal, done: std::io::Result<()>) {
+    if let Err(error) = done {
+        journal.error(&error);
+    }
+}
+
+/// The filter as a program for frames of an interface, unless there is none for them.
+pub(crate) fn program(filter: Option<&str>, interface: &Interface) -> Option<Vec<Insn>> {
+    let link = dlt::of_file(interface.link_type.0);
+    let options = gannet_filter::Options::default();
+    let compiled = gannet_filter::compile(filter?, link, &options, &System::new()).ok()?;
+    Some(compiled.program().insns().to_vec())
+}

@@ -1,0 +1,139 @@
+//! What a sensor does, at one moment: for metrics, for stats.log, and for the table at its end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_engine::Gauge;
+use gannet_engine::StatsRow;
+use gannet_live::Ledger;
+use gannet_live::LinkCounters;
+use indicatif::HumanCount;
+
+/// All counts since the sensor began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) time: Time,
+    pub(crate) ledger: Ledger,
+    pub(crate) gauge: Gauge,
+    /// Packets analysed, and their bytes.
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Packets that the filter held back.
+    pub(crate) filtered: u64,
+    /// Rows written, by log.
+    pub(crate) rows: Vec<(&'static str, u64)>,
+    /// Rows that could not be written, by log.
+    pub(crate) discarded: Vec<(&'static str, u64)>,
+    /// How long after its capture the last packet was analysed, in seconds.
+    pub(crate) lag: f64,
+    /// Resident memory in bytes.
+    pub(crate) memory: u64,
+}
+
+/// The latest snapshot, for other threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latest(Arc<Mutex<Snapshot>>);
+
+impl Latest {
+    fn lock(&self) -> MutexGuard<'_, Snapshot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, snapshot: &Snapshot) {
+        self.lock().clone_from(snapshot);
+    }
+
+    pub(crate) fn get(&self) -> Snapshot {
+        self.lock().clone()
+    }
+}
+
+impl Snapshot {
+    fn rows_written(&self) -> u64 {
+        self.rows.iter().map(|(_, rows)| rows).sum()
+    }
+
+    fn received(&self) -> u64 {
+        self.ledger.links.values().map(|link| link.received).sum()
+    }
+
+    /// The row of stats.log for the time since another snapshot.
+    pub(crate) fn row<'a>(&self, before: &Self, peer: &'a str) -> StatsRow<'a> {
+        let [tcp, udp, icmp] = self.gauge.active;
+        StatsRow {
+            ts: self.time,
+            peer,
+            mem: self.memory >> 20,
+            pkts_proc: self.packets - before.packets,
+            bytes_recv: self.bytes - before.bytes,
+            pkts_dropped: Some(self.ledger.lost().saturating_sub(before.ledger.lost())),
+            pkts_link: Some(self.received().saturating_sub(before.received())),
+            pkt_lag: Some(Interval::from_secs_f64(self.lag)),
+            pkts_filtered: Some(self.filtered - before.filtered),
+            events_proc: self.rows_written().saturating_sub(before.rows_written()),
+            events_queued: 0,
+            active_tcp_conns: tcp,
+            active_udp_conns: udp,
+            active_icmp_conns: icmp,
+            tcp_conns: self.gauge.connections.saturating_sub(before.gauge.connections),
+            udp_conns: None,
+            icmp_conns: None,
+            timers: None,
+            active_timers: self.gauge.timers,
+            files: None,
+            active_files: self.gauge.files,
+            dns_requests: 0,
+            active_dns_requests: 0,
+            reassem_tcp_size: self.gauge.reassembly,
+            reassem_file_size: None,
+            reassem_frag_size: self.gauge.fragments,
+            reassem_unknown_size: 0,
+        }
+    }
+}
+
+/// The losses, for the table at the end: each line only if something was lost, but for packets read and dropped.
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rings = &self.ledger.rings;
+        let mut line = |name: &str, value: &dyn fmt::Display| writeln!(f, "{name:<13}{value}");
+        line("read", &HumanCount(rings.read))?;
+        line("dropped", &format_args!("{} at the capture ring", HumanCount(rings.dropped)))?;
+        let of = |count: fn(&LinkCounters) -> u64| self.ledger.links.values().map(count).sum();
+        let others: [(u64, &str); 8] = [
+            (rings.freezes, "times the ring was full"),
+            (rings.cut, "packets cut: longer than a block of the ring"),
+            (rings.doubles, "packets of loopback left out: delivered twice"),
+            (of(|link| link.missed), "packets missed by the network card"),
+            (of(|link| link.dropped), "packets dropped by the driver or the kernel"),
+            (of(|link| link.errors), "damaged frames"),
+            (
+                self.ledger.backlog_drops,
+                "packets dropped in the backlog of the kernel (all interfaces)",
+            ),
+            (rings.downs, "times an interface was down"),
+        ];
+        for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
+            line("", &format_args!("{} {what}", HumanCount(*count)))?;
+        }
+        for (log, rows) in &self.discarded {
+            line(
+                "discarded",
+                &format_args!("{} rows of {log} that could not be written", HumanCount(*rows)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Resident memory of this process in bytes.
+pub(crate) fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Option<u64> = status.split_whitespace().nth(1).and_then(|p| p.parse().ok());
+    pages.unwrap_or(0) * 4096
+}

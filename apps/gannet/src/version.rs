@@ -1,0 +1,58 @@
+//! `gannet --version --verbose`: what this build is.
+
+use crate::out;
+use crate::outcome::Outcome;
+
+/// Features of the build, and whether it has them.
+const FEATURES: [(&str, bool); 7] = [
+    ("columns", cfg!(feature = "columns")),
+    ("foreign", cfg!(feature = "foreign")),
+    ("jit", cfg!(feature = "jit")),
+    ("llvm", cfg!(feature = "llvm")),
+    ("lua", cfg!(feature = "lua")),
+    ("quic", cfg!(feature = "quic")),
+    ("self-signed", cfg!(feature = "self-signed")),
+];
+
+/// Whether the arguments, the command's own name first, ask for it.
+pub(crate) fn is_asked(args: &[std::ffi::OsString]) -> bool {
+    let has = |names: [&str; 2]| args.iter().skip(1).any(|a| names.iter().any(|n| a == n));
+    args.len() == 3 && has(["--version", "-V"]) && has(["--verbose", "-v"])
+}
+
+/// Prints version, commit, target, libraries and features.
+pub(crate) fn print() -> anyhow::Result<Outcome> {
+    let list = |is_there: bool| {
+        let names = FEATURES.iter().filter(|(_, has)| *has == is_there).map(|(name, _)| *name);
+        let names: Vec<_> = names.collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
+    let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    out::write(
+        format!(
+            "gannet {}\ncommit: {}\ntarget: {}-{}-{libc}, {linked}\nprofile: {profile}\nfeatures: {}\nwithout: {}\n",
+            env!("CARGO_PKG_VERSION"),
+            // Packages are built with it.
+            option_env!("GANNET_COMMIT").unwrap_or("unknown"),
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+            list(true),
+            list(false),
+        )
+        .as_bytes(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_asked_for_in_either_order() {
+        let is = |args: &[&str]| is_asked(&args.iter().map(Into::into).collect::<Vec<_>>());
+        assert!(is(&["gannet", "--version", "--verbose"]) && is(&["gannet", "-v", "-V"]));
+        assert!(!is(&["gannet", "--version"]) && !is(&["gannet", "info", "--verbose"]));
+    }
+}

@@ -1,0 +1,424 @@
+//! Live captures: links between network namespaces that each test makes and removes. Without root, or where the system
+//! has no namespaces, the tests say so and pass.
+#![cfg(target_os = "linux")]
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
+use support::Scratch;
+use support::gannet;
+
+/// Two interfaces with a cable between them, in a namespace of their own.
+struct Link {
+    namespace: String,
+}
+
+static LINKS: AtomicU32 = AtomicU32::new(0);
+
+impl Link {
+    /// `None`, with a word, where none can be made.
+    fn new() -> Option<Self> {
+        let number = LINKS.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("gannet-{}-{number}", std::process::id());
+        if !ip(&["netns", "add", &namespace]) {
+            eprintln!("skipped: network namespaces cannot be made here (root is needed)");
+            return None;
+        }
+        let link = Self { namespace };
+        let made = link.sh(
+            "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1; \
+             ip link add va type veth peer name vb && ip link set va mtu 65535 && \
+             ip link set vb mtu 65535 && ip link set lo up && \
+             ip link set va arp off up && ip link set vb arp off up",
+        );
+        assert!(made, "the link cannot be made");
+        Some(link)
+    }
+
+    fn sh(&self, script: &str) -> bool {
+        let status = Command::new("ip")
+            .args(["netns", "exec", &self.namespace, "sh", "-c", script])
+            .status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    /// The command, inside.
+    fn gannet(&self) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace]).arg(gannet().get_program());
+        command
+    }
+
+    /// Sends a capture; how many frames that were.
+    fn send(&self, capture: &Path, more: &[&str]) -> u64 {
+        let sent =
+            self.gannet().args(["bench", "send", "va"]).arg(capture).args(more).output().unwrap();
+        assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        let words = String::from_utf8(sent.stderr).unwrap();
+        words.split_whitespace().nth(2).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        ip(&["netns", "del", &self.namespace]);
+    }
+}
+
+fn ip(args: &[&str]) -> bool {
+    Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+/// A capture that goes on.
+struct Live {
+    child: Child,
+    words: PathBuf,
+}
+
+impl Live {
+    fn start(link: &Link, s: &Scratch, args: &[&str]) -> Self {
+        let words = s.path("words");
+        let child = link
+            .gannet()
+            .args(["analyze", "-i", "vb", "-o"])
+            .arg(s.path("live"))
+            .args(args)
+            .arg("--stats")
+            .stderr(fs::File::create(&words).unwrap())
+            .spawn()
+            .unwrap();
+        let live = Self { child, words };
+        wait(|| live.words().contains("capturing on"));
+        live
+    }
+
+    fn words(&self) -> String {
+        fs::read_to_string(&self.words).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        // `ip netns exec` becomes the command.
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Ends it in order; what it said.
+    fn end(mut self) -> String {
+        self.signal(Signal::TERM);
+        let mut code = None;
+        wait(|| {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        assert_eq!(code.unwrap().code(), Some(0), "{}", self.words());
+        self.words()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // A test that has failed leaves no process behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait(mut until: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !until() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "nothing happened");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The first number of a line of the final table.
+fn count(words: &str, name: &str) -> u64 {
+    let line =
+        words.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{words}"));
+    let digits: String =
+        line.split_whitespace().nth(1).unwrap().chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// Rows of a log without what depends on time: those columns, and the order.
+fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
+    const OF_TIME: [&str; 16] = [
+        "ts",
+        "uid",
+        "duration",
+        "fuid",
+        "uids",
+        "rtt",
+        "conn_uids",
+        "orig_fuids",
+        "resp_fuids",
+        "cert_chain_fuids",
+        "lease_time",
+        "tunnel_parents",
+        "id",
+        "fuids",
+        "analyzer_id",
+        "request_ts",
+    ];
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let log = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if ["stats", "capture_loss"].contains(&log.as_str())
+            || path.extension().is_none_or(|e| e != "log")
+        {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
+        let fields: Vec<&str> = fields.split('\t').collect();
+        let row = |line: &str| {
+            let cells = line.split('\t').zip(&fields).filter(|(_, name)| !OF_TIME.contains(name));
+            cells.map(|(cell, _)| cell).collect::<Vec<_>>().join("\t")
+        };
+        let mut rows: Vec<String> = text.lines().filter(|l| !l.starts_with('#')).map(row).collect();
+        rows.sort();
+        all.insert(log, rows);
+    }
+    all
+}
+
+fn analyzed(s: &Scratch, capture: &Path, args: &[&str]) -> BTreeMap<String, Vec<String>> {
+    let out = s.path("offline");
+    let _ = fs::remove_dir_all(&out);
+    let done =
+        gannet().args(["analyze", "-q", "-o"]).arg(&out).args(args).arg(capture).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    rows(&out)
+}
+
+#[test]
+fn a_live_capture_has_the_rows_of_its_file() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-rows");
+    let sample = s.path("sample.pcap");
+    fs::write(&sample, support::sample()).unwrap();
+    for args in
+        [&["-t", "1"][..], &["-t", "2"], &["-t", "2", "--sockets", "2"], &["-t", "1", "-f", "tcp"]]
+    {
+        let _ = fs::remove_dir_all(s.path("live"));
+        let live = Live::start(&link, &s, args);
+        link.send(&sample, &[]);
+        let words = live.end();
+        let filter: Vec<&str> = args.iter().skip_while(|a| **a != "-f").copied().collect();
+        let offline = analyzed(&s, &sample, &filter);
+        assert!(offline.len() > 3, "{offline:?}");
+        assert_eq!(rows(&s.path("live")), offline, "{args:?}\n{words}");
+        assert_eq!(count(&words, "dropped"), 0);
+    }
+}
+
+#[test]
+fn what_was_sent_was_read_or_dropped() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-ledger");
+    let flood = s.path("flood.pcap");
+    let made =
+        gannet().args(["synth", "syn-flood"]).arg(&flood).args(["-n", "20000"]).output().unwrap();
+    assert!(made.status.success());
+    let mut dropped = 0;
+    for round in 0..5 {
+        let _ = fs::remove_dir_all(s.path("live"));
+        let live = Live::start(&link, &s, &["-t", "1", "--ring-size", "256K", "--logs", "conn"]);
+        let sent = link.send(&flood, &[]);
+        let words = live.end();
+        let drops = count(&words, "dropped");
+        assert_eq!(count(&words, "read") + drops, sent, "{round}: {words}");
+        dropped += drops;
+    }
+    eprintln!("{dropped} packets dropped at a ring of 256 KiB");
+}
+
+#[test]
+fn rows_are_in_their_files_soon_and_time_goes_on_without_packets() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-soon");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1"]);
+    link.send(&sample, &[]);
+    let begun = Instant::now();
+    wait(|| s.path("live/dns.log").exists());
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    // A refused connection is over after seconds: no packet comes that would say so.
+    wait(|| s.path("live/conn.log").exists());
+    live.end();
+}
+
+#[test]
+fn signals_rotate_and_reopen_and_files_of_a_killed_run_are_completed() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-signals");
+    let sample = s.file("sample.pcap", &support::sample());
+    let args = ["-t", "1", "--rotate", "1d", "--rotate-compress", "zstd"];
+    let mut live = Live::start(&link, &s, &args);
+    link.send(&sample, &[]);
+    wait(|| s.path("live/dns.log").exists());
+    live.signal(Signal::USR1);
+    let rotated = |log: &str, end: &str| {
+        let is = |name: &&String| name.starts_with(&format!("{log}.2")) && name.ends_with(end);
+        s.list("live").iter().filter(is).count()
+    };
+    wait(|| rotated("dns", ".log.zst") == 1);
+    assert!(!s.path("live/dns.log").exists());
+    link.send(&sample, &[]);
+    wait(|| s.path("live/dns.log").exists());
+    fs::rename(s.path("live/dns.log"), s.path("live/moved")).unwrap();
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("reopened"));
+    link.send(&sample, &[]);
+    wait(|| s.path("live/dns.log").exists());
+    live.child.kill().unwrap();
+    live.child.wait().unwrap();
+    // The next run finds what the last one could not complete.
+    let live = Live::start(&link, &s, &args);
+    assert!(live.words().contains("of an earlier run"));
+    wait(|| rotated("dns", ".log.zst") == 2);
+    live.end();
+    assert_eq!(
+        s.list("live").iter().filter(|n| n.ends_with(".log")).count(),
+        0,
+        "{:?}",
+        s.list("live")
+    );
+}
+
+#[test]
+fn a_full_disk_ends_one_log_and_not_the_capture() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-full");
+    let disk = s.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(&disk).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no tmpfs can be mounted here");
+        return;
+    }
+    let sample = s.file("sample.pcap", &support::sample());
+    let out = disk.join("logs");
+    fs::create_dir(&out).unwrap();
+    std::os::unix::fs::symlink(&out, s.path("live")).unwrap();
+    let live = Live::start(&link, &s, &["-t", "1"]);
+    link.send(&sample, &[]);
+    wait(|| out.join("dns.log").exists());
+    fs::write(disk.join("ballast"), vec![0; 60 << 10]).unwrap_or_default();
+    link.send(&sample, &["--frames", "20000"]);
+    wait(|| live.words().contains("rows are discarded and counted"));
+    fs::remove_file(disk.join("ballast")).unwrap();
+    thread::sleep(Duration::from_millis(1200));
+    link.send(&sample, &[]);
+    wait(|| live.words().contains("written again"));
+    let words = {
+        live.signal(Signal::TERM);
+        let mut live = live;
+        let status = live.child.wait().unwrap();
+        assert_eq!(status.code(), Some(1), "rows were lost: {}", live.words());
+        live.words()
+    };
+    for entry in fs::read_dir(&out).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'), "no row is written in part");
+    }
+    let _ = Command::new("umount").arg(&disk).status();
+    assert!(words.contains("could not be written"), "{words}");
+}
+
+#[test]
+fn an_interface_that_goes_down_is_taken_up_again() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-down");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1"]);
+    assert!(link.sh("ip link set vb down"));
+    wait(|| live.words().contains("vb is down"));
+    assert!(link.sh("ip link set vb up"));
+    wait(|| live.words().contains("vb is up again"));
+    link.send(&sample, &[]);
+    let words = live.end();
+    assert_eq!(count(&words, "read"), 68, "{words}");
+}
+
+#[test]
+fn metrics_are_served() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-metrics");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--metrics", "127.0.0.1:9911"]);
+    link.send(&sample, &[]);
+    let ask =
+        "exec 3<>/dev/tcp/127.0.0.1/9911; printf 'GET /metrics HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3";
+    let metrics = || {
+        let mut bash = link.gannet();
+        bash = Command::new(bash.get_program());
+        bash.args(["netns", "exec", &link.namespace, "bash", "-c", ask]);
+        String::from_utf8(bash.output().unwrap().stdout).unwrap()
+    };
+    wait(|| metrics().contains("\nzeek_net_received_packets_total{endpoint=\"gannet\"} 68\n"));
+    let text = metrics();
+    let text = text.split_once("\r\n\r\n").unwrap().1;
+    match Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+    {
+        Ok(mut promtool) => {
+            use std::io::Write as _;
+            promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            let checked = promtool.wait_with_output().unwrap();
+            assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        }
+        Err(_) => eprintln!("not checked: promtool is not installed"),
+    }
+    live.end();
+}
+
+#[test]
+fn a_capture_of_an_interface_is_its_file() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-capture");
+    let sample = s.file("sample.pcap", &support::sample());
+    let capture = |name: &str, more: &[&str]| {
+        let words = s.path("words");
+        let mut child = link
+            .gannet()
+            .args(["capture", "-i", "vb", "-w"])
+            .arg(s.path(name))
+            .args(more)
+            .stderr(fs::File::create(&words).unwrap())
+            .spawn()
+            .unwrap();
+        wait(|| fs::read_to_string(&words).unwrap().contains("capturing on"));
+        link.send(&sample, &[]);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert!(child.wait().unwrap().success());
+    };
+    capture("all.pcapng.zst", &[]);
+    let offline = analyzed(&s, &sample, &[]);
+    assert_eq!(analyzed(&s, &s.path("all.pcapng.zst"), &[]), offline);
+    fs::create_dir(s.path("ring")).unwrap();
+    capture("ring/x.pcap", &["--file-size", "2K", "--files", "2"]);
+    assert_eq!(s.list("ring").len(), 2, "{:?}", s.list("ring"));
+}

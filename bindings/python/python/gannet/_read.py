@@ -1,0 +1,401 @@
+"""Logs of captures as Arrow."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence
+
+from gannet import _gannet
+from gannet._errors import check, policy
+from gannet._sources import Source, Sources
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from gannet._gannet import Batch
+
+
+def settings(
+    *,
+    logs: Sequence[str] | None = None,
+    filter: str | None = None,
+    threads: int | None = None,
+    columns: Sequence[str] = (),
+    seed: int = 0,
+    ignore_checksums: bool = False,
+    local_nets: Sequence[str] | None = None,
+    hash_files: bool = False,
+    inner_protocols: bool = False,
+    community_seed: int = 0,
+    time_unit: str = "us",
+    batch_rows: int | None = None,
+) -> str:
+    """Settings of an analysis as JSON, for the native part."""
+    if isinstance(logs, str):
+        logs = [logs]
+    if time_unit not in ("us", "ns"):
+        raise ValueError(f"time_unit is 'us' or 'ns', not {time_unit!r}")
+    if threads is not None and not 1 <= threads <= 255:
+        raise ValueError("threads is a number from 1 to 255, or None for one a core")
+    return json.dumps(
+        {
+            "logs": None if logs is None else list(logs),
+            "filter": filter,
+            "threads": threads,
+            "columns": list(columns),
+            "seed": seed,
+            "ignore_checksums": ignore_checksums,
+            "local_nets": None if local_nets is None else list(local_nets),
+            "hash_files": hash_files,
+            "inner_protocols": inner_protocols,
+            "community_seed": community_seed,
+            "nanoseconds": time_unit == "ns",
+            "batch_rows": batch_rows,
+        }
+    )
+
+
+def read(
+    paths: Source | Sequence[Source],
+    logs: Sequence[str] | None = None,
+    filter: str | None = None,
+    threads: int | None = None,
+    *,
+    columns: Sequence[str] = (),
+    seed: int = 0,
+    ignore_checksums: bool = False,
+    local_nets: Sequence[str] | None = None,
+    hash_files: bool = False,
+    inner_protocols: bool = False,
+    community_seed: int = 0,
+    time_unit: str = "us",
+    batch_rows: int | None = None,
+    errors: str = "raise",
+) -> Reader:
+    """The logs of captures. Nothing is read before rows are asked for.
+
+    Args:
+        paths: A path, a pattern like ``day/*.pcap.zst``, a folder, a URL that fsspec opens (``s3://...``), bytes,
+            a binary file object, or a list of these, which are read as one stream in the order of time. pcap and
+            pcapng, also in gzip, zstd, xz or lz4.
+        logs: Only these logs; without it all usual ones. :func:`logs` lists them.
+        filter: Analyse only packets that match, like ``"tcp port 80 and not net 10.0.0.0/8"``.
+        threads: Threads that analyse; by default one for each core, and one for small captures. The rows are
+            the same.
+        columns: Optional columns: ``community_id`` in conn; ``ja3``, ``ja3s`` and ``ja4`` in ssl.
+        seed: Decides uids.
+        ignore_checksums: Analyse packets with wrong checksums, too: for captures made where the network card
+            fills them in.
+        local_nets: Networks that count as local, like ``["10.0.0.0/8"]``.
+        hash_files: Hash the contents of all files.
+        inner_protocols: Follow what LDAP and PostgreSQL carry.
+        community_seed: Seed of ``community_id``.
+        time_unit: ``"us"`` or ``"ns"``.
+        batch_rows: Rows of a batch at the most, 16,384 by default.
+        errors: What is done about a capture that is damaged or cut: ``"raise"`` raises :class:`CaptureError` after
+            the rows of the packets before the damage, ``"keep"`` only notes it in :attr:`Reader.damage`.
+
+    >>> import gannet
+    >>> r = gannet.read(SAMPLE, logs=["conn", "dns"])
+    >>> r
+    <gannet.Reader: conn, dns>
+    >>> r["conn"].to_arrow().column("service").to_pylist().count("http")
+    2
+    >>> gannet.read(SAMPLE, filter="udp port 53").to_arrow()["conn"].num_rows
+    4
+    """
+    text = settings(
+        logs=logs,
+        filter=filter,
+        threads=threads,
+        columns=columns,
+        seed=seed,
+        ignore_checksums=ignore_checksums,
+        local_nets=local_nets,
+        hash_files=hash_files,
+        inner_protocols=inner_protocols,
+        community_seed=community_seed,
+        time_unit=time_unit,
+        batch_rows=batch_rows,
+    )
+    return Reader(Sources(paths), text, policy(errors))
+
+
+class Column(NamedTuple):
+    """A column of a log."""
+
+    name: str
+    #: Zeek's type.
+    type: str
+    #: What it is.
+    doc: str
+    #: Whether it is there only where ``columns`` names it.
+    optional: bool
+
+
+class LogInfo(NamedTuple):
+    """A log that gannet can write."""
+
+    name: str
+    #: What one row is.
+    doc: str
+    #: Whether it is written only where ``logs`` names it.
+    opt_in: bool
+    columns: list[Column]
+
+
+def logs() -> list[LogInfo]:
+    """All logs with their columns.
+
+    >>> import gannet
+    >>> conn = next(log for log in gannet.logs() if log.name == "conn")
+    >>> conn.columns[1].name, conn.columns[1].type
+    ('uid', 'string')
+    """
+    return [
+        LogInfo(name, doc, opt_in, [Column(*column) for column in columns])
+        for name, doc, opt_in, columns in _gannet.log_declarations()
+    ]
+
+
+class Reader:
+    """The logs of captures: a mapping from names to :class:`Log`.
+
+    A reader runs the analysis each time that rows are asked for: ``r["conn"]`` for one log alone; iterating over the
+    reader itself, and its ``to_...`` methods, for all logs in one run.
+    """
+
+    def __init__(self, sources: Sources, settings: str, errors: str) -> None:
+        self._sources = sources
+        self._settings = settings
+        self._errors = errors
+        self._logs = _gannet.log_names(settings)
+        #: Exceptions for the captures that the latest run could not read to their end.
+        self.damage: list[Exception] = []
+        #: What the latest complete run read: packets, bytes, filtered, connections, wrong_checksums.
+        self.statistics: dict[str, int] = {}
+
+    @property
+    def logs(self) -> list[str]:
+        """Names of the logs."""
+        return list(self._logs)
+
+    def __getitem__(self, log: str) -> Log:
+        if log not in self._logs:
+            raise KeyError(f"{log} is none of the logs that are read: {', '.join(self._logs)}")
+        return Log(self, log)
+
+    def __contains__(self, log: object) -> bool:
+        return log in self._logs
+
+    def keys(self) -> list[str]:
+        """Names of the logs."""
+        return list(self._logs)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self._logs) if len(self._logs) < 10 else f"{len(self._logs)} logs"
+        return f"<gannet.Reader: {shown}>"
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches of all logs as they come: ``batch.log`` is the name of its log.
+
+        Two batches wait at the most, each of up to ``batch_rows`` rows and about four megabytes: the analysis
+        waits for the caller.
+
+        >>> import gannet
+        >>> rows = {}
+        >>> for batch in gannet.read(SAMPLE):
+        ...     rows[batch.log] = rows.get(batch.log, 0) + len(batch)
+        >>> rows["dns"]
+        4
+        """
+        return self._batches(self._run(None))
+
+    def _run(self, log: str | None) -> Any:
+        text = self._settings
+        if log is not None:
+            values = json.loads(text)
+            values["logs"] = [log]
+            text = json.dumps(values)
+        return _gannet.Run(self._sources.open(), text)
+
+    def _batches(self, run: Any, partial: Any = None) -> Iterator[Batch]:
+        try:
+            while (batch := run.next()) is not None:
+                yield batch
+        finally:
+            self._note(run)
+            run.close()
+        check(self.damage, self._errors, partial() if partial else None)
+
+    def _note(self, run: Any) -> None:
+        self.damage = run.damage()
+        self.statistics = run.statistics()
+
+    def _tables(self, run: Any, names: list[str]) -> dict[str, pyarrow.Table]:
+        import pyarrow as pa
+
+        batches: dict[str, list] = {}
+
+        def tables():
+            return {
+                name: pa.Table.from_batches(batches[name], _schema(name, self._settings))
+                for name in sorted(batches)
+            }
+
+        # Names that were asked for have a table even where they have no rows.
+        if json.loads(self._settings)["logs"] is not None:
+            batches = {name: [] for name in names}
+        for batch in self._batches(run, tables):
+            batches.setdefault(batch.log, []).append(pa.record_batch(batch))
+        return tables()
+
+    def to_arrow(self) -> dict[str, pyarrow.Table]:
+        """Every log that has rows as a table, in one run."""
+        return self._tables(self._run(None), self._logs)
+
+    def to_polars(self) -> dict[str, polars.DataFrame]:
+        """Every log that has rows as a Polars frame, in one run."""
+        import polars as pl
+
+        try:
+            tables = self.to_arrow()
+        except Exception as error:
+            _convert(error, lambda some: {name: pl.DataFrame(t) for name, t in some.items()})
+            raise
+        return {name: pl.DataFrame(table) for name, table in tables.items()}
+
+    def to_pandas(self) -> dict[str, pandas.DataFrame]:
+        """Every log that has rows as a pandas frame with Arrow's types, in one run."""
+        try:
+            tables = self.to_arrow()
+        except Exception as error:
+            _convert(error, lambda some: {name: _pandas(t) for name, t in some.items()})
+            raise
+        return {name: _pandas(table) for name, table in tables.items()}
+
+
+class Log:
+    """One log: an Arrow stream.
+
+    ``pyarrow.RecordBatchReader.from_stream(log)``, ``polars.DataFrame(log)``, ``duckdb.sql("from log")`` and
+    ``pandas.DataFrame.from_arrow(log)`` take it as it is.
+
+    >>> import gannet, pyarrow as pa
+    >>> dns = gannet.read(SAMPLE)["dns"]
+    >>> pa.RecordBatchReader.from_stream(dns).read_all().column("query").to_pylist()
+    ['www.example.com', 'www.example.com', 'printer.example.com', 'mail.example.org']
+    """
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self._reader = reader
+        #: Name of the log.
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<gannet.Log {self.name}>"
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema by Arrow's C interface: nothing is read for it."""
+        return _gannet.schema_capsule(self.name, self._reader._settings)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows by Arrow's C interface. The analysis begins when the first rows are asked for."""
+        strict = self._reader._errors == "raise"
+        return self._reader._run(self.name).stream(self.name, strict)
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The schema, for pyarrow."""
+        return _schema(self.name, self._reader._settings)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches of rows, which ``pyarrow.record_batch`` takes without a copy."""
+        return self._reader._batches(self._reader._run(self.name))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All rows as a table."""
+        reader = self._reader
+        try:
+            return reader._tables(reader._run(self.name), [self.name]).get(self.name, self._empty())
+        except Exception as error:
+            _convert(error, lambda some: some.get(self.name, self._empty()))
+            raise
+
+    def _empty(self) -> pyarrow.Table:
+        return self.schema.empty_table()
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a Polars frame; needs no pyarrow.
+
+        >>> import gannet
+        >>> gannet.read(SAMPLE)["dns"].to_polars().shape[0]
+        4
+        """
+        import polars as pl
+
+        reader = self._reader
+        run = reader._run(self.name)
+        try:
+            frame = pl.DataFrame(_Stream(run, self))
+        except Exception:
+            # The exception of the analysis itself, not what Polars makes of it.
+            raised = run.take_raised()
+            if raised is not None:
+                raise raised from None
+            raise
+        finally:
+            reader._note(run)
+            run.close()
+        check(reader.damage, reader._errors, frame)
+        return frame
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas frame with Arrow's types, so that counts with unset values stay whole numbers."""
+        try:
+            return _pandas(self.to_arrow())
+        except Exception as error:
+            _convert(error, _pandas)
+            raise
+
+
+class _Stream:
+    """The stream of one run."""
+
+    def __init__(self, run: Any, log: Log) -> None:
+        self._run = run
+        self._log = log
+
+    def __arrow_c_schema__(self) -> object:
+        return self._log.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._run.stream(self._log.name, False)
+
+
+class _Schema:
+    def __init__(self, log: str, settings: str) -> None:
+        self._of = (log, settings)
+
+    def __arrow_c_schema__(self) -> object:
+        return _gannet.schema_capsule(*self._of)
+
+
+def _schema(log: str, settings: str) -> pyarrow.Schema:
+    import pyarrow as pa
+
+    return pa.schema(_Schema(log, settings))
+
+
+def _pandas(table: pyarrow.Table) -> pandas.DataFrame:
+    import pandas as pd
+
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _convert(error: Exception, convert: Any) -> None:
+    """What an error kept becomes what was asked for."""
+    if getattr(error, "partial", None) is not None:
+        error.partial = convert(error.partial)

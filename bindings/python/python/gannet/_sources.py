@@ -1,0 +1,107 @@
+"""Where packets come from: paths, patterns, URLs, bytes and file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any, Union
+
+#: What functions of this package take as captures.
+Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Any]
+
+_MAGIC = frozenset("*?[")
+
+
+def is_url(path: Any) -> bool:
+    """Whether fsspec opens it."""
+    return isinstance(path, str) and "://" in path
+
+
+def expand(sources: Any) -> list:
+    """All sources, patterns being replaced by what they match."""
+    if isinstance(sources, (list, tuple)):
+        found = [one for source in sources for one in expand(source)]
+        if not found:
+            raise ValueError("no captures were given")
+        return found
+    if isinstance(sources, (bytes, bytearray, memoryview)):
+        return [bytes(sources)]
+    if hasattr(sources, "read"):
+        return [sources]
+    if is_url(sources):
+        return _urls(sources)
+    path = os.path.expanduser(os.fspath(sources))
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    if _MAGIC.intersection(path) and not os.path.exists(path):
+        import glob
+
+        found = sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise FileNotFoundError(f"no file matches {path}")
+        return found
+    return [path]
+
+
+def _urls(url: str) -> list:
+    if not _MAGIC.intersection(url):
+        return [url]
+    import fsspec
+
+    fs, path = fsspec.core.url_to_fs(url)
+    found = sorted(fs.unstrip_protocol(name) for name in fs.glob(path))
+    if not found:
+        raise FileNotFoundError(f"no file matches {url}")
+    return found
+
+
+class Sources:
+    """Sources that may be read more than once, where they can be."""
+
+    def __init__(self, sources: Any) -> None:
+        self._all = expand(sources)
+        self._starts = [_tell(source) for source in self._all]
+        self._opened = 0
+
+    def open(self) -> list:
+        """Pairs of a source and its name, for one run."""
+        again = self._opened > 0
+        self._opened += 1
+        return [self._one(source, start, again) for source, start in zip(self._all, self._starts)]
+
+    @staticmethod
+    def _one(source: Any, start: int | None, again: bool):
+        if isinstance(source, bytes):
+            return (source, "bytes")
+        if isinstance(source, str):
+            if is_url(source):
+                import fsspec
+
+                return (fsspec.open(source, "rb").open(), source)
+            if source == "-" and again:
+                raise ValueError("standard input was read already: it can be read only once")
+            return (source, None)
+        if again and start is None:
+            raise ValueError(f"{_name(source)} was read already, and cannot seek to its beginning")
+        if again:
+            source.seek(start)
+        return (source, _name(source))
+
+    def __repr__(self) -> str:
+        return ", ".join(s if isinstance(s, str) else _name(s) for s in self._all)
+
+
+def _tell(source: Any) -> int | None:
+    if isinstance(source, (bytes, str)):
+        return 0
+    try:
+        return source.tell() if source.seekable() else None
+    except (AttributeError, OSError, io.UnsupportedOperation):
+        return None
+
+
+def _name(source: Any) -> str:
+    if isinstance(source, bytes):
+        return "bytes"
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else type(source).__name__

@@ -1,0 +1,72 @@
+"""What tests share: the sample capture, captures made from it, and the command."""
+
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SAMPLE = str(ROOT / "examples" / "sample.pcap")
+SHARED = pathlib.Path(os.environ.get("GANNET_SHARED", ROOT.parent / "shared"))
+
+
+@pytest.fixture
+def sample():
+    return SAMPLE
+
+
+
+
+@pytest.fixture(scope="session")
+def command():
+    """The command `gannet` of the same build, where there is one."""
+    found = os.environ.get("GANNET_COMMAND") or shutil.which("gannet")
+    if not found:
+        pytest.skip("no command gannet: GANNET_COMMAND names it")
+    return found
+
+
+def corpus(most=1 << 20, every=9):
+    """Some captures of the conformance corpus."""
+    folder = SHARED / "conformance" / "captures"
+    if not folder.is_dir():
+        return []
+    small = sorted(p for p in folder.rglob("*") if p.is_file() and p.stat().st_size < most)
+    return [str(path) for path in small[::every]]
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory):
+    """The sample again and again, half a minute apart: two hundred thousand packets of connections that end."""
+    path = tmp_path_factory.mktemp("large") / "large.pcap"
+    header, packets = records()
+    with open(path, "wb") as file:
+        file.write(header)
+        for i in range(3_000):
+            for packet in packets:
+                seconds = struct.unpack_from("<I", packet)[0] + 30 * i
+                file.write(struct.pack("<I", seconds) + packet[4:])
+    return str(path)
+
+
+def records(path=SAMPLE):
+    """The header of a pcap file, and its records."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:4] == b"\xd4\xc3\xb2\xa1"
+    at, found = 24, []
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        found.append(data[at : at + 16 + length])
+        at += 16 + length
+    return data[:24], found
+
+
+def python(code, **kwargs):
+    """Runs Python in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, **kwargs
+    )

@@ -1,0 +1,159 @@
+"""The module within a process: signals, threads, memory, time."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from conftest import SAMPLE, python
+
+import gannet
+
+pa = pytest.importorskip("pyarrow")
+
+
+def interrupted(take):
+    """How long it takes from a signal to KeyboardInterrupt."""
+    sent = []
+
+    def send():
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=send).start()
+    try:
+        try:
+            take()
+        except Exception:
+            # A reader that knows only Arrow gets an error; the interrupt follows it at once.
+            pass
+        # Python looks for signals in loops.
+        for _ in range(100):
+            time.sleep(0.01)
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+    pytest.fail("no KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("how", ["arrow", "batches", "pyarrow", "polars", "events"])
+def test_an_interrupt_ends_a_run(how, tmp_path):
+    pytest.importorskip("polars")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Opened for both directions, so that opening it to read does not wait.
+    hold = os.open(pipe, os.O_RDWR)
+    os.write(hold, open(SAMPLE, "rb").read()[:4000])
+    r = gannet.read(pipe)
+    take = {
+        "arrow": lambda: r["conn"].to_arrow(),
+        "batches": lambda: list(r),
+        "pyarrow": lambda: pa.RecordBatchReader.from_stream(r["conn"]).read_all(),
+        "polars": lambda: r["conn"].to_polars(),
+        "events": lambda: list(gannet.events(pipe)),
+    }[how]
+    took = interrupted(take)
+    os.close(hold)
+    # 200 ms, and as much again for a machine that is busy.
+    assert took < 0.4, took
+
+
+def test_threads_read_at_once(large):
+    expected = gannet.read(large, threads=1)["conn"].to_arrow().num_rows
+    got = []
+    ticks = [0]
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks[0] += 1
+            time.sleep(0.005)
+
+    threads = [
+        threading.Thread(target=lambda: got.append(gannet.read(large)["conn"].to_arrow().num_rows))
+        for _ in range(2)
+    ]
+    clock = threading.Thread(target=tick)
+    clock.start()
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.monotonic() - begun
+    done.set()
+    clock.join()
+    assert got == [expected, expected]
+    # The interpreter went on meanwhile.
+    assert ticks[0] > took / 0.005 / 10
+
+
+def _rows(path):
+    return gannet.read(path)["conn"].to_arrow().num_rows
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_read_at_once(method, sample):
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(_rows, [sample] * 4) == [_rows(sample)] * 4
+
+
+def test_memory_does_not_grow_with_the_capture(large):
+    code = f"""
+import resource, gannet
+rows = 0
+for batch in gannet.read({large!r}):
+    rows += len(batch)
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    rows, megabytes = map(int, done.stdout.split())
+    assert rows > 50_000
+    assert megabytes < 300, megabytes
+
+
+def test_a_reader_that_stops_early_ends_the_analysis(large):
+    for _ in range(3):
+        next(iter(gannet.read(large)))
+    for _ in range(50):
+        names = [open(f"/proc/self/task/{t}/comm").read().strip() for t in os.listdir("/proc/self/task")]
+        if "gannet" not in names:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the thread of the analysis goes on")
+
+
+def test_the_import_is_short():
+    code = "import time; t = time.perf_counter(); import gannet; print(time.perf_counter() - t)"
+    took = min(float(python(code).stdout) for _ in range(5))
+    # A wheel takes a few milliseconds, the unstripped library of a debug build some more.
+    assert took < 0.1, took
+
+
+def test_nothing_heavy_is_imported():
+    code = "import sys, gannet; print([m for m in ('pyarrow', 'pandas', 'polars', 'numpy') if m in sys.modules])"
+    assert python(code).stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of threads")
+def test_an_exception_of_a_handler_is_raised(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    hold = os.open(pipe, os.O_RDWR)
+
+    def handler(*_):
+        raise TimeoutError("enough")
+
+    old = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(TimeoutError, match="enough"):
+            gannet.read(pipe)["conn"].to_polars()
+    finally:
+        signal.signal(signal.SIGALRM, old)
+        os.close(hold)

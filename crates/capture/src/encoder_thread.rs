@@ -1,0 +1,241 @@
+//! Output of a capture: an encoder, in the caller's thread or in an encoder thread.
+
+use std::io;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::Sender;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use crate::compress::Encoder;
+
+/// An encoder and the thread it runs in.
+pub(crate) enum Output {
+    Here(Encoder),
+    /// It moves to a thread with the first bytes: captures that fit in the writer's buffer need no
+    /// thread.
+    Waiting(Encoder),
+    EncoderThread(EncoderThread),
+    /// Ended, or failed.
+    Gone,
+}
+
+impl Output {
+    pub(crate) fn new(encoder: Encoder, encoder_thread: bool) -> Self {
+        if encoder_thread { Self::Waiting(encoder) } else { Self::Here(encoder) }
+    }
+
+    /// Writes the buffer's contents and empties it. Errors of the thread are returned by a later
+    /// call.
+    pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        if matches!(self, Self::Waiting(_))
+            && let Self::Waiting(encoder) = std::mem::replace(self, Self::Gone)
+        {
+            *self = Self::EncoderThread(EncoderThread::start(encoder)?);
+        }
+        match self {
+            Self::Here(encoder) | Self::Waiting(encoder) => {
+                let written = encoder.write_all(buffer);
+                buffer.clear();
+                written
+            }
+            Self::EncoderThread(encoder_thread) => encoder_thread.send(buffer),
+            Self::Gone => {
+                buffer.clear();
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until all drained bytes are written to the file.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Here(encoder) | Self::Waiting(encoder) => encoder.flush(),
+            Self::EncoderThread(encoder_thread) => encoder_thread.flush(),
+            Self::Gone => Ok(()),
+        }
+    }
+
+    /// Writes the last bytes and ends the file; later calls do nothing.
+    pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        match std::mem::replace(self, Self::Gone) {
+            Self::Here(mut encoder) | Self::Waiting(mut encoder) => {
+                encoder.write_all(buffer)?;
+                encoder.finish()
+            }
+            Self::EncoderThread(mut encoder_thread) => {
+                encoder_thread.send(buffer)?;
+                encoder_thread.end()
+            }
+            Self::Gone => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone)
+    }
+}
+
+/// A thread that encodes and writes buffers and returns them empty.
+pub(crate) struct EncoderThread {
+    /// `None` once the thread was ordered to end.
+    full: Option<Sender<Order>>,
+    empty: Receiver<Vec<u8>>,
+    /// Buffers not yet used.
+    unused: usize,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+enum Order {
+    Write(Vec<u8>),
+    Flush,
+}
+
+/// Buffers in circulation: one is written, one waits.
+const BUFFERS: usize = 2;
+
+impl EncoderThread {
+    fn start(mut encoder: Encoder) -> io::Result<Self> {
+        let (full, orders) = channel();
+        let (back, empty) = channel();
+        let work = move || {
+            for order in orders {
+                let buffer = match order {
+                    Order::Write(mut buffer) => {
+                        encoder.write_all(&buffer)?;
+                        buffer.clear();
+                        buffer
+                    }
+                    Order::Flush => {
+                        encoder.flush()?;
+                        Vec::new()
+                    }
+                };
+                // The receiver may be gone: then there is no next order either.
+                let _ = back.send(buffer);
+            }
+            encoder.finish()
+        };
+        let thread = std::thread::Builder::new().name("write".into()).spawn(work)?;
+        Ok(Self { full: Some(full), empty, unused: BUFFERS, thread: Some(thread) })
+    }
+
+    /// Exchanges the buffer for an empty one.
+    fn send(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let other = match self.unused.checked_sub(1) {
+            Some(rest) => {
+                self.unused = rest;
+                Vec::with_capacity(buffer.capacity())
+            }
+            None => match self.empty.recv() {
+                Ok(other) => other,
+                Err(_) => return self.failed(buffer),
+            },
+        };
+        let bytes = std::mem::replace(buffer, other);
+        match self.full.as_ref().map(|full| full.send(Order::Write(bytes))) {
+            Some(Ok(())) => Ok(()),
+            _ => self.failed(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.full.as_ref().is_none_or(|full| full.send(Order::Flush).is_err()) {
+            return self.failed(&mut Vec::new());
+        }
+        // The answer to this order is the last: all buffers come back before it.
+        while self.unused < BUFFERS {
+            match self.empty.recv() {
+                Ok(_) => self.unused += 1,
+                Err(_) => return self.failed(&mut Vec::new()),
+            }
+        }
+        match self.empty.recv() {
+            Ok(_) => Ok(()),
+            Err(_) => self.failed(&mut Vec::new()),
+        }
+    }
+
+    /// The error that ended the thread.
+    fn failed(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.clear();
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.full = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(io::Error::other("the thread that writes has panicked")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::test::Shared;
+
+    /// A disk that is full after this many bytes.
+    struct Small(usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.0.checked_sub(bytes.len()) {
+                Some(rest) => {
+                    self.0 = rest;
+                    Ok(bytes.len())
+                }
+                None => Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn bytes_arrive_in_their_order() {
+        let sink = Shared::default();
+        let mut output = Output::new(Encoder::Plain(Box::new(sink.clone())), true);
+        let mut expected = Vec::new();
+        for round in 0..50_u8 {
+            let mut buffer = vec![round; usize::from(round)];
+            expected.extend_from_slice(&buffer);
+            output.drain(&mut buffer).unwrap();
+            assert!(buffer.is_empty());
+            if round % 10 == 3 {
+                output.flush().unwrap();
+                assert_eq!(sink.take(), expected);
+                expected.clear();
+            }
+        }
+        output.finish(&mut b"end".to_vec()).unwrap();
+        expected.extend_from_slice(b"end");
+        assert_eq!(sink.take(), expected);
+        assert!(output.is_gone());
+        output.finish(&mut b"more".to_vec()).unwrap();
+        assert!(sink.take().is_empty());
+    }
+
+    #[test]
+    fn errors_come_once() {
+        for encoder_thread in [false, true] {
+            let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), encoder_thread);
+            let mut failures = 0;
+            for _ in 0..10 {
+                failures += usize::from(output.drain(&mut b"abcd".to_vec()).is_err());
+            }
+            failures += usize::from(output.finish(&mut b"abcd".to_vec()).is_err());
+            assert!(failures >= 1, "encoder_thread: {encoder_thread}");
+            assert!(!encoder_thread || failures == 1);
+        }
+        let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), true);
+        output.drain(&mut b"12345678901".to_vec()).unwrap();
+        let error = output.flush().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,292 @@
+//! Interfaces as a source of batches.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use gannet_base::Time;
+use gannet_capture::Batch;
+use gannet_capture::Gathered;
+use gannet_capture::NEAR_PACKETS;
+use gannet_capture::Record;
+use gannet_filter::Insn;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::event::poll;
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
+
+use crate::Error;
+use crate::Interface;
+use crate::Ledger;
+use crate::LinkCounters;
+use crate::Ring;
+use crate::RingCounters;
+use crate::RingOptions;
+use crate::ledger::kernel_backlog_drops;
+use crate::merge::Lane;
+use crate::merge::merge;
+use crate::ring::is_interrupted;
+
+/// How a [`Source`] captures.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// Size of each ring.
+    pub ring: RingOptions,
+    /// Rings on each interface, which share its packets by flow.
+    pub sockets: u16,
+    /// Packets of a batch, at the most.
+    pub batch_packets: usize,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { ring: RingOptions::default(), sockets: 1, batch_packets: NEAR_PACKETS }
+    }
+}
+
+/// Captures on one interface or several.
+#[derive(Debug)]
+pub struct Source {
+    rings: Vec<Ring>,
+    lanes: Vec<Lane>,
+    gathered: Gathered,
+    /// Records of a merged batch.
+    merged: Vec<Record>,
+    /// Packets of a batch, at the most.
+    most: usize,
+    /// Number of the next packet.
+    next: u64,
+    options: SourceOptions,
+    filters: BTreeMap<String, Vec<Insn>>,
+    /// Counters of rings that were replaced because their interface was.
+    past: RingCounters,
+    /// What links and the backlog had counted at the start.
+    before: (BTreeMap<String, LinkCounters>, u64),
+    refused_filter: bool,
+}
+
+/// What a source has.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// Packets.
+    Packets(Batch<'a>),
+    /// No packets for now.
+    Idle,
+}
+
+/// While an interface is down, packets are looked for this often.
+const DOWN: Duration = Duration::from_millis(100);
+/// While packets of several rings wait for each other, they are looked at this often.
+const MERGING: Duration = Duration::from_millis(5);
+
+impl Source {
+    /// Opens rings on interfaces. Packets come in once all are open; `filter` gives the program for an interface.
+    ///
+    /// # Errors
+    /// When an interface does not exist, or the process may not capture on it.
+    pub fn open(
+        interfaces: &[Interface],
+        options: SourceOptions,
+        filter: impl Fn(&Interface) -> Option<Vec<Insn>>,
+    ) -> Result<Self, Error> {
+        let mut rings = Vec::new();
+        let mut filters = BTreeMap::new();
+        for (number, interface) in (0_u16..).zip(interfaces) {
+            if let Some(insns) = filter(interface) {
+                filters.insert(interface.name.clone(), insns);
+            }
+            let mut group = None;
+            for _ in 0..options.sockets.max(1) {
+                let ring = Ring::open(interface, number, options.ring)?;
+                if options.sockets > 1 {
+                    group = Some(ring.fan_out(group)?);
+                }
+                rings.push(ring);
+            }
+        }
+        let links =
+            interfaces.iter().map(|i| (i.name.clone(), LinkCounters::of(&i.name))).collect();
+        let before = (links, kernel_backlog_drops());
+        let mut refused_filter = false;
+        for ring in &rings {
+            let filter = filters.get(&ring.interface().name).map(Vec::as_slice);
+            refused_filter |= !ring.start(filter)?;
+        }
+        Ok(Self {
+            lanes: rings.iter().map(|_| Lane::default()).collect(),
+            rings,
+            gathered: Gathered::default(),
+            merged: Vec::new(),
+            most: options.batch_packets,
+            next: 1,
+            options,
+            filters,
+            past: RingCounters::default(),
+            before,
+            refused_filter,
+        })
+    }
+
+    /// Whether the kernel did not take a filter: packets are then filtered by the analysis alone.
+    pub fn refused_filter(&self) -> bool {
+        self.refused_filter
+    }
+
+    /// The rings.
+    pub fn rings(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// The number of the next packet, which then is none: for time that passes without packets.
+    pub fn skip_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Returns packets that have arrived already.
+    pub fn packets(&mut self) -> Next<'_> {
+        // The block of the last batch goes back if nothing reads it any more.
+        self.gathered.clear();
+        for (ring, lane) in self.rings.iter_mut().zip(&mut self.lanes) {
+            if lane.is_empty() {
+                lane.at = 0;
+                lane.block.bytes = gannet_capture::Bytes::default();
+                ring.take(&mut lane.block);
+            }
+        }
+        let first = self.next;
+        if let [lane] = &mut self.lanes[..] {
+            let end = (lane.at + self.most).min(lane.block.records.len());
+            let records = lane.block.records.get(lane.at..end).unwrap_or_default();
+            if records.is_empty() {
+                return Next::Idle;
+            }
+            self.next += records.len() as u64;
+            self.gathered.begin(lane.block.bytes.clone(), first);
+            records.iter().for_each(|record| self.gathered.push(record));
+            lane.at = end;
+            if lane.is_empty() {
+                lane.block.bytes = gannet_capture::Bytes::default();
+            }
+        } else {
+            let bytes = merge(&mut self.lanes, now(), self.most, &mut self.merged);
+            if self.merged.is_empty() {
+                return Next::Idle;
+            }
+            self.next += self.merged.len() as u64;
+            self.gathered.begin(bytes, first);
+            self.merged.iter().for_each(|record| self.gathered.push(record));
+        }
+        Next::Packets(self.gathered.batch())
+    }
+
+    /// Waits for packets, at most for `most`. Captures again on interfaces that went down or were made
+    /// again. Returns early when a signal comes.
+    ///
+    /// # Errors
+    /// When the system cannot wait.
+    pub fn wait(&mut self, most: Duration) -> io::Result<()> {
+        let mut most = most;
+        if self.lanes.iter().any(|lane| !lane.is_empty()) {
+            most = most.min(MERGING);
+        }
+        let mut downs = Vec::new();
+        let mut fds = Vec::new();
+        for (n, ring) in self.rings.iter_mut().enumerate() {
+            if ring.is_down() {
+                most = most.min(DOWN);
+                downs.push(n);
+            }
+        }
+        let mut which = Vec::new();
+        for (n, ring) in self.rings.iter().enumerate() {
+            // A lane that waits for others has pending packets, and its next block may be complete.
+            if !downs.contains(&n) && self.lanes.get(n).is_some_and(Lane::is_empty) {
+                fds.push(PollFd::new(ring.socket().fd(), PollFlags::IN));
+                which.push(n);
+            }
+        }
+        let within = Timespec {
+            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        let polled = poll(&mut fds, Some(&within)).map_err(io::Error::from);
+        let failed: Vec<usize> = fds
+            .iter()
+            .zip(&which)
+            .filter(|(fd, _)| fd.revents().intersects(PollFlags::ERR | PollFlags::NVAL))
+            .map(|(_, n)| *n)
+            .collect();
+        drop(fds);
+        match polled {
+            Ok(_) => {}
+            Err(error) if is_interrupted(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        for n in failed {
+            if let Some(ring) = self.rings.get_mut(n) {
+                ring.has_failed();
+            }
+        }
+        for n in downs {
+            self.reopen_if_new(n);
+        }
+        Ok(())
+    }
+
+    /// Reopens a ring whose interface was removed and made again.
+    fn reopen_if_new(&mut self, n: usize) {
+        let Some(ring) = self.rings.get_mut(n) else { return };
+        let Ok(now) = Interface::named(&ring.interface().name) else { return };
+        if now.index == ring.interface().index || self.options.sockets > 1 {
+            return;
+        }
+        let Ok(fresh) = Ring::open(&now, n as u16, self.options.ring) else { return };
+        if fresh.start(self.filters.get(&now.name).map(Vec::as_slice)).is_err() {
+            return;
+        }
+        self.past.add(&ring.counters());
+        *ring = fresh;
+    }
+
+    /// What became of all packets so far. Asks the kernel.
+    pub fn ledger(&mut self) -> Ledger {
+        let mut ledger = Ledger { rings: self.past, ..Ledger::default() };
+        for ring in &mut self.rings {
+            let counters = ring.counters();
+            ledger.rings.add(&counters);
+            ledger.by_ring.push((ring.interface().name.clone(), counters));
+        }
+        let (links, backlog) = &self.before;
+        for (name, before) in links {
+            ledger.links.insert(name.clone(), LinkCounters::of(name).since(before));
+        }
+        ledger.backlog_drops = kernel_backlog_drops().saturating_sub(*backlog);
+        ledger
+    }
+}
+
+/// The time of the clock by which the kernel stamps packets.
+pub(crate) fn now() -> Time {
+    let now = clock_gettime(ClockId::Realtime);
+    Time::from_nanos(now.tv_sec * 1_000_000_000 + now.tv_nsec)
+}
+
+impl Source {
+    /// The time of the clock by which the kernel stamps packets.
+    pub fn clock() -> Time {
+        now()
+    }
+}
+
+impl Source {
+    /// Names of interfaces that are down.
+    pub fn down(&mut self) -> Vec<String> {
+        let down = |ring: &mut Ring| ring.is_down().then(|| ring.interface().name.clone());
+        let mut all: Vec<_> = self.rings.iter_mut().filter_map(down).collect();
+        all.dedup();
+        all
+    }
+}

@@ -1,0 +1,170 @@
+//! One task of several.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gannet_capture::Access;
+use gannet_capture::Stream;
+use gannet_log::Type;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::Error;
+use crate::Scan;
+use crate::Settings;
+use crate::births::Owned;
+use crate::output::Owner;
+use crate::scan::Part;
+
+/// Version of the JSON.
+const VERSION: u64 = 1;
+
+/// Logs with a uid that are about all of the traffic nonetheless, and others whose reason is their own.
+const INDIVISIBLE: [(&str, &str); 11] = [
+    ("capture_loss", "it is about all of the traffic at once"),
+    ("dhcp", "its rows join the messages of several connections"),
+    ("notice", "a notice that repeats is suppressed, in whatever connection it was"),
+    ("ocsp", "its rows name no connection"),
+    ("pe", "its rows name no connection"),
+    ("software", "it has a row for each new version of all of the traffic"),
+    ("tunnel", "a tunnel may last longer than the captures before the task's own that are read"),
+    ("unknown_protocols", "it counts packets of all of the traffic"),
+    ("weird", "a weird that repeats is sampled, in whatever connection it was"),
+    ("weird_stats", "it counts all of the traffic"),
+    ("x509", "a certificate has one row, in however many connections it was"),
+];
+
+/// Whether tasks can write a log: those whose rows each are of one connection.
+///
+/// # Errors
+/// Why they cannot.
+pub fn divisible(log: &str) -> Result<(), &'static str> {
+    if let Some((_, why)) = INDIVISIBLE.iter().find(|(name, _)| *name == log) {
+        return Err(why);
+    }
+    let schemas = gannet_engine::schemas();
+    let Some(schema) = schemas.iter().find(|s| s.path == log) else { return Err("unknown log") };
+    match schema.fields.iter().any(|f| f.name == "uid" && matches!(f.ty, Type::Scalar(_))) {
+        true => Ok(()),
+        false => Err("its rows are about all of the traffic, and name no connection"),
+    }
+}
+
+/// A file that a task reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size when the tasks were planned.
+    pub bytes: u64,
+    /// Whether connections that begin in it are the task's.
+    pub is_own: bool,
+}
+
+/// A part of an analysis that can be run anywhere, any number of times, with the same rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number, from 0.
+    pub index: usize,
+    /// Tasks of the plan.
+    pub of: usize,
+    /// What it reads, in the order of time: what precedes its own files, those, and what follows.
+    pub files: Vec<TaskFile>,
+    /// Packets of the whole stream before the first of them.
+    pub before: u64,
+    /// Numbers of its own packets: the first, and the one behind the last.
+    pub packets: (u64, u64),
+    /// Nanoseconds since 1970 from which and up to which it has rows that name no connection.
+    pub span: (i64, i64),
+    /// What is analysed.
+    pub settings: Settings,
+}
+
+impl Task {
+    /// Begins the analysis.
+    ///
+    /// # Errors
+    /// When a file is not what it was when the tasks were planned, or the settings are not valid.
+    pub fn scan(&self) -> Result<Scan, Error> {
+        for file in &self.files {
+            let read = fs::metadata(&file.path);
+            let io = |source| gannet_capture::Error::Io { file: file.path.clone(), source };
+            let now = read.map_err(io)?.len();
+            if now != file.bytes {
+                let (file, planned) = (file.path.clone(), file.bytes);
+                return Err(Error::Changed { file, planned, now });
+            }
+        }
+        let wants_conn = self.settings.paths().contains(&"conn");
+        let mut settings = self.settings.clone();
+        if !wants_conn {
+            settings.logs.get_or_insert_default().push("conn".to_owned());
+        }
+        let part = Part {
+            owner: Owner {
+                connections: Arc::new(Owned::new(self.packets.0..self.packets.1)),
+                span: self.span,
+                hides_conn: !wants_conn,
+            },
+            end: self.packets.1,
+            files: self.files.iter().filter(|f| f.is_own).map(|f| f.path.clone()).collect(),
+        };
+        let paths: Vec<_> = self.files.iter().map(|f| f.path.clone()).collect();
+        let before = self.before;
+        let open = move || {
+            let options = gannet_capture::Options { access: Access::Read, ..Default::default() };
+            let mut stream = Stream::open(&paths, options)?;
+            stream.set_packets_before(before);
+            Ok(stream)
+        };
+        Scan::with_part(&settings, open, Some(part))
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let file = |f: &TaskFile| json!({"path": f.path, "bytes": f.bytes, "own": f.is_own});
+        json!({
+            "gannet_task": VERSION,
+            "index": self.index,
+            "of": self.of,
+            "files": self.files.iter().map(file).collect::<Vec<_>>(),
+            "before": self.before,
+            "packets": [self.packets.0, self.packets.1],
+            "span": [self.span.0, self.span.1],
+            "settings": self.settings.to_json(),
+        })
+    }
+
+    /// From JSON.
+    ///
+    /// # Errors
+    /// When it is no task of this version.
+    pub fn from_json(value: &Value) -> Result<Self, Error> {
+        let invalid = |name: &str| Error::Invalid { what: "task", why: name.to_owned() };
+        if value["gannet_task"].as_u64() != Some(VERSION) {
+            return Err(invalid("it is of another version of gannet, or something else"));
+        }
+        let number = |v: &Value, name| v.as_u64().ok_or_else(|| invalid(name));
+        let time = |v: &Value| v.as_i64().ok_or_else(|| invalid("span"));
+        let file = |v: &Value| {
+            Some(TaskFile {
+                path: v["path"].as_str()?.into(),
+                bytes: v["bytes"].as_u64()?,
+                is_own: v["own"].as_bool()?,
+            })
+        };
+        let files = value["files"].as_array().ok_or_else(|| invalid("files"))?;
+        let files = files.iter().map(|v| file(v).ok_or_else(|| invalid("files")));
+        let packets = &value["packets"];
+        Ok(Self {
+            index: number(&value["index"], "index")? as usize,
+            of: number(&value["of"], "of")? as usize,
+            files: files.collect::<Result<_, _>>()?,
+            before: number(&value["before"], "before")?,
+            packets: (number(&packets[0], "packets")?, number(&packets[1], "packets")?),
+            span: (time(&value["span"][0])?, time(&value["span"][1])?),
+            settings: Settings::from_json(&value["settings"])?,
+        })
+    }
+}

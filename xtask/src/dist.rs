@@ -1,0 +1,299 @@
+//! `cargo xtask dist`: packages.
+
+mod deb;
+mod image;
+mod licences;
+mod sbom;
+mod wheel;
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::bail;
+use anyhow::ensure;
+use clap::ValueEnum;
+
+use crate::workspace::cargo;
+use crate::workspace::check;
+use crate::workspace::root;
+use crate::workspace::say;
+use crate::workspace::target;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask dist                        everything, to target/packages
+  cargo xtask dist static deb image sbom  without Python
+  cargo xtask dist --profile release deb  in minutes, not optimized";
+
+/// Build packages: a static binary, a Debian package, a wheel, an image, an SBOM, checksums
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to build; everything by default
+    #[arg(value_name = "WHAT")]
+    what: Vec<What>,
+    /// Where to put it
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Profile of the command
+    #[arg(long, value_name = "PROFILE", default_value = "dist")]
+    profile: String,
+    /// Profile of the Python module
+    #[arg(long, value_name = "PROFILE", default_value = "wheel")]
+    wheel_profile: String,
+    /// Features of the command
+    #[arg(long, value_name = "FEATURES", default_value = "full")]
+    features: String,
+    /// How it becomes static; by default musl where its target is installed, else crt
+    #[arg(long, value_name = "HOW")]
+    libc: Option<Libc>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// A binary that needs no libraries
+    Static,
+    /// A package for Debian and Ubuntu
+    Deb,
+    /// A wheel for Python, with the command in it
+    Wheel,
+    /// An image for containers, from scratch
+    Image,
+    /// A list of all libraries, as CycloneDX
+    Sbom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Libc {
+    /// musl: `rustup target add x86_64-unknown-linux-musl`, and musl-gcc
+    Musl,
+    /// glibc, linked statically
+    Crt,
+}
+
+/// What all packages need.
+pub(crate) struct Dist {
+    out: PathBuf,
+    version: String,
+    /// Seconds since 1970 that stand for the time of the build.
+    epoch: u64,
+    commit: String,
+    /// The static binary, stripped.
+    binary: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let all = [What::Static, What::Deb, What::Wheel, What::Image, What::Sbom];
+    let what = if args.what.is_empty() { &all[..] } else { &args.what };
+    let out = args.out.clone().unwrap_or_else(|| target().join("packages"));
+    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    let (commit, epoch) = source()?;
+    let mut dist = Dist {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        binary: PathBuf::new(),
+        out,
+        epoch,
+        commit,
+    };
+    let mut made = Vec::new();
+    if what.iter().any(|what| *what != What::Sbom) {
+        dist.binary = build(args, &dist)?;
+    }
+    for what in what {
+        made.push(match what {
+            What::Static => dist.archive()?,
+            What::Deb => deb::build(&dist)?,
+            What::Wheel => wheel::build(&dist, &args.wheel_profile)?,
+            What::Image => image::build(&dist)?,
+            What::Sbom => sbom::build(&dist, &args.features)?,
+        });
+    }
+    checksums(&dist.out, &made)
+}
+
+/// The commit that is built, and its time: `SOURCE_DATE_EPOCH` where that is set.
+fn source() -> anyhow::Result<(String, u64)> {
+    let git = |args: &[&str]| -> anyhow::Result<String> {
+        let output = Command::new("git").current_dir(root()).args(args).output().context("git")?;
+        ensure!(output.status.success(), "git {}: {}", args.join(" "), output.status);
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(epoch) => epoch,
+        Err(_) => git(&["log", "-1", "--format=%ct"])?,
+    };
+    Ok((commit, epoch.parse().context("SOURCE_DATE_EPOCH")?))
+}
+
+/// Builds the command, static and stripped.
+fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
+    let arch = std::env::consts::ARCH;
+    let musl = format!("{arch}-unknown-linux-musl");
+    let libc = match args.libc {
+        Some(libc) => libc,
+        None if has_target(&musl) && has("musl-gcc") => Libc::Musl,
+        None => Libc::Crt,
+    };
+    let triple = match libc {
+        Libc::Musl => musl,
+        Libc::Crt => format!("{arch}-unknown-linux-gnu"),
+    };
+    // Paths of this machine are not in the binary, so that other machines build the same bytes.
+    let home = std::env::var("CARGO_HOME").map_or_else(
+        |_| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+        PathBuf::from,
+    );
+    let flags = [
+        "-Ctarget-feature=+crt-static".to_owned(),
+        format!("--remap-path-prefix={}=/gannet", root().display()),
+        format!("--remap-path-prefix={}=/cargo", home.display()),
+    ];
+    // The LuaJIT that mlua builds links a program of its own with musl-gcc, which lacks what gcc's unwinder needs
+    // of glibc: its own unwinder does without.
+    let mut features = args.features.clone();
+    if libc == Libc::Musl && features == "full" {
+        say("note: no Lua in a build with musl: --libc crt has it");
+        features = "columns,self-signed".to_owned();
+    }
+    let mut command = cargo(&["build", "--locked", "--package", "gannet"]);
+    command.args(["--profile", &args.profile, "--features", &features, "--target", &triple]);
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    command.env("GANNET_COMMIT", &dist.commit);
+    command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
+    if libc == Libc::Musl {
+        command.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
+    }
+    check(&mut command)?;
+    let built = target().join(&triple).join(folder(&args.profile)).join("gannet");
+    let stripped = dist.out.join("gannet");
+    fs::copy(&built, &stripped).with_context(|| built.display().to_string())?;
+    check(Command::new("strip").arg("--strip-all").arg(&stripped))?;
+    Ok(stripped)
+}
+
+fn folder(profile: &str) -> &str {
+    if profile == "dev" { "debug" } else { profile }
+}
+
+fn has_target(triple: &str) -> bool {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    sysroot.is_some_and(|root| Path::new(root.trim()).join("lib/rustlib").join(triple).is_dir())
+}
+
+/// Whether there is a program of this name.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+impl Dist {
+    /// Machine, as Rust names it.
+    fn arch(&self) -> &'static str {
+        std::env::consts::ARCH
+    }
+
+    /// Machine, as Debian and containers name it.
+    fn debian_arch(&self) -> &'static str {
+        match self.arch() {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        }
+    }
+
+    /// An empty folder to put a package together in.
+    fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let stage = self.out.join("stage").join(name);
+        if stage.exists() {
+            fs::remove_dir_all(&stage)?;
+        }
+        fs::create_dir_all(&stage).with_context(|| stage.display().to_string())?;
+        Ok(stage)
+    }
+
+    /// The static binary, man pages and completions as an archive.
+    fn archive(&self) -> anyhow::Result<PathBuf> {
+        let name = format!("gannet-{}-{}-linux", self.version, self.arch());
+        let stage = self.stage("static")?;
+        let dir = stage.join(&name);
+        copy(&self.binary, &dir.join("gannet"), 0o755)?;
+        self.manuals(&dir.join("man"))?;
+        self.completions(&dir.join("completions"))?;
+        copy(&root().join("LICENSE"), &dir.join("LICENSE"), 0o644)?;
+        write(&dir.join("THIRD-PARTY"), &licences::text()?, 0o644)?;
+        let to = self.out.join(format!("{name}.tar.xz"));
+        self.tar(&stage, &name, &to, "--xz")?;
+        Ok(to)
+    }
+
+    /// A tar that depends on the files' contents alone.
+    fn tar(&self, dir: &Path, what: &str, to: &Path, compression: &str) -> anyhow::Result<()> {
+        let mut tar = Command::new("tar");
+        tar.arg("--create").arg("--file").arg(to).arg(compression).arg("--directory").arg(dir);
+        tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+        tar.arg(format!("--mtime=@{}", self.epoch)).arg(what);
+        check(&mut tar)
+    }
+
+    fn manuals(&self, dir: &Path) -> anyhow::Result<()> {
+        fs::create_dir_all(dir)?;
+        check(Command::new(&self.binary).arg("man").arg("--out").arg(dir))
+    }
+
+    fn completions(&self, dir: &Path) -> anyhow::Result<()> {
+        for (shell, name) in [("bash", "gannet"), ("zsh", "_gannet"), ("fish", "gannet.fish")] {
+            let output = Command::new(&self.binary).args(["completions", shell]).output()?;
+            ensure!(output.status.success(), "gannet completions {shell}: {}", output.status);
+            write(&dir.join(name), &String::from_utf8(output.stdout)?, 0o644)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file with these permissions, and the folders above it.
+fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text).with_context(|| path.display().to_string())?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path, mode: u32) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::copy(from, to).with_context(|| from.display().to_string())?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// The SHA-256 of a file, as hexadecimal digits.
+fn sha256(path: &Path) -> anyhow::Result<String> {
+    let output = Command::new("sha256sum").arg(path).output().context("sha256sum")?;
+    ensure!(output.status.success(), "sha256sum {}: {}", path.display(), output.status);
+    let text = String::from_utf8(output.stdout)?;
+    match text.split_whitespace().next() {
+        Some(sum) => Ok(sum.trim_start_matches('\\').to_owned()),
+        None => bail!("sha256sum {} says nothing", path.display()),
+    }
+}
+
+/// Writes the checksums of all packages, and says how large they are.
+fn checksums(out: &Path, made: &[PathBuf]) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for path in made {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        text.push_str(&format!("{}  {name}\n", sha256(path)?));
+        say(&format!("{:>12} bytes  {}", fs::metadata(path)?.len(), path.display()));
+    }
+    write(&out.join("SHA256SUMS"), &text, 0o644)
+}
