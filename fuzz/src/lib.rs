@@ -5,6 +5,8 @@
 //! target of a protocol is one line of [`protocol!`]; message parsers that are public are called
 //! with the bytes as they are besides.
 
+pub mod script;
+
 use std::io::Cursor;
 use std::io::Write;
 use std::net::SocketAddr;

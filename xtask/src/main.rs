@@ -1,7 +1,7 @@
 //! Developers' commands, as `cargo xtask COMMAND`.
 //!
-//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `mutate`
-//! searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
+//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `scripts` runs
+//! Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
 //! `filter-proof` for filters that the optimizer gets wrong. `bench` compares the speed with that of
 //! other programs, `pipes` does so for scripts and replay, `snapshot` counts instructions and
 //! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `update`
@@ -19,6 +19,7 @@ mod pgo;
 mod pipes;
 mod prose;
 mod ready;
+mod scripts;
 mod snapshot;
 mod update;
 mod workspace;
@@ -34,6 +35,7 @@ enum Command {
     /// Format, lints, documentation, tests, conformance
     Ready,
     Conformance(conformance::Args),
+    Scripts(scripts::Args),
     Dist(dist::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Ready => ready::run(),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Scripts(args) => scripts::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),

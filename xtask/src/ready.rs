@@ -2,6 +2,7 @@
 
 use crate::conformance;
 use crate::prose;
+use crate::scripts;
 use crate::snapshot;
 use crate::workspace;
 use crate::workspace::Profile;
@@ -26,6 +27,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check(cargo(&["check", "--target-dir"]).arg(fuzz).current_dir(workspace::root().join("fuzz")))?;
     // The build that is counted below serves here, too.
     conformance::run(&conformance::Args::of(Profile::Dist))?;
+    scripts::run(&scripts::Args::of(Profile::Dist))?;
     snapshot::run(&snapshot::Args::default())?;
     say("ready");
     Ok(())

@@ -222,7 +222,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             options.logs.selection = Selection::of(["default", "capture_loss"]);
         }
         let filter = args.filter.as_deref();
-        return crate::live::run(&args.live, options, filter, &args.out, args.quiet);
+        let folders = (&*args.out, args.extract_files.as_deref());
+        return crate::live::run(&args.live, options, filter, folders, args.quiet);
     }
     let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
@@ -363,6 +364,12 @@ pub(crate) fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
 }
 
 impl Args {
+    /// Whether interfaces are captured on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_asked()
+    }
+
     fn counts_memory(&self) -> bool {
         let limited = self.limit.iter().any(|(name, _)| name == "state");
         self.max_state.is_some() || limited || self.stats_state

@@ -26,6 +26,8 @@ use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+#[cfg(target_os = "linux")]
+use crate::sensor;
 #[cfg(feature = "sql")]
 use crate::sql;
 use crate::synth;
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Analyze(Box<analyze::Args>),
     #[cfg(target_os = "linux")]
     Capture(Box<capture::Args>),
+    #[cfg(target_os = "linux")]
+    Config(sensor::ConfigArgs),
     Events(events::Args),
     Filter(filter::Args),
     Index(index::Args),
@@ -91,6 +95,8 @@ pub(crate) enum Command {
     /// Run one task of a plan (not in this build: feature columns)
     #[cfg(not(feature = "columns"))]
     RunTask(left_out::Args),
+    #[cfg(target_os = "linux")]
+    Sensor(sensor::Args),
     #[cfg(feature = "sql")]
     Sql(sql::Args),
     /// Ask SQL about captures and logs (not in this build: feature sql)

@@ -34,6 +34,8 @@ mod paths;
 mod replay;
 #[cfg(feature = "lua")]
 mod run;
+#[cfg(target_os = "linux")]
+mod sensor;
 mod spread;
 #[cfg(feature = "sql")]
 mod sql;
@@ -71,6 +73,8 @@ fn main() -> ExitCode {
         Command::Analyze(args) => analyze::run(&args),
         #[cfg(target_os = "linux")]
         Command::Capture(args) => capture::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Config(args) => sensor::config(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Index(args) => index::run(&args),
@@ -93,6 +97,8 @@ fn main() -> ExitCode {
         Command::RunTask(args) => tasks::run_task(&args),
         #[cfg(not(feature = "columns"))]
         Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
+        #[cfg(target_os = "linux")]
+        Command::Sensor(args) => sensor::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

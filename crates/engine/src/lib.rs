@@ -17,6 +17,7 @@ mod lookahead;
 mod merge;
 mod notes;
 mod options;
+mod packet_events;
 mod packet_filter;
 mod route;
 mod scheduler;
@@ -232,6 +233,9 @@ fn alone(
             batch.prefetch(next);
         } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
             shard.prefetch(&key);
+        }
+        if shard.stopped {
+            break;
         }
         if packet_filter.passes(&packet) {
             shard.packet(&packet);

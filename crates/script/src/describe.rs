@@ -4,7 +4,9 @@
 //! strings without quotes. [`Style::LONG`] is that of printed functions. [`Style::ASSERT`] is that of the texts of failed assertions:
 //! short, with strings in quotes. The text of a deeply nested AST ends in `…`: nothing recurses deeper than [`MAX_DEPTH`].
 
-use crate::ast::{AddTo, BinaryOp, Coercion, EventCall, ExprKind, Lambda, StmtKind, UnaryOp, When};
+use crate::ast::{
+    AddTo, BinaryOp, Case, Coercion, EventCall, ExprKind, Lambda, StmtKind, UnaryOp, When,
+};
 use crate::ids::{BodyId, ExprId, LocalId, StmtId, TypeId};
 use crate::literal::{Literal, Protocol};
 use crate::program::Program;
@@ -20,15 +22,19 @@ pub struct Style {
     pub short: bool,
     /// Strings in quotes.
     pub quotes: bool,
+    /// With a tab for each level in front of statements inside of others.
+    pub indent: bool,
 }
 
 impl Style {
     /// Of messages.
-    pub const SHORT: Self = Self { short: true, quotes: false };
+    pub const SHORT: Self = Self { short: true, quotes: false, indent: false };
     /// Of printed functions.
-    pub const LONG: Self = Self { short: false, quotes: false };
+    pub const LONG: Self = Self { short: false, quotes: false, indent: false };
+    /// Of functions in the results of `cat` and `fmt`, and in logs.
+    pub const INDENTED: Self = Self { short: false, quotes: false, indent: true };
     /// Of failed assertions.
-    pub const ASSERT: Self = Self { short: true, quotes: true };
+    pub const ASSERT: Self = Self { short: true, quotes: true, indent: false };
 }
 
 /// The text of an expression as messages have it.
@@ -50,6 +56,15 @@ pub fn expr_in(program: &Program, id: ExprId, style: Style) -> Vec<u8> {
 pub fn stmt(program: &Program, id: StmtId) -> Vec<u8> {
     let mut describe = Describe::new(program, Style::SHORT);
     describe.stmt(id);
+    describe.text
+}
+
+/// The text of a case of a `switch` as messages have it.
+#[must_use]
+pub fn case(program: &Program, case: &Case, body: BodyId) -> Vec<u8> {
+    let mut describe = Describe::new(program, Style::SHORT);
+    describe.body = Some(body);
+    describe.case(case);
     describe.text
 }
 
@@ -214,6 +229,15 @@ pub fn interval(value: f64) -> String {
 #[must_use]
 pub fn address(octets: [u8; 16]) -> String {
     let address = std::net::Ipv6Addr::from(octets);
+    // The four last bytes as those of version 4 where only zeros are in front of them.
+    if let [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] = octets
+        && (a, b) != (0, 0)
+    {
+        return format!("::{a}.{b}.{c}.{d}");
+    }
+    if let [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, a, b, c, d] = octets {
+        return format!("::ffff:0:{a}.{b}.{c}.{d}");
+    }
     address.to_ipv4_mapped().map_or_else(|| address.to_string(), |four| four.to_string())
 }
 
@@ -271,13 +295,22 @@ struct Describe<'a> {
     style: Style,
     text: Vec<u8>,
     depth: usize,
+    indent: usize,
     records: Vec<TypeId>,
     body: Option<BodyId>,
 }
 
 impl<'a> Describe<'a> {
     fn new(program: &'a Program, style: Style) -> Self {
-        Self { program, style, text: Vec::new(), depth: 0, records: Vec::new(), body: None }
+        Self {
+            program,
+            style,
+            text: Vec::new(),
+            depth: 0,
+            indent: 0,
+            records: Vec::new(),
+            body: None,
+        }
     }
 
     fn add(&mut self, text: &str) {
@@ -287,7 +320,19 @@ impl<'a> Describe<'a> {
     fn line(&mut self) {
         if !self.style.short {
             self.text.push(b'\n');
+            if self.style.indent {
+                self.text.extend(std::iter::repeat_n(b'\t', self.indent));
+            }
         }
+    }
+
+    /// A statement inside another one, on its own lines.
+    fn nested(&mut self, stmt: StmtId) {
+        self.indent += 1;
+        self.line();
+        self.stmt(stmt);
+        self.indent -= 1;
+        self.line();
     }
 
     /// Enters one level deeper, if allowed; the caller leaves with [`Self::leave`].
@@ -327,6 +372,7 @@ impl<'a> Describe<'a> {
                     self.ty(value);
                 }
             }
+            Type::Vector(TypeId::VOID) => self.add("vector()"),
             Type::Vector(element) => {
                 self.add("vector of ");
                 self.ty(*element);
@@ -399,6 +445,9 @@ impl<'a> Describe<'a> {
         }
         self.records.push(id);
         self.add("record { ");
+        if program.types.record(id).is_some_and(|record| record.fields.is_empty()) {
+            self.add(" ");
+        }
         for field in program.types.record(id).map_or(&[][..], |record| &record.fields) {
             self.add(program.name(field.name));
             self.add(":");
@@ -736,21 +785,17 @@ impl<'a> Describe<'a> {
                 self.add("if (");
                 self.expr(*condition);
                 self.add(") ");
-                self.line();
-                self.stmt(*yes);
+                self.nested(*yes);
                 if let Some(no) = no {
-                    self.line();
                     self.add("else");
-                    self.line();
-                    self.stmt(*no);
+                    self.nested(*no);
                 }
             }
             StmtKind::While(condition, body) => {
                 self.add("while (");
                 self.expr(*condition);
                 self.add(") ");
-                self.line();
-                self.stmt(*body);
+                self.nested(*body);
             }
             StmtKind::For(each) => {
                 self.add("for ([");
@@ -763,24 +808,16 @@ impl<'a> Describe<'a> {
                 self.add("] in ");
                 self.expr(each.over);
                 self.add(") ");
-                self.line();
-                self.stmt(each.body);
+                self.nested(each.body);
             }
             StmtKind::Switch(switch) => {
-                self.add("switch (");
+                let paren = program.exprs[switch.value].paren;
+                self.add(if paren { "switch " } else { "switch (" });
                 self.expr(switch.value);
-                self.add(") {");
+                self.add(if paren { " {" } else { ") {" });
                 self.line();
                 for case in &switch.cases {
-                    if case.default {
-                        self.add("default:");
-                    } else {
-                        self.add("case ");
-                        self.list(&case.values);
-                        self.types(&case.types.iter().map(|(ty, _)| *ty).collect::<Vec<_>>());
-                        self.add(":");
-                    }
-                    self.stmt(case.body);
+                    self.case(case);
                 }
                 self.add("}");
             }
@@ -813,11 +850,13 @@ impl<'a> Describe<'a> {
             StmtKind::When(when) => self.when(when),
             StmtKind::Assert(condition, message) => {
                 self.add("assert ");
+                let quotes = std::mem::replace(&mut self.style.quotes, true);
                 self.expr(*condition);
                 if let Some(message) = message {
                     self.add(", ");
                     self.expr(*message);
                 }
+                self.style.quotes = quotes;
                 self.done();
             }
             StmtKind::SliceAssign(left, right) => {
@@ -826,6 +865,21 @@ impl<'a> Describe<'a> {
             }
         }
         self.leave();
+    }
+
+    fn case(&mut self, case: &Case) {
+        if case.default {
+            self.add("default:");
+        } else {
+            self.add("case ");
+            self.list(&case.values);
+            for (index, (ty, _)) in case.types.iter().enumerate() {
+                self.add(if index > 0 { ", type " } else { "type " });
+                self.ty(*ty);
+            }
+            self.add(":");
+        }
+        self.stmt(case.body);
     }
 
     fn when(&mut self, when: &When) {

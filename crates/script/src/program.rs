@@ -35,6 +35,8 @@ pub struct Program {
     pub prefixes: Vec<Box<str>>,
     /// Where diagnostics go.
     pub diagnostics: Diagnostics,
+    /// Whether the command line sets variables.
+    pub has_parameters: bool,
 }
 
 impl Program {

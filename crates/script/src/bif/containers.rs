@@ -24,16 +24,19 @@ pub(super) const TABLE: Table = &[
         let Some(table) = arg(a, 0).table() else {
             return Err(vm.builtin_exception("table_keys() requires a table argument"));
         };
-        let keys = table.keys();
-        if table.is_single() {
-            let index = vm.p.types.table(table.ty()).and_then(|t| t.index.first().copied());
-            let ty = match index {
-                Some(element) => vm.vector_of(element),
-                None => vm.result_type(),
-            };
-            return Ok(Value::Vector(Vector::new(ty, keys)));
+        let (single, index) = match vm.p.types.table(table.ty()) {
+            Some(ty) => (table.is_single(), ty.index.clone()),
+            None => (true, Vec::new().into()),
+        };
+        let ty = vm.set_of(&index);
+        let set = vm.new_table(ty, None);
+        if let Value::Table(set) = &set {
+            debug_assert_eq!(set.is_single(), single);
+            for key in table.keys() {
+                set.insert(key, Value::Unset, 0.0);
+            }
         }
-        Ok(Value::Vector(Vector::new(vm.result_type(), keys)))
+        Ok(set)
     }),
     ("table_values", |vm, a| {
         let values = arg(a, 0)
@@ -201,7 +204,7 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
             });
             if !sorts {
                 vm.builtin_error(format!(
-                    "comparison function required for {name}() with non-integral types"
+                    "comparison function required for {name}() with non-numeric types"
                 ));
                 return Ok(None);
             }
@@ -263,7 +266,9 @@ fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &By) -> Result<bool> 
         By::Function(func) => {
             let result = vm.call(func, &[a.clone(), b.clone()])?;
             if !result.is_set() {
-                return Err(vm.builtin_exception("comparison function did not return a value"));
+                let body = vm.p.functions[func.func].bodies.first().copied();
+                let text = "comparison function did not return a value".to_owned();
+                return Err(vm.runtime_error(body, text));
             }
             Ok(result.int() < 0)
         }

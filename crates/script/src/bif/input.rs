@@ -228,6 +228,9 @@ fn open(
     let flag = |vm: &Vm<'_>, name: &str| vm.global_named(name).truth();
     let reader = field(vm, description, "reader");
     let (reader, messages) = match json::name_of(vm, &reader).as_str() {
+        "Input::READER_RAW" if of.source.ends_with('|') && super::system::refused(vm, "exec") => {
+            return Ok(Value::Bool(false));
+        }
         "Input::READER_RAW" => {
             let mut options = RawOptions::default();
             if let Some(text) = vm.global_named("InputRaw::record_separator").bytes() {

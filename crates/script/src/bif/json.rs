@@ -264,6 +264,10 @@ pub(super) fn read(
             Value::Double(number(value))
         }
         (Type::Time, Json::Count(_) | Json::Int(_) | Json::Double(_)) => Value::Time(number(value)),
+        (Type::Interval, Json::String(text)) => match interval(text) {
+            Some(value) => Value::Interval(value),
+            None => return fail("wrong interval format, must be 'number unit[s]'"),
+        },
         (Type::Interval, Json::Count(_) | Json::Int(_) | Json::Double(_)) => {
             Value::Interval(number(value))
         }
@@ -409,6 +413,29 @@ pub(super) fn read(
         }
         _ => return mismatch(vm),
     })
+}
+
+/// The seconds of a text like `2.0 days 3.0 mins`.
+fn interval(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let mut sum = 0.0;
+    let mut any = false;
+    while let Some(amount) = words.next() {
+        let amount: f64 = amount.parse().ok()?;
+        let size = match words.next()?.trim_end_matches('s') {
+            "day" => 86_400.0,
+            "hr" => 3_600.0,
+            "min" => 60.0,
+            "sec" => 1.0,
+            "msec" => 1e-3,
+            "usec" => 1e-6,
+            _ => return None,
+        };
+        sum += amount * size;
+        any = true;
+    }
+    any.then_some(sum)
 }
 
 fn read_key(

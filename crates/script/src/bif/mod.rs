@@ -13,8 +13,10 @@ mod opaques;
 mod options;
 mod passive;
 mod reflect;
+mod storage;
 mod strings;
 mod system;
+mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -63,9 +65,13 @@ const TABLES: &[Table] = &[
     passive::TABLE,
     opaques::TABLE,
     opaques::DIGESTS,
+    storage::TABLE,
+    telemetry::TABLE,
     net::TABLE,
     input::TABLE,
     log::TABLE,
+    // Last: these stand in for those of `passive`.
+    crate::bridge::NATIVES,
 ];
 
 /// State of built-in functions.
@@ -78,10 +84,20 @@ pub struct State {
     pub environment: Vec<(String, Vec<u8>)>,
     /// Whether a script called `terminate`.
     pub terminated: bool,
+    /// Whether the run has no packets.
+    pub packetless: bool,
+    /// Whether all scripts were read.
+    pub began: bool,
+    /// Whether `zeek_init` is over.
+    pub initialized: bool,
+    /// Metadata of events that scripts registered, with their types.
+    pub event_metadata: HashMap<i64, TypeId>,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
     pub bare: bool,
+    /// Whether scripts start no processes and change no files other than logs.
+    pub sandbox: bool,
     /// Random numbers.
     pub random: Random,
     /// Unique ids.
@@ -95,11 +111,15 @@ pub struct State {
     /// Sources that are read.
     pub inputs: input::Inputs,
     /// Metrics.
-    pub metrics: opaques::Metrics,
+    pub metrics: telemetry::Metrics,
+    /// Storage backends.
+    pub storage: storage::Backends,
     /// The command and its arguments.
     pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
+    /// Connections, files and packets at hand.
+    pub traffic: crate::bridge::Traffic,
 }
 
 impl Default for State {
@@ -115,17 +135,24 @@ impl Default for State {
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
+            packetless: false,
+            began: false,
+            initialized: false,
+            event_metadata: HashMap::new(),
             suspended: 0,
             bare: false,
+            sandbox: false,
             random: system::random(),
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
             first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
             anonymizers: net::Anonymizers::default(),
             inputs: input::Inputs::default(),
-            metrics: opaques::Metrics::default(),
+            metrics: telemetry::Metrics::default(),
+            storage: storage::Backends::default(),
             command: std::env::args().collect(),
             handlers: Vec::new(),
+            traffic: crate::bridge::Traffic::default(),
         }
     }
 }
@@ -147,13 +174,24 @@ pub fn arg(args: &[Value], index: usize) -> &Value {
     args.get(index).unwrap_or(&Value::Unset)
 }
 
+/// An empty table that keeps the order of insertion.
+pub(crate) fn ordered_table(vm: &mut Vm<'_>, ty: TypeId) -> Value {
+    let attrs = crate::value::table::TableAttrs { ordered: true, ..Default::default() };
+    vm.new_table(ty, Some(Rc::new(attrs)))
+}
+
 /// Prepares what needs the whole program, before `zeek_init`.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
-    let _ = vm;
-    Ok(())
+    let missing = vm.global_named("EventMetadata::add_missing_remote_network_timestamp").truth();
+    if missing && !vm.global_named("EventMetadata::add_network_timestamp").truth() {
+        let text = "Setting EventMetadata::add_missing_remote_network_timestamp is only valid together with EventMetadata::add_network_timestamp";
+        vm.report(crate::diagnostics::Severity::Fatal, text);
+        return Err(Stop::Fatal);
+    }
+    log::rotate_leftovers(vm)
 }
 
 /// Ends background work: logs are closed.

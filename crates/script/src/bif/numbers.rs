@@ -137,10 +137,7 @@ pub(super) const TABLE: Table = &[
         match convert::bytes_to_count(bytes(a, 0), arg(a, 1).truth()) {
             Some(count) => Ok(Value::Count(count)),
             None => {
-                let text = format!(
-                    "bytestring_to_count: bad length {}, must be 1, 2, 4, or 8",
-                    bytes(a, 0).len()
-                );
+                let text = "unsupported byte length for bytestring_to_count";
                 vm.builtin_error(text);
                 Ok(Value::Count(0))
             }
@@ -337,7 +334,7 @@ fn to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             Ok(Value::Port(Port { number: number as u16, protocol }))
         }
         None => {
-            vm.builtin_error("wrong port format, must be /[0-9]{1,5}\\/(tcp|udp|icmp|unknown)/");
+            vm.builtin_error("wrong port format, must be /[0-9]{1,5}\\/(tcp|udp|icmp)/");
             Ok(Value::Port(Port { number: 0, protocol: Protocol::Unknown }))
         }
     }

@@ -1,6 +1,4 @@
-//! Opaque values: digests, bloom filters, counters, most frequent values, randomness, globs; metrics.
-
-use std::collections::HashMap;
+//! Opaque values: digests, bloom filters, counters, most frequent values, randomness, globs.
 
 use super::strings::{bytes, concatenated};
 use super::{Table, arg};
@@ -11,7 +9,6 @@ use crate::support::opaque::{
     described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
 };
 use crate::value::order;
-use crate::value::table::parts;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
 
@@ -281,19 +278,6 @@ pub(super) const TABLE: Table = &[
     }),
     ("topk_merge", |vm, a| topk_merge(vm, a, false)),
     ("topk_merge_prune", |vm, a| topk_merge(vm, a, true)),
-    ("Telemetry::__counter_family", family),
-    ("Telemetry::__gauge_family", family),
-    ("Telemetry::__histogram_family", family),
-    ("Telemetry::__counter_metric_get_or_add", metric),
-    ("Telemetry::__gauge_metric_get_or_add", metric),
-    ("Telemetry::__histogram_metric_get_or_add", metric),
-    ("Telemetry::__counter_inc", |vm, a| add_metric(vm, a, 1.0)),
-    ("Telemetry::__gauge_inc", |vm, a| add_metric(vm, a, 1.0)),
-    ("Telemetry::__gauge_dec", |vm, a| add_metric(vm, a, -1.0)),
-    ("Telemetry::__histogram_observe", |vm, a| add_metric(vm, a, 1.0)),
-    ("Telemetry::__counter_value", metric_value),
-    ("Telemetry::__gauge_value", metric_value),
-    ("Telemetry::__histogram_sum", metric_value),
 ];
 
 /// The Community ID, version 1, of a connection's addresses and ports.
@@ -315,7 +299,11 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Protocol::Udp => 17,
         Protocol::Icmp if six => 58,
         Protocol::Icmp => 1,
-        Protocol::Unknown => 0,
+        Protocol::Unknown => match u8::try_from(part("proto").count()) {
+            Ok(number) => number,
+            // The protocol is not known.
+            Err(_) => return Ok(Value::string("")),
+        },
     };
     let mut one_way = false;
     if orig_p.protocol == Protocol::Icmp {
@@ -362,8 +350,10 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     digest.update(&source);
     digest.update(&target);
     digest.update(&[number, 0]);
-    digest.update(&from.to_be_bytes());
-    digest.update(&to.to_be_bytes());
+    if orig_p.protocol != Protocol::Unknown {
+        digest.update(&from.to_be_bytes());
+        digest.update(&to.to_be_bytes());
+    }
     let bytes = digest.finish();
     let text = if arg(args, 2).truth() {
         crate::support::text::base64::encode(&bytes, None)
@@ -399,20 +389,6 @@ impl Clone for Top {
     }
 }
 
-/// Metrics by their families and labels.
-#[derive(Default)]
-pub struct Metrics {
-    families: Vec<Vec<u8>>,
-    metrics: HashMap<(usize, Vec<u8>), usize>,
-    values: Vec<f64>,
-}
-
-#[derive(Clone)]
-struct Family(usize);
-
-#[derive(Clone)]
-struct Metric(usize);
-
 fn opaque<T: Clone + 'static>(vm: &Vm<'_>, data: T) -> Result<Value> {
     Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), data)))
 }
@@ -421,24 +397,35 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
     arg(args, index).opaque()?.with(f)
 }
 
-/// The input of a digest of values: their description if there are several, or none is a number.
+/// The input of a digest of values: strings as they are, other values behind the number of their type.
 fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
-    let [one] = args else { return concatenated(vm, args) };
-    let number = match one {
-        Value::Bool(_) => 1,
-        Value::Int(_) => 2,
-        Value::Count(_) => 3,
-        Value::Double(_) => 4,
-        Value::Time(_) => 5,
-        Value::Interval(_) => 6,
-        Value::Enum(..) => 9,
-        Value::Port(_) => 10,
-        _ => return concatenated(vm, args),
-    };
-    match order::bytes(one).first_chunk::<8>() {
-        Some(key) => described(number, *key).to_vec(),
-        None => concatenated(vm, args),
+    let mut data = Vec::new();
+    for value in args {
+        let number = match value {
+            Value::Bool(_) => 1,
+            Value::Int(_) => 2,
+            Value::Count(_) => 3,
+            Value::Double(_) => 4,
+            Value::Time(_) => 5,
+            Value::Interval(_) => 6,
+            Value::Enum(..) => 9,
+            Value::Port(_) => 10,
+            Value::Addr4(_) | Value::Addr6(_) => {
+                data.extend_from_slice(&11_i32.to_le_bytes());
+                data.extend(crate::value::describe::cat(vm.p, value));
+                data.push(0);
+                continue;
+            }
+            other => {
+                data.extend(concatenated(vm, std::slice::from_ref(other)));
+                continue;
+            }
+        };
+        if let Some(key) = order::bytes(value).first_chunk::<8>() {
+            data.extend_from_slice(&described(number, *key));
+        }
     }
+    data
 }
 
 fn randomness(vm: &Vm<'_>, result: &Randomness) -> Value {
@@ -536,57 +523,4 @@ fn topk_merge(vm: &mut Vm<'_>, args: &[Value], prune: bool) -> Result<Value> {
         vm.report(Severity::Error, "Cannot merge top-k elements of differing types.");
     }
     Ok(Value::Unset)
-}
-
-fn family(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let name = [bytes(args, 0), b"_", bytes(args, 1)].concat();
-    let metrics = &mut vm.m.state.metrics;
-    let index = match metrics.families.iter().position(|known| *known == name) {
-        Some(index) => index,
-        None => {
-            metrics.families.push(name);
-            metrics.families.len() - 1
-        }
-    };
-    opaque(vm, Family(index))
-}
-
-fn metric(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Some(family) = with(args, 0, |family: &mut Family| family.0) else {
-        return Ok(Value::Unset);
-    };
-    let mut labels: Vec<Vec<u8>> = arg(args, 1)
-        .table()
-        .map(|table| {
-            table
-                .entries()
-                .iter()
-                .map(|(key, value)| {
-                    let key = parts(key).first().map(Value::str_bytes).unwrap_or(&[]);
-                    [key, b"=", value.str_bytes()].concat()
-                })
-                .collect()
-        })
-        .unwrap_or_default();
-    labels.sort();
-    let metrics = &mut vm.m.state.metrics;
-    let next = metrics.values.len();
-    let index = *metrics.metrics.entry((family, labels.join(&0))).or_insert(next);
-    if index == next {
-        metrics.values.push(0.0);
-    }
-    opaque(vm, Metric(index))
-}
-
-fn add_metric(vm: &mut Vm<'_>, args: &[Value], sign: f64) -> Result<Value> {
-    let amount = arg(args, 1).double() * sign;
-    let found = with(args, 0, |metric: &mut Metric| metric.0)
-        .and_then(|index| vm.m.state.metrics.values.get_mut(index));
-    Ok(Value::Bool(found.map(|value| *value += amount).is_some()))
-}
-
-fn metric_value(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let value = with(args, 0, |metric: &mut Metric| metric.0)
-        .and_then(|index| vm.m.state.metrics.values.get(index).copied());
-    Ok(Value::Double(value.unwrap_or(0.0)))
 }

@@ -44,6 +44,19 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(true))
     }),
     ("Reporter::conn_weird", |vm, a| {
+        if vm.m.state.packetless {
+            // No connection is alive.
+            let connection = arg(a, 1);
+            let args = vec![
+                arg(a, 0).clone(),
+                super::log::field(vm, connection, "id"),
+                super::log::field(vm, connection, "uid"),
+                arg(a, 2).clone(),
+                arg(a, 3).clone(),
+            ];
+            vm.queue_named("expired_conn_weird", args);
+            return Ok(Value::Bool(true));
+        }
         let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
         vm.queue_named("conn_weird", args.to_vec());
         Ok(Value::Bool(true))

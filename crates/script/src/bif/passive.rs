@@ -82,7 +82,14 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
     // The packet reader registers and looks up packet analyzers.
-    ("PacketAnalyzer::register_packet_analyzer", yes),
+    ("PacketAnalyzer::register_packet_analyzer", |vm, _| {
+        if vm.m.state.initialized {
+            let text = "Packet protocols cannot be registered after zeek_init has finished.";
+            vm.report(crate::diagnostics::Severity::Fatal, text);
+            return Err(Stop::Fatal);
+        }
+        Ok(Value::Bool(true))
+    }),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
     ("PacketAnalyzer::register_protocol_detection", yes),
     ("PacketAnalyzer::__set_ignore_checksums_nets", yes),
@@ -181,7 +188,16 @@ pub(super) const TABLE: Table = &[
     ("get_event_handler_stats", empty),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
-    ("get_matcher_stats", zeros),
+    ("get_matcher_stats", |vm, a| {
+        let stats = zeros(vm, a)?;
+        if let (Value::Record(record), false) = (&stats, vm.p.signature_files.is_empty())
+            && let Some(matchers) = record.fields_mut().first_mut()
+        {
+            *matchers = Value::Count(1);
+        }
+        Ok(stats)
+    }),
+    ("x509_check_hostname", |_, a| Ok(Value::Bool(fits_host(bytes(a, 0), bytes(a, 1))))),
     ("get_proc_stats", zeros),
     ("get_reassembler_stats", zeros),
     ("get_reporter_stats", zeros),
@@ -240,7 +256,15 @@ pub(super) const TABLE: Table = &[
     ("EventMetadata::current", |vm, _| {
         Ok(Value::Vector(Vector::new(vm.result_type(), Vec::new())))
     }),
-    ("EventMetadata::register", yes),
+    ("EventMetadata::register", |vm, a| {
+        let Value::Type(ty) = arg(a, 1) else { return Ok(Value::Bool(false)) };
+        let known = vm.m.state.event_metadata.get(&arg(a, 0).int()).copied();
+        if known.is_none() && !has_any(vm, *ty, 0) {
+            vm.m.state.event_metadata.insert(arg(a, 0).int(), *ty);
+            return Ok(Value::Bool(true));
+        }
+        Ok(Value::Bool(known.is_some_and(|known| vm.p.same_type(known, *ty))))
+    }),
 ];
 
 /// The part of a tag's name in front of `::ANALYZER_`.
@@ -275,4 +299,48 @@ fn known_tag(vm: &Vm<'_>, name: &str) -> Value {
 fn tag(vm: &Vm<'_>, name: &str) -> Value {
     let found = known_tag(vm, name);
     if found.is_set() { found } else { vm.enum_named("AllAnalyzers::ANALYZER_ERROR") }
+}
+
+/// Whether a host's name fits the name of a certificate, whose first label may have one `*`.
+fn fits_host(host: &[u8], name: &[u8]) -> bool {
+    if host.contains(&0) {
+        return false;
+    }
+    let split = |text: &[u8]| -> Option<(Vec<u8>, Vec<u8>)> {
+        let dot = text.iter().position(|byte| *byte == b'.')?;
+        Some((text[..dot].to_ascii_lowercase(), text[dot..].to_ascii_lowercase()))
+    };
+    if host.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    let (Some((label, domain)), Some((wanted, rest))) = (split(host), split(name)) else {
+        return false;
+    };
+    // A wildcard stands for one label of a domain that has two more.
+    if domain != rest || rest.iter().filter(|byte| **byte == b'.').count() < 2 {
+        return false;
+    }
+    let Some(star) = wanted.iter().position(|byte| *byte == b'*') else { return false };
+    let (front, back) = (&wanted[..star], &wanted[star + 1..]);
+    !back.contains(&b'*')
+        && label.len() >= front.len() + back.len()
+        && label.starts_with(front)
+        && label.ends_with(back)
+}
+
+/// Whether values of the type have parts of type `any`.
+fn has_any(vm: &Vm<'_>, ty: TypeId, depth: usize) -> bool {
+    use crate::types::Type;
+    if depth > 100 {
+        return false;
+    }
+    match vm.p.types.get(ty) {
+        Type::Any => true,
+        Type::Vector(element) => has_any(vm, *element, depth + 1),
+        Type::Table(table) => {
+            table.index.iter().chain(table.value.as_ref()).any(|part| has_any(vm, *part, depth + 1))
+        }
+        Type::Record(record) => record.fields.iter().any(|field| has_any(vm, field.ty, depth + 1)),
+        _ => false,
+    }
 }

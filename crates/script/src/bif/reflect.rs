@@ -69,13 +69,18 @@ fn short_path(path: &str) -> String {
 }
 
 fn type_name(vm: &Vm<'_>, value: &Value) -> String {
-    type_text(vm, if let Value::Type(ty) = value { *ty } else { value.ty() })
+    match value {
+        Value::Type(_) => "type".to_owned(),
+        other => type_text(vm, other.ty()),
+    }
 }
 
 /// The text of a type: a record's fields, other named types by their names.
 pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     match vm.p.types.get(ty) {
-        Type::Record(_) => describe::type_in(vm.p, ty, describe::Style::LONG),
+        Type::Record(_) if vm.p.types.data(ty).name.is_none() => {
+            describe::type_in(vm.p, ty, describe::Style::LONG)
+        }
         Type::Table(table) if table.index.is_empty() => {
             if table.value.is_none() { "set()" } else { "table()" }.to_owned()
         }
@@ -140,6 +145,13 @@ pub(super) fn value_of(vm: &Vm<'_>, global: crate::ids::GlobalId) -> Value {
 fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let result = vm.result_type();
     let table = vm.new_table(result, None);
+    if !vm.m.state.began {
+        let site = vm.call_site();
+        let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let text = b"top-level global_ids() call unsupported".to_vec();
+        vm.emit(crate::diagnostics::Severity::Error, span, text);
+        return Ok(table);
+    }
     let (Some(element), Some(attr_ty), Some(attrs_ty)) = (
         vm.type_named("script_id"),
         vm.type_named("script_id_attr"),
@@ -230,7 +242,7 @@ fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
 
 fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let result = vm.result_type();
-    let table = vm.new_table(result, None);
+    let table = super::ordered_table(vm, result);
     let Some(element) = vm.type_named("record_field") else { return Ok(table) };
     let record = arg(args, 0).record().cloned();
     let ty = match arg(args, 0) {

@@ -153,25 +153,37 @@ fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
 
 /// The text of values one after another.
 pub(super) fn concatenated(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+    joined(vm, args, describe::Form::Raw)
+}
+
+fn joined(vm: &Vm<'_>, args: &[Value], form: describe::Form) -> Vec<u8> {
     let mut out = Vec::new();
     for value in args {
         match value.bytes() {
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
+            None => out.extend(describe::describe(vm.p, value, form)),
         }
     }
     out
 }
 
 fn cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::string_owned(concatenated(vm, args)))
+    Ok(Value::string_owned(joined(vm, args, describe::Form::Cat)))
 }
 
 fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [separator, default, rest @ ..] = args else {
         let text = format!("cat_sep() takes at least 2 argument(s), got {}", args.len());
-        return Err(vm.builtin_exception(text));
+        vm.builtin_error(text);
+        return Ok(Value::string(""));
     };
+    for (name, value) in [("sep", separator), ("def", default)] {
+        if value.bytes().is_none() {
+            let ty = crate::describe::tag_name(vm.p.types.get(value.ty()));
+            vm.builtin_error(format!("expected type string for {name}, got {ty}"));
+            return Ok(Value::string(""));
+        }
+    }
     let mut out = Vec::new();
     for (index, value) in rest.iter().enumerate() {
         if index > 0 {
@@ -180,7 +192,7 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         match value.bytes() {
             Some([]) => out.extend_from_slice(default.str_bytes()),
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
+            None => out.extend(cat_value(vm.p, value)),
         }
     }
     Ok(Value::string_owned(out))
@@ -190,7 +202,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [first, rest @ ..] = args else { return Ok(Value::string("")) };
     let Some(directives) = first.bytes() else {
         // Without a format the values are written one after another.
-        return Ok(Value::string_owned(concatenated(vm, args)));
+        return cat(vm, args);
     };
     let texts: Vec<Vec<u8>> = rest
         .iter()
@@ -239,9 +251,19 @@ fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-fn too_long(args: &[Value]) -> bool {
-    let max = arg(args, 2).int();
-    max >= 0 && bytes(args, 0).len() as i64 > max
+/// Whether a string is longer than the function takes, which is reported as a weird.
+fn too_long(vm: &mut Vm<'_>, args: &[Value]) -> bool {
+    let (length, limit) = (bytes(args, 0).len() as u64, arg(args, 2).int());
+    let Some(limit) = u64::try_from(limit).ok().filter(|limit| length > *limit) else {
+        return false;
+    };
+    let site = vm.call_site();
+    let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+    let place = vm.p.sources.location(span);
+    let text = format!("{place}: length {length} exceeded {limit}");
+    let name = Value::string("max_find_all_string_length_exceeded");
+    vm.queue_named("net_weird", vec![name, Value::string(text), Value::string("")]);
+    true
 }
 
 fn string_vector(vm: &Vm<'_>, parts: impl IntoIterator<Item = Vec<u8>>) -> Value {
@@ -253,7 +275,7 @@ fn find_all(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     if let (Some(pattern), Value::Table(table)) = (pattern(args, 1), &table)
-        && !too_long(args)
+        && !too_long(vm, args)
     {
         for found in pattern.find_all(bytes(args, 0)) {
             table.insert(Value::string(found), Value::Unset, 0.0);
@@ -264,7 +286,7 @@ fn find_all(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn find_all_ordered(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let found = match pattern(args, 1) {
-        Some(pattern) if !too_long(args) => pattern.find_all(bytes(args, 0)),
+        Some(pattern) if !too_long(vm, args) => pattern.find_all(bytes(args, 0)),
         _ => Vec::new(),
     };
     Ok(string_vector(vm, found.into_iter().map(<[u8]>::to_vec)))

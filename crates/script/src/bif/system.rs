@@ -116,7 +116,12 @@ pub(super) const TABLE: Table = &[
         }
         Ok(Value::Bool(true))
     }),
-    ("set_buf", |_, _| Ok(Value::Bool(true))),
+    ("set_buf", |_, a| {
+        Ok(Value::Bool(match arg(a, 0) {
+            Value::File(file) => file.set_buffered(arg(a, 1).truth()),
+            _ => false,
+        }))
+    }),
     ("flush_all", |vm, _| Ok(Value::Bool(vm.m.out.flush_all()))),
     ("enable_raw_output", |_, a| {
         if let Value::File(file) = arg(a, 0) {
@@ -130,13 +135,15 @@ pub(super) const TABLE: Table = &[
             _ => Value::string(""),
         })
     }),
-    ("file_size", |vm, a| {
-        vm.m.out.flush_all();
+    ("file_size", |_, a| {
         Ok(Value::Double(
             std::fs::metadata(arg(a, 0).text()).map_or(-1.0, |data| data.len() as f64),
         ))
     }),
     ("mkdir", |vm, a| {
+        if refused(vm, "mkdir") {
+            return Ok(Value::Bool(false));
+        }
         let path = arg(a, 0).text();
         match std::fs::create_dir(&path) {
             Ok(()) => Ok(Value::Bool(true)),
@@ -145,6 +152,9 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("rmdir", |vm, a| {
+        if refused(vm, "rmdir") {
+            return Ok(Value::Bool(false));
+        }
         let path = arg(a, 0).text();
         match std::fs::remove_dir(&path) {
             Ok(()) => Ok(Value::Bool(true)),
@@ -152,6 +162,9 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("unlink", |vm, a| {
+        if refused(vm, "unlink") {
+            return Ok(Value::Bool(false));
+        }
         let path = arg(a, 0).text();
         match std::fs::remove_file(&path) {
             Ok(()) => Ok(Value::Bool(true)),
@@ -159,6 +172,9 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("rename", |vm, a| {
+        if refused(vm, "rename") {
+            return Ok(Value::Bool(false));
+        }
         let (from, to) = (arg(a, 0).text(), arg(a, 1).text());
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(Value::Bool(true)),
@@ -191,16 +207,25 @@ pub(super) const TABLE: Table = &[
         vm.m.state.random.seed(arg(a, 0).count() as u32);
         Ok(Value::Unset)
     }),
-    ("unique_id", |vm, a| Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))),
+    ("unique_id", |vm, a| {
+        if bytes(a, 0).contains(&0) {
+            let mut shown = Vec::new();
+            crate::value::describe::escape_into(&mut shown, bytes(a, 0));
+            let text = [b"string with embedded NUL: \"".as_slice(), &shown, b"\""].concat();
+            vm.report(Severity::Error, text);
+        }
+        Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))
+    }),
     ("unique_id_from", |vm, a| Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))),
     ("enable_event_group", |vm, a| {
         let group = arg(a, 0).text();
+        let known = known_group(vm, &group, has_group);
         vm.m.disabled_groups.remove(&group);
-        Ok(Value::Bool(true))
+        Ok(Value::Bool(known))
     }),
     ("disable_event_group", |vm, a| {
         let group = arg(a, 0).text();
-        let known = has_group(vm, &group);
+        let known = known_group(vm, &group, has_group);
         if known {
             vm.m.disabled_groups.insert(group);
         }
@@ -209,14 +234,15 @@ pub(super) const TABLE: Table = &[
     ("has_event_group", |vm, a| Ok(Value::Bool(has_group(vm, &arg(a, 0).text())))),
     ("enable_module_events", |vm, a| {
         let name = arg(a, 0).text();
+        let known = known_group(vm, &name, has_module);
         if let Some(name) = vm.p.names.find(&name) {
             vm.m.disabled_modules.remove(&name);
         }
-        Ok(Value::Bool(true))
+        Ok(Value::Bool(known))
     }),
     ("disable_module_events", |vm, a| {
         let name = arg(a, 0).text();
-        let known = has_module(vm, &name);
+        let known = known_group(vm, &name, has_module);
         if known && let Some(name) = vm.p.names.find(&name) {
             vm.m.disabled_modules.insert(name);
         }
@@ -240,7 +266,11 @@ pub(super) const TABLE: Table = &[
         let items = vm.m.state.command.iter().map(Value::string).collect();
         Ok(strings(vm, items))
     }),
-    ("backtrace", |vm, _| Ok(vm.backtrace(None))),
+    ("backtrace", |vm, _| {
+        let site = vm.m.native.last().map(|(site, _)| *site);
+        let span = site.and_then(|site| vm.p.exprs.find(site)).map(|expr| expr.span);
+        Ok(vm.backtrace("backtrace", span.unwrap_or(crate::source::Span::NOWHERE)))
+    }),
     ("do_profiling", |_, _| Ok(Value::Unset)),
     ("__init_primary_bifs", |_, _| Ok(Value::Bool(true))),
     ("__init_secondary_bifs", |_, _| Ok(Value::Bool(true))),
@@ -263,7 +293,7 @@ pub(super) const TABLE: Table = &[
         Ok(Value::string(format!("fake_addr_lookup_result_{text}")))
     }),
     ("lookup_hostname_txt", |_, a| {
-        Ok(Value::string(format!("fake_lookup_result_TXT_{}", arg(a, 0).text())))
+        Ok(Value::string(format!("fake_lookup_result_16_{}", arg(a, 0).text())))
     }),
     ("lookup_hostname", lookup_hostname),
     ("blocking_lookup_hostname", lookup_hostname),
@@ -291,10 +321,21 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
     command
 }
 
+/// Whether the run is a sandbox, where scripts start no processes and change no files; reported where it is.
+pub(super) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
+    if vm.m.state.sandbox {
+        vm.builtin_error(format!("{what} is not allowed in a sandbox"));
+    }
+    vm.m.state.sandbox
+}
+
 fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if refused(vm, "system") {
+        return Ok(Value::Int(-1));
+    }
     vm.m.out.flush_all();
     // Its output goes to standard error, and it is not waited for.
-    let line = [bytes(args, 0), b" 1>&2 &"].concat();
+    let line = [b"(", bytes(args, 0), b"\n) 1>&2 &"].concat();
     let mut command = command(vm, &line);
     if let Some(table) = arg(args, 1).table() {
         for (key, value) in table.entries() {
@@ -310,6 +351,9 @@ fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     use std::io::Write as _;
+    if refused(vm, "piped_exec") {
+        return Ok(Value::Bool(false));
+    }
     vm.m.out.flush_all();
     let child = command(vm, bytes(args, 0)).stdin(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
@@ -325,18 +369,24 @@ fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
     let name = arg(args, 0).text();
     let now = vm.m.now;
-    match vm.m.out.open(&name, append, now) {
-        Ok(file) => {
+    let own = matches!(name.as_str(), "/dev/stdout" | "/dev/stderr");
+    let opened =
+        if !own && refused(vm, "open") { None } else { Some(vm.m.out.open(&name, append, now)) };
+    match opened {
+        Some(Ok(file)) => {
             vm.queue_named("file_opened", vec![Value::File(Rc::clone(&file))]);
             Ok(Value::File(file))
         }
-        Err(error) => {
-            let reason = system_text(&error);
-            vm.report(Severity::Error, format!("can't open {name}: {reason}"));
+        failed => {
+            if let Some(Err(error)) = failed {
+                let reason = system_text(&error);
+                vm.report(Severity::Error, format!("cannot open {name}: {reason}"));
+            }
             let file = crate::value::FileValue {
                 name,
                 sink: std::cell::RefCell::new(None),
                 raw: std::cell::Cell::new(false),
+                unbuffered: std::cell::Cell::new(false),
                 opened: now,
             };
             Ok(Value::File(Rc::new(file)))
@@ -345,6 +395,12 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
 }
 
 fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
+    if refused(vm, "rotate_file") {
+        let now = Value::Time(vm.m.now);
+        let name = Value::string(name);
+        let fields = vec![name.clone(), name, now.clone(), now];
+        return Ok(Value::Record(Record::new(vm.result_type(), fields)));
+    }
     vm.m.out.flush_all();
     let stamp = {
         let mut out = Vec::new();
@@ -414,19 +470,17 @@ fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = arg(args, 0).text();
-    let path = std::env::var("ZEEKPATH").unwrap_or_else(|_| ".".to_owned());
-    if name.starts_with('/') {
-        let found = std::path::Path::new(&name).exists();
-        return Ok(Value::string(if found { name } else { String::new() }));
-    }
-    if name.starts_with('.') {
+    if name.starts_with('/') || name.starts_with('.') {
         vm.report(Severity::Error, "find_in_zeek_path: path must be relative or absolute");
         return Ok(Value::string(""));
     }
+    let path = std::env::var("ZEEKPATH").unwrap_or_else(|_| ".".to_owned());
     for folder in path.split(':') {
-        let candidate = format!("{folder}/{name}");
-        if std::path::Path::new(&candidate).exists() {
-            return Ok(Value::string(candidate));
+        let plain = format!("{folder}/{name}");
+        for candidate in [format!("{plain}.zeek"), format!("{plain}/__load__.zeek"), plain] {
+            if std::path::Path::new(&candidate).is_file() {
+                return Ok(Value::string(candidate));
+            }
         }
     }
     Ok(Value::string(""))
@@ -436,7 +490,12 @@ fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     let salt = vm.global_named("digest_salt");
-    let hashes = crate::support::order::SaltedHashes::new(salt.str_bytes());
+    // While scripts are read the salt is not known.
+    let hashes = if vm.m.state.began {
+        crate::support::order::SaltedHashes::new(salt.str_bytes())
+    } else {
+        crate::support::order::SaltedHashes::unsalted()
+    };
     let [high, low] = hashes.hash128(bytes(args, 0));
     let mut addr = [0; 16];
     addr[..8].copy_from_slice(&high.to_le_bytes());
@@ -457,4 +516,13 @@ pub(super) fn random() -> Random {
 #[must_use]
 pub(super) fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
     Value::Vector(Vector::new(vm.result_type(), items))
+}
+
+/// Whether a group of event handlers exists; an error where it does not.
+fn known_group(vm: &mut Vm<'_>, name: &str, has: fn(&Vm<'_>, &str) -> bool) -> bool {
+    let known = has(vm, name);
+    if !known {
+        vm.builtin_error(format!("no such event group: {name}"));
+    }
+    known
 }

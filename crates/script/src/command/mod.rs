@@ -2,7 +2,7 @@
 
 mod options;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -53,18 +53,57 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
         return 0;
     }
+    if options.build_info {
+        let line = format!(
+            "{{\"version\": {{\"number\": \"{}\", \"commit\": \"\"}}, \"build\": {{\"profile\": \"{}\"}}}}",
+            env!("CARGO_PKG_VERSION"),
+            if cfg!(debug_assertions) { "debug" } else { "release" },
+        );
+        // A reader that went away wants no more.
+        let _ = writeln!(std::io::stdout(), "{line}");
+        return 0;
+    }
+    let status = |state: &str, why: &str| write_status(options.status_file.as_deref(), state, why);
+    status("INITIALIZING", "main");
+    let exit = run_scripts(&options, source, &status);
+    status("TERMINATED", "atexit");
+    exit
+}
+
+/// Writes the state of the process to the file of `-U`.
+fn write_status(file: Option<&str>, state: &str, why: &str) {
+    let Some(file) = file else { return };
+    if let Err(error) = std::fs::write(file, format!("{state} [{why}]\n")) {
+        let code = error.raw_os_error().unwrap_or(0);
+        error_line(&format!("Failed to open process status file '{file}': {code} [{state}]"));
+    }
+}
+
+fn run_scripts(
+    options: &Options,
+    source: Option<Box<dyn Source>>,
+    status: &dyn Fn(&str, &str),
+) -> u8 {
     let mut program = Program { diagnostics: standard_error(), ..Program::default() };
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
-    if let Some(seeds) = seeds() {
-        engine.seed(&seeds);
+    engine.set_sandbox(options.sandbox);
+    match seeds(&mut program, options) {
+        Ok(Some(seeds)) => engine.seed(&seeds),
+        Ok(None) => {}
+        Err(text) => {
+            fatal(&mut program, &text);
+            return 1;
+        }
     }
-    match parse(&mut program, &mut engine, &options) {
+    match parse(&mut program, &mut engine, options) {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
-            let status = match (source, &options.capture) {
-                (Some(mut source), Some(capture)) => match source.open(&options) {
-                    Ok(()) => crate::bridge::run(program, engine, &mut *source),
+            engine.with(&mut program).set_script_args(&options.script_args);
+            status("RUNNING", "main");
+            let code = match (source, &options.capture) {
+                (Some(mut source), Some(capture)) => match source.open(options) {
+                    Ok(()) => crate::bridge::run(program, engine, capture, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
                         fatal(&mut program, &text);
@@ -73,28 +112,63 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
                 },
                 _ => engine.with(&mut program).run(),
             };
-            u8::try_from(status & 0xff).unwrap_or(1)
+            status("TERMINATING", "main");
+            u8::try_from(code & 0xff).unwrap_or(1)
         }
-        Err(status) => status,
+        Err(code) => code,
     }
 }
 
-/// The seeds that `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` names.
-fn seeds() -> Option<Seeds> {
-    if let Some(path) = std::env::var_os("ZEEK_SEED_FILE").filter(|path| !path.is_empty()) {
-        return Seeds::parse(&std::fs::read(path).ok()?);
+/// The seeds that the options, `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` name; `-H` saves them.
+///
+/// # Errors
+/// What is wrong with them.
+fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let file = options.load_seeds.clone().or_else(|| variable("ZEEK_SEED_FILE"));
+    let values = variable("ZEEK_SEED_VALUES");
+    let seeds = match (file, values) {
+        (Some(_), Some(_)) => {
+            let text = "can't use ZEEK_SEED_VALUES together with ZEEK_SEED_FILE or -G";
+            return Err(text.to_owned());
+        }
+        (Some(path), None) => {
+            let text = std::fs::read(&path).map_err(|error| {
+                let reason = crate::support::logs::reason(&error);
+                let text = format!("Could not open seed file '{path}': {reason}");
+                program.report(Severity::Warning, Span::NOWHERE, text);
+            });
+            let seeds = text.ok().and_then(|text| Seeds::parse(&text));
+            Some(seeds.ok_or_else(|| format!("Could not load seeds from file '{path}'."))?)
+        }
+        (None, Some(values)) => {
+            let seeds = Seeds::parse(values.as_bytes());
+            Some(seeds.ok_or_else(|| "Could not load seeds from string".to_owned())?)
+        }
+        (None, None) => options.deterministic.then(Seeds::default),
+    };
+    if let (Some(path), Some(seeds)) = (&options.save_seeds, &seeds) {
+        std::fs::write(path, seeds.to_text())
+            .map_err(|error| format!("Could not create seed file '{path}': {error}"))?;
     }
-    Seeds::parse(std::env::var("ZEEK_SEED_VALUES").ok()?.as_bytes())
+    Ok(seeds)
 }
 
 /// Diagnostics that go to standard error, line by line, in Zeek's form.
 #[must_use]
 pub fn standard_error() -> Diagnostics {
-    Diagnostics::new(Box::new(|diagnostic: &Diagnostic, _: &Sources| {
-        let mut line = diagnostic.line();
+    let now = Rc::new(Cell::new(0.0));
+    let clock = Rc::clone(&now);
+    let sink = move |diagnostic: &Diagnostic, _: &Sources| {
+        let mut line = Vec::new();
+        if clock.get() > 0.0 {
+            line.extend_from_slice(format!("{:.6} ", clock.get()).as_bytes());
+        }
+        line.append(&mut diagnostic.line());
         line.push(b'\n');
         let _ = std::io::stderr().write_all(&line);
-    }))
+    };
+    Diagnostics::timed(Box::new(sink), now)
 }
 
 /// Parses the inputs of the options into `program`.
@@ -115,6 +189,7 @@ pub fn parse(
     {
         program.prefixes.push(prefix.into());
     }
+    program.has_parameters = !options.redefs.is_empty();
     program.prefixes.extend(options.prefixes.iter().map(|prefix| prefix.as_str().into()));
     let inputs = inputs(options, &search_path);
     let mut parser = Parser::new(program, engine, search_path);
@@ -166,7 +241,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
             .map(|(name, value)| Input::Redef { name: name.clone(), value: value.clone() }),
     );
     if !options.exec.is_empty() {
-        let code = options.exec.join("\n").into_bytes();
+        let code = [options.exec.join("\n").as_bytes(), b";\n"].concat();
         inputs.push(Input::Text { name: "<command line>".to_owned(), code });
     }
     inputs

@@ -45,7 +45,9 @@ pub struct Options {
     pub plugins: u32,
     /// `-w`: where packets are written.
     pub write: Option<String>,
-    /// `-B`, `-t`, `-U`, `-O` and others that take a value and change nothing here.
+    /// `-U`: where the state of the process is written.
+    pub status_file: Option<String>,
+    /// `-B`, `-t`, `-O` and others that take a value and change nothing here.
     pub ignored: Vec<String>,
     /// `-Q`: time and memory are reported.
     pub timing: bool,
@@ -77,7 +79,12 @@ impl Options {
     /// The error, in a line.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self::default();
-        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();
+        // The first line of a script (`#!/usr/bin/zeek -b --`) comes as one argument.
+        let line = args.next_if(|arg| arg.starts_with('-') && arg.ends_with(" --"));
+        let line = line.unwrap_or_default();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let mut args = words.into_iter().chain(args);
         while let Some(arg) = args.next() {
             if arg == "--" {
                 // What follows the first plain argument behind `--` belongs to the script.
@@ -173,7 +180,8 @@ impl Options {
                 self.parse_only = true;
                 self.ignored.push(value);
             }
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' | 'U' => self.ignored.push(value),
+            'U' => self.status_file = Some(value),
+            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }
@@ -288,6 +296,10 @@ mod tests {
         let options = parse(&["-b", "--", "a.zeek", "-x", "y"]).unwrap_or_default();
         assert_eq!(options.files, ["a.zeek"]);
         assert_eq!(options.script_args, ["-x", "y"]);
+        let options = parse(&["-b --", "./a.zeek", "-d"]).unwrap_or_default();
+        assert!(options.bare);
+        assert_eq!(options.files, ["./a.zeek"]);
+        assert_eq!(options.script_args, ["-d"]);
         assert!(parse(&["-r", "a", "-r", "b"]).is_err());
         assert!(parse(&["--nope"]).is_err());
     }

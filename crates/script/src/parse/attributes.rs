@@ -303,7 +303,8 @@ impl Parser<'_> {
             || (is_arithmetic(self.program.types.tag(wanted))
                 && is_arithmetic(self.program.types.tag(from)))
             || self.program.record_promotable(wanted, from);
-        let promoted = if fits || is_arithmetic(self.program.types.tag(wanted)) {
+        let mixed = is_arithmetic(self.program.types.tag(from)) && from != TypeId::ERROR;
+        let promoted = if fits || mixed || is_arithmetic(self.program.types.tag(wanted)) {
             self.promote(expr, wanted)
         } else {
             None

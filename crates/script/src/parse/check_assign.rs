@@ -370,11 +370,16 @@ impl Parser<'_> {
             let built = self.vector_constructor(elements, Some(to));
             return (!self.is_error(built)).then_some((AddTo::AppendAll, built));
         }
+        if b == Tag::Vector && a == Tag::Vector && self.program.fits_unspecified(element, from) {
+            let right = self.coerce_to_specified(right, element);
+            return Some((AddTo::Append, right));
+        }
         if b == Tag::Vector && self.program.fits_unspecified(to, from) {
             let right = self.coerce_to_specified(right, to);
             return Some((AddTo::AppendAll, right));
         }
-        if b == Tag::Vector && a != Tag::Any && self.program.same_type(to, from) {
+        let of_any = self.program.types.element(from) == Some(TypeId::ANY);
+        if b == Tag::Vector && (a == Tag::Any || of_any || self.program.same_type(to, from)) {
             return Some((AddTo::AppendAll, right));
         }
         if is_arithmetic(a) {

@@ -58,9 +58,7 @@ impl Parser<'_> {
         if let [only] = &fields[..]
             && self.program.types.tag(only.ty) == Tag::Any
         {
-            for arg in &mut args {
-                *arg = self.promote(*arg, TypeId::ANY).unwrap_or(*arg);
-            }
+            // A single parameter of type `any` takes any number of arguments, as they are.
             return Some(args);
         }
         if args.len() < fields.len() {
@@ -215,8 +213,13 @@ impl Parser<'_> {
                 Some(if vector { ty } else { element })
             }
             Type::String => {
-                let [key] = &elements[..] else { return None };
-                is_integral(self.tag(*key)).then_some(TypeId::STRING)
+                let [key] = elements[..] else { return None };
+                if !is_integral(self.tag(key)) {
+                    // What is wrong with it is reported as for any other conversion.
+                    self.promote_index(&mut elements, &[TypeId::INT], TypeId::EMPTY_LIST, list);
+                    return None;
+                }
+                Some(TypeId::STRING)
             }
             Type::Any => Some(TypeId::ANY),
             _ => None,
@@ -336,6 +339,10 @@ impl Parser<'_> {
     fn can_cast(&self, from: TypeId, to: TypeId) -> bool {
         let (a, b) = (self.program.types.tag(from), self.program.types.tag(to));
         if a == Tag::Any || self.program.same_type(from, to) {
+            return true;
+        }
+        let name = self.type_data(from).name.map(|name| self.program.name(name));
+        if name == Some("Broker::Data") {
             return true;
         }
         match (self.program.types.get(from), self.program.types.get(to)) {

@@ -99,7 +99,15 @@ impl Parser<'_> {
                 if !given && !self.may_be_missing(field) {
                     let message =
                         format!("mandatory field \"{}\" missing", self.program.name(field.name));
-                    self.error_about(&message, &Object::Expr(expr));
+                    // After the first error the name is not shown.
+                    let mut text = crate::describe::expr(self.program, expr);
+                    if let (true, Some(at)) = (error, text.iter().position(|byte| *byte == b'(')) {
+                        text.pop();
+                        text.push(b']');
+                        text.splice(..=at, *b"[");
+                    }
+                    let span = self.program.exprs[expr].span;
+                    self.error_about(&message, &Object::Text(&text, span));
                     error = true;
                 }
             }

@@ -119,7 +119,8 @@ impl Parser<'_> {
     pub(super) fn promote(&mut self, expr: ExprId, ty: TypeId) -> Option<ExprId> {
         let from = self.ty(expr);
         let (to_tag, from_tag) = (self.program.types.tag(ty), self.program.types.tag(from));
-        if from == ty {
+        // What has no type was reported where that was found.
+        if from == ty || ty == TypeId::ERROR {
             return Some(expr);
         }
         if to_tag == Tag::Any {
@@ -245,7 +246,8 @@ impl Parser<'_> {
                 return self.fail(coerced, &message);
             };
             let target = to.fields[offset].ty;
-            let fits = self.program.same_type(target, field.ty)
+            let fits = target == TypeId::ERROR
+                || self.program.same_type(target, field.ty)
                 || self.program.arithmetic_promotable(target, field.ty)
                 || self.program.fits_unspecified(target, field.ty)
                 || self.program.record_promotable(target, field.ty)

@@ -215,6 +215,10 @@ impl Parser<'_> {
         if (self.tag(left) == Tag::Vector) != (self.tag(right) == Tag::Vector) {
             self.fail(expr, "cannot mix vector and scalar operands");
         } else if is_integral(a) && b == Tag::Count {
+            if a == Tag::Int {
+                let right = self.coerce_to_number(right, Tag::Int);
+                self.set_operands(expr, left, right);
+            }
             self.set_result(expr, Program::number_type(a));
         } else if is_integral(a) && is_integral(b) {
             self.fail(expr, "requires \"count\" as right operand");

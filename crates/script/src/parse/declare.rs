@@ -75,6 +75,7 @@ impl Parser<'_> {
         self.set_here(span);
         if self.exporting && name.starts_with("::") {
             self.error_here(&format!("cannot use :: prefix in export section: {name}"));
+            return Err(Halt::Syntax);
         }
         if name.starts_with("GLOBAL::") {
             self.error_here(&format!("cannot use GLOBAL:: prefix: {name}"));
@@ -185,7 +186,9 @@ impl Parser<'_> {
                 return Ok(());
             }
         } else if !is_new {
-            if matches!(self.program.types.get(known.ty), Type::Func(_)) {
+            let function = matches!(self.program.types.get(known.ty), Type::Func(_));
+            let twice = value.is_some() && known.initialized;
+            if function && !twice {
                 let ty = ty.or_else(|| value.and_then(|value| self.infer(value)));
                 if let Some(ty) = ty {
                     self.add_prototype(global, ty, &attrs, value);
@@ -370,7 +373,15 @@ impl Parser<'_> {
                 }
                 Ok(())
             }
-            Err(stop) => Option::<Halt>::from(stop).map_or(Ok(()), Err),
+            Err(stop) => match Option::<Halt>::from(stop) {
+                Some(halt) => Err(halt),
+                None => {
+                    let name = self.program.name(self.program.globals[global].name).to_owned();
+                    let object = Object::Text(name.as_bytes(), self.here);
+                    self.error_about("initialization failed", &object);
+                    Ok(())
+                }
+            },
         }
     }
 
@@ -498,7 +509,6 @@ impl Parser<'_> {
             } else {
                 Word::Function
             };
-            self.take()?;
             return self.handler(word, true);
         }
         if *self.peek()? == Token::Ident {
@@ -605,10 +615,11 @@ impl Parser<'_> {
         for mut field in fields {
             let name = self.program.name(field.name).to_owned();
             if !crate::compare::may_be_missing(&field.attrs) {
-                let message = format!("extension field must be &optional or have &default: {name}");
+                let record = self.type_data(ty).name.map_or("", |name| self.program.name(name));
+                let record = record.to_owned();
                 self.error_about(
                     "extension field must be &optional or have &default",
-                    &Object::Text(message.as_bytes(), field.span),
+                    &Object::Text(record.as_bytes(), field.span),
                 );
                 continue;
             }
@@ -727,7 +738,12 @@ impl Parser<'_> {
             ));
             return;
         }
-        let ty = if ty == TypeId::ERROR { ty } else { self.name_type(ty, known.name) };
+        let ty = if ty == TypeId::ERROR {
+            self.error_here("Error trying to create alias to nonexistent type");
+            ty
+        } else {
+            self.name_type(ty, known.name)
+        };
         let entry = &mut self.program.globals[global];
         entry.kind = GlobalKind::Type;
         entry.ty = ty;
@@ -796,6 +812,17 @@ impl Parser<'_> {
         };
         let local_text = self.program.name(known.name).to_owned();
         if known.ty != TypeId::VOID {
+            if let (None, Some(ty)) = (value, ty)
+                && self.program.types.func(ty).is_some()
+                && self.program.types.func(known.ty).is_some()
+            {
+                self.error_about_both(
+                    "redeclaration of function",
+                    &Object::Type(ty),
+                    &Object::Type(known.ty),
+                );
+                return statement(self, crate::ast::StmtKind::Null);
+            }
             let object = value.map(Object::Expr);
             self.report_pinpoint(
                 "already defined",

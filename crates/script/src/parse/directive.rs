@@ -112,13 +112,10 @@ impl Parser<'_> {
             return Err(Halt::Fatal);
         }
         if !open.pragmas.is_empty() {
-            let path =
-                self.program.sources.files.find(open.file).map_or("", |file| &file.path).to_owned();
-            self.program.report(
-                Severity::Fatal,
-                Span::NOWHERE,
-                format!("unbalanced @pragma push pop in file {path}"),
-            );
+            let line = open.lexer.line();
+            let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
+            let text = "unbalanced @pragma push pop in file";
+            self.program.report(Severity::Fatal, span, text);
             return Err(Halt::Fatal);
         }
         self.ignore_deprecations = self.ignore_deprecations.saturating_sub(open.pragmas.len());
@@ -444,6 +441,11 @@ impl Parser<'_> {
     fn absolute_folder(&self) -> String {
         let folder = self.folder();
         let folder = if folder.is_empty() { ".".to_owned() } else { folder };
+        if !Path::new(&folder).is_absolute()
+            && let Ok(current) = std::env::current_dir()
+        {
+            return current.join(&folder).to_string_lossy().into_owned();
+        }
         std::fs::canonicalize(&folder).map_or(folder, |path| path.to_string_lossy().into_owned())
     }
 }

@@ -631,11 +631,32 @@ impl Parser<'_> {
         Ok(call)
     }
 
+    /// `$a = …, $b = …`, up to a parenthesis.
+    fn field_assignments(&mut self) -> Parsed<Vec<ExprId>> {
+        let mut elements = Vec::new();
+        while !self.at(Op::ParenRight)? {
+            if !self.accept(Op::Dollar)? {
+                return Err(self.syntax_error());
+            }
+            elements.push(self.field_value(self.previous)?);
+            if !self.accept(Op::Comma)? {
+                break;
+            }
+        }
+        Ok(elements)
+    }
+
     /// `table( … )` and so on.
     fn constructor(&mut self, word: Word, start: Span) -> Parsed<ExprId> {
         self.expect(Op::ParenLeft)?;
         self.in_initializer += 1;
-        let elements = self.deeper(|parser| parser.expressions_until(Op::ParenRight));
+        let elements = self.deeper(|parser| {
+            if word == Word::Record {
+                parser.field_assignments()
+            } else {
+                parser.expressions_until(Op::ParenRight)
+            }
+        });
         self.in_initializer -= 1;
         let elements = elements?;
         self.expect(Op::ParenRight)?;
@@ -728,9 +749,10 @@ impl Parser<'_> {
                 }
                 let expr = self.node(ExprKind::Local(local, full), ty);
                 if self.scope().hidden.contains(&local) {
+                    let name = self.program.name(full).to_owned();
                     self.error_about(
                         "use of out-of-scope local; move declaration to outer scope",
-                        &Object::Expr(expr),
+                        &Object::Text(name.as_bytes(), span),
                     );
                 }
                 Ok(expr)

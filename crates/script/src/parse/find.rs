@@ -20,8 +20,11 @@ pub(super) fn signatures(name: &str, folder: &str, search_path: &[String]) -> Op
 
 fn find(name: &str, folder: &str, search_path: &[String], extension: &str) -> Option<PathBuf> {
     if Path::new(name).is_absolute() {
-        let with = PathBuf::from(format!("{name}{extension}"));
-        return Some(PathBuf::from(name))
+        let plain = normal(Path::new(name));
+        let mut with = plain.clone().into_os_string();
+        with.push(extension);
+        let with = PathBuf::from(with);
+        return Some(plain)
             .filter(|path| path.exists())
             .or_else(|| Some(with).filter(|path| path.exists()));
     }

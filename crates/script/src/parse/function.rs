@@ -73,10 +73,26 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
+        if flavor != Flavor::Function {
+            self.set_here(place);
+            self.warn_deprecated(global);
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
+            && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()
+        {
+            let attr = attr.clone();
+            self.program.globals[global].attrs.push(attr);
+        }
         self.scopes.push(scope);
+        let invalid = std::mem::take(&mut self.invalid_definition);
         let stmt = self.function_body();
         let scope = self.scopes.pop();
         let stmt = stmt?;
+        if invalid {
+            let span = self.program.stmts[stmt].span;
+            self.set_here(span);
+            let text = format!("invalid definition of '{name}' (see previous errors)");
+            return Err(self.fatal_here(&text));
+        }
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
         self.program.bodies[body].span = place.to(end);
@@ -185,6 +201,7 @@ impl Parser<'_> {
         {
             let object = Object::Type(ty);
             self.report_pinpoint("already defined", &Object::Global(global), Some(&object));
+            self.invalid_definition = true;
         }
         let _ = attrs;
         let known = self.program.globals[global].clone();

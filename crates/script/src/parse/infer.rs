@@ -50,7 +50,15 @@ impl Parser<'_> {
             });
         }
         let index = index?;
-        self.check_index_types(&index).then_some(index)
+        let table = self.table_type(index.clone(), None);
+        if self.check_index_types(&index, table) {
+            return Some(index);
+        }
+        if matches!(self.program.exprs[expr].kind, ExprKind::Set(_)) {
+            let message = "values in set(...) constructor do not specify a set";
+            self.error_about(message, &Object::Expr(expr));
+        }
+        None
     }
 
     /// The type that all values fit; `None` where there is none.

@@ -22,6 +22,7 @@ impl Parser<'_> {
             self.captures(&mut scope)?;
         }
         let ty = self.signature(Flavor::Function)?;
+        let typed = self.result_written;
         if field {
             self.expect(Op::Assign)?;
         }
@@ -39,6 +40,7 @@ impl Parser<'_> {
             .map(|captured| CaptureName { name: captured.name, deep: captured.capture.deep })
             .collect::<Vec<_>>();
         scope.result = self.program.types.func(ty).map_or(TypeId::VOID, |func| func.result);
+        scope.infers_result = !typed;
         let declared = scope.captures.len();
         let count = scope.captures.len();
         self.add_lambda_params(&mut scope, &params, count);
@@ -54,6 +56,9 @@ impl Parser<'_> {
         self.program.bodies[body].span = self.here;
         if let Type::Func(func) = self.program.types.get_mut(ty) {
             func.captures = names.into();
+            if let Some(scope) = scope.as_ref().filter(|_| !typed) {
+                func.result = scope.result;
+            }
         }
         let name = self.lambda_name(ty, body);
         let name = self.program.names.intern(&name);

@@ -129,6 +129,10 @@ pub struct Parser<'a> {
     blank_allowed: bool,
     /// Inside a `hook` call.
     hook_call: bool,
+    /// Whether the function type that was parsed last says what it returns.
+    result_written: bool,
+    /// Whether the function that is being defined has a body already.
+    invalid_definition: bool,
     /// The name that a `type` declaration gives to the type that is being parsed.
     naming: Option<Name>,
     /// Copies of named records and enums under other names: they are enlarged together.
@@ -230,6 +234,8 @@ impl<'a> Parser<'a> {
             in_initializer: 0,
             blank_allowed: false,
             hook_call: false,
+            result_written: false,
+            invalid_definition: false,
             naming: None,
             aliases: HashMap::new(),
             ignore_deprecations: 0,

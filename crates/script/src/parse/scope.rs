@@ -41,6 +41,8 @@ pub(super) struct Scope {
     pub(super) flavor: Option<Flavor>,
     /// The result; `None` where nothing may be returned, and in lambdas without a type before it is known.
     pub(super) result: TypeId,
+    /// Whether the first value that is returned determines the result.
+    pub(super) infers_result: bool,
     /// Globals that were named.
     pub(super) globals: Vec<GlobalId>,
     /// Whether the function has a `return` with a value.
@@ -73,6 +75,7 @@ impl Scope {
             missing: Vec::new(),
             flavor: None,
             result: TypeId::VOID,
+            infers_result: false,
             globals: Vec::new(),
             returns_value: false,
         }

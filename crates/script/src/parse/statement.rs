@@ -13,6 +13,13 @@ use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Flavor, Tag, Type};
 
+/// Labels of the cases of a `switch` that were parsed.
+#[derive(Default)]
+struct Labels {
+    values: Vec<Literal>,
+    types: Vec<TypeId>,
+}
+
 impl Parser<'_> {
     /// Statements up to a closing brace, `case`, `default` or the end.
     pub(super) fn statements(&mut self) -> Parsed<Vec<StmtId>> {
@@ -221,7 +228,8 @@ impl Parser<'_> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            let line = self.directive_line;
+            // The place is that of the statement behind the directive.
+            let line = self.ahead.as_ref().map_or(self.directive_line, |ahead| ahead.span);
             self.program.report(Severity::Error, line, "incorrect use of directive");
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));
@@ -281,6 +289,13 @@ impl Parser<'_> {
         match value {
             None if result == TypeId::VOID || flavor != Flavor::Function => {}
             None => self.error_about("return statement needs expression", &Object::Stmt(stmt)),
+            Some(value) if result == TypeId::VOID && self.scope().infers_result => {
+                // A lambda without a type of its result: the first value has it.
+                let ty = self.ty(value);
+                let scope = self.scope();
+                scope.infers_result = false;
+                scope.result = ty;
+            }
             Some(_) if result == TypeId::VOID => {
                 self.error_about("return statement cannot have an expression", &Object::Stmt(stmt));
             }
@@ -364,6 +379,7 @@ impl Parser<'_> {
                         "constant used in 'for' loop",
                         &Object::Text(text.as_bytes(), found.span),
                     );
+                    return Some(self.add_local(found.name, TypeId::ERROR, LocalKind::Loop));
                 }
                 self.scope().hidden.remove(&local);
                 Some(local)
@@ -527,7 +543,7 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.expect(Op::BraceLeft)?;
         let mut cases = Vec::new();
-        let mut seen: Vec<Literal> = Vec::new();
+        let mut seen = Labels::default();
         while !self.at(Op::BraceRight)? {
             let case = self.case(value, &mut seen)?;
             cases.push(case);
@@ -539,7 +555,9 @@ impl Parser<'_> {
         let defaults = cases.iter().filter(|case| case.default).count();
         let stmt = self.stmt(StmtKind::Switch(Switch { value, cases }.into()));
         if by_value && by_type {
-            self.error_about("cannot mix cases with expressions and types", &Object::Stmt(stmt));
+            let text = crate::describe::stmt(self.program, stmt);
+            let message = "cannot mix cases with expressions and types";
+            self.error_about(message, &Object::Text(&text, start));
         }
         if defaults > 1 {
             self.error_about("multiple default labels", &Object::Stmt(stmt));
@@ -547,7 +565,7 @@ impl Parser<'_> {
         Ok(stmt)
     }
 
-    fn case(&mut self, value: ExprId, seen: &mut Vec<Literal>) -> Parsed<Case> {
+    fn case(&mut self, value: ExprId, seen: &mut Labels) -> Parsed<Case> {
         let mut case =
             Case { values: Vec::new(), types: Vec::new(), default: false, body: self.null };
         self.enter_block();
@@ -555,10 +573,13 @@ impl Parser<'_> {
             case.default = true;
         } else {
             self.expect_word(Word::Case)?;
+        }
+        let label = self.previous;
+        if !case.default {
             if self.at_word(Word::Type)? {
-                self.case_types(value, &mut case)?;
+                self.case_types(&mut case)?;
             } else {
-                self.case_values(value, &mut case, seen)?;
+                self.case_values(value, &mut case, &mut seen.values)?;
             }
         }
         self.expect(Op::Colon)?;
@@ -572,11 +593,11 @@ impl Parser<'_> {
         );
         let empty = stmts.is_empty();
         case.body = self.stmt(StmtKind::List(stmts));
+        self.check_case_types(value, &case, label.to(self.previous), &mut seen.types);
         if !ends || empty {
-            self.error_about(
-                "case block must end in break/fallthrough/return statement",
-                &Object::Stmt(case.body),
-            );
+            let message = "case block must end in break/fallthrough/return statement";
+            let text = crate::describe::case(self.program, &case, self.body());
+            self.error_about(message, &Object::Text(&text, label.to(self.previous)));
         }
         Ok(case)
     }
@@ -599,10 +620,30 @@ impl Parser<'_> {
         }
     }
 
-    fn case_types(&mut self, value: ExprId, case: &mut Case) -> Parsed<()> {
+    /// Reports labels with types that the value cannot have, or that were labels before.
+    fn check_case_types(&mut self, value: ExprId, case: &Case, span: Span, seen: &mut Vec<TypeId>) {
+        let from = self.ty(value);
+        for (ty, _) in &case.types {
+            if self.is_error(value) || *ty == TypeId::ERROR {
+                continue;
+            }
+            let mut message = None;
+            if self.tag(value) != Tag::Any && !self.program.same_type(from, *ty) {
+                message = Some("cannot cast switch expression to case type");
+            } else if seen.iter().any(|known| self.program.same_type(*known, *ty)) {
+                message = Some("duplicate case label");
+            }
+            if let Some(message) = message {
+                let text = crate::describe::case(self.program, case, self.body());
+                self.error_about(message, &Object::Text(&text, span));
+            }
+            seen.push(*ty);
+        }
+    }
+
+    fn case_types(&mut self, case: &mut Case) -> Parsed<()> {
         loop {
             self.expect_word(Word::Type)?;
-            let start = self.previous;
             let ty = self.type_()?;
             let mut local = None;
             if self.accept_word(Word::As)? {
@@ -623,22 +664,6 @@ impl Parser<'_> {
                     }
                     None => self.add_local(full, ty, LocalKind::Variable),
                 });
-            }
-            self.since(start);
-            let from = self.ty(value);
-            if !self.is_error(value)
-                && ty != TypeId::ERROR
-                && self.tag(value) != Tag::Any
-                && !self.program.same_type(from, ty)
-            {
-                self.error_about_both(
-                    "cannot cast switch expression to case type",
-                    &Object::Expr(value),
-                    &Object::Type(ty),
-                );
-            }
-            if case.types.iter().any(|(known, _)| self.program.same_type(*known, ty)) {
-                self.error_about("duplicate case label", &Object::Type(ty));
             }
             case.types.push((ty, local));
             if !self.accept(Op::Comma)? {

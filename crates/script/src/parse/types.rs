@@ -113,18 +113,14 @@ impl Parser<'_> {
                 self.expect_word(Word::Of)?;
                 let value = self.type_()?;
                 self.since(start);
-                if !self.check_index_types(&index) {
-                    return Ok(TypeId::ERROR);
-                }
-                Ok(self.table_type(index, Some(value)))
+                let ty = self.table_type(index.clone(), Some(value));
+                Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Set => {
                 let index = self.index_types()?;
                 self.since(start);
-                if !self.check_index_types(&index) {
-                    return Ok(TypeId::ERROR);
-                }
-                Ok(self.table_type(index, None))
+                let ty = self.table_type(index.clone(), None);
+                Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Vector => {
                 self.expect_word(Word::Of)?;
@@ -171,18 +167,17 @@ impl Parser<'_> {
         Ok(index)
     }
 
-    /// Whether the types can be those of an index; reports where not.
-    pub(super) fn check_index_types(&mut self, index: &[TypeId]) -> bool {
+    /// Whether the types can be those of the index of `table`; reports where not.
+    pub(super) fn check_index_types(&mut self, index: &[TypeId], table: TypeId) -> bool {
         for ty in index {
             if *ty == TypeId::ERROR {
                 return false;
             }
-            if *ty == TypeId::ANY {
-                self.program.report_about(
-                    Severity::Error,
+            if self.contains_any(*ty, 0) {
+                self.error_about_both(
                     "index type containing 'any' is not supported",
-                    &Object::Type(TypeId::ANY),
-                    None,
+                    &Object::Type(table),
+                    &Object::Type(*ty),
                 );
                 return false;
             }
@@ -190,9 +185,32 @@ impl Parser<'_> {
         true
     }
 
+    /// Whether values of the type have parts of type `any`.
+    fn contains_any(&self, ty: TypeId, depth: usize) -> bool {
+        if depth > 100 {
+            return false;
+        }
+        match self.program.types.get(ty) {
+            Type::Any => true,
+            Type::Vector(element) => {
+                *element == TypeId::VOID || self.contains_any(*element, depth + 1)
+            }
+            Type::Table(table) => table
+                .index
+                .iter()
+                .chain(table.value.as_ref())
+                .any(|part| self.contains_any(*part, depth + 1)),
+            Type::Record(record) => {
+                record.fields.iter().any(|field| self.contains_any(field.ty, depth + 1))
+            }
+            _ => false,
+        }
+    }
+
     /// The fields of a record, up to the brace.
     pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
+        let mut duplicates = Vec::new();
         while !self.at(Op::BraceRight)? {
             let name = self.plain_identifier()?;
             let start = self.previous;
@@ -205,9 +223,16 @@ impl Parser<'_> {
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if fields.iter().any(|field| field.name == symbol) {
-                self.error_here(&format!("duplicate field '{name}' found in record definition"));
+                duplicates.push(name);
             }
             fields.push(Field { name: symbol, ty, attrs, span, redefined: false });
+        }
+        if !duplicates.is_empty() {
+            let brace = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
+            self.set_here(brace);
+        }
+        for name in duplicates {
+            self.error_here(&format!("duplicate field '{name}' found in record definition"));
         }
         Ok(fields)
     }
@@ -220,10 +245,14 @@ impl Parser<'_> {
         self.expect(Op::ParenRight)?;
         let mut result = if flavor == Flavor::Hook { TypeId::BOOL } else { TypeId::VOID };
         let mut last = self.previous;
+        self.result_written = false;
+        let mut written = false;
         if flavor == Flavor::Function && self.accept(Op::Colon)? {
+            written = true;
             result = self.type_()?;
             last = self.previous;
         }
+        self.result_written = written;
         self.set_here(start.to(last));
         Ok(self.func_type(flavor, params, result))
     }
@@ -263,6 +292,10 @@ impl Parser<'_> {
             let attrs = self.attributes()?;
             self.since(start);
             let attrs = self.check_attrs(attrs, ty, Place::Field);
+            if find_attr(&attrs, AttrKind::Optional).is_some() {
+                let message = "&optional is only valid for record fields";
+                self.error_about(message, &Object::Attrs(&attrs, self.here));
+            }
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if params.iter().any(|param| param.name == symbol) {

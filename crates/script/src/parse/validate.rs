@@ -2,6 +2,7 @@
 
 use super::Parser;
 use crate::ast::StmtKind;
+use crate::diagnostics::Severity;
 use crate::ids::{BodyId, StmtId};
 use crate::report::Object;
 use crate::types::Flavor;
@@ -11,6 +12,8 @@ use crate::types::Flavor;
 struct Around {
     in_loop: bool,
     in_switch: bool,
+    /// In a case whose label declares a variable.
+    in_cast: bool,
 }
 
 impl Parser<'_> {
@@ -29,7 +32,7 @@ impl Parser<'_> {
 
     fn validate_stmt(&mut self, stmt: StmtId, flavor: Flavor) {
         let hook = flavor == Flavor::Hook;
-        let mut open = vec![(stmt, Around { in_loop: false, in_switch: false })];
+        let mut open = vec![(stmt, Around { in_loop: false, in_switch: false, in_cast: false })];
         while let Some((stmt, around)) = open.pop() {
             let mut inner = around;
             match &self.program.stmts[stmt].kind {
@@ -43,8 +46,21 @@ impl Parser<'_> {
                         &Object::Stmt(stmt),
                     );
                 }
+                StmtKind::Fallthrough if around.in_cast => {
+                    let span = self.program.stmts[stmt].span;
+                    let text = "invalid 'fallthrough' in type-casting 'case' block";
+                    self.program.report(Severity::Error, span, text);
+                }
                 StmtKind::For(_) | StmtKind::While(..) => inner.in_loop = true,
-                StmtKind::Switch(_) => inner.in_switch = true,
+                StmtKind::Switch(switch) => {
+                    inner.in_switch = true;
+                    let cases = switch.cases.iter().rev().map(|case| {
+                        let casts = case.types.iter().any(|(_, local)| local.is_some());
+                        (case.body, Around { in_cast: casts, ..inner })
+                    });
+                    open.extend(cases);
+                    continue;
+                }
                 _ => {}
             }
             let mut inside = Vec::new();

@@ -26,7 +26,8 @@ pub enum Form {
 /// The text of `value`.
 #[must_use]
 pub fn describe(program: &Program, value: &Value, form: Form) -> Vec<u8> {
-    let mut writer = Writer { program, form, out: Vec::new(), indent: 0, open: Vec::new() };
+    let mut writer =
+        Writer { program, form, out: Vec::new(), indent: 0, line_begins: false, open: Vec::new() };
     writer.value(value);
     writer.out
 }
@@ -83,23 +84,29 @@ struct Writer<'p> {
     form: Form,
     out: Vec<u8>,
     indent: usize,
+    /// Whether the next text begins a line: tabs come in front of it, unless it is a string.
+    line_begins: bool,
     /// Objects that are being written, to end cycles.
     open: Vec<usize>,
 }
 
 impl Writer<'_> {
     fn add(&mut self, text: impl AsRef<[u8]>) {
+        self.begin();
         self.out.extend_from_slice(text.as_ref());
     }
 
+    /// Writes the tabs of a line that begins.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.line_begins) && self.form == Form::Cat {
+            self.out.extend(std::iter::repeat_n(b'\t', self.indent));
+        }
+    }
+
     fn line(&mut self) {
-        match self.form {
-            Form::Short => (),
-            Form::Print | Form::Raw => self.out.push(b'\n'),
-            Form::Cat => {
-                self.out.push(b'\n');
-                self.out.extend(std::iter::repeat_n(b'\t', self.indent));
-            }
+        if self.form != Form::Short {
+            self.out.push(b'\n');
+            self.line_begins = true;
         }
     }
 
@@ -110,9 +117,13 @@ impl Writer<'_> {
             Value::Int(value) => self.add(value.to_string()),
             Value::Count(value) => self.add(value.to_string()),
             Value::Double(value) | Value::Time(value) => {
+                self.begin();
                 crate::support::format::double(&mut self.out, *value);
             }
-            Value::Interval(value) => crate::support::format::interval(&mut self.out, *value),
+            Value::Interval(value) => {
+                self.begin();
+                crate::support::format::interval(&mut self.out, *value);
+            }
             Value::Enum(ty, value) => {
                 let name = enum_name(self.program, *ty, *value);
                 self.add(name);
@@ -127,10 +138,11 @@ impl Writer<'_> {
             }
             Value::Short(_) | Value::Long(_) => {
                 let bytes = value.str_bytes();
+                self.line_begins = false;
                 if self.form == Form::Print {
                     escape_into(&mut self.out, bytes);
                 } else {
-                    self.add(bytes);
+                    self.out.extend_from_slice(bytes);
                 }
             }
             Value::Pattern(pattern) => {
@@ -157,6 +169,7 @@ impl Writer<'_> {
                     Type::Opaque(name) => self.program.name(*name).to_owned(),
                     _ => String::new(),
                 };
+                let ty = if ty == "Storage::BackendHandle" { "BackendHandleVal" } else { &*ty };
                 self.add(format!("<opaque of {ty}>"));
             }
             Value::Type(ty) => self.add(text::type_text(self.program, *ty)),
@@ -254,8 +267,11 @@ impl Writer<'_> {
         self.add(text::type_in(program, function.ty, text::Style::LONG));
         for body in &function.bodies {
             self.line();
-            let style =
-                if self.form == Form::Short { text::Style::SHORT } else { text::Style::LONG };
+            let style = match self.form {
+                Form::Short => text::Style::SHORT,
+                Form::Cat => text::Style::INDENTED,
+                Form::Print | Form::Raw => text::Style::LONG,
+            };
             self.add(text::body(program, *body, style));
         }
     }

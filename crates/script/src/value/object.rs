@@ -148,6 +148,8 @@ pub struct FileValue {
     pub sink: RefCell<Option<FileSink>>,
     /// Whether it has `&raw_output`.
     pub raw: Cell<bool>,
+    /// Whether each write goes to the system at once.
+    pub unbuffered: Cell<bool>,
     /// When it was opened, in network time.
     pub opened: f64,
 }

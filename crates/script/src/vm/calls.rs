@@ -211,10 +211,8 @@ impl Vm<'_> {
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
         if self.m.frames.len() >= self.m.max_depth {
             let max = self.m.max_depth;
-            let site = self.current_site();
-            return Err(
-                self.plain_error_at(site, format!("maximum recursion depth {max} exceeded"))
-            );
+            let text = format!("maximum recursion depth {max} exceeded");
+            return Err(self.runtime_error(code.body, text));
         }
         let need = base + code.registers;
         if self.m.stack.len() < need {

@@ -32,8 +32,9 @@ impl Vm<'_> {
                 let source = vector.items().clone();
                 let mut items = Vec::with_capacity(source.len());
                 for item in &source {
+                    // What overflows leaves a hole.
                     items.push(if item.is_set() {
-                        self.number(site, item, element)?
+                        self.number(site, item, element).unwrap_or_default()
                     } else {
                         Value::Unset
                     });
@@ -60,17 +61,20 @@ impl Vm<'_> {
         if tag == Tag::Enum {
             return Ok(Value::Enum(ty, value.int()));
         }
-        Err(match tag {
-            Tag::Int => self.error_at(
-                site,
-                "overflow promoting from unsigned/double to signed arithmetic value",
-            ),
-            Tag::Count => self.error_at(
-                site,
-                "overflow promoting from signed/double to unsigned arithmetic value",
-            ),
-            _ => self.error_at(site, "bad coercion"),
-        })
+        let text = match tag {
+            Tag::Int => "overflow promoting from unsigned/double to signed arithmetic value",
+            Tag::Count => "overflow promoting from signed/double to unsigned arithmetic value",
+            _ => return Err(self.error_at(site, "bad coercion")),
+        };
+        // The error is about the type and the value.
+        let span = self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let name = describe::tag_name(self.p.types.get(ty));
+        let location = format!("{name} and {}", self.p.sources.location(span));
+        let value =
+            crate::value::describe::describe(self.p, value, crate::value::describe::Form::Short);
+        let line = format!("{text} ({name} and {})", String::from_utf8_lossy(&value));
+        self.emit_located(crate::diagnostics::Severity::Error, span, location, line.into_bytes());
+        Err(Stop::Error)
     }
 
     /// A value as one of the type `ty`, to which the front end found it to fit: records field by field, empty
@@ -205,6 +209,12 @@ impl Vm<'_> {
         if let Some(result) = self.cast_value(value, ty) {
             return Ok(result);
         }
+        if value.bytes().is_some() && self.p.types.tag(ty) == Tag::Count {
+            let span =
+                self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+            let line = format!("bad conversion to count ({})", value.text());
+            self.emit(crate::diagnostics::Severity::Error, span, line.into_bytes());
+        }
         let from = self.type_of_text(value);
         let to = describe::type_in(self.p, ty, describe::Style::LONG);
         Err(self.error_at(site, format!("invalid cast of value with type '{from}' to type '{to}'")))
@@ -294,8 +304,15 @@ impl Vm<'_> {
 
 fn parse(text: &str, tag: Tag) -> Option<Value> {
     Some(match tag {
-        Tag::Int => Value::Int(text.parse().ok()?),
-        Tag::Count => Value::Count(text.parse().ok()?),
+        Tag::Int => Value::Int(text.trim_ascii().parse().ok()?),
+        Tag::Count => {
+            let text = text.trim_ascii();
+            Value::Count(match text.strip_prefix('-') {
+                // As C's conversion does: modulo 2^64.
+                Some(digits) => digits.parse::<u64>().ok()?.wrapping_neg(),
+                None => text.parse().ok()?,
+            })
+        }
         Tag::Double => Value::Double(text.parse().ok()?),
         Tag::Addr => parse_addr(text)?,
         Tag::Subnet => parse_subnet(text)?,
@@ -308,21 +325,37 @@ fn parse(text: &str, tag: Tag) -> Option<Value> {
 #[must_use]
 pub fn parse_addr(text: &str) -> Option<Value> {
     let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-    if let Ok(four) = text.parse::<std::net::Ipv4Addr>() {
-        return Some(Value::Addr4(four.octets()));
+    if let Some(four) = parse_dotted(text) {
+        return Some(Value::Addr4(four));
     }
     text.parse::<std::net::Ipv6Addr>().ok().map(|six| Value::addr(six.octets()))
+}
+
+/// Four numbers with dots between, zeros in front allowed.
+fn parse_dotted(text: &str) -> Option<[u8; 4]> {
+    let mut parts = text.split('.');
+    let mut octets = [0; 4];
+    for octet in &mut octets {
+        let digits = parts.next()?;
+        if digits.len() > 3 || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *octet = digits.parse().ok()?;
+    }
+    parts.next().is_none().then_some(octets)
 }
 
 /// The network of a text.
 #[must_use]
 pub fn parse_subnet(text: &str) -> Option<Value> {
-    let (addr, width) = text.split_once('/')?;
-    let addr = parse_addr(addr)?;
+    let (written, width) = text.split_once('/')?;
+    let addr = parse_addr(written)?;
     let width: u8 = width.parse().ok()?;
     let bytes = addr.addr_bytes()?;
     match addr {
-        Value::Addr4(_) => (width <= 32).then(|| Value::subnet(bytes, width + 96)),
+        Value::Addr4(_) if !written.contains(':') => {
+            (width <= 32).then(|| Value::subnet(bytes, width + 96))
+        }
         _ => (width <= 128).then(|| Value::subnet(bytes, width)),
     }
 }

@@ -40,6 +40,13 @@ impl Vm<'_> {
         Stop::Error
     }
 
+    /// Reports an error of a body as a whole, which ends what runs.
+    pub fn runtime_error(&mut self, body: Option<crate::ids::BodyId>, text: String) -> Stop {
+        let span = body.map_or(Span::NOWHERE, |body| self.p.bodies[body].span);
+        self.emit(Severity::RuntimeError, span, text.into_bytes());
+        Stop::Error
+    }
+
     /// Reports something at an expression: `TEXT (expression)`.
     pub fn report_at(&mut self, severity: Severity, site: ExprId, text: impl AsRef<[u8]>) {
         let mut line = text.as_ref().to_vec();
@@ -141,9 +148,8 @@ impl Vm<'_> {
 }
 
 impl Vm<'_> {
-    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
-    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
-        let site = self.call_site();
+    /// Reports an error at an expression with a value that is to blame: `TEXT (expression and value)`.
+    pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &crate::value::Value) {
         let mut line = text.as_bytes().to_vec();
         let mut span = Span::NOWHERE;
         if let Some(expr) = self.p.exprs.find(site) {
@@ -161,8 +167,19 @@ impl Vm<'_> {
         self.emit(Severity::Error, span, line);
     }
 
+    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
+    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
+        let site = self.call_site();
+        self.error_with_value(site, text, value);
+    }
+
     /// Reports something without a place.
     pub fn report(&mut self, severity: Severity, text: impl AsRef<[u8]>) {
-        self.emit(severity, Span::NOWHERE, text.as_ref().to_vec());
+        // Where the command line sets variables, that is what was read last.
+        let location = if self.p.has_parameters { "<params>, line 1" } else { "" };
+        let text = text.as_ref().to_vec();
+        if self.m.swallow == 0 {
+            self.emit_located(severity, Span::NOWHERE, location.to_owned(), text);
+        }
     }
 }

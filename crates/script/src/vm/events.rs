@@ -230,6 +230,7 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
+        self.m.state.packetless = true;
         let now = if self.time_goes_on() { wall_clock() } else { self.m.now };
         self.begin(now, true)?;
         self.main_loop()?;
@@ -266,7 +267,7 @@ impl Vm<'_> {
     /// waits for the first (not `timed`).
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
-        self.m.running = true;
+        self.m.state.began = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {
@@ -287,8 +288,10 @@ impl Vm<'_> {
                 Err(stop) => return Err(stop),
             }
         }
+        self.m.running = true;
         self.queue_scripts_loaded();
         self.drain()?;
+        self.m.state.initialized = true;
         if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
             self.m.out.flush_all();
             self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");

@@ -58,7 +58,12 @@ impl Output {
         match &mut *file.sink.borrow_mut() {
             Some(FileSink::Stdout) => self.write(bytes),
             Some(FileSink::Stderr) => drop(std::io::stderr().write_all(bytes)),
-            Some(FileSink::File(sink)) => drop(sink.write_all(bytes)),
+            Some(FileSink::File(sink)) => {
+                drop(sink.write_all(bytes));
+                if file.unbuffered.get() {
+                    drop(sink.flush());
+                }
+            }
             None => (),
         }
     }
@@ -86,6 +91,7 @@ impl Output {
             name: name.to_owned(),
             sink: std::cell::RefCell::new(Some(sink)),
             raw: std::cell::Cell::new(false),
+            unbuffered: std::cell::Cell::new(false),
             opened: now,
         });
         self.files.retain(|file| file.strong_count() > 0);
@@ -99,6 +105,15 @@ impl FileValue {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.sink.borrow().is_some()
+    }
+
+    /// Says whether what is written stays in memory until there is more of it; returns whether the file is open.
+    pub fn set_buffered(&self, buffered: bool) -> bool {
+        self.unbuffered.set(!buffered);
+        match &mut *self.sink.borrow_mut() {
+            Some(FileSink::File(sink)) => sink.flush().is_ok(),
+            other => other.is_some(),
+        }
     }
 
     /// Closes it; returns whether it was open and everything could be written.

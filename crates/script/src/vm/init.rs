@@ -270,11 +270,12 @@ impl Vm<'_> {
         let mut seen = std::collections::HashSet::new();
         let mut found = Vec::new();
         let mut tables = Vec::new();
+        let mut holders = Holders { record: ty, known: std::collections::HashMap::new() };
         let mut work: Vec<Value> = self.m.globals.clone();
         work.extend(self.m.stack.iter().filter(|value| value.is_set()).cloned());
         while let Some(value) = work.pop() {
             let Some(address) = value.address() else { continue };
-            if !seen.insert(address) {
+            if !holders.may_hold(self.p, value.ty()) || !seen.insert(address) {
                 continue;
             }
             match &value {
@@ -287,11 +288,17 @@ impl Vm<'_> {
                 Value::Vector(vector) => work.extend(vector.items().iter().cloned()),
                 Value::List(list) => work.extend(list.items.iter().cloned()),
                 Value::Table(table) => {
+                    let index = self.p.types.table(table.ty()).map(|table| table.index.clone());
+                    let keyed = index.is_none_or(|index| {
+                        index.iter().any(|part| holders.may_hold(self.p, *part))
+                    });
+                    if keyed {
+                        tables.push(Rc::clone(table));
+                    }
                     for (key, value) in table.entries() {
-                        if key.address().is_some() {
-                            tables.push(Rc::clone(table));
+                        if keyed {
+                            work.push(key);
                         }
-                        work.push(key);
                         work.push(value);
                     }
                 }
@@ -305,7 +312,8 @@ impl Vm<'_> {
         let rebuilt: Vec<_> =
             tables.iter().map(|table| (Rc::clone(table), table.entries_with_times())).collect();
         let template = self.template(ty);
-        for record in found {
+        // The search went from the last global to the first.
+        for record in found.into_iter().rev() {
             let have = record.fields().len();
             for init in template.iter().skip(have) {
                 if let Ok(value) = self.first_value(init) {
@@ -333,5 +341,55 @@ fn merge(own: Option<Rc<TableAttrs>>, declared: Option<Rc<TableAttrs>>) -> Optio
             ordered: declared.ordered || own.ordered,
         })),
         (own, declared) => own.or(declared),
+    }
+}
+
+/// Which types have values that can hold a record of one type.
+struct Holders {
+    record: TypeId,
+    known: std::collections::HashMap<TypeId, bool>,
+}
+
+impl Holders {
+    fn may_hold(&mut self, program: &crate::program::Program, ty: TypeId) -> bool {
+        if let Some(known) = self.known.get(&ty) {
+            return *known;
+        }
+        let holds = self.search(program, ty);
+        if holds {
+            // Types that were open when one inside of them was searched got no answer of their own.
+            self.known.retain(|_, known| *known);
+        }
+        holds
+    }
+
+    /// A search in depth; `known` has what was visited.
+    fn search(&mut self, program: &crate::program::Program, ty: TypeId) -> bool {
+        use crate::types::Type;
+        if ty == self.record {
+            return true;
+        }
+        if let Some(known) = self.known.get(&ty) {
+            return *known;
+        }
+        self.known.insert(ty, false);
+        let holds = match program.types.get(ty) {
+            Type::Any | Type::Func(_) | Type::Opaque(_) => true,
+            Type::Vector(element) => *element != TypeId::VOID && self.search(program, *element),
+            Type::List(list) => {
+                list.types.is_empty() || list.types.iter().any(|ty| self.search(program, *ty))
+            }
+            Type::Table(table) => table
+                .index
+                .iter()
+                .chain(table.value.as_ref())
+                .any(|part| self.search(program, *part)),
+            Type::Record(record) => {
+                record.fields.iter().any(|field| self.search(program, field.ty))
+            }
+            _ => false,
+        };
+        self.known.insert(ty, holds);
+        holds
     }
 }

@@ -69,6 +69,8 @@ pub struct Machine {
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
+    /// Types of sets by their index.
+    pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
 }
@@ -141,6 +143,7 @@ impl Default for Machine {
             delayed: false,
             event_time: 0.0,
             vectors: HashMap::new(),
+            sets: HashMap::new(),
             instantiated: HashSet::new(),
         }
     }
@@ -161,6 +164,11 @@ impl Machine {
     /// Says whether the run is one of `-b`.
     pub fn set_bare(&mut self, bare: bool) {
         self.state.bare = bare;
+    }
+
+    /// Keeps scripts from starting processes and from changing files other than logs.
+    pub fn set_sandbox(&mut self, sandbox: bool) {
+        self.state.sandbox = sandbox;
     }
 
     /// Whether a script called `terminate`.
@@ -211,6 +219,14 @@ impl Vm<'_> {
             let old = std::mem::replace(slot, value);
             drop(old);
         }
+    }
+
+    /// Gives scripts their arguments: the global `zeek_script_args`.
+    pub fn set_script_args(&mut self, args: &[String]) {
+        let Some(global) = self.find_global("zeek_script_args") else { return };
+        let ty = self.p.globals[global].ty;
+        let items = args.iter().map(Value::string).collect();
+        self.set_global(global, Value::Vector(crate::value::Vector::new(ty, items)));
     }
 
     /// The global of a full name.
@@ -288,6 +304,20 @@ impl Vm<'_> {
         let ty =
             self.p.types.add(crate::types::Type::Vector(element), crate::source::Span::NOWHERE);
         self.m.vectors.insert(element, ty);
+        ty
+    }
+
+    /// The type of sets with this index.
+    pub fn set_of(&mut self, index: &[TypeId]) -> TypeId {
+        if let Some(ty) = self.m.sets.get(index) {
+            return *ty;
+        }
+        let nowhere = crate::source::Span::NOWHERE;
+        let list = crate::types::ListType { types: index.to_vec(), pure: None };
+        let list = self.p.types.add(crate::types::Type::List(list), nowhere);
+        let table = crate::types::TableType { index: index.into(), value: None, list };
+        let ty = self.p.types.add(crate::types::Type::Table(table), nowhere);
+        self.m.sets.insert(index.to_vec(), ty);
         ty
     }
 

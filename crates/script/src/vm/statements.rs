@@ -15,10 +15,14 @@ use crate::value::{FuncValue, Record, Value, Vector};
 impl Vm<'_> {
     /// `print values;`.
     pub(crate) fn print(&mut self, values: &[Value]) -> Result<(), Stop> {
-        let (file, values) = match values {
+        let (file, rest) = match values {
             [Value::File(file), rest @ ..] => (Some(Rc::clone(file)), rest),
             all => (None, all),
         };
+        if self.print_to_log(file.is_some(), values)? {
+            return Ok(());
+        }
+        let values = rest;
         if let Some(file) = file {
             if !file.is_open() {
                 return Ok(());
@@ -38,9 +42,6 @@ impl Vm<'_> {
             self.m.out.write_file(&file, &line);
             return Ok(());
         }
-        if self.print_to_log(values)? {
-            return Ok(());
-        }
         let mut line = Vec::new();
         for (index, value) in values.iter().enumerate() {
             if index > 0 {
@@ -54,14 +55,14 @@ impl Vm<'_> {
     }
 
     /// Whether `print` goes to a log stream; it was written there then.
-    fn print_to_log(&mut self, values: &[Value]) -> Result<bool, Stop> {
+    fn print_to_log(&mut self, to_file: bool, values: &[Value]) -> Result<bool, Stop> {
         let Value::Enum(_, mode) = self.global_named("Log::print_to_log") else {
             return Ok(false);
         };
         let all = self.enum_named("Log::REDIRECT_ALL");
         let stdout = self.enum_named("Log::REDIRECT_STDOUT");
         let is = |value: &Value| matches!(value, Value::Enum(_, other) if *other == mode);
-        if !is(&all) && !is(&stdout) {
+        if !is(&all) && (to_file || !is(&stdout)) {
             return Ok(false);
         }
         let texts: Vec<Value> = values
@@ -84,13 +85,9 @@ impl Vm<'_> {
             return Ok(());
         }
         let name = self.p.name(function.name).to_owned();
-        let span = function
-            .bodies
-            .first()
-            .map_or(crate::source::Span::NOWHERE, |body| self.p.bodies[*body].span);
         self.emit(
             Severity::Warning,
-            span,
+            crate::source::Span::NOWHERE,
             format!("non-void function returning without a value: {name}").into_bytes(),
         );
         Ok(())
@@ -142,7 +139,7 @@ impl Vm<'_> {
             if !wanted || !self.has_bodies(func) {
                 continue;
             }
-            let backtrace = self.backtrace(Some(span));
+            let backtrace = self.backtrace("assert", span);
             let mut args = Vec::new();
             if hook == "assertion_result" {
                 args.push(Value::Bool(holds));
@@ -171,60 +168,69 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s. `top` is the
-    /// location of the innermost one.
-    pub(crate) fn backtrace(&mut self, top: Option<crate::source::Span>) -> Value {
+    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s: each function with the place of
+    /// its call. The first is `top`, called at `at`.
+    pub(crate) fn backtrace(&mut self, top: &str, at: crate::source::Span) -> Value {
         let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let Some(element) = self.type_named("BacktraceElement") else {
             return Value::Vector(Vector::new(vector_ty, Vec::new()));
         };
         let params_ty = self.type_named("call_argument_vector");
-        let param_ty = self.type_named("call_argument");
-        let mut items = Vec::new();
-        let mut span = top;
+        let element_of =
+            |vm: &Self, name: &str, args: Vec<Value>, at: Option<crate::source::Span>| {
+                let file = at.and_then(|span| {
+                    vm.p.sources.files.find(span.file).map(|file| (file.path.clone(), span.first))
+                });
+                let args =
+                    params_ty.map_or(Value::Unset, |ty| Value::Vector(Vector::new(ty, args)));
+                let mut fields = vec![Value::string(name), args];
+                match file {
+                    Some((path, line)) => {
+                        fields.extend([Value::string(&*path), Value::Count(u64::from(line))]);
+                    }
+                    None => fields.extend([Value::Unset, Value::Unset]),
+                }
+                Value::Record(Record::new(element, fields))
+            };
+        let mut items = vec![element_of(self, top, Vec::new(), Some(at))];
         for index in (0..self.m.frames.len()).rev() {
             let Some(frame) = self.m.frames.get(index) else { break };
-            let at = span.take().or_else(|| {
+            let Some(function) = frame.func.and_then(|func| self.p.functions.find(func)) else {
+                continue;
+            };
+            let args = self.frame_arguments(frame);
+            let caller = index.checked_sub(1).and_then(|index| self.m.frames.get(index));
+            let at = caller.and_then(|frame| {
                 let site = frame.code.sites.get(frame.pc.saturating_sub(1))?;
                 self.p.exprs.find(*site).map(|expr| expr.span)
             });
-            let Some(func) = frame.func else { continue };
-            let Some(function) = self.p.functions.find(func) else { continue };
-            let name = self.p.name(function.name).to_owned();
-            let mut args = Vec::new();
-            let params = self.p.types.params(function.ty).to_vec();
-            let offsets: Vec<u32> =
-                frame.code.body.map(|body| self.p.bodies[body].params.clone()).unwrap_or_default();
-            for (slot, offset) in offsets.iter().enumerate() {
-                let Some(param) = params.get(*offset as usize) else { continue };
-                let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();
-                if let Some(param_ty) = param_ty {
-                    args.push(Value::Record(Record::new(
-                        param_ty,
-                        vec![
-                            Value::string(self.p.name(param.name)),
-                            Value::string(describe::type_text(self.p, param.ty)),
-                            Value::Unset,
-                            value,
-                        ],
-                    )));
-                }
-            }
-            let mut fields = vec![
-                Value::string(&name),
-                params_ty.map_or(Value::Unset, |ty| Value::Vector(Vector::new(ty, args))),
-            ];
-            match at.and_then(|span| {
-                self.p.sources.files.find(span.file).map(|file| (file.path.clone(), span.first))
-            }) {
-                Some((path, line)) => {
-                    fields.push(Value::string(&*path));
-                    fields.push(Value::Count(u64::from(line)));
-                }
-                None => fields.extend([Value::Unset, Value::Unset]),
-            }
-            items.push(Value::Record(Record::new(element, fields)));
+            items.push(element_of(self, self.p.name(function.name), args, at));
         }
         Value::Vector(Vector::new(vector_ty, items))
+    }
+
+    /// The arguments of a call that goes on, as `call_argument`s.
+    fn frame_arguments(&self, frame: &super::Frame) -> Vec<Value> {
+        let Some(param_ty) = self.type_named("call_argument") else { return Vec::new() };
+        let ty = frame.func.and_then(|func| self.p.functions.find(func)).map(|func| func.ty);
+        let params = ty.map_or(&[][..], |ty| self.p.types.params(ty));
+        let offsets = frame.code.body.map_or(&[][..], |body| &self.p.bodies[body].params[..]);
+        offsets
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, offset)| {
+                let param = params.get(*offset as usize)?;
+                let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();
+                Some(Value::Record(Record::new(
+                    param_ty,
+                    vec![
+                        Value::string(self.p.name(param.name)),
+                        Value::string(describe::type_text(self.p, param.ty)),
+                        Value::Unset,
+                        value,
+                    ],
+                )))
+            })
+            .collect()
     }
 }

@@ -300,15 +300,26 @@ impl Vm<'_> {
                     self.p.exprs.find(site).map(|expr| &expr.kind),
                     Some(crate::ast::ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
                 );
-                let of_any = |vector: &Vector| {
-                    self.p.types.element(vector.ty()).is_some_and(|ty| ty == TypeId::ANY)
+                // A vector may be one of another type than the program says, where it says `any`.
+                let element = self.p.types.element(vector.ty());
+                let wanted = element.filter(|ty| *ty != TypeId::ANY && *ty != TypeId::VOID);
+                let fits = |vm: &Self, item: &Value| {
+                    wanted.is_none_or(|ty| {
+                        !item.is_set() || vm.p.types.tag(item.ty()) == vm.p.types.tag(ty)
+                    })
                 };
                 match other {
-                    Value::Vector(more) if all || of_any(vector) && of_any(more) => {
+                    Value::Vector(more) if all => {
                         let more = more.items().clone();
+                        if !more.iter().all(|item| fits(self, item)) {
+                            let text = "incompatible vector element assignment";
+                            self.error_with_value(site, text, other);
+                            return Err(Stop::Error);
+                        }
                         vector.items_mut().extend(more);
                     }
-                    one => vector.items_mut().push(one.clone()),
+                    one if fits(self, one) => vector.items_mut().push(one.clone()),
+                    _ => return Err(self.error_at(site, "type-checking failed in vector append")),
                 }
                 if !self.m.whens.is_empty() {
                     self.object_changed(a);

@@ -18,6 +18,8 @@ pub(crate) struct Triggers {
     next: u64,
     /// Conditions that are being evaluated.
     evaluating: Vec<Rc<Trigger>>,
+    /// Answers of asynchronous functions, for the next drain.
+    answers: Vec<(Rc<Trigger>, ExprId, Value)>,
 }
 
 /// A `when` that waits.
@@ -101,6 +103,21 @@ impl Vm<'_> {
         let depth = self.m.frames.iter().rposition(|frame| frame.keep)?;
         let frame = self.m.frames.get(depth)?;
         frame.code.sites.get(frame.pc.checked_sub(1)?).copied()
+    }
+
+    /// Ends the evaluation of the condition that called the running asynchronous function; the next drain evaluates it again, with this
+    /// answer. Outside of conditions it returns the answer.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] where a condition waits.
+    pub(crate) fn answer_later(&mut self, answer: Value) -> Result<Value, Stop> {
+        let Some((trigger, call)) = self.m.whens.evaluating.last().cloned().zip(self.outer_call())
+        else {
+            return Ok(answer);
+        };
+        self.m.whens.answers.push((trigger, call, answer));
+        self.m.delayed = true;
+        Err(Stop::Error)
     }
 
     /// The result of an asynchronous call that the condition being evaluated waited for.
@@ -198,6 +215,10 @@ impl Vm<'_> {
 
     /// Looks at the `when`s again for which something changed.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
+        for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
+            trigger.results.borrow_mut().insert(call, answer);
+            trigger.changed.set(true);
+        }
         if self.m.whens.waiting.is_empty() {
             return Ok(());
         }

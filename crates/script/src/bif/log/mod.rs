@@ -17,7 +17,7 @@ use crate::value::{FuncValue, Value};
 use crate::vm::Vm;
 
 pub(super) use output::kind_of;
-pub use output::{close_all, rotate_due};
+pub use output::{close_all, rotate_due, rotate_leftovers};
 pub use write::{delay_due, write_print};
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -102,9 +102,25 @@ pub(super) struct Stream {
     policy: Option<Rc<FuncValue>>,
     enabled: bool,
     filters: Vec<Rc<Filter>>,
+    limits: Limits,
     max_delay: f64,
     max_delay_queue: usize,
     delayed: Vec<write::Delayed>,
+    /// Writes beyond the limit are being released.
+    evicts: bool,
+}
+
+/// How much of a record is written.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Bytes of a string.
+    field_bytes: usize,
+    /// Bytes of all strings of a record.
+    total_bytes: usize,
+    /// Elements of a set or vector.
+    field_elements: usize,
+    /// Elements of all sets and vectors of a record.
+    total_elements: usize,
 }
 
 /// A filter of a stream.
@@ -189,13 +205,28 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         event,
         policy,
         enabled: true,
+        limits: Limits {
+            field_bytes: limit(vm, stream, "max_field_string_bytes"),
+            total_bytes: limit(vm, stream, "max_total_string_bytes"),
+            field_elements: limit(vm, stream, "max_field_container_elements"),
+            total_elements: limit(vm, stream, "max_total_container_elements"),
+        },
         filters: Vec::new(),
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
+        evicts: false,
     };
     vm.m.state.log.streams.insert(id.int(), new);
     Ok(Value::Bool(true))
+}
+
+/// A limit of a stream; none where it is 0 or the scripts have no such field.
+fn limit(vm: &Vm<'_>, stream: &Value, name: &str) -> usize {
+    match field(vm, stream, name) {
+        Value::Count(0) | Value::Unset => usize::MAX,
+        limit => usize::try_from(limit.count()).unwrap_or(usize::MAX),
+    }
 }
 
 fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {

@@ -21,6 +21,8 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) struct Writer {
     kind: Value,
     path: String,
+    /// The table of a database that it writes to.
+    table: Option<String>,
     stream: i64,
     filter: String,
     /// The path that it was asked for, where that was taken.
@@ -29,6 +31,8 @@ pub(super) struct Writer {
     interval: f64,
     opened: f64,
     postprocessor: Option<Rc<FuncValue>>,
+    /// Counters of strings and of containers that were cut.
+    truncated: [usize; 2],
 }
 
 enum Sink {
@@ -95,14 +99,7 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
         Value::Short(_) | Value::Long(_) => Field::String(owned(value.str_bytes().to_vec())),
         Value::Pattern(pattern) => Field::Pattern(owned(pattern.text().to_vec()), false, false),
         Value::File(file) => Field::File(owned(file.name.clone().into_bytes())),
-        Value::Func(func) => {
-            // Without the type that `print` shows.
-            let text = cat(vm.p, value);
-            let name = vm.function_name(func.func);
-            let body = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
-            let body = text.get(body..).unwrap_or(&[]);
-            Field::Func(owned([name.as_bytes(), body].concat()))
-        }
+        Value::Func(_) => Field::Func(owned(cat(vm.p, value))),
         Value::Table(table) => {
             Field::Set(table.keys().iter().map(|key| to_field(vm, key)).collect())
         }
@@ -110,6 +107,41 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
             Field::Vector(vector.items().iter().map(|item| to_field(vm, item)).collect())
         }
         _ => Field::Unset,
+    }
+}
+
+/// The rest of the limits of a record, and the number of cuts.
+struct Budget {
+    limits: super::Limits,
+    strings: usize,
+    containers: usize,
+}
+
+impl Budget {
+    /// Cuts a field to the rest of the limits.
+    fn apply(&mut self, field: &mut Field<'static>) {
+        match field {
+            Field::String(text) => {
+                let allowed = self.limits.field_bytes.min(self.limits.total_bytes);
+                if text.len() > allowed {
+                    self.strings += 1;
+                    text.to_mut().truncate(allowed);
+                }
+                self.limits.total_bytes -= text.len();
+            }
+            Field::Set(items) | Field::Vector(items) => {
+                let allowed = self.limits.field_elements.min(self.limits.total_elements);
+                if items.len() > allowed {
+                    self.containers += 1;
+                    items.truncate(allowed);
+                }
+                self.limits.total_elements -= items.len();
+                for item in items {
+                    self.apply(item);
+                }
+            }
+            _ => (),
+        }
     }
 }
 
@@ -134,6 +166,8 @@ pub(super) fn write(
         None => Value::Unset,
     };
     let mut fields = Vec::with_capacity(filter.sources.len());
+    let limits = vm.m.state.log.streams.get(&id.int()).map(|stream| stream.limits);
+    let mut budget = limits.map(|limits| Budget { limits, strings: 0, containers: 0 });
     for (from_extension, offsets) in &filter.sources {
         let mut value = if *from_extension { extension.clone() } else { record.clone() };
         for offset in offsets {
@@ -142,7 +176,14 @@ pub(super) fn write(
                 _ => Value::Unset,
             };
         }
-        fields.push(to_field(vm, &value));
+        let mut field = to_field(vm, &value);
+        if let Some(budget) = &mut budget {
+            budget.apply(&mut field);
+        }
+        fields.push(field);
+    }
+    if let Some(budget) = budget.filter(|budget| budget.strings + budget.containers > 0) {
+        report_cuts(vm, id, index, &budget);
     }
     let result = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
         Some(Sink::Ascii(writer)) => writer.write(&fields),
@@ -156,6 +197,50 @@ pub(super) fn write(
     Ok(())
 }
 
+/// Counts and reports what the limits of a stream took from a record.
+fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
+    let Some(counters) = vm.m.state.log.writers.get(index).map(|writer| writer.truncated) else {
+        return;
+    };
+    let names = ["log_string_field_truncated", "log_container_field_truncated"];
+    let cuts = [budget.strings, budget.containers];
+    for ((counter, cuts), name) in counters.into_iter().zip(cuts).zip(names) {
+        if cuts > 0 {
+            vm.m.state.metrics.add(counter, cuts as f64);
+            let stream = super::super::json::name_of(vm, id);
+            let args = vec![Value::string(name), Value::string(stream), Value::string("")];
+            vm.queue_named("net_weird", args);
+        }
+    }
+}
+
+/// The counters of what a writer cuts.
+fn cut_counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [usize; 2] {
+    let stream = super::super::json::name_of(vm, stream);
+    let module = stream.split_once("::").map_or("GLOBAL", |(module, _)| module).to_owned();
+    let writer = super::super::json::name_of(vm, &filter.writer);
+    let labels: Vec<(Vec<u8>, Vec<u8>)> = [
+        ("filter_name", filter.name.as_str()),
+        ("module", &module),
+        ("path", path),
+        ("stream", &stream),
+        ("writer", &writer),
+    ]
+    .map(|(name, value)| (name.into(), value.into()))
+    .into();
+    let metrics = &mut vm.m.state.metrics;
+    [
+        ("log_writer_truncated_string_fields", "Number of log string fields truncated"),
+        ("log_writer_truncated_containers", "Number of log container fields truncated"),
+    ]
+    .map(|(name, help)| {
+        let kind = super::super::telemetry::Kind::Counter;
+        let family =
+            metrics.family(kind, b"zeek", name.as_bytes(), b"", help.as_bytes(), Vec::new());
+        metrics.metric(family, labels.clone())
+    })
+}
+
 fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return };
     writer.sink = Sink::None;
@@ -163,6 +248,9 @@ fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
     vm.report(Severity::Error, format!("{path}/{name}: {message}"));
+    if name == "Log::WRITER_SQLITE" {
+        vm.report(Severity::Error, format!("{path}/{name}: terminating thread"));
+    }
 }
 
 /// The writer of a path; it is opened where there is none.
@@ -181,8 +269,15 @@ fn writer_for(
     if let Some(index) = writers.iter().position(|writer| own(writer) && writer.asked == path) {
         return Ok(Some(index));
     }
-    let taken =
-        |path: &str| writers.iter().find(|writer| writer.kind.int() == kind && writer.path == path);
+    // Two tables of one database are no conflict.
+    let table = filter.config.iter().find(|(name, _)| name == "tablename").map(|(_, table)| table);
+    let taken = |path: &str| {
+        writers.iter().find(|writer| {
+            writer.kind.int() == kind
+                && writer.path == path
+                && (table.is_none() || writer.table.as_ref() == table)
+        })
+    };
     let mut actual = path.to_owned();
     let mut warning = None;
     if let Some(other) = taken(path) {
@@ -215,6 +310,12 @@ fn writer_for(
         }
         #[cfg(feature = "sqlite")]
         "Log::WRITER_SQLITE" => {
+            if !filter.config.iter().any(|(name, _)| name == "tablename") {
+                let text = format!(
+                    "{actual}/Log::WRITER_SQLITE: tablename configuration option not found. Defaulting to path {actual}"
+                );
+                vm.report(Severity::Info, text);
+            }
             let config = crate::support::logs::SqliteConfig {
                 table: filter
                     .config
@@ -227,6 +328,12 @@ fn writer_for(
             crate::support::logs::SqliteWriter::open(&file, config, &filter.columns)
                 .map(|writer| Sink::Sqlite(Box::new(writer)))
         }
+        "Log::WRITER_NONE" => {
+            if vm.global_named("LogNone::debug").truth() {
+                describe_none(vm, filter, &actual);
+            }
+            Ok(Sink::None)
+        }
         _ => Ok(Sink::None),
     };
     let (sink, message) = match sink {
@@ -234,7 +341,14 @@ fn writer_for(
         Err(message) => (Sink::None, Some(message)),
     };
     let now = vm.m.now;
+    let truncated = cut_counters(vm, id, filter, &actual);
     vm.m.state.log.writers.push(Writer {
+        truncated,
+        table: filter
+            .config
+            .iter()
+            .find(|(name, _)| name == "tablename")
+            .map(|(_, table)| table.clone()),
         kind: filter.writer.clone(),
         path: actual,
         stream,
@@ -254,6 +368,29 @@ fn writer_for(
         vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
     }
     Ok(Some(index))
+}
+
+/// Prints what a writer that writes nothing was opened with.
+fn describe_none(vm: &mut Vm<'_>, filter: &Filter, path: &str) {
+    let base = vm.global_named("log_rotate_base_time").text();
+    let seconds = base.split_once(':').and_then(|(hours, minutes)| {
+        Some(hours.parse::<u32>().ok()? * 3600 + minutes.parse::<u32>().ok()? * 60)
+    });
+    let mut text = format!(
+        "[logging::writer::None]\n  path={path}\n  rotation_interval={}\n  rotation_base={}\n",
+        filter.interval,
+        seconds.unwrap_or(0)
+    );
+    let mut config: Vec<_> = filter.config.iter().collect();
+    config.sort();
+    for (name, value) in config {
+        text.push_str(&format!("  config[{name}] = {value}\n"));
+    }
+    for column in &filter.columns {
+        text.push_str(&format!("  field {}: {}\n", column.name, column.kind));
+    }
+    text.push('\n');
+    vm.m.out.write(text.as_bytes());
 }
 
 fn ascii_config(vm: &mut Vm<'_>) -> AsciiConfig {
@@ -435,6 +572,109 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
         Err(message) => fail(vm, index, &message),
     }
     Ok(())
+}
+
+/// Rotates logs that an earlier run left, where `LogAscii::enable_leftover_log_rotation` asks for it.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn rotate_leftovers(vm: &mut Vm<'_>) -> Result<()> {
+    if !vm.global_named("LogAscii::enable_leftover_log_rotation").truth() {
+        return Ok(());
+    }
+    let config = ascii_config(vm);
+    let folder = if config.log_dir.is_empty() { "." } else { &*config.log_dir };
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into());
+    let (found, problems) = match crate::support::logs::leftover_logs(&folder, &config) {
+        Ok(found) => found,
+        Err(error) => (Vec::new(), vec![error]),
+    };
+    for problem in problems {
+        vm.report(Severity::Error, problem);
+    }
+    for log in found {
+        rotate_leftover(vm, &folder, &log)?;
+    }
+    Ok(())
+}
+
+fn rotate_leftover(
+    vm: &mut Vm<'_>,
+    folder: &std::path::Path,
+    log: &crate::support::logs::Leftover,
+) -> Result<()> {
+    let file = log.file.display().to_string();
+    let own = vm.function_named(&log.postprocessor).filter(|func| processes_rotation(vm, *func));
+    if own.is_none() && !log.postprocessor.is_empty() {
+        let text = format!(
+            "Could not postprocess log '{file}' with intended postprocessor function '{}', proceeding  with the default function",
+            log.postprocessor
+        );
+        vm.report(Severity::Warning, text);
+    }
+    let func = own.or_else(|| vm.function_named("Log::__default_rotation_postprocessor"));
+    let postprocessor = func
+        .map_or(Value::Unset, |func| Value::Func(FuncValue::new(func, vm.p.functions[func].ty)));
+    let writer = vm.enum_named("Log::WRITER_ASCII");
+    let (opened, closed) = (Value::Time(log.opened), Value::Time(log.closed));
+    let (Some(fmt_ty), Some(format), Some(info_ty)) = (
+        vm.type_named("Log::RotationFmtInfo"),
+        vm.function_named("Log::rotation_format_func"),
+        vm.type_named("Log::RotationInfo"),
+    ) else {
+        return Ok(());
+    };
+    let path = Value::string(&log.path);
+    let info = vec![
+        writer.clone(),
+        path.clone(),
+        opened.clone(),
+        closed.clone(),
+        Value::Bool(false),
+        postprocessor,
+    ];
+    let rotation = match vm.call_func(format, &[Value::Record(Record::new(fmt_ty, info))]) {
+        Ok(rotation) => rotation,
+        Err(Stop::Error) => return Ok(()),
+        Err(stop) => return Err(stop),
+    };
+    let base = field(vm, &rotation, "file_basename").text();
+    let name = format!("{base}{}", log.extension);
+    let wanted = field(vm, &rotation, "dir").text();
+    let target =
+        if wanted.is_empty() { folder.join(&name) } else { format!("{wanted}/{name}").into() };
+    if let Err(error) = std::fs::rename(&log.file, &target) {
+        let reason = crate::support::logs::reason(&error);
+        let text = format!("failed to process leftover log '{file}': {reason}");
+        vm.report(Severity::Error, text);
+        return Ok(());
+    }
+    drop(std::fs::remove_file(&log.shadow));
+    let shown = if wanted.is_empty() { name } else { target.display().to_string() };
+    if let Some(func) = func {
+        let logdir = vm.global_named("Log::default_logdir").text();
+        let known = if logdir.is_empty() { shown.clone() } else { format!("{logdir}/{shown}") };
+        let info = vec![writer, Value::string(known), path, opened, closed, Value::Bool(false)];
+        match vm.call_func(func, &[Value::Record(Record::new(info_ty, info))]) {
+            Ok(_) | Err(Stop::Error) => (),
+            Err(stop) => return Err(stop),
+        }
+    }
+    let text = format!("Rotated/postprocessed leftover log '{file}' -> '{shown}' ");
+    vm.report(Severity::Info, text);
+    Ok(())
+}
+
+/// Whether a function takes what a postprocessor takes.
+fn processes_rotation(vm: &Vm<'_>, func: crate::ids::FuncId) -> bool {
+    let ty = vm.p.functions[func].ty;
+    let params = vm.p.types.params(ty);
+    let wanted = vm.type_named("Log::RotationInfo");
+    params.len() == 1
+        && params
+            .first()
+            .zip(wanted)
+            .is_some_and(|(param, wanted)| vm.p.same_type(param.ty, wanted))
 }
 
 /// Closes all logs.

@@ -114,6 +114,12 @@ impl SaltedHashes {
         SaltedHashes(words_of(&Sha256::digest(salt)))
     }
 
+    /// The hashes before a salt is known.
+    #[must_use]
+    pub fn unsalted() -> Self {
+        SaltedHashes([0; 4])
+    }
+
     /// A hash of 64 bits.
     #[must_use]
     pub fn hash64(&self, bytes: &[u8]) -> u64 {

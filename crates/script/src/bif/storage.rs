@@ -1,0 +1,528 @@
+//! The storage framework: keys and values in databases.
+//!
+//! A backend is a table of an SQLite database; keys and values are JSON behind the name of their format. Operations answer with a record of a
+//! code, a text and a value. The asynchronous functions do the same work; the `when` that calls them gets the answer in the next drain.
+
+use std::rc::Rc;
+
+use super::{Table, arg};
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::value::{OpaqueValue, Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub(super) const TABLE: Table = &[
+    ("Storage::Sync::__open_backend", open),
+    ("Storage::Sync::__close_backend", close),
+    ("Storage::Sync::__put", put),
+    ("Storage::Sync::__get", get),
+    ("Storage::Sync::__erase", erase),
+    ("Storage::Async::__open_backend", |vm, a| later(vm, a, open)),
+    ("Storage::Async::__close_backend", |vm, a| later(vm, a, close)),
+    ("Storage::Async::__put", |vm, a| later(vm, a, put)),
+    ("Storage::Async::__get", |vm, a| later(vm, a, get)),
+    ("Storage::Async::__erase", |vm, a| later(vm, a, erase)),
+    ("Storage::is_open", |vm, a| {
+        let open = backend(vm, a).is_some_and(|backend| backend.store.is_some());
+        Ok(Value::Bool(open))
+    }),
+    ("Storage::is_forced_sync", |vm, a| {
+        Ok(Value::Bool(backend(vm, a).is_some_and(|backend| backend.forced_sync)))
+    }),
+];
+
+/// What the format of keys and values is called in the database.
+const FORMAT: &[u8] = b"JSONv1;";
+
+/// The backends of a run.
+#[derive(Default)]
+pub struct Backends(Vec<Backend>);
+
+struct Backend {
+    /// None after it was closed.
+    store: Option<store::Store>,
+    key_type: TypeId,
+    value_type: TypeId,
+    forced_sync: bool,
+    counters: Option<Rc<Counters>>,
+}
+
+/// The metrics of a backend.
+#[derive(Clone)]
+struct Counters {
+    /// By operation (put, get, erase), then by result (success, fail, error).
+    results: [[usize; 3]; 3],
+    read: usize,
+    written: usize,
+    page_size: usize,
+    pages: usize,
+}
+
+/// An operation that is counted.
+#[derive(Clone, Copy)]
+enum Operation {
+    Put,
+    Get,
+    Erase,
+}
+
+/// The number of a backend.
+#[derive(Clone)]
+struct Handle(usize);
+
+fn backend<'v>(vm: &'v mut Vm<'_>, args: &[Value]) -> Option<&'v mut Backend> {
+    let number = arg(args, 0).opaque()?.with(|handle: &mut Handle| handle.0)?;
+    vm.m.state.storage.0.get_mut(number)
+}
+
+/// Runs an operation whose answer a `when` waits for.
+fn later(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    operation: fn(&mut Vm<'_>, &[Value]) -> Result<Value>,
+) -> Result<Value> {
+    let answer = operation(vm, args)?;
+    vm.answer_later(answer)
+}
+
+fn answer(vm: &Vm<'_>, code: &str, text: Option<&str>, value: Value) -> Result<Value> {
+    let code = vm.enum_named(&format!("Storage::{code}"));
+    let text = text.map_or(Value::Unset, Value::string);
+    Ok(Value::Record(Record::new(vm.result_type(), vec![code, text, value])))
+}
+
+/// The answer of an operation, which is counted.
+fn counted(
+    vm: &mut Vm<'_>,
+    counters: Option<&Counters>,
+    operation: Operation,
+    (code, text): (&str, Option<&str>),
+    value: Value,
+) -> Result<Value> {
+    let result = match code {
+        "SUCCESS" => 0,
+        "KEY_NOT_FOUND" | "KEY_EXISTS" => 1,
+        _ => 2,
+    };
+    let counter =
+        counters.and_then(|counters| counters.results.get(operation as usize)?.get(result));
+    if let Some(counter) = counter {
+        vm.m.state.metrics.add(*counter, 1.0);
+    }
+    answer(vm, code, text, value)
+}
+
+fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let options = arg(args, 1).clone();
+    let (Value::Type(key_type), Value::Type(value_type)) = (arg(args, 2), arg(args, 3)) else {
+        vm.builtin_error("key and value types of a storage backend must be types");
+        return answer(vm, "OPERATION_FAILED", None, Value::Unset);
+    };
+    let tag = super::json::name_of(vm, arg(args, 0));
+    let forced_sync = super::log::field(vm, &options, "forced_sync").truth();
+    let sqlite = super::log::field(vm, &options, "sqlite");
+    let opened = if tag != "Storage::STORAGE_BACKEND_SQLITE" {
+        Err("this backend is not built in".to_owned())
+    } else if sqlite.is_set() {
+        let table = super::log::field(vm, &sqlite, "table_name").text();
+        let path = super::log::field(vm, &sqlite, "database_path").text();
+        let busy = super::log::field(vm, &sqlite, "busy_timeout").double();
+        let pragmas: Vec<(String, String)> = super::log::field(vm, &sqlite, "pragma_commands")
+            .table()
+            .map(|table| table.entries())
+            .unwrap_or_default()
+            .iter()
+            .map(|(name, value)| (name.text(), value.text()))
+            .collect();
+        store::Store::open(&path, &table, busy, &pragmas)
+            .map(|store| (store, format!("{path}-{table}")))
+    } else {
+        Err("the options of the backend are missing".to_owned())
+    };
+    let (store, config, error) = match opened {
+        Ok((store, config)) => (Some(store), config, None),
+        Err(error) => (None, String::new(), Some(error)),
+    };
+    let counters = error.is_none().then(|| Rc::new(make_counters(vm, &tag, &config)));
+    let number = vm.m.state.storage.0.len();
+    vm.m.state.storage.0.push(Backend {
+        store,
+        key_type: *key_type,
+        value_type: *value_type,
+        forced_sync,
+        counters,
+    });
+    let handle_type = vm.type_named("Storage::BackendHandle").unwrap_or_else(|| handle_type(vm));
+    let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(number)));
+    if let Some(error) = error {
+        let text = format!("Failed to open backend {tag}: {error}");
+        return answer(vm, "OPERATION_FAILED", Some(&text), handle);
+    }
+    vm.queue_named("Storage::backend_opened", vec![arg(args, 0).clone(), options]);
+    answer(vm, "SUCCESS", None, handle)
+}
+
+/// The type of handles: that of the parameter of `Storage::is_open`.
+fn handle_type(vm: &Vm<'_>) -> TypeId {
+    vm.function_named("Storage::is_open")
+        .and_then(|func| vm.p.functions.find(func))
+        .and_then(|func| vm.p.types.params(func.ty).first().map(|param| param.ty))
+        .unwrap_or(TypeId::ANY)
+}
+
+fn make_counters(vm: &mut Vm<'_>, tag: &str, config: &str) -> Counters {
+    use super::telemetry::Kind;
+    let metrics = &mut vm.m.state.metrics;
+    let family = |metrics: &mut super::telemetry::Metrics, kind, name: &str, help: &str| {
+        metrics.family(kind, b"zeek", name.as_bytes(), b"", help.as_bytes(), Vec::new())
+    };
+    let labels = |more: &[(&str, &str)]| -> Vec<(Vec<u8>, Vec<u8>)> {
+        more.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    };
+    let opened =
+        family(metrics, Kind::Counter, "storage_backends_opened", "Number of backends opened");
+    let opened = metrics.metric(opened, Vec::new());
+    metrics.add(opened, 1.0);
+    let own = labels(&[("config", config)]);
+    let both = labels(&[("config", config), ("type", tag)]);
+    let size = "storage_sqlite_database_size_bytes";
+    let size = family(metrics, Kind::Gauge, size, "Storage sqlite backend size of pages");
+    let page_size = metrics.metric(size, own.clone());
+    let pages = "storage_sqlite_database_size_pages";
+    let pages = family(metrics, Kind::Gauge, pages, "Storage sqlite backend number of pages");
+    let pages = metrics.metric(pages, own);
+    let read = "storage_backend_data_read_bytes";
+    let read = family(metrics, Kind::Counter, read, "Bytes read from storage");
+    let read = metrics.metric(read, both.clone());
+    let expired = "storage_backend_expired_entries";
+    let expired = family(metrics, Kind::Counter, expired, "Number of expired storage entries");
+    metrics.metric(expired, both.clone());
+    let results = "storage_backend_operation_results";
+    let results = family(metrics, Kind::Counter, results, "Storage operation results");
+    let by_result = ["put", "get", "erase"].map(|operation| {
+        let [success, fail, error, _] = ["success", "fail", "error", "timeout"].map(|result| {
+            let all =
+                [("config", config), ("operation", operation), ("result", result), ("type", tag)];
+            metrics.metric(results, labels(&all))
+        });
+        [success, fail, error]
+    });
+    let written = "storage_backend_data_written_bytes";
+    let written = family(metrics, Kind::Counter, written, "Bytes written to storage");
+    let written = metrics.metric(written, both);
+    Counters { results: by_result, read, written, page_size, pages }
+}
+
+/// Brings the metrics of backends up to date.
+pub(super) fn update_metrics(vm: &mut Vm<'_>) {
+    for backend in &vm.m.state.storage.0 {
+        if let (Some(store), Some(counters)) = (&backend.store, &backend.counters) {
+            let (size, pages) = store.size();
+            vm.m.state.metrics.set(counters.page_size, size);
+            vm.m.state.metrics.set(counters.pages, pages);
+        }
+    }
+}
+
+fn close(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    match backend(vm, args).map(|backend| backend.store.take()) {
+        Some(Some(_)) => answer(vm, "SUCCESS", None, Value::Unset),
+        _ => answer(vm, "NOT_CONNECTED", Some("Backend is closed"), Value::Unset),
+    }
+}
+
+/// The text of a key or value in the database.
+fn packed(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
+    let writer = super::json::Writer { only_log: false, prefix: None, interval_as_double: true };
+    let mut text = FORMAT.to_vec();
+    writer.value(vm, &mut text, value, 0);
+    text
+}
+
+/// What an operation needs of its backend.
+struct Opened {
+    value_type: TypeId,
+    key: Vec<u8>,
+    counters: Option<Rc<Counters>>,
+}
+
+/// Counters of a backend that refuses an operation, and the code and text of why.
+type Refused = (Option<Rc<Counters>>, &'static str, Option<&'static str>);
+
+/// The backend of an operation with the key in the form of the database, or the code and text of an error.
+fn prepare(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<Opened, Refused> {
+    let Some(found) = backend(vm, args) else {
+        return Err((None, "OPERATION_FAILED", Some("Invalid storage handle")));
+    };
+    let (key_type, value_type) = (found.key_type, found.value_type);
+    let counters = found.counters.clone();
+    if found.store.is_none() {
+        return Err((counters, "NOT_CONNECTED", Some("Backend is closed")));
+    }
+    if !vm.is_type(arg(args, 1), key_type) {
+        return Err((counters, "KEY_TYPE_MISMATCH", None));
+    }
+    let key = packed(vm, arg(args, 1));
+    Ok(Opened { value_type, key, counters })
+}
+
+fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let opened = match prepare(vm, args) {
+        Ok(opened) => opened,
+        Err((counters, code, text)) => {
+            let result = (code, text);
+            return counted(vm, counters.as_deref(), Operation::Put, result, Value::Unset);
+        }
+    };
+    let counters = opened.counters.as_deref();
+    if !vm.is_type(arg(args, 2), opened.value_type) {
+        let result = ("VAL_TYPE_MISMATCH", None);
+        return counted(vm, counters, Operation::Put, result, Value::Unset);
+    }
+    let value = packed(vm, arg(args, 2));
+    let overwrite = arg(args, 3).truth();
+    let now = vm.m.now;
+    let lifetime = arg(args, 4).double();
+    let expires = if lifetime > 0.0 { now + lifetime } else { 0.0 };
+    let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
+        Some(store) => store.put(&opened.key, &value, overwrite, expires, now),
+        None => Ok(false),
+    };
+    let error;
+    let result = match done {
+        Ok(true) => {
+            if let Some(counters) = counters {
+                vm.m.state.metrics.add(counters.written, value.len() as f64);
+            }
+            ("SUCCESS", None)
+        }
+        Ok(false) => ("KEY_EXISTS", None),
+        Err(text) => {
+            error = text;
+            ("OPERATION_FAILED", Some(error.as_str()))
+        }
+    };
+    counted(vm, counters, Operation::Put, result, Value::Unset)
+}
+
+fn get(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let opened = match prepare(vm, args) {
+        Ok(opened) => opened,
+        Err((counters, code, text)) => {
+            let result = (code, text);
+            return counted(vm, counters.as_deref(), Operation::Get, result, Value::Unset);
+        }
+    };
+    let counters = opened.counters.as_deref();
+    let now = vm.m.now;
+    let found = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
+        Some(store) => store.get(&opened.key, now),
+        None => Ok(None),
+    };
+    let text = match found {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            let result = ("KEY_NOT_FOUND", None);
+            return counted(vm, counters, Operation::Get, result, Value::Unset);
+        }
+        Err(error) => {
+            let result = ("OPERATION_FAILED", Some(error.as_str()));
+            return counted(vm, counters, Operation::Get, result, Value::Unset);
+        }
+    };
+    if let Some(counters) = counters {
+        vm.m.state.metrics.add(counters.read, text.len() as f64);
+    }
+    let json =
+        text.strip_prefix(FORMAT).ok_or_else(|| "Version doesn't match".to_owned()).and_then(
+            |text| crate::support::format::json::parse(text).map_err(|error| error.to_string()),
+        );
+    let value = match json {
+        Ok(json) => match super::json::read(vm, &json, opened.value_type, None, 0) {
+            Ok(value) => Ok(value),
+            Err(super::json::Failed::Text(text)) => Err(text),
+            Err(super::json::Failed::Stop(stop)) => return Err(stop),
+        },
+        Err(error) => Err(error),
+    };
+    match value {
+        Ok(value) => counted(vm, counters, Operation::Get, ("SUCCESS", None), value),
+        Err(error) => {
+            let result = ("OPERATION_FAILED", Some(error.as_str()));
+            counted(vm, counters, Operation::Get, result, Value::Unset)
+        }
+    }
+}
+
+fn erase(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let opened = match prepare(vm, args) {
+        Ok(opened) => opened,
+        Err((counters, code, text)) => {
+            let result = (code, text);
+            return counted(vm, counters.as_deref(), Operation::Erase, result, Value::Unset);
+        }
+    };
+    let counters = opened.counters.as_deref();
+    let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
+        Some(store) => store.erase(&opened.key),
+        None => Ok(()),
+    };
+    let error = done.err();
+    let result = match &error {
+        None => ("SUCCESS", None),
+        Some(error) => ("OPERATION_FAILED", Some(error.as_str())),
+    };
+    counted(vm, counters, Operation::Erase, result, Value::Unset)
+}
+
+#[cfg(feature = "sqlite")]
+mod store {
+    //! A table of an SQLite database.
+
+    use rusqlite::{Connection, OptionalExtension, params};
+
+    /// An open table.
+    pub(super) struct Store {
+        connection: Connection,
+        table: String,
+    }
+
+    fn failed(error: &rusqlite::Error) -> String {
+        let text = match error {
+            rusqlite::Error::SqliteFailure(_, Some(text)) => {
+                text.split(": ").next().unwrap_or(text).to_owned()
+            }
+            other => other.to_string(),
+        };
+        format!("SQLite call failed: {text}")
+    }
+
+    impl Store {
+        /// Opens the database and makes the table where it does not exist.
+        pub(super) fn open(
+            path: &str,
+            table: &str,
+            busy: f64,
+            pragmas: &[(String, String)],
+        ) -> Result<Self, String> {
+            let table = table.replace('"', "\"\"");
+            let connection = Connection::open(path).map_err(|error| failed(&error))?;
+            let busy = std::time::Duration::try_from_secs_f64(busy).unwrap_or_default();
+            connection.busy_timeout(busy).map_err(|error| failed(&error))?;
+            let mut commands = String::new();
+            for (name, value) in pragmas {
+                let equals = if value.is_empty() { "" } else { "=" };
+                commands.push_str(&format!("pragma {name}{equals}{value};"));
+            }
+            commands.push_str(&format!(
+                "create table if not exists \"{table}\" (key_str text primary key, \
+                 value_str text not null, expire_time real);\
+                 create index if not exists \"{table}_expire_time\" on \"{table}\" (expire_time);\
+                 create table if not exists zeek_storage_expiry_runs (ts real);"
+            ));
+            connection.execute_batch(&commands).map_err(|error| failed(&error))?;
+            Ok(Self { connection, table })
+        }
+
+        /// Puts a value; whether it did: an entry that has not expired is only replaced where `overwrite` says so.
+        pub(super) fn put(
+            &self,
+            key: &[u8],
+            value: &[u8],
+            overwrite: bool,
+            expires: f64,
+            now: f64,
+        ) -> Result<bool, String> {
+            if !overwrite && self.get(key, now)?.is_some() {
+                return Ok(false);
+            }
+            let command = format!("insert or replace into \"{}\" values (?, ?, ?)", self.table);
+            let (key, value) = (String::from_utf8_lossy(key), String::from_utf8_lossy(value));
+            self.connection
+                .execute(&command, params![key, value, expires])
+                .map_err(|error| failed(&error))?;
+            Ok(true)
+        }
+
+        /// The value of a key, where it exists and has not expired.
+        pub(super) fn get(&self, key: &[u8], now: f64) -> Result<Option<Vec<u8>>, String> {
+            let command = format!(
+                "select value_str from \"{}\" where key_str = ? and (expire_time <= 0 or expire_time > ?)",
+                self.table
+            );
+            let key = String::from_utf8_lossy(key);
+            self.connection
+                .query_row(&command, params![key, now], |row| {
+                    Ok(row.get_ref(0)?.as_bytes().unwrap_or_default().to_vec())
+                })
+                .optional()
+                .map_err(|error| failed(&error))
+        }
+
+        /// Takes a key away.
+        pub(super) fn erase(&self, key: &[u8]) -> Result<(), String> {
+            let command = format!("delete from \"{}\" where key_str = ?", self.table);
+            let key = String::from_utf8_lossy(key);
+            self.connection
+                .execute(&command, params![key])
+                .map(|_| ())
+                .map_err(|error| failed(&error))
+        }
+
+        /// The size of a page and the number of pages.
+        pub(super) fn size(&self) -> (f64, f64) {
+            let number = |name: &str| {
+                self.connection
+                    .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                    .unwrap_or(0) as f64
+            };
+            (number("page_size"), number("page_count"))
+        }
+    }
+}
+
+#[cfg(not(feature = "sqlite"))]
+mod store {
+    //! What a build without SQLite has in its place: nothing opens.
+
+    /// No store.
+    pub(super) enum Store {}
+
+    impl Store {
+        /// Says what is missing.
+        pub(super) fn open(
+            _: &str,
+            _: &str,
+            _: f64,
+            _: &[(String, String)],
+        ) -> Result<Self, String> {
+            Err("this build has no SQLite".to_owned())
+        }
+
+        pub(super) fn put(
+            &self,
+            _: &[u8],
+            _: &[u8],
+            _: bool,
+            _: f64,
+            _: f64,
+        ) -> Result<bool, String> {
+            match *self {}
+        }
+
+        pub(super) fn get(&self, _: &[u8], _: f64) -> Result<Option<Vec<u8>>, String> {
+            match *self {}
+        }
+
+        pub(super) fn erase(&self, _: &[u8]) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub(super) fn size(&self) -> (f64, f64) {
+            match *self {}
+        }
+    }
+}

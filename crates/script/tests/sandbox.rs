@@ -1,0 +1,123 @@
+//! In a sandbox scripts start no processes and change no files.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use gannet_script::diagnostics::Diagnostics;
+use gannet_script::parse::Input;
+use gannet_script::parse::Parser;
+use gannet_script::program::Program;
+use gannet_script::vm::Machine;
+
+/// The functions that a sandbox refuses, as the scripts of Zeek declare them.
+const DECLARED: &str = r#"
+global system: function(str: string): int;
+type env_table: table[string] of string;
+global system_env: function(str: string, env: env_table): int;
+global piped_exec: function(program: string, to_write: string): bool;
+global open: function(f: string): file;
+global open_for_append: function(f: string): file;
+global active_file: function(f: file): bool;
+global close: function(f: file): bool;
+global mkdir: function(f: string): bool;
+global rmdir: function(d: string): bool;
+global unlink: function(f: string): bool;
+global rename: function(src_f: string, dst_f: string): bool;
+"#;
+
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a script prints, and what is reported.
+fn run(code: &str, sandbox: bool) -> (String, String) {
+    let reports = Rc::new(RefCell::new(Vec::new()));
+    let sink = reports.clone();
+    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
+        sink.borrow_mut().extend(diagnostic.line());
+    }));
+    let mut program = Program { diagnostics, ..Program::default() };
+    let mut machine = Machine::new();
+    machine.set_sandbox(sandbox);
+    let printed = Shared::default();
+    machine.set_output(Box::new(printed.clone()));
+    let code = format!("{DECLARED}\n{code}").into_bytes();
+    let input = Input::Text { name: "test".to_owned(), code };
+    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
+    machine.with(&mut program).run();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&printed.0.borrow()), text(&reports.borrow()))
+}
+
+#[expect(clippy::unwrap_used, reason = "a folder for tests")]
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("kept"), "kept").unwrap();
+    folder
+}
+
+/// Each way out of the process, with what it prints where it works.
+fn ways(folder: &Path) -> Vec<(String, &'static str)> {
+    let at = |name: &str| folder.join(name).display().to_string();
+    vec![
+        (format!("print piped_exec(\"cat > {}\", \"x\");", at("made")), "T\n"),
+        (format!("local f = open(\"{}\"); print active_file(f); close(f);", at("made")), "T\n"),
+        (
+            format!(
+                "local f = open_for_append(\"{}\"); print active_file(f); close(f);",
+                at("made")
+            ),
+            "T\n",
+        ),
+        (format!("print mkdir(\"{}\");", at("made")), "T\n"),
+        (format!("print rename(\"{}\", \"{}\");", at("kept"), at("made")), "T\n"),
+        (format!("print unlink(\"{}\");", at("kept")), "T\n"),
+        (format!("print system(\"touch {}; true\") == 0;", at("made")), "T\n"),
+        (format!("print system_env(\"touch {}; true\", table()) == 0;", at("made")), "T\n"),
+    ]
+}
+
+#[test]
+fn a_sandbox_refuses_each_way_out() {
+    let folder = folder("sandbox-closed");
+    for (code, _) in ways(&folder) {
+        let (printed, reported) = run(&code, true);
+        assert_eq!(printed, "F\n", "{code}");
+        assert!(reported.contains("is not allowed in a sandbox"), "{code}: {reported}");
+    }
+    assert!(folder.join("kept").is_file());
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn outside_of_a_sandbox_each_way_is_open() {
+    for index in 0..ways(Path::new("")).len() {
+        let folder = folder("sandbox-open");
+        let (code, expected) = ways(&folder).swap_remove(index);
+        let (printed, reported) = run(&code, false);
+        assert_eq!((printed.as_str(), reported.as_str()), (expected, ""), "{code}");
+    }
+}
+
+#[test]
+fn standard_output_is_open_in_a_sandbox() {
+    let code = "local f = open(\"/dev/stdout\"); print active_file(f); print f, \"seen\";";
+    assert_eq!(run(code, true), ("T\nseen\n".to_owned(), String::new()));
+}

@@ -1,0 +1,24 @@
+//! What runs fuzzed scripts: diagnostics and output go nowhere, and nothing outside of the process is touched.
+
+use gannet_script::diagnostics::Diagnostics;
+use gannet_script::program::Program;
+use gannet_script::vm::Machine;
+
+/// A program and what evaluates it.
+pub struct Fuzzed {
+    /// The program.
+    pub program: Program,
+    /// Its interpreter, in a sandbox.
+    pub machine: Machine,
+}
+
+impl Default for Fuzzed {
+    fn default() -> Self {
+        let diagnostics = Diagnostics::new(Box::new(|_, _| ()));
+        let program = Program { diagnostics, ..Program::default() };
+        let mut machine = Machine::new();
+        machine.set_sandbox(true);
+        machine.set_output(Box::new(std::io::sink()));
+        Self { program, machine }
+    }
+}
