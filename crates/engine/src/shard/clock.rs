@@ -223,7 +223,8 @@ fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
         None if conn.proto == Proto::Tcp => Some(conn.start + Interval::from_secs(5)),
         Some(tcp) => {
             let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
-            let is_attempt = matches!(states, [State::SynSent | State::SynAckSent, State::Inactive]);
+            let is_attempt =
+                matches!(states, [State::SynSent | State::SynAckSent, State::Inactive]);
             is_attempt.then(|| conn.start + Interval::from_secs(5))
         }
         None => (conn.look_every > 0).then(|| conn.start + Interval::from_secs(10)),

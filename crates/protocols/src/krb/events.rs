@@ -13,11 +13,11 @@ gannet_event::record! {
         forwardable: bool = "forwardable",
         /// It is one that was forwarded.
         forwarded: bool = "forwarded",
-        /// Proxies may be made of it.
+        /// The ticket is proxiable.
         proxiable: bool = "proxiable",
         /// It is a proxy.
         proxy: bool = "proxy",
-        /// Postdated ones may be made of it.
+        /// The ticket may be postdated.
         allow_postdate: bool = "allow_postdate",
         /// It is postdated.
         postdated: bool = "postdated",

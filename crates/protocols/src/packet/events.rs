@@ -38,7 +38,7 @@ gannet_event::record! {
         proto: u64 = "proto",
         /// Offset of the fragment.
         frag_offset: u64 = "frag_offset",
-        /// Whether too few of its bytes are there to find ports.
+        /// Whether it has too few bytes for ports.
         bad_hdr_len: bool = "bad_hdr_len",
         /// Whether its checksum is wrong.
         bad_checksum: bool = "bad_checksum",

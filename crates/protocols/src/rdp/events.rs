@@ -237,7 +237,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Its kind: 1 is proprietary, 2 X.509.
         cert_type: u32 = "cert_type",
-        /// Whether it is there to stay.
+        /// Whether the channel is persistent.
         permanently_issued: bool = "permanently_issued",
     }
 

@@ -148,7 +148,7 @@ impl Fields<'_> {
         *value
     }
 
-    /// So many bytes.
+    /// Takes this number of bytes.
     pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         self.array()
     }

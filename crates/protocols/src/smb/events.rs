@@ -431,7 +431,7 @@ gannet_event::record! {
         reparse_point: bool = "reparse_point",
         /// It is compressed.
         compressed: bool = "compressed",
-        /// Its data are not at hand.
+        /// Its data is not available.
         offline: bool = "offline",
         /// Its contents are not indexed.
         not_content_indexed: bool = "not_content_indexed",
@@ -671,7 +671,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A response of version 1 that says nothing but that all is well.
+    /// A response of version 1 that only reports success.
     pub struct Smb1EmptyResponse = "smb1_empty_response", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -679,7 +679,7 @@ gannet_event::events! {
         hdr: Header1 = "hdr",
     }
 
-    /// A response of version 1 that says nothing but what went wrong.
+    /// A response of version 1 that only reports an error.
     pub struct Smb1Error = "smb1_error", opt_in {
         /// The connection.
         c: Connection = "c",

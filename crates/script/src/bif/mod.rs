@@ -70,7 +70,7 @@ const TABLES: &[Table] = &[
     net::TABLE,
     input::TABLE,
     log::TABLE,
-    // Last: these stand in for those of `passive`.
+    // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
 ];
 
@@ -118,7 +118,7 @@ pub struct State {
     pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
-    /// Connections, files and packets at hand.
+    /// Connections, files and packets of the current run.
     pub traffic: crate::bridge::Traffic,
 }
 

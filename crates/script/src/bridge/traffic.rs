@@ -1,4 +1,4 @@
-//! What built-in functions know of the traffic at hand: connections, files, the packet, and what they ask of the
+//! What built-in functions know of the current traffic: connections, files, the packet, and what they ask of the
 //! analysis.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use gannet_event::{Command, FileState};
 use crate::support::order::{SaltedHashes, uid_text};
 use crate::value::{Record, Value};
 
-/// The traffic at hand. Empty where no packets are read.
+/// The current traffic. Empty without packets.
 #[derive(Default)]
 pub struct Traffic {
     /// Whether packets are read.
@@ -21,9 +21,9 @@ pub struct Traffic {
     /// What is asked of the analysis, in order.
     pub(crate) commands: Vec<Command>,
     pub(crate) packet: Option<Packet>,
-    /// Headers of the packet at hand, as `raw_pkt_hdr`.
+    /// Headers of the current packet, as `raw_pkt_hdr`.
     pub(crate) header: Value,
-    /// Number of the packet at hand.
+    /// Number of the current packet.
     pub(crate) number: u64,
     /// The capture as the command line names it.
     pub(crate) capture: String,
@@ -124,7 +124,7 @@ pub(crate) struct Known {
     pub(crate) analyzers: Vec<(Value, u64)>,
 }
 
-/// The packet at hand.
+/// The current packet.
 pub(crate) struct Packet {
     pub(crate) nanos: i64,
     pub(crate) data: Vec<u8>,
