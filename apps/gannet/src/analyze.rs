@@ -34,6 +34,7 @@ use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::huge_pages;
 use crate::index::Indexing;
+use crate::index::warn_of_forgotten;
 use crate::left_out;
 use crate::limits;
 use crate::memory;
@@ -654,10 +655,17 @@ fn analyse(
     if let Some(indexing) = indexing
         && finished.is_ok()
         && stop.asked().is_none()
-        && let Err(error) = indexing.write()
     {
-        words.error(&error);
-        outcome = outcome.max(Outcome::Failed);
+        match indexing.write() {
+            Ok(built) => {
+                let capture = index.unwrap_or(Path::new(""));
+                warn_of_forgotten(built.forgotten, capture, |text| words.warning(text));
+            }
+            Err(error) => {
+                words.error(&error);
+                outcome = outcome.max(Outcome::Failed);
+            }
+        }
     }
     if let Ok((statistics, counts)) = &finished {
         if !ignores_checksums {

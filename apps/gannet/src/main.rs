@@ -37,6 +37,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod sensor;
 mod spread;
+#[cfg(feature = "sql")]
+mod sql;
 mod stdin;
 mod stop;
 mod synth;
@@ -87,6 +89,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(not(feature = "lua"))]
         Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(&args),
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => Ok(left_out::report(&"gannet sql", "sql")),
         #[cfg(feature = "columns")]
         Command::RunTask(args) => tasks::run_task(&args),
         #[cfg(not(feature = "columns"))]

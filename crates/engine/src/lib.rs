@@ -42,6 +42,7 @@ use gannet_filter::Filter;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
 
+pub use community_id::community_id_of;
 pub use gannet_files::Contents;
 pub use gannet_files::Extract;
 pub use gannet_files::Extractable;
@@ -146,6 +147,15 @@ impl Engine {
                 shard.env.logs.write_out();
                 shard.check()
             }
+        }
+    }
+
+    /// Start of the earliest connection that is open, [`Time::MAX`] if there is none; `None` where several threads have
+    /// them. Looks at every connection.
+    pub fn earliest_open(&self) -> Option<Time> {
+        match &self.work {
+            Work::Alone(shard) => Some(shard.earliest_open()),
+            Work::Split(_) => None,
         }
     }
 

@@ -212,6 +212,11 @@ impl Shard {
         self.created
     }
 
+    /// See [`Engine::earliest_open`](crate::Engine::earliest_open).
+    pub(crate) fn earliest_open(&self) -> Time {
+        self.table.iter().map(|(_, slot)| slot.conn.start).min().unwrap_or(Time::MAX)
+    }
+
     pub(crate) fn check(&mut self) -> io::Result<()> {
         self.env.logs.check()
     }
