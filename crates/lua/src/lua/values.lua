@@ -177,9 +177,13 @@ function parse(text, at)
     if name == "list" then return list_of(text, rest + 1) end
     if name == "table" then return table_of(text, rest + 1) end
     if name == "record" then return record_of(text, rest + 1) end
-    -- Of opaque values there is the name alone.
+    -- Scripts get the name of an opaque value, not its contents.
     local inner = match(text, "^[^)]*", rest + 1)
-    return function(_, at) return inner, at end, rest + #inner + 2
+    return function(p, at, len)
+        local _
+        _, at = read_text(p, at, len)
+        return inner, at
+    end, rest + #inner + 2
 end
 
 -- Cells of rows: a mark, and the value unless it is unset.
