@@ -181,8 +181,12 @@ impl Builder {
         // Of pcapng, blocks of other kinds may stand before that of the packet.
         let begin = place(0).unwrap_or(position);
         lists.first.get_or_insert(begin);
-        lists.places.push((before + 1, begin));
-        for at in (EVERY..batch.len()).step_by(EVERY) {
+        if first.format == Format::PcapNg {
+            lists.places.push((before + 1, begin));
+        }
+        // At fixed packet numbers, so that the index does not depend on the size of batches.
+        let next = (EVERY - before as usize % EVERY) % EVERY;
+        for at in (next..batch.len()).step_by(EVERY) {
             lists.places.extend(place(at).map(|place| (before + 1 + at as u64, place)));
         }
         if first.format == Format::PcapNg {

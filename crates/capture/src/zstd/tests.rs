@@ -298,7 +298,7 @@ fn headers_with_all_their_parts() {
             MOST_WINDOW / 8 * 9
         )
     );
-    assert!(said(b"\x08\x00").starts_with("a frame header with flags that mean nothing"));
+    assert!(said(b"\x08\x00").starts_with("a frame header with reserved flags"));
 }
 
 #[test]
