@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Features of the command
     #[arg(long, value_name = "FEATURES", default_value = "full")]
     features: String,
+    /// Package this binary, which was built before
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
     /// How it becomes static; by default musl where its target is installed, else crt
     #[arg(long, value_name = "HOW")]
     libc: Option<Libc>,
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let mut made = Vec::new();
     if what.iter().any(|what| *what != What::Sbom) {
-        dist.binary = build(args, &dist)?;
+        dist.binary = binary(args, &dist)?;
     }
     for what in what {
         made.push(match what {
@@ -129,7 +132,19 @@ fn source() -> anyhow::Result<(String, u64)> {
     Ok((commit, epoch.parse().context("SOURCE_DATE_EPOCH")?))
 }
 
-/// Builds the command, static and stripped.
+/// The command, static and stripped.
+fn binary(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
+    let built = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => build(args, dist)?,
+    };
+    let stripped = dist.out.join("gannet");
+    fs::copy(&built, &stripped).with_context(|| built.display().to_string())?;
+    check(Command::new("strip").arg("--strip-all").arg(&stripped))?;
+    Ok(stripped)
+}
+
+/// Builds the command.
 fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
@@ -168,11 +183,7 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
         command.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
     }
     check(&mut command)?;
-    let built = target().join(&triple).join(folder(&args.profile)).join("gannet");
-    let stripped = dist.out.join("gannet");
-    fs::copy(&built, &stripped).with_context(|| built.display().to_string())?;
-    check(Command::new("strip").arg("--strip-all").arg(&stripped))?;
-    Ok(stripped)
+    Ok(target().join(&triple).join(folder(&args.profile)).join("gannet"))
 }
 
 fn folder(profile: &str) -> &str {

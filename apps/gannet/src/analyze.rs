@@ -34,6 +34,7 @@ use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::huge_pages;
 use crate::index::Indexing;
+use crate::index::warn_of_forgotten;
 use crate::left_out;
 use crate::limits;
 use crate::memory;
@@ -221,7 +222,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             options.logs.selection = Selection::of(["default", "capture_loss"]);
         }
         let filter = args.filter.as_deref();
-        return crate::live::run(&args.live, options, filter, &args.out, args.quiet);
+        let folders = (&*args.out, args.extract_files.as_deref());
+        return crate::live::run(&args.live, options, filter, folders, args.quiet);
     }
     let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
@@ -337,7 +339,7 @@ fn optional_columns() -> String {
     names.join(", ")
 }
 
-/// What goes to standard output instead of files.
+/// What is written to standard output instead of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToStdout {
     /// One log, as its file would be.
@@ -362,6 +364,12 @@ pub(crate) fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
 }
 
 impl Args {
+    /// Whether interfaces are captured on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_asked()
+    }
+
     fn counts_memory(&self) -> bool {
         let limited = self.limit.iter().any(|(name, _)| name == "state");
         self.max_state.is_some() || limited || self.stats_state
@@ -379,7 +387,7 @@ fn limits_of(args: &Args) -> Limits {
     limits
 }
 
-/// Limits of state below this are for what is in use alone.
+/// Smaller limits of state count only the bytes in use.
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
@@ -470,7 +478,8 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Every file for itself, several at a time, and what is said of them in the order of the files.
+    /// Analyses every file separately, several in parallel, and prints the messages in the order of
+    /// the files.
     fn spread(&mut self, files: &[Found], out: &Path, threads: usize) -> anyhow::Result<Outcome> {
         let workers = threads.min(files.len());
         let mut folders = Folders::new(out);
@@ -646,10 +655,17 @@ fn analyse(
     if let Some(indexing) = indexing
         && finished.is_ok()
         && stop.asked().is_none()
-        && let Err(error) = indexing.write()
     {
-        words.error(&error);
-        outcome = outcome.max(Outcome::Failed);
+        match indexing.write() {
+            Ok(built) => {
+                let capture = index.unwrap_or(Path::new(""));
+                warn_of_forgotten(built.forgotten, capture, |text| words.warning(text));
+            }
+            Err(error) => {
+                words.error(&error);
+                outcome = outcome.max(Outcome::Failed);
+            }
+        }
     }
     if let Ok((statistics, counts)) = &finished {
         if !ignores_checksums {

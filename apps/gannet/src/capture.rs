@@ -128,6 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             || args.duration.is_some_and(|most| begun.elapsed() >= most)
             || args.packets.is_some_and(|most| files.packets >= most);
         if is_over && stopping.is_none() {
+            source.stop();
             stopping = Some(Instant::now());
         }
         match source.packets() {

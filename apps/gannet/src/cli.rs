@@ -19,13 +19,17 @@ use crate::events;
 use crate::filter;
 use crate::index;
 use crate::info;
-#[cfg(not(all(feature = "lua", feature = "columns")))]
+#[cfg(not(all(feature = "lua", feature = "sql")))]
 use crate::left_out;
 use crate::man;
 use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+#[cfg(target_os = "linux")]
+use crate::sensor;
+#[cfg(feature = "sql")]
+use crate::sql;
 use crate::synth;
 #[cfg(feature = "columns")]
 use crate::tasks;
@@ -43,6 +47,8 @@ Examples:
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
   gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
+  gannet sql \"SELECT * FROM 'trace.pcap' LIMIT 10\"
+                                         SQL over captures and logs
   gannet synth sample sample.pcap        a small capture to try things with
 
 Exit codes:
@@ -66,6 +72,8 @@ pub(crate) enum Command {
     Analyze(Box<analyze::Args>),
     #[cfg(target_os = "linux")]
     Capture(Box<capture::Args>),
+    #[cfg(target_os = "linux")]
+    Config(sensor::ConfigArgs),
     Events(events::Args),
     Filter(filter::Args),
     Index(index::Args),
@@ -87,6 +95,13 @@ pub(crate) enum Command {
     /// Run one task of a plan (not in this build: feature columns)
     #[cfg(not(feature = "columns"))]
     RunTask(left_out::Args),
+    #[cfg(target_os = "linux")]
+    Sensor(sensor::Args),
+    #[cfg(feature = "sql")]
+    Sql(sql::Args),
+    /// Ask SQL about captures and logs (not in this build: feature sql)
+    #[cfg(not(feature = "sql"))]
+    Sql(left_out::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),

@@ -1,5 +1,6 @@
 //! `gannet index`, and `gannet analyze --index`: which packets belong to which connection.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -139,13 +140,14 @@ fn index(
     }
     match indexing.write() {
         Ok(built) => {
-            let Built { lists, packets, bytes } = built;
+            let Built { lists, packets, bytes, forgotten } = built;
             let (packets, lists) = (HumanCount(packets), HumanCount(lists));
             let file = capture.display();
             if !args.quiet {
                 let bytes = HumanBytes(bytes);
                 terminal.say(&format_args!("{file}: {packets} packets of {lists} uids, {bytes}"));
             }
+            warn_of_forgotten(forgotten, capture, |text| terminal.warning(text));
         }
         Err(error) => {
             terminal.error(&error);
@@ -153,4 +155,15 @@ fn index(
         }
     }
     Ok(outcome)
+}
+
+/// Warns where fragments may be missing from their connections.
+pub(crate) fn warn_of_forgotten(forgotten: u64, capture: &Path, warn: impl FnOnce(&dyn Display)) {
+    if forgotten > 0 {
+        let (count, file) = (HumanCount(forgotten), capture.display());
+        warn(&format_args!(
+            "{file}: {count} fragments of incomplete datagrams were more than are remembered; they may be missing \
+             from their connections in the index"
+        ));
+    }
 }

@@ -1,6 +1,6 @@
 //! What this build leaves out: each command and option that needs a cargo feature says which.
 
-#[cfg(not(all(feature = "lua", feature = "columns")))]
+#[cfg(not(all(feature = "lua", feature = "sql")))]
 use std::ffi::OsString;
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// The arguments of a command that this build leaves out: any.
-#[cfg(not(all(feature = "lua", feature = "columns")))]
+#[cfg(not(all(feature = "lua", feature = "sql")))]
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
@@ -20,8 +20,8 @@ pub(crate) struct Args {
 pub(crate) fn report(what: &dyn Display, feature: &str) -> Outcome {
     let terminal = Terminal::new(false);
     terminal.error(&format_args!("{what} is not in this build"));
-    terminal.hint(&format_args!(
-        "cargo install --path apps/gannet --features {feature} adds it, --features full everything"
-    ));
+    let full = if feature == "sql" { "" } else { ", --features full everything but SQL" };
+    terminal
+        .hint(&format_args!("cargo install --path apps/gannet --features {feature} adds it{full}"));
     Outcome::NoCapture
 }

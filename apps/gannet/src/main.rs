@@ -34,7 +34,11 @@ mod paths;
 mod replay;
 #[cfg(feature = "lua")]
 mod run;
+#[cfg(target_os = "linux")]
+mod sensor;
 mod spread;
+#[cfg(feature = "sql")]
+mod sql;
 mod stdin;
 mod stop;
 mod synth;
@@ -69,6 +73,8 @@ fn main() -> ExitCode {
         Command::Analyze(args) => analyze::run(&args),
         #[cfg(target_os = "linux")]
         Command::Capture(args) => capture::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Config(args) => sensor::config(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Index(args) => index::run(&args),
@@ -83,10 +89,16 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(not(feature = "lua"))]
         Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(&args),
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => Ok(left_out::report(&"gannet sql", "sql")),
         #[cfg(feature = "columns")]
         Command::RunTask(args) => tasks::run_task(&args),
         #[cfg(not(feature = "columns"))]
         Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
+        #[cfg(target_os = "linux")]
+        Command::Sensor(args) => sensor::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -1,19 +1,28 @@
 //! `gannet zeek`: Zeek scripts with Zeek's own command line. A link named `zeek` to the command is the same.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use gannet_capture::Stream;
+use gannet_engine::Contents;
 use gannet_engine::Engine;
+use gannet_engine::Extract;
+use gannet_engine::Extractable;
+use gannet_engine::Extracted;
 use gannet_engine::Options;
 use gannet_event::Decl;
-use gannet_event::Interest;
 use gannet_event::Listener;
+use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_script::bridge;
 use gannet_script::bridge::Source;
+use gannet_script::bridge::Start;
 
 use crate::stdin;
 use crate::stop::Stop;
@@ -57,6 +66,7 @@ impl Args {
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
+    filter: Option<Filter>,
     open: Option<(Stream, Stop)>,
 }
 
@@ -67,6 +77,10 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
+        if let Some(text) = &options.filter {
+            let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
+            self.filter = Some(filter);
+        }
         let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
         let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
@@ -75,17 +89,21 @@ impl Source for Captures {
         Ok(())
     }
 
-    fn run(&mut self, interest: Interest, listener: Box<dyn Listener>) -> Result<(), String> {
+    fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
         let Some((mut stream, stop)) = self.open.take() else { return Ok(()) };
         let options = Options {
-            ignore_checksums: self.ignore_checksums,
+            ignore_checksums: self.ignore_checksums || start.ignore_checksums,
+            scripted: start.scripted,
+            in_key_order: start.in_key_order,
+            filter: self.filter.take(),
+            extract: Some(Arc::new(Extractor)),
             logs: gannet_log::Options {
                 selection: Selection::of::<&str>([]),
                 ..Default::default()
             },
             ..Options::default()
         };
-        let mut engine = Engine::with_listener(options, interest, listener);
+        let mut engine = Engine::with_listener(options, start.interest, listener);
         let mut trouble = None;
         while stop.asked().is_none() && !bridge::stops() {
             match stream.next_batch() {
@@ -99,5 +117,57 @@ impl Source for Captures {
             engine.finish().map_err(|error| error.to_string())?;
         }
         trouble.map_or(Ok(()), Err)
+    }
+}
+
+/// Writes the files that scripts extract.
+#[derive(Debug)]
+struct Extractor;
+
+impl Extract for Extractor {
+    fn open(&self, _: &Extractable) -> Option<Box<dyn Contents>> {
+        None
+    }
+
+    fn create(&self, path: &str, limit: u64) -> Option<Box<dyn Contents>> {
+        let file = BufWriter::new(File::create(path).ok()?);
+        let limit = if limit == 0 { u64::MAX } else { limit };
+        Some(Box::new(Copy { name: path.to_owned(), file, limit, size: 0, cutoff: false }))
+    }
+}
+
+/// A file that is written.
+#[derive(Debug)]
+struct Copy {
+    name: String,
+    file: BufWriter<File>,
+    limit: u64,
+    size: u64,
+    cutoff: bool,
+}
+
+impl Contents for Copy {
+    fn data(&mut self, data: &[u8]) {
+        let room = usize::try_from(self.limit - self.size).unwrap_or(usize::MAX);
+        self.cutoff |= data.len() > room;
+        let data = data.get(..room).unwrap_or(data);
+        if self.file.write_all(data).is_ok() {
+            self.size += data.len() as u64;
+        }
+    }
+
+    fn gap(&mut self, len: u64) {
+        let zeros = [0; 4096];
+        let mut left = len.min(self.limit - self.size);
+        while left > 0 {
+            let now = left.min(zeros.len() as u64);
+            self.data(&zeros[..now as usize]);
+            left -= now;
+        }
+    }
+
+    fn finish(&mut self) -> Extracted {
+        let _ = self.file.flush();
+        Extracted { name: self.name.clone(), size: self.size, cutoff: self.cutoff }
     }
 }

@@ -5,9 +5,15 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
+use std::time::Instant;
 
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_synth::traffic::Kind;
 use support::Run;
 use support::Scratch;
 use support::gannet;
@@ -78,4 +84,110 @@ fn what_is_not_there_is_said() {
     assert_eq!(two.code, 2);
     assert!(two.stderr.contains("--index is for one capture"), "{}", two.stderr);
     assert!(!Path::new(&s.path("out")).exists());
+}
+
+/// Rows of conn.log by the names of their columns.
+fn conns(s: &Scratch, log: &str) -> Vec<BTreeMap<String, String>> {
+    let text = s.read(log);
+    let fields = text.lines().find_map(|line| line.strip_prefix("#fields\t")).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let row = |row: &str| {
+        let pairs = fields.split('\t').zip(row.split('\t'));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    rows.map(row).collect()
+}
+
+fn traffic(s: &Scratch, kind: Kind, count: usize) -> PathBuf {
+    let path = s.path("traffic.pcap");
+    let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+    gannet_synth::traffic::of(kind, count, 1).write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    path
+}
+
+/// Where there are no tunnels, no fragments and no ICMP errors, the packets of a connection are those between its ends.
+#[test]
+fn slices_are_what_a_filter_finds() {
+    let s = Scratch::new("index-filter");
+    for kind in [Kind::Http, Kind::Dns] {
+        let source = traffic(&s, kind, 40);
+        let name = source.to_str().unwrap();
+        s.analyze("logs", &["--index"], &source);
+        let rows = conns(&s, "logs/conn.log");
+        let ends = |row: &BTreeMap<String, String>| {
+            ["proto", "id.orig_h", "id.orig_p", "id.resp_h", "id.resp_p"]
+                .map(|name| row[name].clone())
+        };
+        let mut checked = 0;
+        for row in &rows {
+            let of = ends(row);
+            if rows.iter().filter(|other| ends(other) == of).count() > 1 {
+                continue;
+            }
+            let [proto, orig, orig_port, resp, resp_port] = of;
+            let filter = format!(
+                "{proto} and ((src host {orig} and src port {orig_port} and dst host {resp} and dst port {resp_port}) \
+                 or (src host {resp} and src port {resp_port} and dst host {orig} and dst port {orig_port}))"
+            );
+            let (a, b) = (s.path("a.pcap"), s.path("b.pcap"));
+            let slice = run(&["packets", "--uid", &row["uid"], name, "-w", a.to_str().unwrap()]);
+            assert_eq!(slice.code, 0, "{}", slice.stderr);
+            let filtered = run(&["filter", &filter, name, "-w", b.to_str().unwrap()]);
+            assert_eq!(filtered.code, 0, "{}", filtered.stderr);
+            assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{filter}");
+            checked += 1;
+        }
+        assert!(checked >= 10, "{checked} of {} connections", rows.len());
+    }
+}
+
+/// Whenever a run is killed, what has its name is whole: an index finds what that of an undisturbed run finds.
+#[test]
+fn a_run_that_is_killed_leaves_nothing_half() {
+    let s = Scratch::new("index-killed");
+    let source = traffic(&s, Kind::Http, 150);
+    let name = source.to_str().unwrap();
+    let begun = Instant::now();
+    s.analyze("logs", &["--index"], &source);
+    let took = begun.elapsed();
+    let index = s.path("traffic.pcap.gannet/packets");
+    let whole = fs::read(&index).unwrap();
+    let out = s.path("killed");
+    let format = if cfg!(feature = "columns") { "parquet" } else { "tsv" };
+    let (mut random, mut indexes, mut runs_to_end) = (1_u64, 0, 0);
+    for _ in 0..100 {
+        let _ = fs::remove_file(&index);
+        let _ = fs::remove_dir_all(&out);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut child = gannet()
+            .args(["analyze", "--quiet", "--index", "--format", format, "-o"])
+            .arg(&out)
+            .arg(&source)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(took.mul_f64((random >> 40) as f64 / f64::from(1 << 24)));
+        child.kill().unwrap();
+        runs_to_end += usize::from(child.wait().unwrap().success());
+        if let Ok(found) = fs::read(&index) {
+            assert!(found == whole, "an index of {} bytes, not of {}", found.len(), whole.len());
+            indexes += 1;
+        }
+        for file in fs::read_dir(&out).into_iter().flatten() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "parquet") {
+                let bytes = fs::read(&path).unwrap();
+                assert!(
+                    bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"),
+                    "{}",
+                    path.display()
+                );
+            }
+        }
+    }
+    // The next run replaces what a killed one left.
+    assert_eq!(run(&["index", "-q", name]).code, 0);
+    assert!(fs::read(&index).unwrap() == whole);
+    assert!(runs_to_end < 100 && indexes < 100, "{runs_to_end} runs were not killed");
 }

@@ -9,7 +9,7 @@ use support::gannet;
 #[test]
 fn every_command_is_listed_in_every_build() {
     let help = Run::of(gannet().arg("--help")).stdout;
-    for command in ["analyze", "filter", "info", "replay", "run", "synth"] {
+    for command in ["analyze", "filter", "info", "replay", "run", "sql", "synth"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
     }
 }
@@ -32,6 +32,22 @@ fn parquet_names_its_feature() {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.contains("error: --format parquet is not in this build"), "{}", run.stderr);
     assert!(run.stderr.contains("--features columns"), "{}", run.stderr);
+}
+
+#[test]
+#[cfg(not(feature = "sql"))]
+fn sql_names_its_feature() {
+    let where_ = &["packets", "--where", "duration > 1", "x.pcap"][..];
+    for (arguments, what) in [(&["sql", "SELECT 1"][..], "gannet sql"), (where_, "--where")] {
+        let run = Run::of(gannet().args(arguments));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+        assert!(
+            run.stderr.contains(&format!("error: {what} is not in this build")),
+            "{}",
+            run.stderr
+        );
+        assert!(run.stderr.contains("--features sql"), "{}", run.stderr);
+    }
 }
 
 #[test]

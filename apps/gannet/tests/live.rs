@@ -142,7 +142,7 @@ impl Drop for Live {
 fn wait(mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "nothing happened");
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing happened");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -248,6 +248,19 @@ fn what_was_sent_was_read_or_dropped() {
         dropped += drops;
     }
     eprintln!("{dropped} packets dropped at a ring of 256 KiB");
+}
+
+#[test]
+fn packets_that_wait_in_the_ring_are_read_before_the_end() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-drain");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--ring-size", "64M"]);
+    let sent = link.send(&sample, &["--frames", "100000"]);
+    // The signal comes while most packets are still in the ring.
+    let words = live.end();
+    assert_eq!(count(&words, "read") + count(&words, "dropped"), sent, "{words}");
+    assert_eq!(count(&words, "read"), count(&words, "packets"), "{words}");
 }
 
 #[test]
@@ -421,4 +434,117 @@ fn a_capture_of_an_interface_is_its_file() {
     fs::create_dir(s.path("ring")).unwrap();
     capture("ring/x.pcap", &["--file-size", "2K", "--files", "2"]);
     assert_eq!(s.list("ring").len(), 2, "{:?}", s.list("ring"));
+}
+
+#[test]
+fn a_capture_gives_up_its_rights() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-sandbox");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--user", "65534:65534", "--rotate", "1d"]);
+    let pid = live.child.id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
+        line.trim_start_matches(':').split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!((value("Uid").as_str(), value("NoNewPrivs").as_str()), ("65534", "1"));
+    assert_eq!(u64::from_str_radix(&value("CapEff"), 16), Ok(0));
+    if live.words().contains("not enforced") {
+        eprintln!("not checked: {}", live.words());
+    } else {
+        assert_eq!(value("Seccomp"), "2");
+    }
+    link.send(&sample, &[]);
+    wait(|| s.path("live/dns.log").exists());
+    live.signal(Signal::USR1);
+    wait(|| !s.path("live/dns.log").exists());
+    link.send(&sample, &[]);
+    let words = live.end();
+    assert_eq!(count(&words, "read"), 136, "{words}");
+}
+
+#[test]
+fn rows_go_to_a_socket_as_json_lines() {
+    use std::io::BufRead as _;
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-to");
+    let sample = s.file("sample.pcap", &support::sample());
+    let socket = s.path("rows.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let live = Live::start(&link, &s, &["-t", "1", "--to", &format!("unix:{}", socket.display())]);
+    link.send(&sample, &[]);
+    let (client, _) = listener.accept().unwrap();
+    let lines = thread::spawn(move || {
+        std::io::BufReader::new(client).lines().map(Result::unwrap).collect::<Vec<_>>()
+    });
+    wait(|| s.path("live/dns.log").exists());
+    let words = live.end();
+    let lines = lines.join().unwrap();
+    let of = |log: &str| {
+        lines.iter().filter(|l| l.starts_with(&format!("{{\"_path\":\"{log}\","))).count()
+    };
+    assert_eq!((of("conn"), of("dns")), (10, 4), "{words}\n{lines:?}");
+    assert_eq!(count(&words, "sent"), lines.len() as u64);
+    assert_eq!(rows(&s.path("live"))["dns"].len(), 4, "files are written, too");
+}
+
+#[test]
+fn a_sensor_takes_its_options_from_a_file_and_reports_that_it_is_ready() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-sensor");
+    let out = s.path("live");
+    let text =
+        format!("interface = \"vb\"\nout = \"{}\"\nthreads = 1\nquiet = true\n", out.display());
+    let file = s.file("gannet.toml", text.as_bytes());
+    let manager = std::os::unix::net::UnixDatagram::bind(s.path("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let checked = gannet().args(["config", "check", "--config"]).arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let begun = Instant::now();
+    let mut child = link
+        .gannet()
+        .args(["sensor", "--config"])
+        .arg(&file)
+        .env("NOTIFY_SOCKET", s.path("notify"))
+        .env("WATCHDOG_USEC", "2000000")
+        .spawn()
+        .unwrap();
+    let mut heard = String::new();
+    let mut buffer = [0; 1024];
+    while !heard.contains("WATCHDOG=1") {
+        let len = manager.recv(&mut buffer).unwrap();
+        heard.push_str(std::str::from_utf8(&buffer[..len]).unwrap());
+        if heard.starts_with("READY=1") && !heard.contains("WATCHDOG") {
+            eprintln!("ready after {:?}", begun.elapsed());
+        }
+    }
+    assert!(heard.starts_with("READY=1"), "{heard}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let len = manager.recv(&mut buffer).unwrap();
+    assert!(buffer[..len].ends_with(b"STOPPING=1"));
+    assert!(child.wait().unwrap().success());
+    assert!(out.join("stats.log").exists());
+    let unknown = s.file("wrong.toml", b"rotat = 1\n");
+    let refused = gannet().args(["sensor", "--config"]).arg(&unknown).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn the_unit_is_sound_and_hardened() {
+    let unit =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/gannet@.service");
+    let Ok(security) =
+        Command::new("systemd-analyze").args(["security", "--offline=yes"]).arg(&unit).output()
+    else {
+        eprintln!("skipped: systemd-analyze is not installed");
+        return;
+    };
+    let text = String::from_utf8(security.stdout).unwrap();
+    let Some(line) = text.lines().find(|line| line.contains("Overall exposure level")) else {
+        eprintln!("skipped: systemd-analyze cannot judge a file");
+        return;
+    };
+    let level: f64 = line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(level <= 2.0, "{line}");
 }

@@ -2,9 +2,10 @@
 
 import doctest
 import importlib
+import json
 
 import pytest
-from conftest import SAMPLE
+from conftest import ROOT, SAMPLE
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("polars")
@@ -17,3 +18,15 @@ def test_examples_of_docstrings(module, tmp_path):
     results = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_the_notebook_runs(monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(ROOT / "examples")
+    notebook = json.loads((ROOT / "examples" / "python.ipynb").read_text())
+    names = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["conn"].height == 10
+    assert names["logs"]["http"].height == 2

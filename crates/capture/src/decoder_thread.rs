@@ -120,7 +120,7 @@ impl<R: Input + 'static> Source for Unpacked<R> {
             Self::Here { streamed, .. } => streamed.advance(n),
             Self::DecoderThread(decoder_thread) => {
                 decoder_thread.start =
-                    decoder_thread.start.saturating_add(n).min(decoder_thread.end)
+                    decoder_thread.start.saturating_add(n).min(decoder_thread.end);
             }
         }
     }

@@ -7,7 +7,9 @@ use arrow_array::BooleanArray;
 use arrow_array::Float64Array;
 use arrow_array::Int64Array;
 use arrow_array::ListArray;
+use arrow_array::NullArray;
 use arrow_array::RecordBatch;
+use arrow_array::RecordBatchOptions;
 use arrow_array::StringArray;
 use arrow_array::TimestampMicrosecondArray;
 use arrow_array::TimestampNanosecondArray;
@@ -42,8 +44,23 @@ pub struct Batch {
 impl Batch {
     /// For a log with these columns, and about this many rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
-        let columns = fields.iter().map(|f| Column::new(f.ty, unit, rows)).collect();
-        Self { schema: Arc::new(schema(fields, unit)), columns, rows: 0 }
+        Self::of_columns(fields, unit, rows, |_| true)
+    }
+
+    /// The same with some of the columns only. The rows still have all of them.
+    pub fn of_columns(
+        fields: &[Field],
+        unit: TimeUnit,
+        rows: usize,
+        wanted: impl Fn(&Field) -> bool,
+    ) -> Self {
+        let column = |f: &Field| match wanted(f) {
+            true => Column::new(f.ty, unit, rows),
+            false => Column { values: Values::Skipped, ..Column::new(f.ty, unit, 0) },
+        };
+        let kept: Vec<_> = fields.iter().filter(|f| wanted(f)).copied().collect();
+        let columns = fields.iter().map(column).collect();
+        Self { schema: Arc::new(schema(&kept, unit)), columns, rows: 0 }
     }
 
     /// Appends a packed row, given without its length.
@@ -63,9 +80,11 @@ impl Batch {
 
     /// Ends the batch.
     pub fn finish(self) -> Result<RecordBatch, Error> {
-        let Self { schema, columns, .. } = self;
-        let arrays = columns.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
-        Ok(RecordBatch::try_new(schema, arrays)?)
+        let Self { schema, columns, rows } = self;
+        let kept = columns.into_iter().filter(|c| !matches!(c.values, Values::Skipped));
+        let arrays = kept.map(Column::finish).collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 }
 
@@ -86,7 +105,12 @@ enum Values {
     Port(Vec<u16>),
     Double(Vec<f64>),
     Time(Vec<i64>, TimeUnit),
-    Text { bytes: Vec<u8>, ends: Vec<i32> },
+    Text {
+        bytes: Vec<u8>,
+        ends: Vec<i32>,
+    },
+    /// Not wanted.
+    Skipped,
 }
 
 impl Column {
@@ -178,6 +202,7 @@ impl Values {
                 }
                 ends.push(bytes.len() as i32);
             }
+            Self::Skipped => {}
         }
     }
 
@@ -197,6 +222,7 @@ impl Values {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
                 Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls)?)
             }
+            Self::Skipped => Arc::new(NullArray::new(0)),
         })
     }
 }

@@ -40,6 +40,7 @@ pub use read::rows_of;
 pub use schema::ROW;
 pub use schema::TYPE;
 pub use schema::TimeUnit;
+pub use schema::field;
 pub use schema::fields_of;
 pub use schema::schema;
 pub use whole_file::WholeFile;

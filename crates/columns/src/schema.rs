@@ -40,10 +40,10 @@ impl TimeUnit {
 
 /// The schema of a log with these columns.
 pub fn schema(fields: &[gannet_log::Field], unit: TimeUnit) -> Schema {
-    Schema::new(fields.iter().map(|f| field(f, unit)).collect::<Vec<_>>())
+    Schema::new(fields.iter().map(|f| arrow_field(f, unit)).collect::<Vec<_>>())
 }
 
-fn field(field: &gannet_log::Field, unit: TimeUnit) -> Field {
+fn arrow_field(field: &gannet_log::Field, unit: TimeUnit) -> Field {
     let single = match Kind::of(field.ty) {
         Kind::Bool => DataType::Boolean,
         Kind::Count | Kind::Int => DataType::Int64,
@@ -72,11 +72,14 @@ pub(crate) fn element(ty: DataType) -> Field {
 /// The columns of a log that was written with [`schema`], from the metadata of its fields. Fields without it,
 /// such as [`ROW`], are left out.
 pub fn fields_of(schema: &Schema) -> Vec<gannet_log::Field> {
-    let of = |field: &Arc<Field>| {
-        let ty = zeek_type(field.metadata().get(TYPE)?)?;
-        Some(gannet_log::Field { name: lasting(field.name()), ty, doc: "", optional: false })
-    };
+    let of = |column: &Arc<Field>| field(column.name(), column.metadata().get(TYPE)?);
     schema.fields().iter().filter_map(of).collect()
+}
+
+/// A column by its name and Zeek's type of it, as the header of a TSV log has them.
+pub fn field(name: &str, ty: &str) -> Option<gannet_log::Field> {
+    let ty = zeek_type(ty)?;
+    Some(gannet_log::Field { name: lasting(name), ty, doc: "", optional: false })
 }
 
 fn zeek_type(text: &str) -> Option<Type> {

@@ -20,10 +20,11 @@ pub const INLINE: usize = bytes::INLINE;
 /// longer           │        │               │ pointer to a box of all  │
 /// ```
 ///
-/// Short keys are compared without following a pointer, and most others that differ do so before it, too. What
-/// is in the key is hardly kept behind the pointer again; so the bytes of a key are not all in one place, and are had
-/// as [`parts`](Self::parts), or together for a moment ([`with_bytes`](Self::with_bytes)). Hashes as its bytes
-/// do, so tables keyed by it are searched with a plain `&[u8]`, which is distinguished by its length once a search.
+/// Short keys are compared without following a pointer, as are most others that differ. The first
+/// bytes of a key are stored only next to the pointer, not behind it; so its bytes are not
+/// contiguous, and are accessed as [`parts`](Self::parts), or copied together for a moment
+/// ([`with_bytes`](Self::with_bytes)). Hashes like its bytes, so tables keyed by it are searched
+/// with a plain `&[u8]`, whose length is checked once a search.
 ///
 /// ```
 /// use gannet_dict::{ByteKey, Dict};

@@ -1,4 +1,4 @@
-//! The dictionary: a few entries in place, some in a small array, many in the clustered table.
+//! The dictionary: a few entries inline, some in a small array, many in the clustered table.
 
 use core::fmt;
 use core::hash::Hash;
@@ -172,9 +172,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined whatever it weighs: in a loop of searches the states are then distinguished once, before it. Compilers would
-    // multiply the loops over one entry or two, which are but comparisons, and keep what counts their turns through all
-    // others; what they may not look into makes them leave that, and takes no instruction.
+    // Always inlined: in a loop of searches the three states are then distinguished once, before
+    // the loop. Compilers would duplicate the loops over one or two entries, which are mere
+    // comparisons; an opaque value prevents that without an instruction.
     #[inline(always)]
     fn find<Q>(&self, key: &Q) -> Option<&(K, V)>
     where
@@ -322,7 +322,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// The value of a key, made and entered first where there is none.
+    /// The value of a key, inserted first if it is missing.
     pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V
     where
         K: Clone,
@@ -395,7 +395,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// Goes back from a table to the small array.
+    /// Shrinks a table to the small array.
     #[cold]
     #[inline(never)]
     fn untabulate(&mut self) {

@@ -13,7 +13,7 @@ pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {
     digest.finish()
 }
 
-/// The words so far, one upon the other.
+/// The words so far, folded into one.
 struct Digest(u64);
 
 impl Digest {

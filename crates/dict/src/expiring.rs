@@ -4,7 +4,7 @@ use core::hash::Hash;
 
 use crate::{KeyedHash, Lookup, OrderedDict, TableHash};
 
-/// What an entry's time is counted from.
+/// The event from which an entry's time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpireOn {
     /// Its insertion.
@@ -17,10 +17,11 @@ pub enum ExpireOn {
 
 /// A map whose entries expire, by packet time.
 ///
-/// All entries live equally long, so the order of touches is the order of expiry: a touch moves the entry to
-/// the end of an [`OrderedDict`], and expiry takes from the front. Both take constant time; nothing is ever
-/// swept. Times are any unit that counts up (nanoseconds of packet time); a time earlier than one seen
-/// before counts as that one, so packets out of order neither revive nor delay anything.
+/// All entries have the same lifetime, so the order of touches is the order of expiry: a touch
+/// moves the entry to the end of an [`OrderedDict`], and expiry removes from the front. Both take
+/// constant time, without scans. Times are in any unit that counts up (nanoseconds of packet time);
+/// a time earlier than a previous one counts as that one, so packets out of order neither revive
+/// nor delay anything.
 ///
 /// Expiry happens in [`expire`](Self::expire) alone, as many entries at a time as the caller allows: until
 /// then an entry overdue is still found, as in Zeek.

@@ -52,7 +52,7 @@ impl KeyedHasher {
 
 impl fmt::Debug for KeyedHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is within is as secret as the key.
+        // Its contents are as secret as the key.
         f.write_str("KeyedHasher")
     }
 }
@@ -119,8 +119,8 @@ fn keyed(drawn: Drawn) -> KeyedHasher {
 
 /// A hash for dictionaries: any `BuildHasher`, which need not say more than that it is one.
 pub trait TableHash: BuildHasher + Sized {
-    /// [`hash_one`](BuildHasher::hash_one), and always the same as that, for a search in a table: so after the key of
-    /// [`KeyedHash`] was drawn. What has nothing to gain from that leaves it as it is.
+    /// [`hash_one`](BuildHasher::hash_one), with the same result, for a search in a table: so after
+    /// the key of [`KeyedHash`] was drawn. Hashers that gain nothing from that use the default.
     #[inline(always)]
     fn hash_in_table<Q: Hash + ?Sized>(&self, key: &Q, _drawn: Drawn) -> u64 {
         self.hash_one(key)

@@ -42,7 +42,7 @@ pub trait Search<K: ?Sized> {
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found;
 }
 
-/// What is searched with, to hash as the key does.
+/// A search key, which hashes as the stored key does.
 pub(crate) struct AsKey<'q, K: ?Sized, Q: ?Sized>(&'q Q, PhantomData<fn(&K)>);
 
 impl<'q, K: ?Sized, Q: ?Sized> AsKey<'q, K, Q> {

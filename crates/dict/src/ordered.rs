@@ -21,9 +21,10 @@ struct Node<K, V> {
 
 /// A map that keeps the order in which keys were inserted; removal and moving to the end take constant time.
 ///
-/// Entries are in one array, linked both ways; beyond 12 a clustered table of positions finds them (6 bytes
-/// or so an entry). Finding, inserting and removing cost what they cost in a [`Dict`](crate::Dict), except
-/// that growing the array of entries copies it, once in a doubling.
+/// Entries are in one array, linked both ways; beyond 12 a clustered table of positions finds them
+/// (6 bytes or so an entry). Finding, inserting and removing cost as much as in a
+/// [`Dict`](crate::Dict), except that growing the array of entries copies it, once for each
+/// doubling.
 pub struct OrderedDict<K, V, S = KeyedHash> {
     nodes: Vec<Node<K, V>>,
     /// Positions of the entries, kept once there are more than a few.
@@ -150,7 +151,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         self.nodes.get(at as usize)?.entry.as_ref().map(|(_, v)| v)
     }
 
-    /// The value of a key, to change; its place in the order stays.
+    /// The value of a key, mutable; its position in the order stays.
     pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
         Q: Hash + Lookup<K> + ?Sized,

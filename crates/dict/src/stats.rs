@@ -1,4 +1,4 @@
-//! What a dictionary is made of.
+//! Statistics of a dictionary.
 
 use crate::raw::block::Block;
 use crate::table::{Reshaped, Table};
@@ -14,13 +14,13 @@ pub struct Stats {
     pub segments: usize,
     /// Places of the directory.
     pub directory: usize,
-    /// Entries of the fullest segment: what one rebuilding may move.
+    /// Entries of the fullest segment: the most that one rebuild moves.
     pub largest_segment: usize,
     /// Cells between an entry and its home, on average.
     pub mean_distance: f64,
     /// The same at worst.
     pub longest_distance: usize,
-    /// Growth and shrinking so far.
+    /// Number of growth and shrink steps.
     pub reshaped: Reshaped,
 }
 

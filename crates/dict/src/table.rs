@@ -1,8 +1,8 @@
 //! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
 //! join.
 //!
-//! Growth goes a block at a time, and once an operation where the block is large, so the work of one operation is bounded by
-//! the entries of one block, `CELLS_MAX`, and some places of the directory.
+//! The table grows by one block at a time, and large blocks once an operation, so the work of one
+//! operation is bounded by the entries of one block, `CELLS_MAX`, and some slots of the directory.
 
 use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
@@ -80,7 +80,7 @@ pub(crate) enum At {
     Apart(usize),
 }
 
-/// What the first entry with the tag says of a search.
+/// The result of a search after the first entry with the tag.
 pub(crate) enum First<'t, T> {
     Is(&'t T),
     /// The search must continue, for this hash.
@@ -98,7 +98,7 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
-/// Bytes short of such a size: those that align what they hand out may need some for that.
+/// Bytes below such a size that are left to allocators that need them for alignment.
 const SHORT: usize = 8;
 
 /// The number of homes that the allocator's size class for `homes` can hold.
@@ -174,7 +174,7 @@ fn is_large<T>(block: &Block<T>) -> bool {
     block.homes() >= LARGE
 }
 
-/// Whether entries of a block stand apart that may have room in one made again.
+/// Whether the separate list has entries of a block that may have room after a rebuild.
 fn is_owed_room<T>(block: &Block<T>) -> bool {
     block.has_apart && is_large(block) && !is_thin(block)
 }
@@ -451,7 +451,7 @@ impl<T> Table<T> {
         {
             directory.double();
         }
-        // Until the directory has come so far, the block grows.
+        // The block grows until the directory has doubled.
         directory.may_split(hash)
     }
 

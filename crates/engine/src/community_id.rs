@@ -4,6 +4,7 @@
 //! specified for the Community ID flow hash (Corelight, version 1).
 
 use gannet_base::Addr;
+use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_flow::Conn;
 use sha1::Digest;
@@ -17,9 +18,25 @@ const SCTP: u8 = 132;
 /// The specification includes SCTP's ports. A connection has none of them: they are zero, as in
 /// Zeek.
 pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
-    let id = &conn.id;
+    of(&conn.id, conn.proto, conn.ip_proto, seed)
+}
+
+/// The Community ID of a connection by the columns of its row in conn.log; `None` for protocols that the column `proto` does not
+/// name.
+pub fn community_id_of(id: &ConnId, proto: &str, seed: u16) -> Option<String> {
+    let (proto, number) = match proto {
+        "tcp" => (Proto::Tcp, gannet_wire::protocol::TCP),
+        "udp" => (Proto::Udp, gannet_wire::protocol::UDP),
+        "icmp" if is_v4(id.orig_h) => (Proto::Icmp, gannet_wire::protocol::ICMP),
+        "icmp" => (Proto::Icmp, gannet_wire::protocol::ICMP6),
+        _ => return None,
+    };
+    Some(of(id, proto, number, seed))
+}
+
+fn of(id: &ConnId, proto: Proto, ip_proto: u8, seed: u16) -> String {
     let (mut from, mut to) = ((id.orig_h, id.orig_p), (id.resp_h, id.resp_p));
-    if from > to && !is_one_way(conn) {
+    if from > to && !is_one_way(id, proto) {
         (from, to) = (to, from);
     }
     let mut hash = Sha1::new();
@@ -30,8 +47,8 @@ pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
             None => hash.update(addr.octets()),
         }
     }
-    hash.update([conn.ip_proto, 0]);
-    if conn.proto != Proto::Unknown || conn.ip_proto == SCTP {
+    hash.update([ip_proto, 0]);
+    if proto != Proto::Unknown || ip_proto == SCTP {
         hash.update(from.1.to_be_bytes());
         hash.update(to.1.to_be_bytes());
     }
@@ -42,13 +59,13 @@ pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
 
 /// Whether it consists of ICMP messages without a reply: type and code stay in the order of the
 /// packet. For messages with a reply, the ports are the types of both.
-fn is_one_way(conn: &Conn) -> bool {
+fn is_one_way(id: &ConnId, proto: Proto) -> bool {
     const V4: [(u16, u16); 5] = [(8, 0), (13, 14), (15, 16), (10, 9), (17, 18)];
     const V6: [(u16, u16); 7] =
         [(128, 129), (133, 134), (135, 136), (130, 131), (139, 140), (144, 145), (146, 147)];
-    let pairs: &[_] = if is_v4(conn.id.orig_h) { &V4 } else { &V6 };
-    let (a, b) = (conn.id.orig_p, conn.id.resp_p);
-    conn.proto == Proto::Icmp && !pairs.iter().any(|p| *p == (a, b) || *p == (b, a))
+    let pairs: &[_] = if is_v4(id.orig_h) { &V4 } else { &V6 };
+    let (a, b) = (id.orig_p, id.resp_p);
+    proto == Proto::Icmp && !pairs.iter().any(|p| *p == (a, b) || *p == (b, a))
 }
 
 fn is_v4(addr: Addr) -> bool {
@@ -69,7 +86,6 @@ fn base64(bytes: &[u8], out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gannet_base::ConnId;
     use gannet_base::Time;
     use gannet_base::UidSource;
 
@@ -84,6 +100,7 @@ mod tests {
         let (a, b) = ((Addr::v4([128, 232, 110, 120]), 34855), (Addr::v4([66, 35, 250, 204]), 80));
         for conn in [conn((Proto::Tcp, 6), a, b), conn((Proto::Tcp, 6), b, a)] {
             assert_eq!(community_id(&conn, 0), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
+            assert_eq!(community_id_of(&conn.id, "tcp", 0), Some(community_id(&conn, 0)));
             assert_eq!(community_id(&conn, 1), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
         }
         let (a, b) = ((Addr::v4([192, 168, 1, 52]), 54585), (Addr::v4([8, 8, 8, 8]), 53));

@@ -17,6 +17,7 @@ mod lookahead;
 mod merge;
 mod notes;
 mod options;
+mod packet_events;
 mod packet_filter;
 mod route;
 mod scheduler;
@@ -41,6 +42,7 @@ use gannet_filter::Filter;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
 
+pub use community_id::community_id_of;
 pub use gannet_files::Contents;
 pub use gannet_files::Extract;
 pub use gannet_files::Extractable;
@@ -148,6 +150,15 @@ impl Engine {
         }
     }
 
+    /// Start of the earliest connection that is open, [`Time::MAX`] if there is none; `None` where several threads have
+    /// them. Looks at every connection.
+    pub fn earliest_open(&self) -> Option<Time> {
+        match &self.work {
+            Work::Alone(shard) => Some(shard.earliest_open()),
+            Work::Split(_) => None,
+        }
+    }
+
     /// Advances time to `time` without a packet: runs what is due. `number` is the number of a packet that does not
     /// exist, greater than all before.
     ///
@@ -222,6 +233,9 @@ fn alone(
             batch.prefetch(next);
         } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
             shard.prefetch(&key);
+        }
+        if shard.stopped {
+            break;
         }
         if packet_filter.passes(&packet) {
             shard.packet(&packet);

@@ -22,6 +22,8 @@ pub struct PacketNotes {
     pub errors: Vec<(u64, ConnId, Proto)>,
     /// Packets that complete a datagram, each with an earlier fragment.
     pub pieces: Vec<(u64, u64)>,
+    /// Fragments that were forgotten before their datagram was complete: if it is completed later, they are missing.
+    pub forgotten: u64,
 }
 
 /// Receives notes from several threads.
@@ -88,11 +90,14 @@ impl Noting {
         let Some(datagram) = datagram(ip) else { return };
         if self.pieces.len() >= MAX_DATAGRAMS && !self.pieces.contains_key(&datagram) {
             // Nearly all belong to datagrams that were never completed.
-            self.pieces.clear();
+            let pieces = self.pieces.drain().map(|(_, pieces)| pieces.len() as u64);
+            self.notes.forgotten += pieces.sum::<u64>();
         }
         let pieces = self.pieces.entry(datagram).or_default();
         if pieces.len() < MAX_PIECES {
             pieces.push(number);
+        } else {
+            self.notes.forgotten += 1;
         }
     }
 
@@ -110,6 +115,7 @@ impl Noting {
         self.notes.begun.clear();
         self.notes.errors.clear();
         self.notes.pieces.clear();
+        self.notes.forgotten = 0;
     }
 }
 
@@ -146,4 +152,76 @@ fn quoted_id(quoted: &[u8]) -> Option<(ConnId, Proto)> {
         _ => return None,
     };
     Some((ConnId { orig_h: src, orig_p: port(0), resp_h: dst, resp_p: port(2) }, proto))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Taken(Mutex<(u64, usize)>);
+
+    impl PacketIndex for Taken {
+        fn take(&self, notes: &mut PacketNotes) {
+            let mut taken = self.0.lock().unwrap();
+            taken.0 += notes.forgotten;
+            taken.1 += notes.pieces.len();
+        }
+    }
+
+    /// The header of a fragment of the `n`-th datagram.
+    fn fragment(n: u32) -> [u8; 28] {
+        let mut packet = [0; 28];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&28_u16.to_be_bytes());
+        packet[4..6].copy_from_slice(&(n as u16).to_be_bytes());
+        // More fragments follow.
+        packet[6] = 0x20;
+        packet[8..10].copy_from_slice(&[64, 17]);
+        packet[12..16].copy_from_slice(&[10, 0, (n >> 24) as u8, (n >> 16) as u8]);
+        packet[16..20].copy_from_slice(&[192, 0, 2, 1]);
+        packet
+    }
+
+    fn ip(packet: &[u8]) -> Ip<'_> {
+        gannet_wire::ip(packet, packet.len() as u32, false).unwrap()
+    }
+
+    /// Fragments of `datagrams` datagrams, then the completion of each: all are either found or counted as forgotten.
+    fn counts(datagrams: u32, pieces: u64) -> (u64, usize) {
+        let taken = Arc::new(Taken::default());
+        let index: Arc<dyn PacketIndex> = taken.clone();
+        let mut noting = Noting::new(index);
+        let mut number = 0;
+        for n in 0..datagrams {
+            for _ in 0..pieces {
+                number += 1;
+                noting.piece(number, &ip(&fragment(n)));
+            }
+        }
+        for n in 0..datagrams {
+            number += 1;
+            noting.complete(number, &ip(&fragment(n)));
+        }
+        noting.hand_on();
+        let (forgotten, found) = *taken.0.lock().unwrap();
+        assert_eq!(forgotten + found as u64, u64::from(datagrams) * pieces);
+        // What was handed on is counted once.
+        noting.hand_on();
+        assert_eq!(taken.0.lock().unwrap().0, forgotten);
+        (forgotten, found)
+    }
+
+    #[test]
+    fn fragments_that_are_forgotten_are_counted() {
+        assert_eq!(counts(10, 2), (0, 20));
+        assert_eq!(counts(1_000, 2), (0, 2_000));
+        let left = 100_000 % MAX_DATAGRAMS;
+        assert_eq!(counts(100_000, 1), (100_000 - left as u64, left));
+        assert_eq!(counts(1, 10), (0, 10));
+        assert_eq!(counts(1, 1_000), (0, 1_000));
+        assert_eq!(counts(1, 100_000), (100_000 - MAX_PIECES as u64, MAX_PIECES));
+    }
 }

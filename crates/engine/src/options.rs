@@ -41,6 +41,11 @@ pub struct Options {
     pub limits: Limits,
     /// Receives the packets of each connection.
     pub index: Option<Arc<dyn PacketIndex>>,
+    /// No analyzer starts but those that a listener asks for.
+    pub scripted: bool,
+    /// At the end of input connections are removed in the order of their ends, lower address first, and not in
+    /// the order of their beginnings.
+    pub in_key_order: bool,
     /// Learns of connections when they begin.
     pub births: Option<Arc<dyn Births>>,
     /// Returns the bytes in use, for the limit of the whole state. Without it that limit does not

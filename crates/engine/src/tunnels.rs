@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::TunnelState;
 use gannet_protocols::tunnel::Tunnel;
 
 /// The encapsulation of a packet: its tunnels, outermost first.
@@ -40,6 +42,16 @@ impl Encapsulation {
 
     pub(crate) fn last(&self) -> Option<&Tunnel> {
         self.tunnels[..self.depth].last()?.as_ref()
+    }
+
+    /// The tunnels as events show them.
+    pub(crate) fn states(&self) -> Vec<TunnelState> {
+        let state = |tunnel: &Tunnel| {
+            let is_conn = tunnel.id.orig_p != 0 || tunnel.id.resp_p != 0;
+            let proto = if is_conn { Proto::Udp } else { Proto::Unknown };
+            TunnelState { uid: tunnel.uid, id: tunnel.id, proto, kind: tunnel.kind }
+        };
+        self.iter().map(state).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Tunnel> {

@@ -126,7 +126,12 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> bool {
         match gannet_wire::arp(data) {
-            Ok(arp) => arp.is_usual(src_mac.unwrap_or_default()),
+            Ok(arp) => {
+                if self.env.logs.events.any() {
+                    self.raise_arp(data, [src_mac, None]);
+                }
+                arp.is_usual(src_mac.unwrap_or_default())
+            }
             Err(w) => {
                 self.weird(&w, encapsulation, None);
                 false

@@ -9,14 +9,15 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::Env;
 use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::global;
-use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
 use gannet_wire::Scope;
 use gannet_wire::Weird;
 use gannet_wire::checksum;
 
+use crate::packet_events;
 use crate::route::Datagram;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
@@ -54,7 +55,7 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let known = self.look_up(&Key::new(id, ip.protocol, one_way));
-        self.found(id, ip, proto, (one_way, false), encapsulation, known, || false)
+        self.found(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
     }
 
     /// Looks up a key.
@@ -77,7 +78,7 @@ impl Shard {
         (one_way, global): (bool, bool),
         encapsulation: &Encapsulation,
         Known { hash, at }: Known,
-        flip: impl FnOnce() -> bool,
+        flip: impl FnOnce(&Env) -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
         if let Some(Place { index, from, usual }) = at {
@@ -86,7 +87,7 @@ impl Shard {
             }
             return (index, from);
         }
-        let flags = (one_way, global, flip());
+        let flags = (one_way, global, flip(&self.env));
         self.create((hash, ordinal), id, proto, ip.protocol, flags, encapsulation)
     }
 
@@ -120,9 +121,16 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, from) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
-                is_flipped(&id, segment.flags)
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+                is_flipped(env, &id, segment.flags)
             });
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
@@ -138,8 +146,15 @@ impl Shard {
                 return None;
             }
             let before = tcp.held();
+            let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
+            if observed {
+                packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
+            }
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             conn.count_packet(from, ip_bytes);
+            if observed {
+                packet_events::after_segment(session, conn, tcp, states, (from, &segment));
+            }
             let after = tcp.held();
             (before != after).then_some((before, after))
         });
@@ -152,6 +167,10 @@ impl Shard {
         }
         if full {
             self.no_room_above(index, ip, "TCP", encapsulation);
+        }
+        if observed && !bad {
+            self.check_thresholds(index, from);
+            self.raise_contents(index, segment.data);
         }
         true
     }
@@ -205,8 +224,8 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, _) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
-                is_flipped(&id, flags)
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+                is_flipped(env, &id, flags)
             });
         self.conn_weird(index, odd);
         self.settle(index);
@@ -254,10 +273,17 @@ impl Shard {
         let key = Key::new(&id, ip.protocol, false).of_global(global);
         let known = self.look_up(&key);
         let (index, from) =
-            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, || {
-                let likely = |p| is_likely_server_port(Proto::Udp, p);
+            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
+                let likely = |p| env.is_likely_server_port(Proto::Udp, p);
                 likely(id.orig_p) && !likely(id.resp_p)
             });
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
         // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
@@ -274,6 +300,10 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
+        if observed {
+            self.raise_contents(index, udp.payload);
+            self.raise_datagram(index, from, udp.payload);
+        }
         let deeper = self.deeper(ip, "UDP", encapsulation);
         // The global shard owns tunnels, by their ports or their contents.
         if deeper && (global || odd.is_some()) {
@@ -286,6 +316,9 @@ impl Shard {
             session.datagram(conn, from, udp.payload, udp.payload_len);
             conn.count_packet(from, ip.total_len);
         });
+        if observed {
+            self.check_thresholds(index, from);
+        }
         true
     }
 
@@ -330,6 +363,13 @@ impl Shard {
         }
         let (index, from) =
             self.connection(&id, ip, Proto::Icmp, counterpart.one_way, encapsulation);
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
@@ -352,10 +392,16 @@ impl Shard {
             if complete {
                 conn.count_packet(from, ip_bytes);
             }
+            if observed {
+                packet_events::icmp(session, conn, ip, &icmp);
+            }
             if let Some(name) = fault {
                 session.weird(conn, name, "", "ICMP");
             }
         });
+        if observed && !bad {
+            self.raise_contents(index, icmp.payload);
+        }
         if full {
             self.no_room_above(index, ip, "ICMP", encapsulation);
         }
@@ -374,6 +420,10 @@ impl Shard {
             return;
         }
         let (index, from) = self.connection(&id, ip, Proto::Unknown, false, encapsulation);
+        if self.env.logs.events.any() {
+            self.raise_new_packet(index, ip);
+            self.raise_contents(index, ip.payload);
+        }
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);
@@ -392,12 +442,12 @@ impl Shard {
 }
 
 /// Whether the first seen segment of a connection comes from its responder.
-fn is_flipped(id: &ConnId, flags: u8) -> bool {
+fn is_flipped(env: &Env, id: &ConnId, flags: u8) -> bool {
     let syn = flags & flag::SYN != 0;
     if syn && flags & flag::ACK == 0 {
         return false;
     }
-    let likely = |p| is_likely_server_port(Proto::Tcp, p);
+    let likely = |p| env.is_likely_server_port(Proto::Tcp, p);
     // If both ports may be a server's, a SYN-ACK is not flipped (stealth scans); otherwise the
     // lower port is the server's.
     likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)

@@ -2,8 +2,13 @@
 
 use gannet_base::Dir;
 use gannet_protocols::Tag;
+use gannet_protocols::conn_state;
 use gannet_protocols::failure;
 use gannet_protocols::tunnel::Tunnel;
+use gannet_protocols::tunnel::events::NewGtpv1State;
+use gannet_protocols::tunnel::events::NewTeredoState;
+use gannet_protocols::tunnel::raise_confirmation;
+use gannet_protocols::tunnel::raise_violation;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
@@ -128,9 +133,14 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get(index) else { return };
+        let port = slot.conn.id.resp_p;
+        if matches!(port, port::GTPV1_C | port::GTPV1_U) {
+            self.new_gtp_state(index);
+        }
+        let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
         let mut odd = Vec::new();
-        let (tag, kind, opened) = match slot.conn.id.resp_p {
+        let (tag, kind, opened) = match port {
             port::VXLAN => {
                 let inner = tunnel::vxlan(data).map(|v| v.inner);
                 (Tag::Vxlan, "Tunnel::VXLAN", inner)
@@ -186,6 +196,17 @@ impl Shard {
         self.enter(index, tag, kind, inner, encapsulation);
     }
 
+    /// Raises the event of a connection that may carry GTP, once.
+    fn new_gtp_state(&mut self, index: u32) {
+        if self.env.logs.events.wants::<NewGtpv1State>()
+            && let Some(slot) = self.table.get_mut(index)
+            && !slot.ext.tunnel_failed(Tag::Gtpv1)
+            && !std::mem::replace(&mut slot.ext.rare().has_gtp_state, true)
+        {
+            conn_state::raise(&mut self.env.logs, &slot.conn, |c| NewGtpv1State { c });
+        }
+    }
+
     /// Teredo is confirmed once valid packets were seen in both directions; its payload is walked
     /// in any case.
     fn teredo(
@@ -222,8 +243,12 @@ impl Shard {
             Err(_) => return,
         };
         let rare = slot.ext.rare();
+        let is_new = rare.teredo_sides == 0;
         rare.teredo_sides |= 1 << from.index();
         let both = rare.teredo_sides == 3;
+        if is_new && self.env.logs.events.wants::<NewTeredoState>() {
+            conn_state::raise(&mut self.env.logs, &slot.conn, |c| NewTeredoState { c });
+        }
         if teredo.bubble_with_payload {
             self.tunnel_weird(index, "Teredo_bubble_with_payload", "TEREDO");
         }
@@ -259,6 +284,7 @@ impl Shard {
             let known = slot.conn.services.contains(tag as u8);
             slot.conn.services.insert(tag as u8);
             if !known {
+                raise_confirmation(&mut self.env.logs, &slot.conn, tag);
                 serve(&mut self.env, self.now, &mut slot.conn, None);
             }
         }
@@ -320,6 +346,7 @@ impl Shard {
         if slot.ext.tunnel_failed(tag) {
             return;
         }
+        raise_violation(&mut self.env.logs, &slot.conn, tag, reason, data);
         slot.ext.rare().tunnels_failed.insert(tag as u8);
         let data = &data[..data.len().min(40)];
         failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason.as_bytes(), data);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gannet_base::Time;
 use gannet_base::Uid;
 
+use crate::command::Command;
 use crate::decl::Decl;
 use crate::decl::Id;
 use crate::decl::Interest;
@@ -16,6 +17,7 @@ use crate::read::Reader;
 use crate::state::ConnState;
 use crate::state::FileState;
 use crate::state::TransportState;
+use crate::state::TunnelState;
 
 /// A typed event. Declare it with [`events!`](crate::events!).
 pub trait Event {
@@ -37,6 +39,12 @@ pub trait Listener: Send {
 
     /// All events that waited were delivered, as at the end of a packet that raised any.
     fn drained(&mut self) {}
+
+    /// Moves what it asks of the analysis to `to`. Called after [`packet`](Self::packet) and
+    /// [`drained`](Self::drained).
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        let _ = to;
+    }
 }
 
 /// An event as a listener receives it.
@@ -104,6 +112,10 @@ pub struct Events {
     changed: Vec<(Uid, &'static str, bool)>,
     /// Events that a listener received.
     delivered: u64,
+    /// What the listener asks for, in order.
+    commands: Vec<Command>,
+    /// Tunnels around connections that have some.
+    tunnels: HashMap<Uid, Vec<TunnelState>>,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
@@ -141,6 +153,32 @@ impl Events {
         (self.now, self.packet) = (now, packet);
         if let Some(listener) = &mut self.listener {
             listener.packet(now, packet);
+            listener.commands(&mut self.commands);
+        }
+    }
+
+    /// Whether the listener asked for something.
+    #[inline]
+    pub fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// Takes what the listener asked for.
+    pub fn take_commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Takes those of its requests that `which` holds for.
+    pub fn take_commands_if(&mut self, which: impl Fn(&Command) -> bool) -> Vec<Command> {
+        let (taken, left) = std::mem::take(&mut self.commands).into_iter().partition(which);
+        self.commands = left;
+        taken
+    }
+
+    /// Asks the listener what it wants before the first packet.
+    pub fn ask(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.commands(&mut self.commands);
         }
     }
 
@@ -179,6 +217,11 @@ impl Events {
                 state.services.push(name);
             }
         }
+        if !self.tunnels.is_empty()
+            && let Some(tunnels) = self.tunnels.get(&state.uid)
+        {
+            state.tunnels.clone_from(tunnels);
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -186,6 +229,15 @@ impl Events {
             None => self.conns.push(state),
         }
         Connection(index)
+    }
+
+    /// The tunnels around a connection from now on, outermost first; none forgets it.
+    pub fn set_tunnels(&mut self, uid: Uid, tunnels: Vec<TunnelState>) {
+        if tunnels.is_empty() {
+            self.tunnels.remove(&uid);
+        } else {
+            self.tunnels.insert(uid, tunnels);
+        }
     }
 
     /// A connection that an event of the queue mentions already, as it was then.
@@ -249,6 +301,7 @@ impl Events {
         }
         if let Some(listener) = &mut self.listener {
             listener.drained();
+            listener.commands(&mut self.commands);
         }
         self.delivered += self.queue.len() as u64;
         self.queue.clear();

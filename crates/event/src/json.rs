@@ -89,7 +89,7 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
         (Value::Addr(v), _) => put(out, format_args!("\"{v}\"")),
         (Value::Subnet(v), _) => put(out, format_args!("\"{v}\"")),
         (Value::Enum(v), _) => text(out, v.as_bytes()),
-        (Value::Opaque(v), _) => put(out, format_args!("{{\"opaque_type\":\"{v}\"}}")),
+        (Value::Opaque(v, _), _) => put(out, format_args!("{{\"opaque_type\":\"{v}\"}}")),
         (Value::Vector(n), Type::Vector(of)) | (Value::Set(n), Type::Set(of)) => {
             out.push(b'[');
             for i in 0..*n {

@@ -17,6 +17,7 @@
 //!
 //! Nothing here knows protocols, packets or threads.
 
+mod command;
 mod decl;
 mod events;
 mod json;
@@ -27,6 +28,9 @@ mod records;
 mod sinks;
 mod state;
 
+pub use command::Command;
+pub use command::ConnCommand;
+pub use command::FileCommand;
 pub use decl::Decl;
 pub use decl::Id;
 pub use decl::Interest;
@@ -61,3 +65,4 @@ pub use state::ConnState;
 pub use state::EndpointState;
 pub use state::FileState;
 pub use state::TransportState;
+pub use state::TunnelState;

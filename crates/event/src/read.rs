@@ -37,7 +37,7 @@ pub enum Value<'a> {
     /// The name of an enumerator.
     Enum(&'a str),
     /// The name of an opaque type.
-    Opaque(&'static str),
+    Opaque(&'static str, &'a [u8]),
     /// A vector of this many values, which follow.
     Vector(usize),
     /// A set of this many values, which follow.
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
                 Value::Subnet(Subnet::new(base, if base.is_v4() { len - 96 } else { len })?)
             }
             Type::Enum(_) => Value::Enum(std::str::from_utf8(self.bytes()?).unwrap_or_default()),
-            Type::Opaque(name) => Value::Opaque(name),
+            Type::Opaque(name) => Value::Opaque(name, self.bytes()?),
             Type::Vector(_) => Value::Vector(self.len()?),
             Type::Set(_) => Value::Set(self.len()?),
             Type::Table(..) => Value::Table(self.len()?),

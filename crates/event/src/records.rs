@@ -5,6 +5,7 @@
 //! and types of Zeek's `connection` and `fa_file`.
 
 use gannet_base::Proto;
+use gannet_base::Uid;
 
 use crate::decl::Param;
 use crate::decl::Record;
@@ -109,7 +110,8 @@ impl Arg for ConnState {
         self.uid.pack(to);
         self.vlan.pack(to);
         self.inner_vlan.pack(to);
-        self.tunnels.pack(to);
+        let tunnels: Vec<Uid> = self.tunnels.iter().filter_map(|tunnel| tunnel.uid).collect();
+        tunnels.pack(to);
     }
 }
 
@@ -150,6 +152,7 @@ mod tests {
     use gannet_base::UidSource;
 
     use super::*;
+    use crate::TunnelState;
     use crate::read::Reader;
     use crate::read::Value;
 
@@ -175,7 +178,12 @@ mod tests {
             ends,
             vlan: Some(9),
             inner_vlan: None,
-            tunnels: vec![uids.connection(2, 0)],
+            tunnels: vec![TunnelState {
+                uid: Some(uids.connection(2, 0)),
+                id: id(),
+                proto: Proto::Udp,
+                kind: "Tunnel::TEREDO",
+            }],
         };
         let mut bytes = Vec::new();
         state.pack(&mut Packer::new(&mut bytes));

@@ -34,7 +34,20 @@ pub struct ConnState {
     /// Inner VLAN tag.
     pub inner_vlan: Option<u16>,
     /// The tunnels that carry it, outermost first.
-    pub tunnels: Vec<Uid>,
+    pub tunnels: Vec<TunnelState>,
+}
+
+/// A tunnel around a connection: Zeek's `Tunnel::EncapsulatingConn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelState {
+    /// Its name, where it has one.
+    pub uid: Option<Uid>,
+    /// Its ends; ports are 0 where it is no connection.
+    pub id: ConnId,
+    /// Transport of that connection.
+    pub proto: Proto,
+    /// Its kind as Zeek's scripts name it (`Tunnel::TEREDO`).
+    pub kind: &'static str,
 }
 
 /// One side of a connection: Zeek's `endpoint` record.

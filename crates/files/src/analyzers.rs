@@ -2,8 +2,10 @@
 
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::FileRef;
 use gannet_event::Sinks;
 
+use crate::events::OcspResponseCertificate;
 use crate::hash::Hashes;
 use crate::hash::Wanted;
 use crate::manager::TroubleKind;
@@ -23,6 +25,8 @@ pub(crate) struct Analyzers {
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, pe::PeError)>,
+    /// Whether headers are kept for events.
+    pub(crate) keeps_headers: bool,
 }
 
 /// What they found.
@@ -43,12 +47,23 @@ impl Analyzers {
         self.hashes = Some(Box::new(Hashes::new(all)));
     }
 
+    /// Adds hashes that a script asks for, or removes them.
+    pub(crate) fn set_hashes(&mut self, which: Wanted, on: bool) {
+        if on {
+            self.hashes.get_or_insert_default().add(which);
+        } else if let Some(hashes) = &mut self.hashes {
+            hashes.remove(which);
+        }
+    }
+
     /// Adds what a type calls for.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {
             "application/x-dosexec" => {
                 self.names.push("PE");
-                self.pe = Some(Box::default());
+                let mut parser = pe::Parser::new();
+                parser.keeps = self.keeps_headers;
+                self.pe = Some(Box::new(parser));
             }
             "application/ocsp-response" => {
                 self.names.push("OCSP_REPLY");
@@ -78,6 +93,17 @@ impl Analyzers {
         }
     }
 
+    /// Whether headers wait for their events.
+    #[inline]
+    pub(crate) fn has_headers(&self) -> bool {
+        self.pe.as_ref().is_some_and(|pe| !pe.kept.is_empty())
+    }
+
+    /// Takes the headers that wait for their events.
+    pub(crate) fn take_headers(&mut self) -> Vec<(pe::Kind, Vec<u8>)> {
+        self.pe.as_mut().map(|pe| std::mem::take(&mut pe.kept)).unwrap_or_default()
+    }
+
     /// Bytes are missing: facts that need the whole file are unavailable.
     pub(crate) fn gap(&mut self) {
         self.hashes = None;
@@ -99,12 +125,33 @@ impl Analyzers {
 }
 
 impl Results {
+    /// Raises the event of a certificate's status.
+    fn raise(&self, sinks: &mut Sinks, f: Option<FileRef>, status: &ocsp::CertificateStatus) {
+        if let Some(f) = f
+            && sinks.events.wants::<OcspResponseCertificate<'_>>()
+        {
+            sinks.events.raise(&OcspResponseCertificate {
+                f,
+                hash_algorithm: &status.id.hash_algorithm,
+                issuer_name_hash: &status.id.issuer_name_hash,
+                issuer_key_hash: &status.id.issuer_key_hash,
+                serial_number: &status.id.serial,
+                cert_status: status.status,
+                revoke_time: Time::from_secs(status.revoked_at.unwrap_or(0)),
+                revoke_reason: status.revoke_reason.unwrap_or_default(),
+                this_update: Time::from_secs(status.this_update),
+                next_update: Time::from_secs(status.next_update.unwrap_or(0)),
+            });
+        }
+    }
+
     /// Writes the rows of their own logs, and reports weirds.
     pub(crate) fn write(
         &self,
         logs: &mut Sinks,
         ts: Time,
         fuid: Uid,
+        f: Option<FileRef>,
         mut odd: impl FnMut(TroubleKind),
     ) {
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
@@ -113,6 +160,7 @@ impl Results {
         match self.ocsp.as_deref().map(ocsp::parse_response) {
             Some(Ok(response)) => {
                 for status in &response.certificates {
+                    self.raise(logs, f, status);
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
                 for w in &response.weirds {

@@ -5,19 +5,23 @@ pub const MODULE: u16 = 0;
 use std::borrow::Cow;
 
 use gannet_base::Addr;
+use gannet_base::Time;
 use gannet_event::Arg;
 use gannet_event::Connection;
 use gannet_event::FileRef;
 use gannet_event::Packer;
+use gannet_event::SetOf;
 use gannet_event::Type;
 
-/// A certificate that listeners cannot look into.
+/// A certificate that listeners cannot look into: its DER form, for functions that can.
 #[derive(Clone, Copy, Debug)]
-pub struct X509Opaque;
+pub struct X509Opaque<'a>(pub &'a [u8]);
 
-impl Arg for X509Opaque {
+impl Arg for X509Opaque<'_> {
     const TYPE: Type = Type::Opaque("X509Val");
-    fn pack(&self, _to: &mut Packer<'_>) {}
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.pack(to);
+    }
 }
 
 gannet_event::record! {
@@ -124,6 +128,148 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// The header of a DOS program.
+    #[derive(Clone, Copy, Debug)]
+    pub struct DosHeader<'a> = "PE::DOSHeader" {
+        /// `MZ`.
+        signature: &'a [u8] = "signature",
+        /// Bytes of the last page.
+        used_bytes_in_last_page: u64 = "used_bytes_in_last_page",
+        /// Pages.
+        file_in_pages: u64 = "file_in_pages",
+        /// Relocations.
+        num_reloc_items: u64 = "num_reloc_items",
+        /// Paragraphs of the header.
+        header_in_paragraphs: u64 = "header_in_paragraphs",
+        /// Paragraphs that it needs.
+        min_extra_paragraphs: u64 = "min_extra_paragraphs",
+        /// Paragraphs that it wants.
+        max_extra_paragraphs: u64 = "max_extra_paragraphs",
+        /// The stack segment.
+        init_relative_ss: u64 = "init_relative_ss",
+        /// The stack pointer.
+        init_sp: u64 = "init_sp",
+        /// The checksum.
+        checksum: u64 = "checksum",
+        /// The instruction pointer.
+        init_ip: u64 = "init_ip",
+        /// The code segment.
+        init_relative_cs: u64 = "init_relative_cs",
+        /// Offset of the relocations.
+        addr_of_reloc_table: u64 = "addr_of_reloc_table",
+        /// Number of the overlay.
+        overlay_num: u64 = "overlay_num",
+        /// The manufacturer.
+        oem_id: u64 = "oem_id",
+        /// Information of the manufacturer.
+        oem_info: u64 = "oem_info",
+        /// Offset of the PE header.
+        addr_of_new_exe_header: u64 = "addr_of_new_exe_header",
+    }
+}
+
+gannet_event::record! {
+    /// The header of a PE file.
+    #[derive(Clone, Debug)]
+    pub struct FileHeader = "PE::FileHeader" {
+        /// What it was compiled for.
+        machine: u64 = "machine",
+        /// When it was compiled.
+        ts: Time = "ts",
+        /// Offset of the symbols.
+        sym_table_ptr: u64 = "sym_table_ptr",
+        /// Symbols.
+        num_syms: u64 = "num_syms",
+        /// Bytes of the optional header.
+        optional_header_size: u64 = "optional_header_size",
+        /// Flags.
+        characteristics: SetOf<u64> = "characteristics",
+    }
+}
+
+gannet_event::record! {
+    /// The header of a program.
+    #[derive(Clone, Debug)]
+    pub struct OptionalHeader = "PE::OptionalHeader" {
+        /// Its kind: 0x10b for 32 bits, 0x20b for 64.
+        magic: u64 = "magic",
+        /// Version of the linker.
+        major_linker_version: u64 = "major_linker_version",
+        /// Lower part of that version.
+        minor_linker_version: u64 = "minor_linker_version",
+        /// Bytes of code.
+        size_of_code: u64 = "size_of_code",
+        /// Bytes of data with values.
+        size_of_init_data: u64 = "size_of_init_data",
+        /// Bytes of data without values.
+        size_of_uninit_data: u64 = "size_of_uninit_data",
+        /// Where it begins.
+        addr_of_entry_point: u64 = "addr_of_entry_point",
+        /// Where code begins.
+        base_of_code: u64 = "base_of_code",
+        /// Where data begin.
+        base_of_data: Option<u64> = "base_of_data",
+        /// Where it is loaded.
+        image_base: u64 = "image_base",
+        /// Alignment of sections in memory.
+        section_alignment: u64 = "section_alignment",
+        /// Alignment of sections in the file.
+        file_alignment: u64 = "file_alignment",
+        /// Version of the system that it needs.
+        os_version_major: u64 = "os_version_major",
+        /// Lower part of that version.
+        os_version_minor: u64 = "os_version_minor",
+        /// Its version.
+        major_image_version: u64 = "major_image_version",
+        /// Lower part of that version.
+        minor_image_version: u64 = "minor_image_version",
+        /// Version of the subsystem that it needs.
+        major_subsys_version: u64 = "major_subsys_version",
+        /// Lower part of that version.
+        minor_subsys_version: u64 = "minor_subsys_version",
+        /// Bytes in memory.
+        size_of_image: u64 = "size_of_image",
+        /// Bytes of headers.
+        size_of_headers: u64 = "size_of_headers",
+        /// The checksum.
+        checksum: u64 = "checksum",
+        /// The subsystem that it needs.
+        subsystem: u64 = "subsystem",
+        /// Flags.
+        dll_characteristics: SetOf<u64> = "dll_characteristics",
+        /// Bytes of its tables.
+        table_sizes: Vec<u64> = "table_sizes",
+    }
+}
+
+gannet_event::record! {
+    /// The header of a section.
+    #[derive(Clone, Debug)]
+    pub struct SectionHeader<'a> = "PE::SectionHeader" {
+        /// Its name.
+        name: &'a [u8] = "name",
+        /// Bytes in memory.
+        virtual_size: u64 = "virtual_size",
+        /// Where it is loaded.
+        virtual_addr: u64 = "virtual_addr",
+        /// Bytes in the file.
+        size_of_raw_data: u64 = "size_of_raw_data",
+        /// Offset of its data.
+        ptr_to_raw_data: u64 = "ptr_to_raw_data",
+        /// Offset of its relocations.
+        ptr_to_relocs: u64 = "ptr_to_relocs",
+        /// Offset of its line numbers.
+        ptr_to_line_nums: u64 = "ptr_to_line_nums",
+        /// Relocations.
+        num_of_relocs: u64 = "num_of_relocs",
+        /// Line numbers.
+        num_of_line_nums: u64 = "num_of_line_nums",
+        /// Flags.
+        characteristics: SetOf<u64> = "characteristics",
+    }
+}
+
 gannet_event::events! {
     MODULE;
 
@@ -132,7 +278,7 @@ gannet_event::events! {
         /// The certificate as a file.
         f: FileRef = "f",
         /// The certificate for functions that verify it.
-        cert_ref: X509Opaque = "cert_ref",
+        cert_ref: X509Opaque<'a> = "cert_ref",
         /// The contents of the certificate.
         cert: CertificateFacts<'a> = "cert",
     }
@@ -234,5 +380,61 @@ gannet_event::events! {
         kind: &'a str = "kind",
         /// The hash in hexadecimal digits.
         hash: &'a str = "hash",
+    }
+
+    /// The header of a DOS program.
+    pub struct PeDosHeader<'a> = "pe_dos_header" {
+        /// The file.
+        f: FileRef = "f",
+        /// What it says.
+        h: DosHeader<'a> = "h",
+    }
+
+    /// The header of a PE file.
+    pub struct PeFileHeader = "pe_file_header" {
+        /// The file.
+        f: FileRef = "f",
+        /// What it says.
+        h: FileHeader = "h",
+    }
+
+    /// The header of a program.
+    pub struct PeOptionalHeader = "pe_optional_header" {
+        /// The file.
+        f: FileRef = "f",
+        /// What it says.
+        h: OptionalHeader = "h",
+    }
+
+    /// The header of a section.
+    pub struct PeSectionHeader<'a> = "pe_section_header" {
+        /// The file.
+        f: FileRef = "f",
+        /// What it says.
+        h: SectionHeader<'a> = "h",
+    }
+
+    /// The status of a certificate.
+    pub struct OcspResponseCertificate<'a> = "ocsp_response_certificate" {
+        /// The file.
+        f: FileRef = "f",
+        /// Name of the hash.
+        hash_algorithm: &'a str = "hashAlgorithm",
+        /// Hash of the issuer's name.
+        issuer_name_hash: &'a str = "issuerNameHash",
+        /// Hash of the issuer's key.
+        issuer_key_hash: &'a str = "issuerKeyHash",
+        /// Serial number.
+        serial_number: &'a str = "serialNumber",
+        /// `good`, `revoked` or `unknown`.
+        cert_status: &'a str = "certStatus",
+        /// When it was revoked.
+        revoke_time: Time = "revokeTime",
+        /// Why it was revoked.
+        revoke_reason: &'a str = "revokeReason",
+        /// When the status was known to be right.
+        this_update: Time = "thisUpdate",
+        /// When there will be news.
+        next_update: Time = "nextUpdate",
     }
 }

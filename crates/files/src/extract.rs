@@ -23,6 +23,13 @@ pub struct Extractable {
 pub trait Extract: Send + Sync + fmt::Debug {
     /// What takes the contents of this one.
     fn open(&self, file: &Extractable) -> Option<Box<dyn Contents>>;
+
+    /// What writes contents to a file of this name, as a script asked for: at most `limit` bytes, or all where
+    /// that is 0.
+    fn create(&self, path: &str, limit: u64) -> Option<Box<dyn Contents>> {
+        let _ = (path, limit);
+        None
+    }
 }
 
 /// Takes the contents of one file, from its first byte.

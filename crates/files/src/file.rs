@@ -1,11 +1,15 @@
 //! One file: its bytes in order, missing bytes, and its analyzers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gannet_base::ConnId;
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::Command;
+use gannet_event::FileCommand;
 use gannet_event::FileState;
 use gannet_event::Sinks;
 
@@ -13,15 +17,17 @@ use crate::analyzers::Analyzers;
 use crate::events::FileSniff;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
+use crate::extract::Extract;
 use crate::extract::Extractable;
 use crate::extract::Extraction;
 use crate::files_log;
+use crate::hash::Wanted;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
 use crate::manager::Pair;
-use crate::manager::TIMEOUT;
 use crate::manager::Trouble;
 use crate::manager::TroubleKind;
+use crate::pe_raise;
 use crate::sniff;
 
 /// The type of a file is detected from this many bytes.
@@ -58,6 +64,14 @@ pub(crate) struct File {
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
     pub(crate) extraction: Extraction,
+    /// Its first bytes, where they are reported.
+    pub(crate) bof: Option<Vec<u8>>,
+    /// Bytes that came before the handlers of its type ran.
+    pub(crate) unseen: Vec<u8>,
+    /// A script ended its analysis.
+    pub(crate) stopped: bool,
+    /// Silence after which it is given up.
+    pub(crate) timeout: Interval,
     /// The first bytes, until the type is detected.
     pub(crate) beginning: Vec<u8>,
     pub(crate) sniffed: bool,
@@ -134,7 +148,7 @@ impl File {
     }
 
     fn deliver(&mut self, data: &[u8]) {
-        if self.dormant {
+        if self.dormant || self.stopped {
             return;
         }
         if !self.sniffed {
@@ -165,9 +179,42 @@ impl File {
     /// Bytes in order, the type being known.
     #[inline]
     fn look_into(&mut self, data: &[u8]) {
+        if self.matched.is_some() {
+            // What handlers of the type add gets the bytes from the start.
+            return self.unseen.extend_from_slice(data);
+        }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
         self.extraction.data(file, data);
+    }
+
+    /// What a listener asks for.
+    #[cold]
+    pub(crate) fn steer(&mut self, what: FileCommand, extract: Option<&Arc<dyn Extract>>) {
+        match what {
+            FileCommand::Add { analyzer, path, limit } => match (hash_of(&analyzer), path) {
+                (Some(hash), _) => self.analyzers.set_hashes(hash, true),
+                (None, Some(path)) => {
+                    let contents = extract.and_then(|extract| extract.create(&path, limit));
+                    self.extraction = contents.map_or(Extraction::No, Extraction::Open);
+                }
+                _ => {}
+            },
+            FileCommand::Remove(analyzer) => match hash_of(&analyzer) {
+                Some(hash) => self.analyzers.set_hashes(hash, false),
+                None if analyzer == "Files::ANALYZER_EXTRACT" => {
+                    self.extraction.finish();
+                }
+                None => {}
+            },
+            FileCommand::Stop => {
+                self.analyzers = Analyzers::default();
+                self.extraction.finish();
+                self.stopped = true;
+            }
+            FileCommand::Timeout(time) => self.timeout = time,
+            FileCommand::Limit(_) => {}
+        }
     }
 
     fn count(&mut self, n: usize) {
@@ -198,6 +245,7 @@ impl File {
         if !self.reports_matches {
             return;
         }
+        self.bof = (!beginning.is_empty()).then(|| beginning.to_vec());
         let all = sniff::matches(beginning);
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
@@ -218,13 +266,40 @@ impl File {
 
     /// Reports the matches of its first bytes. Handlers run at once, as in Zeek.
     #[cold]
-    pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks) {
+    pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
         let Some(matched) = self.matched.take() else { return };
         let (meta, seen_bytes) = *matched;
         if sinks.events.wants::<FileSniff>() {
             let f = sinks.events.file(FileState { seen_bytes, ..self.state() });
             sinks.events.raise(&FileSniff { f, meta });
             sinks.events.drain();
+            self.obey(sinks, extract);
+        }
+        let unseen = std::mem::take(&mut self.unseen);
+        if !unseen.is_empty() {
+            self.look_into(&unseen);
+        }
+    }
+
+    /// Does what the listener asks for of this file.
+    #[cold]
+    pub(crate) fn obey(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
+        let mine = |c: &Command| matches!(c, Command::File { fuid, .. } if *fuid == self.fuid);
+        for command in sinks.events.take_commands_if(mine) {
+            if let Command::File { what, .. } = command {
+                self.steer(what, extract);
+            }
+        }
+    }
+
+    /// Raises the events of an executable's headers, which show a file of `seen` bytes: those that end
+    /// the headers are not counted yet.
+    #[cold]
+    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks, seen: u64) {
+        let headers = self.analyzers.take_headers();
+        let f = sinks.events.file(FileState { seen_bytes: seen, ..self.state() });
+        for (kind, data) in headers {
+            pe_raise::raise(sinks, f, kind, &data);
         }
     }
 
@@ -242,8 +317,8 @@ impl File {
             total_bytes: self.start.total_bytes,
             missing_bytes: self.missing,
             overflow_bytes: self.overflow,
-            timeout: TIMEOUT,
-            bof: None,
+            timeout: self.timeout,
+            bof: self.bof.clone(),
         }
     }
 
@@ -251,6 +326,7 @@ impl File {
         self.sniffed = true;
         self.mime_type = mime_type;
         if let Some(mime) = mime_type {
+            self.analyzers.keeps_headers = self.reports_matches;
             self.analyzers.add_for(mime);
         }
     }
@@ -398,12 +474,18 @@ impl File {
         Trouble { fuid: self.fuid, conn, kind }
     }
 
-    pub(crate) fn finish(&mut self, logs: &mut Sinks, now: Time, troubles: &mut Vec<Trouble>) {
+    pub(crate) fn finish(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        troubles: &mut Vec<Trouble>,
+        extract: Option<&Arc<dyn Extract>>,
+    ) {
         self.over = now;
         self.flush_early();
         self.sniff();
         if self.has_matched() {
-            self.raise_sniff(logs);
+            self.raise_sniff(logs, extract);
         }
         troubles.extend(self.trouble());
         if self.watched && self.timed_out {
@@ -411,6 +493,17 @@ impl File {
         }
         files_log::write(logs, self, troubles);
         self.analyzers = Analyzers::default();
+    }
+}
+
+/// The hash of an analyzer that is one.
+fn hash_of(analyzer: &str) -> Option<Wanted> {
+    let none = Wanted::default();
+    match analyzer {
+        "Files::ANALYZER_MD5" => Some(Wanted { md5: true, ..none }),
+        "Files::ANALYZER_SHA1" => Some(Wanted { sha1: true, ..none }),
+        "Files::ANALYZER_SHA256" => Some(Wanted { sha256: true, ..none }),
+        _ => None,
     }
 }
 

@@ -94,7 +94,8 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Troubl
     if extracted.is_some() {
         names.push("EXTRACT");
     }
-    results.write(logs, file.started, file.fuid, |kind| troubles.push(file.has(kind)));
+    let f = logs.events.any().then(|| logs.events.file(file.state()));
+    results.write(logs, file.started, file.fuid, f, |kind| troubles.push(file.has(kind)));
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

@@ -46,6 +46,32 @@ impl Hashes {
         }
     }
 
+    /// Adds those that are wanted and not there.
+    pub fn add(&mut self, wanted: Wanted) {
+        if wanted.md5 {
+            self.md5.get_or_insert_with(Md5::new);
+        }
+        if wanted.sha1 {
+            self.sha1.get_or_insert_with(Sha1::new);
+        }
+        if wanted.sha256 {
+            self.sha256.get_or_insert_with(Sha256::new);
+        }
+    }
+
+    /// Drops those that are named.
+    pub fn remove(&mut self, which: Wanted) {
+        if which.md5 {
+            self.md5 = None;
+        }
+        if which.sha1 {
+            self.sha1 = None;
+        }
+        if which.sha256 {
+            self.sha256 = None;
+        }
+    }
+
     /// Whether any bytes came; a file without bytes has no hashes in the logs.
     pub fn is_fed(&self) -> bool {
         self.fed

@@ -33,6 +33,7 @@ mod manager;
 pub mod ocsp;
 pub mod oid;
 pub mod pe;
+mod pe_raise;
 mod rows;
 pub mod sniff;
 pub mod x509;

@@ -18,6 +18,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_event::Connection;
+use gannet_event::FileCommand;
 use gannet_event::FileState;
 use gannet_event::Sinks;
 use gannet_log::Key;
@@ -246,6 +247,10 @@ impl Files {
             mime_type,
             analyzers: Analyzers::default(),
             extraction: Extraction::No,
+            bof: None,
+            unseen: Vec::new(),
+            stopped: false,
+            timeout: TIMEOUT,
             beginning: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
@@ -362,6 +367,25 @@ impl Files {
             sinks.events.raise(&FileSniff { f, meta });
         }
         sinks.events.drain();
+    }
+
+    /// Does what the listener asks for of a file.
+    #[cold]
+    pub fn obey(&mut self, sinks: &mut Sinks, id: FileId) {
+        if let Some(Some(file)) = self.files.get_mut(id.index as usize)
+            && file.number == id.number
+        {
+            file.obey(sinks, self.options.extract.as_ref());
+        }
+    }
+
+    /// Carries out a request about a file.
+    #[cold]
+    pub fn steer(&mut self, fuid: Uid, what: FileCommand) {
+        let file = self.files.iter_mut().flatten().find(|file| file.fuid == fuid);
+        if let Some(file) = file.filter(|file| !file.dormant) {
+            file.steer(what, self.options.extract.as_ref());
+        }
     }
 
     /// Raises the event of a file that another connection carries, too.
@@ -492,10 +516,26 @@ impl Files {
     /// More data, in order. A file of known size ends with its last byte; later data is ignored.
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
+        let before = file.seen;
         file.deliver_next(data);
         if file.has_matched() {
-            file.raise_sniff(logs);
+            return self.data_with_sniff(logs, now, id);
         }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs, before);
+        }
+        if file.is_in_trouble() {
+            self.note_trouble(id);
+        }
+        self.end_if_complete(logs, now, id);
+    }
+
+    /// The rest of what data does, where the type of a file became known.
+    #[cold]
+    fn data_with_sniff(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
+        let extract = self.options.extract.clone();
+        let Some(file) = self.get_mut(id) else { return };
+        file.raise_sniff(logs, extract.as_ref());
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -515,9 +555,13 @@ impl Files {
             self.troubles.push(trouble);
             return self.end_if_complete(logs, now, id);
         }
+        let before = file.seen;
         file.deliver_at(offset, data);
         if file.has_matched() {
-            file.raise_sniff(logs);
+            return self.data_with_sniff(logs, now, id);
+        }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs, before);
         }
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -552,7 +596,7 @@ impl Files {
                 }
             }
             if !file.dormant {
-                file.finish(logs, now, &mut self.troubles);
+                file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             }
         }
     }
@@ -582,7 +626,7 @@ impl Files {
             && let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && !file.dormant
         {
-            file.finish(logs, now, &mut self.troubles);
+            file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
@@ -623,7 +667,7 @@ impl Files {
         if file.number != number || file.due != due || file.dormant {
             return;
         }
-        if file.last + TIMEOUT <= packet {
+        if file.last + file.timeout <= packet {
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
@@ -633,11 +677,11 @@ impl Files {
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            file.finish(logs, due, &mut self.troubles);
+            file.finish(logs, due, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;
             return;
         }
-        file.due = packet + TIMEOUT;
+        file.due = packet + file.timeout;
         let again = file.due;
         self.timers.push(Reverse((again, tie, number, index)));
     }
@@ -654,7 +698,7 @@ impl Files {
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
-            file.finish(logs, now, &mut self.troubles);
+            file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;
             file.due = Time::MAX;
             self.troubles.drain(..).for_each(|w| tell(logs, &w));

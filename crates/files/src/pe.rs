@@ -103,6 +103,19 @@ pub struct Parser {
     held: Vec<u8>,
     info: Info,
     sections: u16,
+    /// Whether parts are kept as they are, which only events need.
+    pub(crate) keeps: bool,
+    /// Parts that are complete, with what they are.
+    pub(crate) kept: Vec<(Kind, Vec<u8>)>,
+}
+
+/// Kind of a part that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    DosHeader,
+    FileHeader,
+    OptionalHeader,
+    SectionHeaders,
 }
 
 /// The next part.
@@ -176,7 +189,19 @@ impl Parser {
                 return Ok(());
             }
             let part = std::mem::take(&mut self.held);
+            let kind = match self.part {
+                Part::DosHeader => Some(Kind::DosHeader),
+                Part::FileHeader => Some(Kind::FileHeader),
+                Part::OptionalHeader(_) => Some(Kind::OptionalHeader),
+                Part::SectionHeaders => Some(Kind::SectionHeaders),
+                Part::DosProgram(_) | Part::Done => None,
+            };
             self.complete(&part)?;
+            if self.keeps
+                && let Some(kind) = kind
+            {
+                self.kept.push((kind, part));
+            }
         }
     }
 

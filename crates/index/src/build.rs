@@ -47,6 +47,8 @@ struct Lists {
     by_ends: HashMap<(ConnId, Proto), Vec<Uid>, FixedState>,
     errors: Vec<(u64, ConnId, Proto)>,
     pieces: Vec<(u64, u64)>,
+    /// Fragments that may be missing from their connections.
+    forgotten: u64,
     /// Bytes of all of them, about.
     bytes: usize,
     /// Packets by number, with known offsets.
@@ -79,6 +81,9 @@ pub struct Built {
     pub packets: u64,
     /// Bytes of the index.
     pub bytes: u64,
+    /// Fragments that were forgotten before their datagram was complete: those of datagrams that were completed later
+    /// are missing from their connections.
+    pub forgotten: u64,
 }
 
 impl PacketIndex for Builder {
@@ -93,6 +98,7 @@ impl PacketIndex for Builder {
         }
         lists.errors.append(&mut notes.errors);
         lists.pieces.append(&mut notes.pieces);
+        lists.forgotten += notes.forgotten;
     }
 }
 
@@ -206,7 +212,7 @@ impl Builder {
         if !seekable {
             head.clear();
         }
-        let packets = lists.packets;
+        let (packets, forgotten) = (lists.packets, lists.forgotten);
         let entries = lists.finish();
         let count = entries.len() as u64;
         let (table, blocks) = blocks(entries);
@@ -214,6 +220,7 @@ impl Builder {
             seekable,
             identity,
             packets,
+            forgotten,
             head: head.len() as u64,
             places: places.len() as u64,
             blocks: table.len() as u64,
@@ -230,7 +237,7 @@ impl Builder {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         whole(&path, &[&all, &blocks]).map_err(failed)?;
-        Ok(Built { lists: count, packets, bytes })
+        Ok(Built { lists: count, packets, bytes, forgotten })
     }
 }
 

@@ -21,10 +21,10 @@ pub(crate) const EVERY: usize = 64;
 pub(crate) const BLOCK: usize = 4 << 10;
 
 const MAGIC: &[u8; 8] = b"gannetPI";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SEEKABLE: u32 = 1;
 /// Bytes of the header, the check among them.
-const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 * 8 + 8;
+const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 5 * 8 + 8;
 
 /// The first bytes of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub(crate) struct Header {
     pub(crate) seekable: bool,
     pub(crate) identity: Identity,
     pub(crate) packets: u64,
+    pub(crate) forgotten: u64,
     pub(crate) head: u64,
     pub(crate) places: u64,
     pub(crate) blocks: u64,
@@ -44,7 +45,7 @@ impl Header {
         out.extend_from_slice(&(if self.seekable { SEEKABLE } else { 0 }).to_le_bytes());
         out.extend_from_slice(&self.identity.size.to_le_bytes());
         out.extend_from_slice(&self.identity.hash.to_le_bytes());
-        for n in [self.packets, self.head, self.places, self.blocks] {
+        for n in [self.packets, self.forgotten, self.head, self.places, self.blocks] {
             out.extend_from_slice(&n.to_le_bytes());
         }
         let sum = check(&out);
@@ -75,6 +76,7 @@ impl Header {
             seekable: flags & SEEKABLE != 0,
             identity: Identity { size, hash },
             packets: number()?,
+            forgotten: number()?,
             head: number()?,
             places: number()?,
             blocks: number()?,
@@ -210,6 +212,11 @@ impl<R: Read + Seek> Index<R> {
         self.header.packets
     }
 
+    /// Fragments that may be missing from their connections: there were too many at a time.
+    pub fn forgotten(&self) -> u64 {
+        self.header.forgotten
+    }
+
     /// The numbers of the packets of a connection or tunnel, in order; `None` if the capture has no such one.
     pub fn packets(&mut self, uid: &[u8]) -> Result<Option<Vec<u64>>, Error> {
         let wanted = key(uid);
@@ -290,7 +297,7 @@ pub fn exercise(bytes: &[u8]) -> bool {
     let identity = Identity { size: u64::MAX, hash: 0 };
     let header = (|| {
         let (packets, head, places, blocks) = (number()?, number()?, number()?, number()?);
-        Some(Header { seekable: true, identity, packets, head, places, blocks })
+        Some(Header { seekable: true, identity, packets, forgotten: 0, head, places, blocks })
     })();
     let sound = header.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
     read(bytes) || sound
@@ -349,7 +356,9 @@ mod tests {
         let (table, blocks) = blocks_of(lists);
         let identity = Identity { size: 1_000, hash: 7 };
         let (head, places, count) = (3, 1, table.len() as u64);
-        let header = Header { seekable: true, identity, packets, head, places, blocks: count };
+        let forgotten = 0;
+        let header =
+            Header { seekable: true, identity, packets, forgotten, head, places, blocks: count };
         let mut all = header.bytes();
         all.extend_from_slice(b"abc");
         all.extend_from_slice(&[1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
@@ -413,7 +422,9 @@ mod tests {
             packets: u64, head in 0_u64..9, places in 0_u64..4, blocks in 0_u64..4, rest: Vec<u8>,
         ) {
             let identity = Identity { size: u64::MAX, hash: 7 };
-            let header = Header { seekable: true, identity, packets, head, places, blocks };
+            let forgotten = 0;
+            let header =
+                Header { seekable: true, identity, packets, forgotten, head, places, blocks };
             let mut bytes = header.bytes();
             bytes.extend_from_slice(&rest);
             exercise(&bytes);

@@ -14,7 +14,8 @@
 //! magic, version                                      8 bytes, u32
 //! flags                                               u32: 1 packets can be reached by their places
 //! identity of the capture                             size u64, hash of its first and last MiB u128
-//! packets, head length, places, blocks, blocks begin  u64 each
+//! packets, forgotten fragments                        u64 each
+//! head length, places, blocks                         u64 each
 //! check of all before                                 u64
 //! head                                                bytes of the capture before its first packet
 //! places                                              of some packets: number u64, offset in the capture u64

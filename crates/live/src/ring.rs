@@ -190,6 +190,18 @@ impl Ring {
         Ok(filter.is_none())
     }
 
+    /// Lets no more packets in; those in the ring can still be read.
+    pub(crate) fn stop(&self) {
+        // A socket that takes no filter goes on: its packets are read until the caller has enough.
+        let _ = self.socket.attach(&prefilter::NOTHING);
+    }
+
+    /// Counts packets as dropped that were taken and not handed out.
+    pub(crate) fn drop_taken(&mut self, packets: u64) {
+        self.counters.read = self.counters.read.saturating_sub(packets);
+        self.counters.dropped += packets;
+    }
+
     /// Its interface.
     pub fn interface(&self) -> &Interface {
         &self.interface

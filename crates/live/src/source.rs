@@ -282,6 +282,24 @@ impl Source {
 }
 
 impl Source {
+    /// Lets no more packets in. Those that have arrived can still be read.
+    pub fn stop(&mut self) {
+        self.rings.iter().for_each(Ring::stop);
+    }
+
+    /// Drops all packets that have arrived and were not read, and counts them as dropped.
+    pub fn drop_rest(&mut self) {
+        for (ring, lane) in self.rings.iter_mut().zip(&mut self.lanes) {
+            let mut left = lane.block.records.len().saturating_sub(lane.at) as u64;
+            while ring.take(&mut lane.block) {
+                left += lane.block.records.len() as u64;
+            }
+            lane.at = lane.block.records.len();
+            lane.block.bytes = gannet_capture::Bytes::default();
+            ring.drop_taken(left);
+        }
+    }
+
     /// Names of interfaces that are down.
     pub fn down(&mut self) -> Vec<String> {
         let down = |ring: &mut Ring| ring.is_down().then(|| ring.interface().name.clone());

@@ -331,3 +331,31 @@ impl Drop for Lease {
         }
     }
 }
+
+/// The process and those it starts get no rights by starting programs.
+pub(crate) fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    let failed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The calling thread, and those it starts, have no capabilities any more.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        process: c_int,
+    }
+    // Capabilities of the bounding set can be dropped by those who have CAP_SETPCAP; without it there is nothing to
+    // gain from them, as no program can be started with new rights.
+    for capability in 0..64 {
+        // SAFETY: no memory is passed.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+    let header = Header { version: 0x2008_0522, process: 0 };
+    let none = [0_u32; 6];
+    // SAFETY: a header of this version comes with two sets of three words, which live during the call; the kernel
+    // only reads them.
+    let failed = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

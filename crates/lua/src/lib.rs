@@ -6,14 +6,13 @@
 //! ```
 //!
 //! [`run()`] loads a script into LuaJIT. Modules that it requires are Lua sources inside of the
-//! program; what they cannot do well in Lua they call through LuaJIT's FFI: a table of C functions
-//! ([`mod@api`]) whose address is given to them at the start. Such calls compile into the traces of
-//! the JIT, they never raise Lua errors and never unwind; what goes wrong they return, and the Lua
-//! side turns it into an error with a trace-back.
+//! program; they call native code through LuaJIT's FFI: a table of C functions ([`mod@api`]) whose
+//! address is passed at the start. Such calls compile into the traces of the JIT, never raise Lua
+//! errors and never unwind; they return errors, and the Lua side raises them with a trace-back.
 //!
-//! Batches cross the border, not packets: a call fills an array of records, and a view over a
-//! record is all that a callback gets. A view knows its packet's number and refuses to speak when
-//! the packet is gone.
+//! Calls pass batches, not packets: a call fills an array of records, and a callback receives a
+//! view over a record. A view knows its packet's number and raises an error when the packet is
+//! gone.
 //!
 //! In the sandbox a script has neither `io` nor `os` nor `ffi` nor a way to load code that is not
 //! text; the modules keep their own reference to the FFI.

@@ -1,4 +1,4 @@
-//! The reference of the `gannet` module, made from the comments in its source.
+//! The reference of the `gannet` module, generated from the comments in its source.
 //!
 //! A block of `---` and `--` lines documents what follows it: a function of the module
 //! (`function gannet.input(...)`), a method (`function Pipeline:filter(expression)`), or a value
@@ -60,7 +60,7 @@ fn write_entry(code: &str, lines: &[&str], out: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-/// How a script writes what a line of the source defines.
+/// The heading for the item that a line of source defines.
 fn heading(code: &str) -> Option<String> {
     let name = match code.strip_prefix("function ") {
         Some(function) => function.to_owned(),

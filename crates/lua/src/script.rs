@@ -22,7 +22,7 @@ pub struct Options {
     pub sandbox: bool,
     /// Every pipeline says how far it is, not only those that are asked to.
     pub progress: bool,
-    /// Who shows how far a pipeline is, where no function of the script does.
+    /// Shows the progress of a pipeline, unless the script has a function for it.
     pub report: Option<Report>,
 }
 
@@ -188,8 +188,8 @@ fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -
     lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
 }
 
-/// Runs what a script dumped, in a state of its own that belongs to the caller's thread; `own` is
-/// the thread's handle, which the code gets as an object.
+/// Runs a dumped function in a separate state in the calling thread; `own` is the thread's handle,
+/// which the code receives as an object.
 pub(crate) fn thread(own: *const std::ffi::c_void, code: &[u8]) -> Result<(), String> {
     let go = || {
         let lua = state(Options::default(), |_| Ok(()))?;

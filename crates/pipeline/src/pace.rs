@@ -1,5 +1,5 @@
-//! When things are due that had a time of their own: on a schedule from the first of them, so that
-//! what is late once does not delay all that follows.
+//! A schedule for items with original times: due times count from the first item, so that a delay
+//! does not affect later ones.
 
 use std::time::Duration;
 use std::time::Instant;

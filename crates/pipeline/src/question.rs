@@ -1,4 +1,4 @@
-//! The question of a DNS message, read where it lies (RFC 1035 §4.1).
+//! The question of a DNS message, parsed in place (RFC 1035 §4.1).
 //!
 //! A name is normalised for comparison: its labels as on the wire, in lower case (RFC 4343),
 //! without compression, in words of eight bytes, padded with zeros to a multiple of four words: so
@@ -56,7 +56,7 @@ impl Question {
         Some(Self { qtype, qclass, len: None })
     }
 
-    /// Appends the name's words; `message` is what the question was read from.
+    /// Appends the name's words; `message` is the message of the question.
     #[inline(always)]
     pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
         let len = self.len.map_or(usize::MAX, usize::from);

@@ -1,10 +1,10 @@
 //! Queries with the answers of several servers, as respdiff reads them: an LMDB environment in its format
 //! of 2018-05-21.
 //!
-//! It has three databases. `queries` has messages under their number (32 bits, little end first), `answers`
-//! under the same number what each server said, one after the other: the time it took in microseconds (32
-//! bits, all of them set for none), the length (16 bits), the message. `meta` has the version, the names of
-//! the servers, and when it began and ended in seconds.
+//! It has three databases. `queries` has messages under their number (32 bits, little endian),
+//! `answers` under the same number the answer of each server in order: the time it took in
+//! microseconds (32 bits, all set for none), the length (16 bits), the message. `meta` has the
+//! version, the names of the servers, and start and end in seconds.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 /// Why an environment could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its folder could not be made.
+    /// Its folder could not be created.
     #[error("{}: {error}", path.display())]
     Folder {
         /// The folder.
@@ -91,7 +91,8 @@ struct Databases {
 }
 
 impl Writer {
-    /// Begins one in a folder, which is made if it is not there, for the answers of these servers.
+    /// Creates a database in a folder, which is created if missing, for the answers of these
+    /// servers.
     ///
     /// # Errors
     /// Where the folder cannot be written or has queries.
@@ -131,8 +132,8 @@ impl Writer {
         })
     }
 
-    /// Adds a query and what each of the servers answered, in their order. Times that are too long for the
-    /// format are the longest there is.
+    /// Adds a query and the answers of the servers, in order. Times beyond the format's range are
+    /// clamped.
     ///
     /// # Errors
     /// Where a message is too long, where there are more or fewer answers than servers, and where they

@@ -1,5 +1,4 @@
-//! A ring of words between two threads: one puts in, one takes out, and nothing is lost without
-//! being counted.
+//! A ring of words between two threads: one puts, one takes, and every loss is counted.
 //!
 //! A word is a number or a pointer whose meaning both sides know. Each side keeps its own position
 //! and the last seen position of the other on cache lines of its own, so that lines are shared only
@@ -35,11 +34,11 @@ pub struct Ring {
     dropped: AtomicU64,
 }
 
-/// What one side touches for each word.
+/// The fields that one side accesses for each word.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Side {
-    /// Words it put or took so far.
+    /// Number of words that it put or took.
     at: AtomicUsize,
     /// The other side's count when it was last looked at.
     seen: AtomicUsize,

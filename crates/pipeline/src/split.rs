@@ -1,4 +1,4 @@
-//! Which of several outputs something goes to: all, each in turn, or one for each client.
+//! Selecting one of several outputs: all, each in turn, or one for each client.
 //!
 //! New clients are distributed by weights, in turn or at random; known clients keep their output.
 //! The random numbers are those of the example in the C standard on 31 bits, so that a split can be
@@ -88,7 +88,7 @@ impl ByClient {
         if let Some(seed) = &mut self.seed {
             *seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345) & MASK;
             let mut left = *seed % self.total + 1;
-            // Goes round until that much weight was passed, from where it stopped last.
+            // Advances by this weight, from the last position.
             while let Some(rest) = left.checked_sub(self.outputs[self.at].weight)
                 && rest > 0
             {

@@ -8,9 +8,8 @@
 //! table: a known key takes one cache line. The keys themselves are in blocks of memory that never
 //! move, for the final output.
 //!
-//! The table is in order of fingerprints, but for those that found their place taken. So it grows from
-//! front to back, and so one is merged with another, without a look at any key; tallies that are merged
-//! are clones of one.
+//! The table is in order of fingerprints, except for those displaced by collisions. So it grows and
+//! merges from front to back, without access to the keys; merged tallies must be clones of one.
 
 use std::cmp::Reverse;
 
@@ -179,8 +178,8 @@ fn is_taken(slot: &Slot) -> bool {
 
 #[derive(Clone, Debug)]
 struct Table {
-    /// None, or as many as a power of two, a quarter of them free. A key's place is the upper bits of
-    /// its fingerprint, rounded to a line of memory, or the next free one from there.
+    /// None, or a power of two, a quarter of them free. A key's slot is given by the upper bits of
+    /// its fingerprint, rounded to a cache line, or is the next free one from there.
     slots: Vec<Slot>,
     keys: Keys,
     count: usize,
@@ -323,7 +322,8 @@ struct Keys(Vec<Vec<u64>>);
 const PIECE: usize = 8192;
 
 impl Keys {
-    /// Adds a key; its place, which is never 0. Keys are cut to what a piece has room for.
+    /// Adds a key; returns its position, which is never 0. Keys are truncated to the size of a
+    /// block.
     fn push(&mut self, key: &[u64]) -> u64 {
         let key = key.get(..PIECE - 1).unwrap_or(key);
         if self.0.last().is_none_or(|piece| piece.len() + 1 + key.len() > PIECE) {

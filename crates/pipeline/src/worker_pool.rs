@@ -50,7 +50,7 @@ pub fn next_turn(threads: usize) -> usize {
     }
 }
 
-/// What is done to each batch, by each thread with a worker of its own.
+/// The work on each batch; each thread has a worker of its own.
 pub trait Work: Send + 'static {
     /// What becomes of a batch.
     type Output: Default + Send + 'static;
@@ -149,7 +149,7 @@ struct ReorderBuffer<M> {
 pub struct Progress {
     /// Packets read.
     pub packets: u64,
-    /// Bytes read, as they lie on disk.
+    /// Bytes read of the files on disk.
     pub bytes: u64,
     /// Total number of bytes; `None` if unknown.
     pub total: Option<u64>,
@@ -269,7 +269,7 @@ impl<W: Work> WorkerPool<W> {
         self.shared.reorder().progress
     }
 
-    /// Ends all work; the workers with what they kept, the caller's first.
+    /// Ends all work; returns the workers with their results, the caller's first.
     pub fn finish(&mut self) -> Vec<W> {
         self.stop();
         let mut all: Vec<W> = self.own.take().into_iter().collect();
@@ -295,7 +295,7 @@ impl<W: Work> Drop for WorkerPool<W> {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
-            // It has nothing to tell any more.
+            // Its result is not needed any more.
             let _ = thread.join();
         }
     }

@@ -196,7 +196,10 @@ impl Context<'_> {
     }
 
     /// The number of an analyzer of this connection; what reads packets has none.
-    fn aid(&mut self, tag: Tag) -> Option<u64> {
+    pub(crate) fn aid(&mut self, tag: Tag) -> Option<u64> {
+        if !self.env.logs.events.any() {
+            return None;
+        }
         let (uid, proto) = (self.conn.uid, self.conn.proto);
         (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
     }
@@ -278,11 +281,19 @@ impl Context<'_> {
 
     /// Raises the event that asks for the file of an analyzer's data. Handlers run at once, as in Zeek.
     pub(crate) fn raise_file_handle(&mut self, tag: Tag, from: Dir) {
-        let is_orig = from.is_orig();
         if self.wants::<GetFileHandle>() {
+            let is_orig = from.is_orig();
             self.raise(|c| GetFileHandle { tag, c, is_orig });
         }
         self.env.logs.events.drain();
+    }
+
+    /// The same for both sides: for data of which no file is known.
+    pub(crate) fn raise_file_handles(&mut self, tag: Tag) {
+        if self.env.logs.events.any() {
+            self.raise_file_handle(tag, Dir::Orig);
+            self.raise_file_handle(tag, Dir::Resp);
+        }
     }
 
     /// A file begins on this connection.
@@ -310,6 +321,7 @@ impl Context<'_> {
         if env.logs.events.any() {
             let c = mention(&mut env.logs, conn);
             env.files.raise_new(&mut env.logs, id, c);
+            env.files.obey(&mut env.logs, id);
         }
         id
     }

@@ -24,6 +24,7 @@ use crate::global::PortSet;
 use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::weirds;
+use crate::steering::Steering;
 use crate::weird::Weirds;
 
 /// Options of the protocol stage.
@@ -39,6 +40,8 @@ pub struct Options {
     pub inner_protocols: bool,
     /// How much may wait at one connection.
     pub pending: Pending,
+    /// No analyzer starts but those that scripts register.
+    pub scripted: bool,
 }
 
 impl Default for Options {
@@ -90,6 +93,7 @@ impl Default for Options {
             assets: Assets::default(),
             inner_protocols: false,
             pending: Pending::default(),
+            scripted: false,
         }
     }
 }
@@ -193,6 +197,8 @@ pub struct Env {
     pub tunnels: crate::tunnel::Tunnels,
     /// Names of connections and files.
     pub uids: UidSource,
+    /// Analyzers that scripts allow.
+    pub(crate) steering: Steering,
     /// Announced connections: all are of TCP.
     pub(crate) expected: HashMap<Announced, Expected, KeyedHash>,
     /// Ports that they have, and perhaps others: most connections have none of these.
@@ -245,6 +251,7 @@ impl Env {
             weirds: Weirds::counted(stats),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
+            steering: if options.scripted { Steering::scripted() } else { Steering::default() },
             expected: HashMap::default(),
             expected_ports: PortSet::default(),
             global_ports: GlobalPorts::default(),

@@ -27,6 +27,7 @@ catalogue! {
     LIFECYCLE lifecycle::events;
     CONN conn_state::events;
     WEIRD weird::events;
+    PACKET packet::events;
     STACK stack::events;
     TUNNEL tunnel::events;
     MIME support::mime::events;

@@ -21,11 +21,13 @@ pub mod failure;
 pub mod global;
 pub mod lifecycle;
 mod nested;
+pub mod packet;
 mod pending;
 pub mod policy;
 pub mod registry;
 mod schemas;
 mod stack;
+mod steering;
 pub mod support;
 #[cfg(test)]
 mod testing;

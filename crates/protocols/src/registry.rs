@@ -212,6 +212,11 @@ registry! {
 }
 
 impl Tag {
+    /// The protocol whose tag has this name in Zeek's scripts.
+    pub fn of_zeek_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|tag| tag.zeek_name() == name).copied()
+    }
+
     /// Whether it reads tunnels, whose packets carry others.
     pub(crate) fn reads_packets(self) -> bool {
         matches!(self, Self::Ayiya | Self::Geneve | Self::Gtpv1 | Self::Teredo | Self::Vxlan)

@@ -144,7 +144,7 @@ impl Stack {
     fn number_planned(&self, env: &mut Env, conn: &Conn) {
         let planned: Vec<_> = match self.waiting {
             Waiting::Expected(tag) => vec![tag],
-            _ => by_port(conn.proto, self.port).to_vec(),
+            _ => env.steering.by_port(conn.proto, self.port),
         };
         let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
@@ -165,7 +165,12 @@ impl Stack {
 /// it, whether or not anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
-    let tag = env.expected_for(&conn.id, conn.proto, conn.is_global(), now)?.tag;
+    let Some(expected) = env.expected_for(&conn.id, conn.proto, conn.is_global(), now) else {
+        let to = (conn.id.resp_h, conn.id.resp_p);
+        let tag = env.steering.scheduled(conn.id.orig_h, to, conn.proto, now)?;
+        return Some(tag);
+    };
+    let tag = expected.tag;
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
@@ -193,6 +198,12 @@ impl Session<'_> {
         }
     }
 
+    /// Whether an event has a listener: for arguments that are costly to work out.
+    #[inline]
+    pub fn wants<E: Event>(&self) -> bool {
+        self.env.logs.events.wants::<E>()
+    }
+
     /// Events to come show a TCP connection with the states and sizes of its sides as they are now.
     pub fn mention(&mut self, tcp: Option<&tcp::Tcp>) {
         if let Some(tcp) = tcp.filter(|_| self.env.logs.events.any()) {
@@ -203,6 +214,27 @@ impl Session<'_> {
     /// Adds an analyzer, unless there is one of its kind.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
+    }
+
+    /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
+    pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
+        let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
+        self.remove(conn, tag, true);
+        if prevent {
+            self.stack.read = Some(tag);
+        }
+    }
+
+    /// A script starts an analyzer, and gives it parts of the stream, each with whether the originator
+    /// sent it.
+    pub fn attach(&mut self, conn: &mut Conn, tag: Tag, parts: Vec<(bool, Vec<u8>)>) {
+        let side = |is_orig| if is_orig { Dir::Orig } else { Dir::Resp };
+        let pieces = parts.into_iter().map(|(is_orig, data)| (side(is_orig), Piece::Bytes(data)));
+        let replay = Replay { pieces: pieces.collect(), is_inner: false };
+        self.start(conn, tag, Some(&replay));
+        if !self.scratch.starts.is_empty() {
+            self.run_starts(conn);
+        }
     }
 
     /// Whether an analyzer asked for something.
@@ -227,9 +259,14 @@ impl Session<'_> {
                 self.restore(conn, released);
                 return false;
             }
-            Waiting::ByPort => {
+            Waiting::ByPort if self.env.steering.is_plain() => {
                 for tag in by_port(conn.proto, self.stack.port) {
                     self.add(conn, *tag);
+                }
+            }
+            Waiting::ByPort => {
+                for tag in self.env.steering.by_port(conn.proto, self.stack.port) {
+                    self.add(conn, tag);
                 }
             }
         }
@@ -288,6 +325,9 @@ impl Session<'_> {
         if matches!(self.stack.waiting, Waiting::Expected(_)) {
             // Nothing was sent, but the announcing connection is notified of the end.
             self.start_waiting(conn);
+        }
+        if self.stack.waiting == Waiting::ByPort && self.env.logs.events.any() {
+            self.finish_waiting(conn);
         }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {
@@ -402,6 +442,9 @@ impl Session<'_> {
         }
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
+        }
+        if !self.env.steering.may_start(tag) {
+            return;
         }
         if self.env.logs.events.any() {
             self.env.analyzer_ids.start(conn.uid, conn.proto, tag);
@@ -547,6 +590,22 @@ impl Session<'_> {
 }
 
 impl Session<'_> {
+    /// A connection ends on which nothing was sent: raises what analyzers of its port would.
+    #[cold]
+    fn finish_waiting(&mut self, conn: &mut Conn) {
+        if by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
+            let mut cx = Context {
+                confirmed: None,
+                now: self.now,
+                conn,
+                env: self.env,
+                requests: &mut self.scratch.requests,
+                starts: &mut self.scratch.starts,
+            };
+            cx.raise_file_handle(Tag::Http, Dir::Orig);
+        }
+    }
+
     #[cold]
     fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);
@@ -665,7 +724,7 @@ impl tcp::Consumer for Session<'_> {
         }
         // A half-established connection is judged by the originator's port where only that one
         // is known.
-        let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);
+        let likely = |p| self.env.is_likely_server_port(Proto::Tcp, p);
         let mut port = conn.id.resp_p;
         if orig == tcp::State::Inactive && !likely(port) && likely(conn.id.orig_p) {
             port = conn.id.orig_p;

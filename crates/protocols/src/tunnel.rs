@@ -8,14 +8,25 @@ use std::collections::HashMap;
 
 use gannet_base::ConnId;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::Id4;
 use gannet_event::Sinks;
+use gannet_flow::Conn;
 use gannet_log::Enum;
 use gannet_log::Key;
 
+use self::events::EncapsulatingConn;
+use self::events::TunnelChanged;
+use crate::Tag;
+use crate::conn_state;
 use crate::deferred::Queue;
+use crate::stack::events::AnalyzerConfirmationInfo;
+use crate::stack::events::AnalyzerViolationInfo;
+use crate::stack::events::ConfirmationInfo;
+use crate::stack::events::ViolationInfo;
 
 gannet_log::row! {
     /// One row for each tunnel found, and one when it ends.
@@ -174,6 +185,55 @@ impl Tunnels {
                 log(logs, packet, &active.tunnel, "Tunnel::EXPIRE");
             }
         }
+    }
+}
+
+/// A kind of tunnel, as the log spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelType(pub &'static str);
+
+impl Tunnel {
+    /// As events carry it: tunnels between hosts have no transport.
+    fn record(&self) -> EncapsulatingConn {
+        let (proto, number) = match self.kind {
+            "Tunnel::IP" | "Tunnel::GRE" => (Proto::Unknown, 0),
+            "Tunnel::SOCKS" | "Tunnel::HTTP" => (Proto::Tcp, 6),
+            _ => (Proto::Udp, 17),
+        };
+        let cid = Id4(self.id, proto, number);
+        EncapsulatingConn { cid, tunnel_type: TunnelType(self.kind), uid: self.uid }
+    }
+}
+
+/// Raises the event of a connection that comes through other tunnels than before, the outermost first.
+pub fn raise_changed<'a>(
+    sinks: &mut Sinks,
+    conn: &Conn,
+    tunnels: impl Iterator<Item = &'a Tunnel>,
+) {
+    if sinks.events.wants::<TunnelChanged>() {
+        let e = tunnels.map(Tunnel::record).collect();
+        conn_state::raise(sinks, conn, |c| TunnelChanged { c, e });
+    }
+}
+
+/// Raises the event of a connection that turns out to be a tunnel.
+pub fn raise_confirmation(sinks: &mut Sinks, conn: &Conn, tag: Tag) {
+    if sinks.events.wants::<AnalyzerConfirmationInfo>() {
+        let c = conn_state::mention(sinks, conn);
+        let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
+        sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
+        sinks.events.then_service(c, tag.script_service(), true);
+    }
+}
+
+/// Raises the event of a connection that is not the tunnel that it seems.
+pub fn raise_violation(sinks: &mut Sinks, conn: &Conn, tag: Tag, reason: &str, data: &[u8]) {
+    if sinks.events.wants::<AnalyzerViolationInfo<'_>>() {
+        let c = conn_state::mention(sinks, conn);
+        let (reason, data) = (reason.as_bytes(), (!data.is_empty()).then_some(data));
+        let info = ViolationInfo { reason, c: Some(c), f: None, aid: None, data };
+        sinks.events.raise(&AnalyzerViolationInfo { atype: tag, info });
     }
 }
 

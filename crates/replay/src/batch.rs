@@ -1,5 +1,5 @@
-//! Queries on their way to the kernel: client by client, and where the machine alone sets the pace those of one length
-//! side by side, so that the kernel takes many of them in one piece.
+//! Batches of queries for the kernel: grouped by client, and, if there is no schedule, by length,
+//! so that the kernel takes many of them in one segment.
 
 use std::ops::Range;
 
@@ -134,8 +134,8 @@ impl Batch {
         &self.data
     }
 
-    /// Cuts a part that belongs to one client into what goes into one system call: what has one
-    /// length is one chunk if `join` says so, and the first that is shorter ends it.
+    /// Splits a part that belongs to one client into the chunks of a system call: queries of equal
+    /// length form one chunk if `join` is set, and the first shorter one ends it.
     pub(crate) fn cut(&self, part: Range<usize>, join: bool, chunks: &mut Vec<Chunk>) {
         chunks.clear();
         // Messages of the last chunk, and whether another may follow.

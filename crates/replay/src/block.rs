@@ -13,7 +13,7 @@ pub(crate) struct Item {
     len: u16,
 }
 
-/// Queries in the order of their due times: what one batch of packets or lines gave one sender.
+/// Queries in the order of their due times, from one batch of packets or lines, for one sender.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) items: Vec<Item>,

@@ -15,7 +15,7 @@ use rustls::HandshakeKind;
 /// Bytes that are encrypted at once: a record's (RFC 8446 §5.1).
 const RECORD: usize = 16 << 10;
 
-/// A socket that does not block, and what is over it.
+/// A non-blocking socket, with or without TLS.
 pub(crate) struct ByteStream {
     socket: TcpStream,
     connected: bool,
@@ -111,7 +111,7 @@ impl ByteStream {
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // Where it is gone or has no room, it gets no farewell.
+            // If the connection is gone or has no room, no close notification is sent.
             flush(tls, &mut self.socket).unwrap_or_default();
         }
         self.socket.shutdown(Shutdown::Write).unwrap_or_default();
@@ -124,7 +124,7 @@ impl AsFd for ByteStream {
     }
 }
 
-/// Sends what is encrypted; whether that was all.
+/// Sends encrypted bytes; returns whether that was all.
 fn flush(tls: &mut Connection, socket: &mut TcpStream) -> io::Result<bool> {
     while tls.wants_write() {
         match tls.write_tls(socket) {

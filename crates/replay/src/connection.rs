@@ -1,4 +1,4 @@
-//! One connection of a client: bytes on their way out, bytes that came in, queries that wait.
+//! One connection of a client: buffered output, received bytes, and pending queries.
 
 #![cfg_attr(
     not(feature = "quic"),
@@ -44,7 +44,7 @@ impl Queued {
     }
 }
 
-/// What a query takes along from one connection to another.
+/// The state that a query keeps when it moves to another connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     /// Which query of the run it is.
@@ -86,8 +86,7 @@ pub(crate) struct Connection {
     pub(crate) waiting: Waiting,
     /// Queries in `out`, in order.
     pub(crate) queue: VecDeque<Queued>,
-    /// Queries with what is around them; each one's message comes last. The first `written` bytes
-    /// are out.
+    /// Framed queries; each one's message comes last. The first `written` bytes are sent.
     out: Vec<u8>,
     written: usize,
     /// Bytes that came before those in `out`.
@@ -138,7 +137,7 @@ impl Connection {
         self.out.len() - self.written
     }
 
-    /// Whether nothing is on its way, out or in.
+    /// Whether nothing is buffered in either direction.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.waiting.len() == 0
     }
@@ -240,7 +239,8 @@ impl Connection {
         line.flush()
     }
 
-    /// Likewise: hands queries over as long as there is room for them, and counts those that are out.
+    /// The same for QUIC: passes queries on as long as there is room, and counts those that are
+    /// sent.
     #[cfg(feature = "quic")]
     fn write_quic(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
         let TransportLink::Quic(session) = &mut self.way else { return Ok(true) };
@@ -303,7 +303,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Takes back what is not out: each query with its message.
+    /// Takes back the unsent queries with their messages.
     pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
         let queue = std::mem::take(&mut self.queue);
         let take = |q: Queued| (q, self.out.get(q.place(self.before)).unwrap_or_default().into());

@@ -1,10 +1,10 @@
-//! What can stop a replay.
+//! Errors of a replay.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What can stop a replay.
+/// An error that stops a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A capture could not be opened or read.
@@ -29,7 +29,7 @@ pub enum Error {
         responses: u64,
         /// Lines or messages that are no query.
         other: u64,
-        /// What is wrong with the first of them, with the number of its line.
+        /// The fault of the first of them, with its line number.
         first: Option<String>,
     },
     /// A client socket could not be made.

@@ -34,7 +34,7 @@ pub(crate) struct Feed<'a> {
     pairs: Option<Pairs<'a>>,
 }
 
-/// What a run reports of its feed.
+/// The results of the feed.
 pub(crate) struct Fed {
     pub(crate) seen: Seen,
     /// Source addresses in the input; 0 for lists.
@@ -112,7 +112,7 @@ impl<'a> Feed<'a> {
     ) -> Result<(), Error> {
         while !stopped() {
             for (block, channel) in self.deal.blocks.iter_mut().zip(&channels) {
-                // A sender that is gone has said why.
+                // A sender that is gone has reported its error.
                 if !block.items.is_empty() && channel.send(std::mem::take(block)).is_err() {
                     return Ok(());
                 }

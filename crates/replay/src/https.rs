@@ -48,7 +48,7 @@ impl Https {
     /// Sends a query; where the server takes no more of them at once, answers are waited for first.
     ///
     /// # Errors
-    /// What the socket says, and where the server breaks HTTP/2 or takes no more.
+    /// Errors of the socket, violations of HTTP/2, and a server that accepts no more requests.
     pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
         loop {
             match self.session.has_room(message.len()) {
@@ -68,7 +68,7 @@ impl Https {
     /// An empty one means an answer that is not a DNS message.
     ///
     /// # Errors
-    /// What the socket says, and where the server breaks HTTP/2.
+    /// Errors of the socket, and violations of HTTP/2.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.input.is_empty() {
             self.take()?;
@@ -79,7 +79,7 @@ impl Https {
         Ok(len)
     }
 
-    /// Reads once, and says in return what must be said.
+    /// Reads once, and sends the frames required in response.
     fn take(&mut self) -> io::Result<()> {
         let mut buffer = [0; READ];
         let len = self.line.read(&mut buffer)?;

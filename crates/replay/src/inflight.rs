@@ -11,7 +11,7 @@ const REMEMBER: u64 = 10_000_000_000;
 /// Ids there are.
 const IDS: usize = 1 << 16;
 
-/// What an answer turned out to be.
+/// The result of matching an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It answers a query that was first sent at this time, in nanoseconds of the run.

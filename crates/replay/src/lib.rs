@@ -17,8 +17,8 @@
 //! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
 //! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].
 //!
-//! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
-//! open when the run was stopped.
+//! The numbers of a [`Report`] add up: every query that the kernel accepted was answered, lost, or
+//! still open when the run was stopped.
 //!
 //! [`compare()`] holds the answers against those in the capture or those of a second server.
 //! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and

@@ -1,4 +1,4 @@
-//! What a message that came in is.
+//! Matching received messages with queries.
 
 use crate::Verdict;
 use crate::compare::Observer;

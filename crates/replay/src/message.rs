@@ -49,7 +49,7 @@ pub(crate) fn rcode_name(code: usize) -> &'static str {
     NAMES.get(code).copied().unwrap_or("RCODE15")
 }
 
-/// What an answer must repeat of its query.
+/// The fields that an answer must repeat from its query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// Hash of the first question: name in lower case, type and class; 0 where there is none.
@@ -67,8 +67,8 @@ impl Asked {
         Self { question, opcode }
     }
 
-    /// Whether `answer` answers a query that asked this. Some servers leave the question out of an
-    /// error: then there is nothing to compare with it.
+    /// Whether `answer` matches a query with these fields. Some servers omit the question in an
+    /// error response: then it is not compared.
     pub(crate) fn is_answered_by(self, answer: &[u8]) -> bool {
         let other = Self::of(answer);
         let without = other.question == 0 && rcode(answer) != 0;

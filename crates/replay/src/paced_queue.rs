@@ -111,7 +111,7 @@ impl Start {
     }
 }
 
-/// What a sender has to send.
+/// The queries of a sender.
 pub(crate) struct PacedQueue<'a> {
     start: &'a Start,
     /// When that was, and whether this sender has said that it is ready.
@@ -298,7 +298,7 @@ impl<'a> PacedQueue<'a> {
         Some((*item, self.block.message(item)))
     }
 
-    /// The next query is on its way.
+    /// The next query was sent.
     pub(crate) fn pass(&mut self) {
         self.next += 1;
     }

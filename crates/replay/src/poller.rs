@@ -31,7 +31,7 @@ impl Interest {
 pub(crate) struct Ready {
     /// The number it was added with.
     pub(crate) key: usize,
-    /// Something can be read, or the other side is gone.
+    /// The socket is readable, or the other side is gone.
     pub(crate) read: bool,
     /// Something can be written, or connecting is over.
     pub(crate) write: bool,
@@ -58,7 +58,7 @@ impl Poller {
         epoll::add(&self.epoll, socket, data(key), flags(interest)).map_err(failed)
     }
 
-    /// Changes what a socket is waited for.
+    /// Changes the awaited events of a socket.
     pub(crate) fn change(&self, socket: &impl AsFd, key: usize, interest: Interest) {
         // A socket that was added is known until it is closed.
         epoll::modify(&self.epoll, socket, data(key), flags(interest)).unwrap_or_default();

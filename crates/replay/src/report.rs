@@ -43,7 +43,7 @@ pub struct Report {
     pub timeout: Duration,
     /// Whether it was stopped early.
     pub stopped: bool,
-    /// What the input held.
+    /// Counts of the input.
     pub seen: Seen,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
@@ -106,7 +106,7 @@ impl Report {
         self.stats.trouble.as_deref()
     }
 
-    /// For people: what a terminal shows.
+    /// A table for the terminal.
     pub fn table(&self) -> String {
         table::render(self)
     }

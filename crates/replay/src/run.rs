@@ -116,7 +116,7 @@ pub struct Live {
 }
 
 /// Sends all queries, waits for the last answers, and reports. `stop` ends it early, with a report
-/// all the same.
+/// nevertheless.
 ///
 /// # Errors
 /// Where the input cannot be read or holds no query, and where no client socket can be made.
@@ -196,7 +196,7 @@ pub(crate) fn observed(
     })
 }
 
-/// What one thread does.
+/// The loop of one thread.
 fn send(
     options: &Options,
     number: usize,

@@ -1,8 +1,8 @@
 //! A thread that sends queries when they are due and matches the answers.
 //!
-//! One turn of the loop: collect what is due, send it, take what has arrived, give up what is too
-//! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
-//! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
+//! One iteration: collect due queries, send them, receive answers, expire old queries; then, if
+//! nothing happened, sleep until shortly before the next due time. The last part of a wait polls
+//! the clock, since a sleep ends later than a query may be.
 //!
 //! Where only the machine sets the pace (`max`), many queries are collected before they are put in
 //! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
@@ -57,7 +57,7 @@ const BUSY: Duration = Duration::from_micros(50);
 const RECEIVE: usize = 32;
 const RECEIVE_OF_MANY: usize = 4;
 
-/// What a sender did.
+/// The results of a sender.
 pub(crate) struct Part {
     pub(crate) stats: Stats,
     pub(crate) clients: usize,
@@ -130,7 +130,7 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        // What can be known of clients is before the clock runs, and sockets take long to make.
+        // Prepares clients before the clock starts, since opening sockets takes long.
         self.due.prepare();
         self.open_clients(self.wanted())?;
         self.due.wait_for_start(stopped);
@@ -192,7 +192,7 @@ impl<'a> Worker<'a> {
         self.options.timing.is_max() && !self.options.answers
     }
 
-    /// Puts what is due into the batch.
+    /// Puts due queries into the batch.
     fn collect(&mut self, now: u64) -> Result<(), Error> {
         self.batch.clear();
         self.held = false;
@@ -262,8 +262,8 @@ impl<'a> Worker<'a> {
         Ok(client % self.clients.len().max(1))
     }
 
-    /// Sends the batch: client by client, what has one length and follows each other in one piece. Queries of a client
-    /// keep their order unless they are sent as fast as possible.
+    /// Sends the batch, client by client; consecutive queries of equal length in one segment.
+    /// Queries of a client keep their order unless they are sent as fast as possible.
     fn flush(&mut self, now: u64, stopped: &dyn Fn() -> bool) {
         self.batch.order(self.options.timing.is_max());
         let mut at = 0;
@@ -298,7 +298,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Err(error) if socket::is_busy(&error) => {
-                    // The way is full: what has arrived is taken meanwhile.
+                    // The socket is full: receives meanwhile.
                     self.receive_all();
                     if !stopped() {
                         patience = patience.saturating_sub(1);
@@ -398,7 +398,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes what has arrived; how many messages that is.
+    /// Receives available messages; returns their number.
     fn receive_all(&mut self) -> usize {
         if !self.options.answers {
             return 0;
@@ -452,7 +452,7 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Gives up what is too old, or sends it again.
+    /// Expires old queries, or sends them again.
     fn expire(&mut self, stopped: &dyn Fn() -> bool) {
         let now = self.due.now();
         if self.deadlines.front().is_none_or(|d| d.at > now) {

@@ -37,7 +37,7 @@ pub(crate) fn client(
     Ok(socket)
 }
 
-/// Likewise, with datagrams as they come.
+/// The same for datagrams.
 pub(crate) fn datagrams(
     local: Option<IpAddr>,
     to: SocketAddr,
@@ -77,7 +77,7 @@ pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     sockopt::set_socket_send_buffer_size(socket, buffer).unwrap_or_default();
 }
 
-/// Raises the limit of open files to what is allowed; how many sockets there may be.
+/// Raises the limit of open files to the maximum; returns the number of sockets allowed.
 pub(crate) fn limit() -> usize {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

@@ -29,7 +29,7 @@ pub enum Input {
     Captures {
         /// Their paths.
         paths: Vec<PathBuf>,
-        /// Ports of servers; queries are what goes there.
+        /// Ports of servers; queries are messages to them.
         ports: Vec<u16>,
         /// Packets that count; all, if none.
         filter: Option<Filter>,
@@ -79,7 +79,7 @@ pub enum Found<'a> {
     },
 }
 
-/// A query on its way to the feed.
+/// A query for the feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
@@ -90,7 +90,7 @@ pub struct Query<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a source read so far.
+/// Counts of a source so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Packets, or lines of a list.
@@ -165,8 +165,8 @@ impl Source {
         &self.seen
     }
 
-    /// Reads on by a batch of packets or lines, hands out what they hold, and says whether there
-    /// may be more. A damaged capture ends where the damage is, with a remark.
+    /// Reads a batch of packets or lines, passes on its queries, and returns whether there may be
+    /// more. A damaged capture ends at the damage, with a warning.
     ///
     /// # Errors
     /// Where a list cannot be read.

@@ -1,4 +1,4 @@
-//! What is counted while queries go out and answers come back.
+//! Counters of queries and answers.
 
 use hdrhistogram::Histogram;
 
@@ -70,7 +70,7 @@ impl Counts {
         self.combine(other, u64::wrapping_add);
     }
 
-    /// Takes away what a part of this counted.
+    /// Subtracts the counts of a part.
     fn subtract(&mut self, part: &Self) {
         self.combine(part, u64::saturating_sub);
     }
@@ -162,7 +162,7 @@ impl Default for Interval {
     }
 }
 
-/// What one sender, or all of them, counted.
+/// The counts of one sender, or of all of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     /// Length of an interval in nanoseconds.
@@ -288,7 +288,7 @@ fn join(into: &mut Interval, other: &Interval) {
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut histogram = match Histogram::new(DIGITS) {
         Ok(histogram) => histogram,
-        // Two digits are within what the crate takes.
+        // Two digits are valid for the crate.
         Err(_) => unreachable!("{DIGITS} digits"),
     };
     histogram.auto(true);

@@ -143,7 +143,7 @@ pub(crate) struct Receiver {
     data: Vec<u8>,
 }
 
-/// What one message brought.
+/// One received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     /// Its bytes: one datagram, or several of the length `segment` and a last one.

@@ -23,7 +23,7 @@ pub enum TargetError {
     NoAddress {
         /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// It may belong to another party.
@@ -45,7 +45,7 @@ impl Target {
         Self::with_port(text, DNS_PORT, may_be_public)
     }
 
-    /// Likewise, with another port unless one is given.
+    /// The same, with another default port.
     ///
     /// # Errors
     /// As for [`parse`](Self::parse).

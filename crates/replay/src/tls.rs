@@ -92,7 +92,7 @@ impl Tls {
         Ok(Self { config, verifier, name })
     }
 
-    /// Likewise, for another server.
+    /// The same, for another server.
     ///
     /// # Errors
     /// Where the name is none.
@@ -102,7 +102,7 @@ impl Tls {
         Ok(Self { name, ..self.clone() })
     }
 
-    /// What one client has: sessions that are its own.
+    /// The state of one client: its own sessions.
     pub(crate) fn client(&self, resume: bool, h2: bool) -> Arc<ClientConfig> {
         let mut config = self.config.clone();
         if h2 {
@@ -112,7 +112,7 @@ impl Tls {
         Arc::new(config)
     }
 
-    /// Likewise, for DNS over QUIC.
+    /// The same, for DNS over QUIC.
     #[cfg(feature = "quic")]
     pub(crate) fn quic_client(&self, resume: bool) -> Result<quic::Client, Error> {
         let mut config = self.config.clone();
@@ -143,7 +143,7 @@ impl Tls {
         self.over(self.config.clone(), socket)
     }
 
-    /// Likewise, for HTTP/2.
+    /// The same, for HTTP/2.
     pub(crate) fn connect_h2(&self, socket: TcpStream) -> Result<Blocking, Error> {
         let mut config = self.config.clone();
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -169,7 +169,7 @@ impl Blocking {
     /// Begins the session before anything is sent over it.
     ///
     /// # Errors
-    /// What the socket says, and where the other side is not trusted.
+    /// Errors of the socket, and a certificate that is not trusted.
     pub fn shake_hands(&mut self) -> io::Result<()> {
         while self.0.conn.is_handshaking() {
             self.0.conn.complete_io(&mut self.0.sock)?;
@@ -205,7 +205,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// What the echo server shows to clients.
+/// The certificate and key of the echo server.
 #[derive(Clone)]
 pub struct Identity {
     config: Arc<ServerConfig>,

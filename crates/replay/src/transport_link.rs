@@ -1,4 +1,4 @@
-//! What a connection goes over: a line, or QUIC.
+//! The transport of a connection: a byte stream, or QUIC.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use crate::byte_stream::ByteStream;
 #[cfg(feature = "quic")]
 use crate::quic;
 
-/// What a connection goes over.
+/// The transport of a connection.
 pub(crate) enum TransportLink {
     /// A stream of bytes, with or without TLS.
     ByteStream(ByteStream),

@@ -78,7 +78,7 @@ fn queries_of_a_client_keep_their_order_whatever_their_lengths() {
     sink.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let base = Options::new(Input::List(path.clone()), sink.local_addr().unwrap());
     let base = Options { clients: Some(1), timeout: Duration::from_millis(20), ..base };
-    // Without times in the input all are due at once, and likewise at such rates.
+    // Without times in the input all queries are due at once, as at such rates.
     let timings = [
         Timing::Original { speed: 1.0 },
         Timing::Rate(1e6),

@@ -14,7 +14,7 @@ use crate::types::{Attrs, Flavor};
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Kind of the expression.
     pub kind: ExprKind,
     /// Its type. [`TypeId::ERROR`] after an error, which was reported.
     pub ty: TypeId,
@@ -52,7 +52,7 @@ pub enum ExprKind {
     /// `t[k1, k2]` on tables, `v[i]` on vectors, `s[i]` on strings, `a[..]` on `any` holding a list. The operands are the base and the index: a
     /// [`ExprKind::List`] for tables.
     Index(ExprId, ExprId),
-    /// `v[a:b]`, `s[a:b]`: base, from, to. What was not written is 0 or `|base|`.
+    /// `v[a:b]`, `s[a:b]`: base, from, to. Omitted bounds are 0 or `|base|`.
     Slice(ExprId, ExprId, ExprId),
     /// `r$f`: record and offset.
     Field(ExprId, u32),
@@ -229,7 +229,7 @@ pub struct SetConstructor {
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is called: an expression of function type, mostly a global.
+    /// The called function: an expression of function type, usually a global.
     pub callee: ExprId,
     /// Arguments.
     pub args: Vec<ExprId>,
@@ -255,7 +255,7 @@ pub struct EventCall {
 pub struct Lambda {
     /// The function, with one body.
     pub func: FuncId,
-    /// What it captures.
+    /// The captured variables.
     pub captures: Vec<Capture>,
 }
 
@@ -266,14 +266,14 @@ pub struct Capture {
     pub outer: LocalId,
     /// The local inside: it keeps its value between calls of the same function value.
     pub inner: LocalId,
-    /// Whether `copy` stands before it.
+    /// Whether `copy` precedes it.
     pub deep: bool,
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it is.
+    /// Kind of the statement.
     pub kind: StmtKind,
     /// Where it was written.
     pub span: Span,
@@ -325,7 +325,7 @@ pub struct For {
     pub value: Option<LocalId>,
     /// Whether a value variable was written (`_` among them).
     pub has_value: bool,
-    /// What is iterated.
+    /// The container to iterate over.
     pub over: ExprId,
     /// The body.
     pub body: StmtId,
@@ -334,7 +334,7 @@ pub struct For {
 /// A `switch`.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// What is compared.
+    /// The value to compare.
     pub value: ExprId,
     /// The cases in order; control falls through where a body ends in `fallthrough`.
     pub cases: Vec<Case>,
@@ -349,7 +349,7 @@ pub struct Case {
     pub types: Vec<(TypeId, Option<LocalId>)>,
     /// Whether it is (also) `default`.
     pub default: bool,
-    /// What is run: a [`StmtKind::List`].
+    /// The body: a [`StmtKind::List`].
     pub body: StmtId,
 }
 
@@ -364,7 +364,8 @@ pub struct When {
     pub condition: ExprId,
     /// The body, in the closure's frame.
     pub body: StmtId,
-    /// The length of the timeout, in the frame of the function around it, and what is run after it, in the closure's frame.
+    /// The length of the timeout, in the frame of the enclosing function, and its body, in the
+    /// closure's frame.
     pub timeout: Option<(ExprId, StmtId)>,
     /// Whether it is `return when`.
     pub returns: bool,

@@ -241,7 +241,7 @@ pub fn address(octets: [u8; 16]) -> String {
     address.to_ipv4_mapped().map_or_else(|| address.to_string(), |four| four.to_string())
 }
 
-/// The text of a constant, strings as they are.
+/// The text of a constant, strings unquoted.
 #[must_use]
 pub fn literal(program: &Program, value: &Literal, ty: TypeId) -> Vec<u8> {
     match value {
@@ -326,7 +326,7 @@ impl<'a> Describe<'a> {
         }
     }
 
-    /// A statement inside of another, on lines of its own.
+    /// A statement inside another one, on its own lines.
     fn nested(&mut self, stmt: StmtId) {
         self.indent += 1;
         self.line();
@@ -335,7 +335,7 @@ impl<'a> Describe<'a> {
         self.line();
     }
 
-    /// Whether it may go one level deeper; the caller leaves again by [`Self::leave`].
+    /// Enters one level deeper, if allowed; the caller leaves with [`Self::leave`].
     fn enter(&mut self) -> bool {
         if self.depth == MAX_DEPTH {
             self.add("…");

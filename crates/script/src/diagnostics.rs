@@ -1,6 +1,8 @@
 //! Errors and warnings, in Zeek's form: `PREFIX in LOCATION: TEXT`.
 
+use std::cell::Cell;
 use std::fmt;
+use std::rc::Rc;
 
 use crate::source::{Sources, Span};
 
@@ -101,13 +103,21 @@ pub struct Diagnostics {
     pub errors: usize,
     /// Warnings so far.
     pub warnings: usize,
+    /// Network time once packets set it; 0 before.
+    pub now: Rc<Cell<f64>>,
 }
 
 impl Diagnostics {
     /// Diagnostics that go to `sink`.
     #[must_use]
     pub fn new(sink: Sink) -> Self {
-        Self { sink, errors: 0, warnings: 0 }
+        Self { sink, errors: 0, warnings: 0, now: Rc::default() }
+    }
+
+    /// The same; `sink` sees network time in `now`.
+    #[must_use]
+    pub fn timed(sink: Sink, now: Rc<Cell<f64>>) -> Self {
+        Self { now, ..Self::new(sink) }
     }
 
     /// Counts and emits a diagnostic.

@@ -19,7 +19,7 @@ pub enum Stop {
     Exit(i32),
 }
 
-/// What an initializer does to its global.
+/// The effect of an initializer on its global.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Init {
     /// Declared without a value: containers start empty and records with their defaults, others unset.
@@ -32,7 +32,7 @@ pub enum Init {
     Remove,
 }
 
-/// What a value of a constant expression is to the parser.
+/// The value of a constant expression, for the parser.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Constant {
     /// Of an atomic type.

@@ -1,4 +1,4 @@
-//! Arenas and the ids of what is in them.
+//! Arenas and the ids of their elements.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -8,10 +8,11 @@
 //!            └─ prefix position┘  └── Evaluate: values of initializers, `@if` conditions, priorities
 //! ```
 //!
-//! The language forces one pass: `@if` needs values, `@load` puts the tokens of another file in its place, a type or a
-//! global exists from its declaration on, and a `/` begins a pattern only where an expression may begin. So the parser
-//! asks the lexer for one token at a time, resolves names and computes types as it goes, and has the initializer of each global
-//! evaluated as soon as it was parsed. What it builds is complete: no later pass looks up a name or infers a type.
+//! The language requires a single pass: `@if` needs values, `@load` inserts the tokens of another
+//! file, a type or a global exists from its declaration on, and a `/` begins a pattern only where
+//! an expression may begin. So the parser requests one token at a time from the lexer, resolves
+//! names and computes types immediately, and evaluates the initializer of each global once it is
+//! parsed. Its result is complete: no later pass looks up a name or infers a type.
 //!
 //! # Rooms
 //!
@@ -23,7 +24,7 @@
 //! | [`types`] | types and attributes |
 //! | [`ast`] | expressions and statements, functions and their bodies |
 //! | [`symbols`] | globals, scopes, modules |
-//! | [`program`] | all arenas together: what the parser builds and everything else reads |
+//! | [`program`] | all arenas together: the result of the parser, which everything else reads |
 //! | [`evaluate`] | the seam between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |

@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::source::Span;
 use crate::types::{Attr, Type};
 
-/// What an error is about.
+/// The subject of an error.
 #[derive(Clone, Debug)]
 pub enum Object<'a> {
     /// An expression.

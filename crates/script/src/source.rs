@@ -20,7 +20,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of what was not written in any file, built-in types for example.
+    /// The span of items that are in no file, such as built-in types.
     pub const NOWHERE: Self = Self { file: FileId(u32::MAX), first: 0, last: 0, start: 0, end: 0 };
 
     /// Whether this is a place in a file.

@@ -1,4 +1,4 @@
-//! Globals, modules and what a name can stand for.
+//! Globals, modules and symbols.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use crate::ids::{Arena, FuncId, GlobalId, LocalId, Name, TypeId};
 use crate::source::Span;
 use crate::types::Attrs;
 
-/// What a global identifier is.
+/// The kind of a global identifier.
 #[derive(Clone, PartialEq, Debug)]
 pub enum GlobalKind {
     /// `global`.
@@ -30,7 +30,7 @@ pub enum GlobalKind {
 pub struct Global {
     /// Its full name: `Module::name`, without module in GLOBAL.
     pub name: Name,
-    /// What it is.
+    /// Its kind.
     pub kind: GlobalKind,
     /// Its type; [`TypeId::VOID`] before it is known.
     pub ty: TypeId,
@@ -88,7 +88,7 @@ impl std::ops::IndexMut<GlobalId> for Globals {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Symbol {
     /// A global.

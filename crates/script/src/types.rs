@@ -13,7 +13,7 @@ use crate::source::Span;
 /// The structure of a type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Type {
-    /// No value: what a function without `: T` yields.
+    /// No value: the result of a function without `: T`.
     Void,
     /// `T` and `F`.
     Bool,
@@ -39,7 +39,7 @@ pub enum Type {
     Subnet,
     /// Any value, with its type.
     Any,
-    /// What an erroneous expression has; silences errors that follow from the first.
+    /// The type of an erroneous expression; silences follow-up errors.
     Error,
     /// An enum.
     Enum(EnumType),
@@ -162,7 +162,7 @@ impl PartialEq for Field {
     }
 }
 
-/// What is called how.
+/// Function, event or hook.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Flavor {
     /// Called as `f(x)`.
@@ -193,7 +193,7 @@ pub struct FuncType {
 pub struct CaptureName {
     /// The captured variable.
     pub name: Name,
-    /// Whether `copy` stands before it.
+    /// Whether `copy` precedes it.
     pub deep: bool,
 }
 
@@ -227,7 +227,7 @@ pub type Attrs = Vec<Attr>;
 pub struct Attr {
     /// Which.
     pub kind: AttrKind,
-    /// Its expression, coerced to what the place needs.
+    /// Its expression, converted to the required type.
     pub expr: Option<ExprId>,
     /// Where it was written.
     pub span: Span,

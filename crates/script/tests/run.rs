@@ -1,5 +1,5 @@
-//! Programs and what they do: each file of `tests/run` is parsed, compiled and run; what it prints is in its lines that begin with `#>`, what it
-//! reports in those with `#!`.
+//! Programs and their output: each file of `tests/run` is parsed, compiled and run; the expected
+//! output is in its lines that begin with `#>`, the expected reports in those with `#!`.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -24,7 +24,7 @@ impl Write for Shared {
     }
 }
 
-/// What a program printed, what was reported, and its exit status.
+/// The output, the reports, and the exit status of a program.
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
     let reports = Rc::new(RefCell::new(Vec::new()));
     let sink = reports.clone();

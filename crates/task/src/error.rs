@@ -1,4 +1,4 @@
-//! What can go wrong with an analysis or a task.
+//! Errors of an analysis or a task.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,9 +30,9 @@ pub enum Error {
     /// Text that is no task, plan or settings.
     #[error("not a valid {what}: {why}")]
     Invalid {
-        /// What was expected.
+        /// The expected form.
         what: &'static str,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A capture is not what it was when the tasks were planned.
@@ -45,7 +45,7 @@ pub enum Error {
         /// Bytes now.
         now: u64,
     },
-    /// The analysis could not go on.
+    /// The analysis failed.
     #[error("analysis: {0}")]
     Analysis(#[from] io::Error),
     /// Rows that make no batch.

@@ -42,12 +42,12 @@ pub struct LogBatch {
     pub rows: RecordBatch,
 }
 
-/// What comes next of an analysis.
+/// The next item of an analysis.
 #[derive(Debug)]
 pub enum Next {
     /// Rows of a log.
     Batch(LogBatch),
-    /// A capture could not be read to its end; the analysis goes on with the others.
+    /// A capture could not be read to its end; the analysis continues with the others.
     Damage(gannet_capture::Error),
     /// Nothing has come in the time that was given.
     Nothing,

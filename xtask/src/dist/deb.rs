@@ -40,8 +40,8 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
     fs::remove_dir_all(&completions)?;
     let doc = usr.join("share/doc/gannet");
     write(&doc.join("copyright"), &copyright()?, 0o644)?;
-    write(&doc.join("changelog.Debian"), &changelog(dist), 0o644)?;
-    gzip(&doc.join("changelog.Debian"))?;
+    write(&doc.join("changelog"), &changelog(dist), 0o644)?;
+    gzip(&doc.join("changelog"))?;
     write(
         &usr.join("share/lintian/overrides/gannet"),
         "# One file for every distribution: it is meant to be static.\n\
@@ -86,8 +86,22 @@ fn copyright() -> anyhow::Result<String> {
     text.push_str(
         "\nThe texts of the GPL, LGPL and Apache licence are in /usr/share/common-licenses.\n\n",
     );
-    text.push_str(&licences::text()?);
+    text.push_str(&without_apache(&licences::text()?));
     Ok(text)
+}
+
+/// Debian has the text of the Apache licence once for all packages.
+fn without_apache(text: &str) -> String {
+    const END: &str = "END OF TERMS AND CONDITIONS";
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("Apache License")
+        && let Some(end) = rest.get(start..).and_then(|rest| rest.find(END))
+    {
+        out.push_str(rest.get(..start).unwrap_or_default());
+        out.push_str("Apache License 2.0: /usr/share/common-licenses/Apache-2.0");
+        rest = rest.get(start + end + END.len()..).unwrap_or_default();
+    }
+    out + rest
 }
 
 fn changelog(dist: &Dist) -> String {
@@ -136,4 +150,17 @@ fn modes(dir: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_apache_licence_is_named_and_not_repeated() {
+        let text = "a\nApache License\nlong\nEND OF TERMS AND CONDITIONS\nb\nApache License of c\n";
+        let short = without_apache(text);
+        assert!(!short.contains("long") && short.starts_with("a\n"), "{short}");
+        assert!(short.ends_with("\nb\nApache License of c\n"), "{short}");
+    }
 }

@@ -115,20 +115,9 @@ impl Archive {
             return;
         }
         let root = match &self.to {
-            Some(template) => {
-                let fixed = template.split('%').next().unwrap_or_default();
-                let fixed = Path::new(fixed);
-                let is_folder = template.len() == fixed.as_os_str().len()
-                    || fixed.to_string_lossy().ends_with('/');
-                if is_folder {
-                    fixed.to_owned()
-                } else {
-                    fixed.parent().unwrap_or(fixed).to_owned()
-                }
-            }
+            Some(template) => root(template),
             None => self.folder.clone(),
         };
-        let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
         let mut files = Vec::new();
         self.rotated(&root, 0, &mut files);
         files.sort();
@@ -181,6 +170,18 @@ impl Archive {
             && stamp.len() >= 19
             && stamp.as_bytes().iter().enumerate().all(shape)
     }
+}
+
+/// The folder below which all folders of a template are.
+pub(crate) fn root(template: &str) -> PathBuf {
+    let fixed = template.split('%').next().unwrap_or_default();
+    let root = match fixed.rsplit_once('/') {
+        _ if fixed.len() == template.len() => fixed,
+        Some(("", _)) => "/",
+        Some((root, _)) => root,
+        None => ".",
+    };
+    PathBuf::from(if root.is_empty() { "." } else { root })
 }
 
 /// Waits for a program; why it failed, if it did.
@@ -355,6 +356,15 @@ mod tests {
         assert_eq!((words[0], words[1]), (to.to_str().unwrap(), "conn"));
         assert_eq!((words[4], words[5]), ("0", "ascii"));
         assert!(words[2].len() == 17 && words[2].contains('_'));
+    }
+
+    #[test]
+    fn folders_of_a_template_have_a_root() {
+        let of = |template| root(template).display().to_string();
+        assert_eq!(of("logs"), "logs");
+        assert_eq!(of("logs/%Y-%m-%d"), "logs");
+        assert_eq!(of("/var/log/x%Y"), "/var/log");
+        assert_eq!((of("%Y"), of("/%Y"), of("")), (".".into(), "/".into(), ".".into()));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use gannet_live::Mode;
 use gannet_log::Names;
 
+use super::sinks::Target;
 use super::times;
 use crate::limits;
 
@@ -52,6 +54,15 @@ pub(crate) struct Args {
     /// Serve metrics for Prometheus here, like 127.0.0.1:9911
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Send rows as JSON lines as well: tcp://HOST:PORT, unix:PATH, syslog:, or syslog://HOST:PORT (UDP); may be given several times
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Vec<Target>,
+    /// Become this user once the rings are open: a name, or UID:GID
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Give up what is not needed once the rings are open: capabilities, files, system calls
+    #[arg(long, value_name = "MODE", default_value = "best-effort")]
+    pub(crate) sandbox: SandboxMode,
     /// Form of messages on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
@@ -88,6 +99,26 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxMode {
+    /// Nothing is given up
+    Off,
+    /// As much as the system allows; a line says what is not enforced
+    BestEffort,
+    /// All of it, or an error
+    Required,
+}
+
+impl From<SandboxMode> for Mode {
+    fn from(mode: SandboxMode) -> Self {
+        match mode {
+            SandboxMode::Off => Self::Off,
+            SandboxMode::BestEffort => Self::BestEffort,
+            SandboxMode::Required => Self::Required,
+        }
+    }
 }
 
 impl Args {

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::io;
 use std::io::Read as _;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use super::sinks::SinkCounts;
 use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 
@@ -20,10 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Longer requests are refused.
 const MOST: usize = 8 << 10;
 
-/// Serves metrics until the process ends. Returns the address, whose port may have been chosen by the system.
-pub(crate) fn serve(at: SocketAddr, latest: Latest) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind(at)?;
-    let address = listener.local_addr()?;
+/// Serves metrics until the process ends.
+pub(crate) fn serve(listener: TcpListener, latest: Latest) -> io::Result<()> {
     let serve = move || {
         for client in listener.incoming() {
             match client {
@@ -34,7 +32,7 @@ pub(crate) fn serve(at: SocketAddr, latest: Latest) -> io::Result<SocketAddr> {
         }
     };
     thread::Builder::new().name("metrics".into()).spawn(serve)?;
-    Ok(address)
+    Ok(())
 }
 
 fn answer(mut client: TcpStream, latest: &Latest) -> io::Result<()> {
@@ -198,6 +196,21 @@ fn expose(now: &Snapshot) -> String {
         let labels = [("endpoint", "gannet"), ("stream", *log)];
         text.sample("zeek_log_writer_discarded_writes_total", &labels, *rows as f64);
     }
+    let sink = |text: &mut Text, name: &str, kind: &str, help: &str, of: fn(&SinkCounts) -> u64| {
+        text.family(name, kind, help);
+        for counts in &now.sinks {
+            text.sample(name, &[("sink", &counts.name)], of(counts) as f64);
+        }
+    };
+    sink(&mut text, "gannet_queue_rows", "gauge", "Rows that wait for a sink.", |c| c.queued);
+    sink(&mut text, "gannet_rows_sent_total", "counter", "Rows sent to a sink.", |c| c.sent);
+    sink(
+        &mut text,
+        "gannet_rows_dropped_total",
+        "counter",
+        "Rows dropped because the queue of a sink was full.",
+        |c| c.dropped,
+    );
     text.family("gannet_build_info", "gauge", "Version of this program.");
     text.sample("gannet_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     text.0
@@ -227,7 +240,9 @@ mod tests {
 
     #[test]
     fn clients_get_an_answer() {
-        let at = serve(([127, 0, 0, 1], 0).into(), Latest::default()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        serve(listener, Latest::default()).unwrap();
         let ask = |request: &str| {
             let mut client = TcpStream::connect(at).unwrap();
             client.write_all(request.as_bytes()).unwrap();

@@ -10,6 +10,7 @@ mod journal;
 mod metrics;
 mod notify;
 mod sensor;
+mod sinks;
 mod snapshot;
 pub(crate) mod times;
 
@@ -28,11 +29,11 @@ pub(crate) fn run(
     args: &Args,
     options: Options,
     filter: Option<&str>,
-    out: &Path,
+    folders: (&Path, Option<&Path>),
     quiet: bool,
 ) -> anyhow::Result<Outcome> {
     let journal = Journal::new(args.log_format, quiet);
-    match sensor::Sensor::open(args, options, filter, out, &journal) {
+    match sensor::Sensor::open(args, options, filter, folders, &journal) {
         Ok(sensor) => sensor.run(),
         Err(sensor::Failure::Usage(words)) => {
             journal.error(&words);

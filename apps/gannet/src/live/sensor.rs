@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -19,6 +21,7 @@ use gannet_filter::dlt;
 use gannet_live::Interface;
 use gannet_live::Next;
 use gannet_live::RingOptions;
+use gannet_live::Sandbox;
 use gannet_live::Source;
 use gannet_live::SourceOptions;
 use gannet_log::LiveFiles;
@@ -30,6 +33,8 @@ use super::archive::Archive;
 use super::args::Args;
 use super::metrics;
 use super::notify::Manager;
+use super::sinks;
+use super::sinks::Sink;
 use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 use super::snapshot::resident;
@@ -51,8 +56,8 @@ const QUIET: Duration = Duration::from_secs(1);
 const DELAY: Interval = Interval::from_millis(100);
 /// How long packets are still read that came before the signal to stop.
 const DRAIN: Duration = Duration::from_millis(50);
-/// Even if more and more of them come.
-const DRAIN_MOST: Duration = Duration::from_secs(2);
+/// Packets that are not read after this time are dropped and counted.
+const DRAIN_MOST: Duration = Duration::from_secs(30);
 /// Between rows of stats.log.
 const STATISTICS: Duration = Duration::from_secs(300);
 /// Between looks at what the analysis has, which reads its tables.
@@ -82,6 +87,7 @@ pub(crate) struct Sensor {
     manager: Manager,
     losses: LogLosses,
     archive: JoinHandle<()>,
+    sinks: Vec<(Sink, JoinHandle<()>)>,
     latest: Latest,
     snapshot: Snapshot,
     /// The snapshot at the last row of stats.log.
@@ -112,7 +118,7 @@ impl Sensor {
         args: &Args,
         mut options: Options,
         filter: Option<&str>,
-        out: &Path,
+        (out, extract): (&Path, Option<&Path>),
         journal: &Journal,
     ) -> Result<Self, Failure> {
         if out == Path::new("-") {
@@ -128,7 +134,6 @@ impl Sensor {
                 interfaces.push(Interface::named(name).map_err(usage)?);
             }
         }
-        let stop = Stop::of_sensor().context("signals")?;
         let manager = Manager::of_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
 
@@ -149,8 +154,6 @@ impl Sensor {
                 "{out}: {left} files of an earlier run were renamed by their time"
             ));
         }
-        let archive = Archive::new(args, out, logs, journal);
-        let archive = archive::start(archive, files).context("thread of the archive")?;
         options.logs.dir = Some(out.to_owned());
         options.logs.live = Some(live);
 
@@ -175,11 +178,27 @@ impl Sensor {
                 &"the filter is too long for the kernel: every packet is read, and then filtered",
             );
         }
+        let listener =
+            args.metrics.map(|at| TcpListener::bind(at).with_context(|| format!("--metrics {at}")));
+        let listener = listener.transpose()?;
+        // From here on the process has no more rights than it needs; threads that start later have as few.
+        enter(args, out, extract, journal)?;
+        let stop = Stop::of_sensor().context("signals")?;
+        let archive = Archive::new(args, out, logs, journal);
+        let archive = archive::start(archive, files).context("thread of the archive")?;
         let latest = Latest::default();
-        if let Some(at) = args.metrics {
-            let at =
-                metrics::serve(at, latest.clone()).with_context(|| format!("--metrics {at}"))?;
+        if let Some(listener) = listener {
+            let at = listener.local_addr()?;
+            metrics::serve(listener, latest.clone()).context("thread of the metrics")?;
             journal.note(&format_args!("metrics at http://{at}/metrics"));
+        }
+        let mut sinks = Vec::new();
+        for target in &args.to {
+            sinks.push(Sink::start(target.clone(), journal).context("thread of a sink")?);
+        }
+        let outputs: Vec<Sink> = sinks.iter().map(|(sink, _)| sink.clone()).collect();
+        if !outputs.is_empty() {
+            sinks::add(&mut options.logs, &outputs);
         }
         let names: Vec<&str> = interfaces.iter().map(|i| i.name.as_str()).collect();
         let names = names.join(", ");
@@ -193,6 +212,7 @@ impl Sensor {
             manager,
             losses,
             archive,
+            sinks,
             latest,
             snapshot: Snapshot::default(),
             last_row: (Snapshot::default(), now),
@@ -219,10 +239,12 @@ impl Sensor {
         loop {
             if pending.stopping.is_none() && self.is_over() {
                 self.manager.stops();
+                self.source.stop();
                 pending.stopping = Some(Instant::now());
             }
             let stopping = pending.stopping.map(|since| since.elapsed());
             if stopping.is_some_and(|since| since > DRAIN_MOST) {
+                self.source.drop_rest();
                 break;
             }
             match self.source.packets() {
@@ -324,6 +346,7 @@ impl Sensor {
         (now.packets, now.bytes) = (statistics.packets, statistics.bytes);
         now.filtered = statistics.filtered;
         now.discarded = self.losses.rows();
+        now.sinks = self.sinks.iter().map(|(sink, _)| sink.counts()).collect();
         now.memory = resident();
         if let Ok(Some(counts)) = self.engine.with_logs(|logs| logs.counts()) {
             now.rows = counts.iter().map(|count| (count.path, count.rows)).collect();
@@ -357,11 +380,19 @@ impl Sensor {
         self.snapshot.gauge = self.engine.gauge();
         self.look();
         self.statistics();
-        let Self { engine, archive, journal, losses, mut snapshot, .. } = self;
+        let Self { engine, archive, sinks, journal, losses, mut snapshot, .. } = self;
         let finished = engine.finish();
         // The logs are closed, and with them the last sender of files.
         if archive.join().is_err() {
             journal.error(&"the archive of rotated files has ended early");
+        }
+        sinks.iter().for_each(|(sink, _)| sink.end());
+        snapshot.sinks.clear();
+        for (sink, thread) in sinks {
+            if thread.join().is_err() {
+                journal.error(&format_args!("--to {}: ended early", sink.target));
+            }
+            snapshot.sinks.push(sink.counts());
         }
         snapshot.discarded = losses.rows();
         for words in losses.take_words() {
@@ -378,6 +409,41 @@ impl Sensor {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// Gives up what is not needed any more.
+fn enter(
+    args: &Args,
+    out: &Path,
+    extract: Option<&Path>,
+    journal: &Journal,
+) -> Result<(), Failure> {
+    let mut write = vec![out.to_owned()];
+    write.extend(extract.map(Path::to_owned));
+    if let Some(template) = &args.rotate_to {
+        let root = archive::root(template);
+        fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
+        write.push(root);
+    }
+    let usage = |error: gannet_live::Refused| Failure::Usage(Box::new(error));
+    if let Some(user) = &args.user {
+        let (uid, gid) = gannet_live::user_ids(user).map_err(usage)?;
+        for folder in &write {
+            chown(folder, Some(uid), Some(gid)).with_context(|| folder.display().to_string())?;
+        }
+    }
+    let sandbox = Sandbox {
+        write,
+        read: sinks::paths(&args.to),
+        connects: !args.to.is_empty(),
+        executes: args.postprocessor.is_some(),
+        user: args.user.clone(),
+    };
+    let missing = sandbox.enter(args.sandbox.into()).map_err(usage)?;
+    if !missing.is_empty() {
+        journal.note(&format_args!("sandbox: not enforced: {}", missing.join(", ")));
+    }
+    Ok(())
 }
 
 fn analyse(engine: &mut Engine, batch: &Batch<'_>, now: &mut Snapshot) -> std::io::Result<()> {

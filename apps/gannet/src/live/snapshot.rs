@@ -14,6 +14,8 @@ use gannet_live::Ledger;
 use gannet_live::LinkCounters;
 use indicatif::HumanCount;
 
+use super::sinks::SinkCounts;
+
 /// All counts since the sensor began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
@@ -29,6 +31,8 @@ pub(crate) struct Snapshot {
     pub(crate) rows: Vec<(&'static str, u64)>,
     /// Rows that could not be written, by log.
     pub(crate) discarded: Vec<(&'static str, u64)>,
+    /// By sink.
+    pub(crate) sinks: Vec<SinkCounts>,
     /// How long after its capture the last packet was analysed, in seconds.
     pub(crate) lag: f64,
     /// Resident memory in bytes.
@@ -76,7 +80,7 @@ impl Snapshot {
             pkt_lag: Some(Interval::from_secs_f64(self.lag)),
             pkts_filtered: Some(self.filtered - before.filtered),
             events_proc: self.rows_written().saturating_sub(before.rows_written()),
-            events_queued: 0,
+            events_queued: self.sinks.iter().map(|sink| sink.queued).sum(),
             active_tcp_conns: tcp,
             active_udp_conns: udp,
             active_icmp_conns: icmp,
@@ -120,6 +124,10 @@ impl fmt::Display for Snapshot {
         ];
         for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
             line("", &format_args!("{} {what}", HumanCount(*count)))?;
+        }
+        for SinkCounts { name, sent, dropped, .. } in &self.sinks {
+            let (sent, dropped) = (HumanCount(*sent), HumanCount(*dropped));
+            line("sent", &format_args!("{sent} rows to {name}, {dropped} dropped"))?;
         }
         for (log, rows) in &self.discarded {
             line(

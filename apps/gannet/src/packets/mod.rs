@@ -24,6 +24,7 @@ use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use line::Printer;
+pub(crate) use slices::Wanted;
 use summary::Summary;
 
 const EXAMPLES: &str = "\
@@ -33,7 +34,9 @@ Examples:
   gannet packets -r trace.pcap tcp port 80       the filter as tcpdump takes it
   gannet packets --summary trace.pcap            protocols and top talkers
   gannet packets --uid CHhAvVGS1DHFjwGM9 trace.pcap -w one.pcap
-                                                 the packets of one connection";
+                                                 the packets of one connection
+  gannet packets --where \"query = 'example.com'\" --log dns trace.pcap
+                                                 those of some requests (feature sql)";
 
 /// Print a line a packet, as `tcpdump -n` does, or a summary of protocols and hosts.
 ///
@@ -76,11 +79,27 @@ pub(crate) struct Args {
         long,
         value_name = "UID",
         value_delimiter = ',',
+        group = "slice",
         conflicts_with_all = ["read", "filter", "summary"]
     )]
     uid: Vec<String>,
-    /// Write the packets of --uid into a capture instead
-    #[arg(short, long, value_name = "OUT", requires = "uid")]
+    /// Only packets of rows of conn.log for which this SQL is true, like 'id.resp_p = 443 AND duration > 60'; the
+    /// capture needs an index
+    #[arg(
+        long = "where",
+        value_name = "SQL",
+        group = "slice",
+        conflicts_with_all = ["read", "filter", "summary", "uid"]
+    )]
+    condition: Option<String>,
+    /// The log that --where is about. Of dns, http and smtp only packets of the request are taken
+    #[arg(long, value_name = "LOG", default_value = "conn", requires = "condition")]
+    log: String,
+    /// Logs of the capture for --where, so that it is not analysed again
+    #[arg(long, value_name = "PATH", requires = "condition")]
+    rows: Option<PathBuf>,
+    /// Write the packets of --uid or --where into a capture instead
+    #[arg(short, long, value_name = "OUT", requires = "slice")]
     write: Option<PathBuf>,
     /// Number of hosts and host pairs that --summary prints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "summary")]
@@ -115,6 +134,33 @@ impl Args {
     }
 }
 
+/// The packets of rows for which a condition is true.
+#[cfg(feature = "sql")]
+fn rows_where(
+    args: &Args,
+    files: &[PathBuf],
+    condition: &str,
+    terminal: &Terminal,
+) -> anyhow::Result<Outcome> {
+    let rows = args.rows.as_ref().map_or(files, std::slice::from_ref);
+    match crate::sql::wanted(rows, &args.log, condition, terminal) {
+        Ok(wanted) if wanted.is_empty() => {
+            terminal.error(&format_args!("no row of {} has {condition}", args.log));
+            Ok(Outcome::NoCapture)
+        }
+        Ok(wanted) => {
+            slices::run(files, &wanted, args.printer(), args.write.as_deref(), args.count)
+        }
+        Err(outcome) => Ok(outcome),
+    }
+}
+
+#[cfg(not(feature = "sql"))]
+fn rows_where(args: &Args, _: &[PathBuf], _: &str, _: &Terminal) -> anyhow::Result<Outcome> {
+    let _ = (&args.log, &args.rows);
+    Ok(crate::left_out::report(&"--where", "sql"))
+}
+
 /// What becomes of packets.
 enum Work {
     Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
@@ -137,8 +183,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let (files, filter) = args.input();
     if !args.uid.is_empty() {
+        let wanted: Vec<_> = args.uid.iter().map(|uid| Wanted::all(uid.clone())).collect();
         let write = args.write.as_deref();
-        return slices::run(&files, &args.uid, args.printer(), write, args.count);
+        return slices::run(&files, &wanted, args.printer(), write, args.count);
+    }
+    if let Some(condition) = &args.condition {
+        return rows_where(args, &files, condition, &terminal);
     }
     let parse = |text: &str| Filter::with(text, Default::default(), Arc::new(System::new()));
     let filter = match filter.as_deref().map(parse).transpose() {

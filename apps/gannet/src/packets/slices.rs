@@ -1,5 +1,7 @@
 //! The packets of a connection, by the index of a capture.
 
+use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
 use std::io::BufWriter;
 use std::io::Write;
@@ -7,22 +9,66 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use gannet_capture::Packet;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_index::Error;
 use gannet_index::Index;
 use gannet_index::Slices;
+use gannet_wire::Network;
 
 use super::line::Printer;
+use crate::index::warn_of_forgotten;
 use crate::outcome::Outcome;
 use crate::paths::InputFile;
 use crate::terminal::Terminal;
+
+/// Packets that are wanted: those of a uid, or of one of its requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) uid: String,
+    /// From this time on and before that one, in microseconds since 1970.
+    pub(crate) within: Option<(i64, i64)>,
+    /// Of DNS messages over UDP only those with this number.
+    pub(crate) message: Option<u16>,
+}
+
+impl Wanted {
+    /// All packets of a uid.
+    pub(crate) fn all(uid: String) -> Self {
+        Self { uid, within: None, message: None }
+    }
+
+    fn has(&self, packet: &Packet<'_>) -> bool {
+        // As logs have times: without what is below a microsecond.
+        let micros = packet.time.as_nanos() / 1_000;
+        let in_time = self.within.is_none_or(|(from, to)| (from..to).contains(&micros));
+        in_time && self.message.is_none_or(|id| message(packet).is_none_or(|found| found == id))
+    }
+}
+
+/// The number of the DNS message in a packet, where it is UDP outside of tunnels.
+fn message(packet: &Packet<'_>) -> Option<u16> {
+    let (link, data) = (packet.link_type.0, packet.data);
+    let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| {}).ok()?;
+    let Network::Ip(bytes) = frame.network else { return None };
+    let ip = gannet_wire::ip(bytes, frame.wire_len, false).ok()?;
+    // A fragment has the number of its message only where that begins: all of them are taken.
+    if ip.fragment.is_some() || ip.protocol != gannet_wire::protocol::UDP {
+        return None;
+    }
+    let udp = gannet_wire::udp(&ip).ok()?;
+    udp.payload.first_chunk().map(|id| u16::from_be_bytes(*id))
+}
 
 /// Where packets go.
 enum To {
     Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
     Capture(Box<Writer>),
 }
+
+/// Uids that a message names at the most.
+const MANY: usize = 5;
 
 /// What ends the reading of packets.
 #[derive(Debug)]
@@ -38,10 +84,10 @@ impl From<Error> for Stopped {
     }
 }
 
-/// The packets of these uids in each of the captures, up to a number of them.
+/// The packets that are wanted in each of the captures, up to a number of them.
 pub(super) fn run(
     files: &[PathBuf],
-    uids: &[String],
+    wanted: &[Wanted],
     printer: Printer,
     write: Option<&Path>,
     count: Option<u64>,
@@ -58,7 +104,7 @@ pub(super) fn run(
     };
     let (mut left, mut outcome, mut found) = (count.unwrap_or(u64::MAX), Outcome::Done, false);
     for file in files {
-        match slice(file, uids, &mut to, &mut left) {
+        match slice(file, wanted, &mut to, &mut left, &terminal) {
             Ok(is_there) => found |= is_there,
             Err(Stopped::Enough) => {
                 found = true;
@@ -81,25 +127,53 @@ pub(super) fn run(
         }
     }
     if !found && outcome == Outcome::Done {
-        terminal.error(&format_args!("no capture has packets of {}", uids.join(", ")));
+        let mut uids: Vec<_> = wanted.iter().map(|wanted| &*wanted.uid).collect();
+        uids.dedup();
+        let more = if uids.len() > MANY { ", ..." } else { "" };
+        uids.truncate(MANY);
+        terminal.error(&format_args!("no capture has packets of {}{more}", uids.join(", ")));
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)
 }
 
 /// The packets of a capture; whether it has any.
-fn slice(file: &Path, uids: &[String], to: &mut To, left: &mut u64) -> Result<bool, Stopped> {
+fn slice(
+    file: &Path,
+    wanted: &[Wanted],
+    to: &mut To,
+    left: &mut u64,
+    terminal: &Terminal,
+) -> Result<bool, Stopped> {
     let mut index = Index::open(file)?;
+    warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
-    for uid in uids {
-        numbers.extend(index.packets(uid.as_bytes())?.unwrap_or_default());
+    // Of packets of requests, whose they may be.
+    let mut requests: HashMap<u64, Vec<&Wanted>> = HashMap::new();
+    let mut whole = HashSet::new();
+    for wanted in wanted {
+        let found = index.packets(wanted.uid.as_bytes())?.unwrap_or_default();
+        if wanted.within.is_none() && wanted.message.is_none() {
+            whole.extend(found.iter().copied());
+        } else {
+            for number in &found {
+                requests.entry(*number).or_default().push(wanted);
+            }
+        }
+        numbers.extend(found);
     }
     numbers.sort_unstable();
     numbers.dedup();
+    let mut any = false;
     Slices::new(file, &mut index).read(&numbers, |packet| {
+        let is_of = |requests: &Vec<&Wanted>| requests.iter().any(|wanted| wanted.has(packet));
+        if !whole.contains(&packet.number) && !requests.get(&packet.number).is_some_and(is_of) {
+            return Ok(());
+        }
         if *left == 0 {
             return Err(Stopped::Enough);
         }
+        any = true;
         *left -= 1;
         let written = match to {
             To::Lines(printer, out) => {
@@ -109,5 +183,5 @@ fn slice(file: &Path, uids: &[String], to: &mut To, left: &mut u64) -> Result<bo
         };
         written.map_err(Stopped::Other)
     })?;
-    Ok(!numbers.is_empty())
+    Ok(any)
 }

@@ -14,7 +14,7 @@ const GROUP: usize = 128;
 const FEW: usize = 8;
 
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
-    /// Looks up many keys and appends what each is mapped to.
+    /// Looks up many keys and appends their values.
     ///
     /// Keys go through three steps in groups of 128: their lines of tags are asked for; the entries that the tags point to
     /// are asked for; and those are compared. Memory is waited for by many keys together: faster than single lookups where

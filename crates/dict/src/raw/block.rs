@@ -5,8 +5,8 @@
 //!         tags  ──▶ │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
 //! ```
 //!
-//! Two allocations, so that the tags of all blocks lie close together: every search reads them, and they are few enough to
-//! stay in the nearer caches, and on few pages.
+//! There are two allocations, so that the tags of all blocks are close together: every search reads
+//! them, and they are few enough to stay in near caches, and on few pages.
 //!
 //! The upper bits of a hash name an entry's home, the cell where searching begins (`hash × homes / 2^64`); the fifth byte
 //! from below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 cells
@@ -15,7 +15,8 @@
 //! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
 //! all: there are no tombstones. If no room can be made, the caller has to see to it: a larger array, or a place apart.
 //!
-//! The last homes have [`TAIL`] cells behind them, not a whole window: what they could have beyond is closed.
+//! The last homes have [`TAIL`] cells behind them, not a whole window: the missing cells are marked
+//! as closed.
 //!
 //! If two entries with the same tag are within one search window, the one with the earlier home is
 //! moved in front of the other's home where possible ([`Block::part_all`]): then the first entry
@@ -91,7 +92,7 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// A clustered array and the place of its share in the space of hashes.
+/// A clustered array, and its range of hashes.
 pub(crate) struct Block<T> {
     /// The first tag.
     tags: NonNull<u8>,
@@ -364,8 +365,9 @@ impl<T> Block<T> {
         }
         self.set_tag(to, self.tags()[from]);
         self.set_tag(from, FREE);
-        // SAFETY: two cells. `from` was filled, so initialised, and is free now; `to` was free, so nothing is
-        // overwritten, and is filled now. They are not the same, as only one was filled.
+        // SAFETY: both are cells. `from` was filled, so it is initialised, and is free now; `to`
+        // was free, so nothing is overwritten, and is filled now. They differ, as only one was
+        // filled.
         unsafe { self.cell(from).copy_to_nonoverlapping(self.cell(to), 1) };
     }
 

@@ -108,7 +108,7 @@ pub(crate) struct Split<'b> {
     rest: Rest<'b>,
 }
 
-/// One that is in one place.
+/// A long string, which is contiguous.
 #[derive(Clone, Copy)]
 pub(crate) struct Long<'b>(&'b [u8]);
 
@@ -319,8 +319,8 @@ impl Bytes {
     #[inline(always)]
     unsafe fn inline(&self) -> &[u8] {
         let start = core::ptr::from_ref(self).cast::<u8>();
-        // SAFETY: front and tail lie side by side from the second byte on and are initialised, INLINE bytes together, of
-        // which an inline string has no more.
+        // SAFETY: front and tail are adjacent from the second byte on and initialised, INLINE bytes
+        // together, and an inline string is at most as long.
         unsafe { slice::from_raw_parts(start.add(1), self.short_len()) }
     }
 
@@ -355,7 +355,7 @@ impl Bytes {
             } else if self.kind != LONG {
                 let len = self.short_len();
                 let Rest(rest) = self.rest(Rest::len_for(len));
-                // Where a whole piece is more than what follows the front, it begins with bytes of the front.
+                // If a whole piece is longer than the tail, it starts within the front.
                 (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
                 (self.whole(), &[])

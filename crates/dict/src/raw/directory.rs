@@ -1,8 +1,8 @@
 //! Which block holds which hashes.
 //!
-//! The directory has a place for each value of some low bits of a hash (extendible hashing). A block
-//! of depth *d* holds the hashes that agree in *d* of these bits, and all places whose numbers end in them name it. So
-//! a place is found with a mask, and says all that a search needs to know.
+//! The directory has a slot for each value of some low bits of a hash (extendible hashing). A block
+//! of depth *d* holds the hashes that agree in *d* of these bits, and all slots whose numbers end
+//! in them refer to it. So a slot is found with a mask, and holds all that a search needs.
 //!
 //! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are neighbours.
 //!
@@ -12,9 +12,10 @@
 //!
 //! The rules unsafe code leans on:
 //!
-//! * every place that a hash leads to names a live block whose prefix is that of the hash (**cover**);
+//! * every slot that a hash leads to refers to a live block whose prefix is that of the hash
+//!   (**cover**);
 //! * places that name the same block are exactly those of its prefix (**once**);
-//! * there is a place for every value under the mask (**whole**).
+//! * there is a slot for every value under the mask (**whole**).
 
 use core::mem::ManuallyDrop;
 
@@ -54,7 +55,7 @@ type Place<T> = ManuallyDrop<Block<T>>;
 pub(crate) struct Directory<T, C> {
     /// Always a power of two.
     places: Box<[Place<T>]>,
-    /// Of the bytes from the first place to that of a hash.
+    /// Mask of the byte offset of a hash's slot.
     mask: u32,
     more: Box<More<T, C>>,
 }
@@ -121,7 +122,7 @@ pub(crate) fn parting_bit(depth: u8) -> u64 {
     1 << (PLACE_BITS + u32::from(depth))
 }
 
-/// The bits of `place`, for one of the places that hold the same.
+/// A bitwise copy of `place`, for one of the slots of the same block.
 fn copy<T>(place: &Block<T>) -> Place<T> {
     // SAFETY: a block may be copied bitwise as long as only one copy is dropped or changed; the
     // result type drops nothing, and the rule "once" says which copy is dropped.
@@ -151,7 +152,7 @@ impl<T, C> Directory<T, C> {
         }
     }
 
-    /// What the caller keeps here.
+    /// The caller's data.
     #[inline]
     pub(crate) fn counts(&self) -> &C {
         &self.more.counts
@@ -168,11 +169,12 @@ impl<T, C> Directory<T, C> {
     pub(crate) fn block(&self, hash: u64) -> &Block<T> {
         let offset = (hash as u32 & self.mask) as usize;
         debug_assert!(offset / PLACE < self.places.len());
-        // SAFETY: the array is whole: it has a place for all values under the mask, which is a multiple of a place's size.
+        // SAFETY: the array is whole: it has a slot for all values under the mask, which is a
+        // multiple of a slot's size.
         unsafe { &*self.places.as_ptr().byte_add(offset) }
     }
 
-    /// The number of the place of this hash.
+    /// The number of the slot of this hash.
     fn at(&self, hash: u64) -> usize {
         (hash >> PLACE_BITS) as usize & (self.places.len() - 1)
     }
@@ -184,7 +186,7 @@ impl<T, C> Directory<T, C> {
         Entries(&mut self.places[at])
     }
 
-    /// Bits that choose a place.
+    /// Number of hash bits that select a slot.
     pub(crate) fn bits(&self) -> u8 {
         self.places.len().ilog2() as u8
     }
@@ -224,7 +226,7 @@ impl<T, C> Directory<T, C> {
         fill(&mut self.places);
         if let Some(next) = &mut self.more.next {
             if block.depth > next.bits {
-                // The directory cannot become so small: given up.
+                // The directory cannot become so small: shrinking is abandoned.
                 self.more.next = None;
             } else {
                 fill(&mut next.places);
@@ -240,7 +242,7 @@ impl<T, C> Directory<T, C> {
         self.write(hash, &block);
     }
 
-    /// Puts a block in the place of the one that holds `hash`.
+    /// Replaces the block that holds `hash`.
     ///
     /// # Panics
     /// If the depths differ: errors of this crate.
@@ -253,7 +255,7 @@ impl<T, C> Directory<T, C> {
         ManuallyDrop::into_inner(was)
     }
 
-    /// Puts two blocks in the place of the one that holds `hash`, by the next bit.
+    /// Replaces the block that holds `hash` by two, split by the next bit.
     ///
     /// # Panics
     /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
@@ -266,7 +268,7 @@ impl<T, C> Directory<T, C> {
         ManuallyDrop::into_inner(was)
     }
 
-    /// Puts one block in the place of the one that holds `hash` and of its other half; what stood there, the
+    /// Replaces the block that holds `hash` and its other half by one block; returns both, the
     /// lower first.
     ///
     /// # Panics
@@ -286,7 +288,7 @@ impl<T, C> Directory<T, C> {
         }
     }
 
-    /// Begins to halve the directory. Given up on the way where a block needs all bits.
+    /// Begins to halve the directory. Abandoned later if a block needs all bits.
     pub(crate) fn halve(&mut self) {
         if !self.in_motion() && self.bits() > 0 {
             self.resize(self.bits() - 1);
@@ -323,7 +325,7 @@ impl<T, C> Directory<T, C> {
         blocks(&self.places)
     }
 
-    /// All entries, to change, and what the caller keeps here.
+    /// All entries, mutable, and the caller's data.
     pub(crate) fn iter_mut(&mut self) -> (impl Iterator<Item = &mut T>, &mut C) {
         let cells = blocks(&self.places).flat_map(Block::pointers);
         // SAFETY: the iterator holds a borrow of `places` from the same `&mut self`, so there is no
@@ -335,7 +337,7 @@ impl<T, C> Directory<T, C> {
     /// Takes all blocks out.
     pub(crate) fn into_blocks(mut self) -> Vec<Block<T>> {
         let blocks = self.blocks().map(copy).collect::<Vec<_>>();
-        // No place is left to drop them: each block has one owner, in the vector.
+        // No slot remains to drop them: each block has one owner, in the vector.
         (self.places, self.more.next) = (Box::default(), None);
         blocks.into_iter().map(ManuallyDrop::into_inner).collect()
     }

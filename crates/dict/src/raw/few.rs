@@ -13,7 +13,8 @@ pub(crate) const FEW_MAX: usize = 15;
 /// What digests' upper bytes are raised by to be tags: 0 is no entry's.
 const RAISE: u8 = 1;
 
-/// Room made when there is none left: the next of these, of which allocators waste little with entries of 16 bytes or 24.
+/// Capacities of the array: chosen to waste little of the allocator's size classes for entries of
+/// 16 or 24 bytes.
 const ROOMS: [u8; 4] = [4, 6, 10, FEW_MAX as u8];
 
 #[repr(C)]
@@ -63,8 +64,9 @@ impl<T> Few<T> {
     #[inline(always)]
     fn entry(&self, at: usize) -> NonNull<T> {
         debug_assert!(at < usize::from(self.room));
-        // SAFETY: `at` is less than `room` (callers check it against `len`), so within the allocation; the entries
-        // begin behind the head, whose zero entries give it their alignment. No reference is made on the way.
+        // SAFETY: `at` is less than `room` (callers check it against `len`), so it is within the
+        // allocation; the entries begin behind the head, whose zero-length array gives them their
+        // alignment. No reference is created on the way.
         unsafe {
             let entries = (&raw mut (*self.head.as_ptr()).entries).cast::<T>();
             NonNull::new_unchecked(entries.add(at))
@@ -130,7 +132,8 @@ impl<T> Few<T> {
             return Err(entry);
         }
         let at = self.len();
-        // SAFETY: `at` is less than `room`; the cell is not initialised, so nothing is overwritten.
+        // SAFETY: `at` is less than `room`; the cell is not initialised, so no value is
+        // overwritten.
         unsafe { self.entry(at).write(entry) };
         self.set_tag(at, simd::byte_of_digest(digest).saturating_add(RAISE));
         self.len += 1;

@@ -8,8 +8,8 @@
 //! * `secret`: the key of the default hash.
 //! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
 //!
-//! What the rest of the crate sees of these modules is safe: no sequence of calls, and no `Hash` or `Eq` of a
-//! user's, however wrong, reads a cell that is not filled or drops an entry twice.
+//! The interface to the rest of the crate is safe: no sequence of calls, and no `Hash` or `Eq` of a
+//! user, however wrong, reads a cell that is not filled or drops an entry twice.
 #![allow(unsafe_code)]
 
 pub(crate) mod block;

@@ -1,7 +1,7 @@
 //! Tags compared a group at a time, and memory asked for ahead of its use.
 //!
-//! On x86-64 one vector instruction of SSE2, which every such processor has, compares a whole group; elsewhere a
-//! loop does, which compilers turn into what the processor offers. Tests hold the two against each other.
+//! On x86-64 one vector instruction of SSE2, which every such processor has, compares a whole
+//! group; elsewhere a loop does, which compilers vectorise. Tests compare both.
 
 /// The bytes of `tags` that are `tag`: a bit each.
 #[inline(always)]
@@ -22,8 +22,8 @@ pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
-/// The byte of a hash that tags are made of: the fifth, which a vector instruction spreads without it being shifted
-/// down first.
+/// The byte of a hash that becomes the tag: the fifth, which a vector instruction broadcasts
+/// without a shift.
 #[inline(always)]
 pub(crate) fn byte_of_hash(hash: u64) -> u8 {
     (hash >> 32) as u8

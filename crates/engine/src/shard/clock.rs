@@ -3,16 +3,21 @@
 
 use std::io;
 
+use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_flow::Conn;
 use gannet_flow::Slot;
 use gannet_flow::Timers;
+use gannet_flow::tcp::State;
 use gannet_log::Key as RowKey;
 use gannet_log::StreamCount;
 use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
 
 use super::connection::open;
+use crate::packet_events;
 use crate::scheduler::CLOSING;
 use crate::shard::Ext;
 use crate::shard::Shard;
@@ -121,6 +126,11 @@ impl Shard {
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
         if over || slot.conn.last + slot.conn.timeout() <= now {
+            if self.env.logs.events.any() {
+                self.with_session(index, |conn, tcp, session| {
+                    packet_events::timed_out(session, conn, tcp.as_deref(), !over);
+                });
+            }
             self.remove_at(index, packet);
             return;
         }
@@ -141,7 +151,16 @@ impl Shard {
         self.timers = Timers::default();
         self.evictor.rest();
         self.table.finish_finding();
-        Closing { live: self.table.in_order(), next: 0 }
+        let mut live = self.table.in_order();
+        if self.options.in_key_order {
+            // First those whose own timers are due by then, in the order of these; then by their ends.
+            live.sort_by_cached_key(|index| {
+                let slot = self.table.get(*index);
+                let timer = slot.and_then(last_timer);
+                (timer.is_none(), timer, slot.map(|slot| key(&slot.conn)))
+            });
+        }
+        Closing { live, next: 0 }
     }
 
     /// Closes the next connection, if there is one.
@@ -153,14 +172,21 @@ impl Shard {
         closing.next += 1;
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
+        if self.env.logs.events.any() {
+            self.with_session(index, |conn, tcp, session| {
+                packet_events::pending(session, conn, tcp.as_deref());
+            });
+        }
         self.remove(index);
-        self.drain_events();
+        // Handlers run once all connections are removed, as in Zeek.
+        self.carry_out();
         true
     }
 
     /// Ends everything that belongs to no connection, after all connections are closed.
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
+        self.drain_events();
         self.env.finish(self.now);
         if let Some(noting) = &mut self.noting {
             noting.hand_on();
@@ -187,6 +213,31 @@ impl Shard {
 pub(crate) struct Closing {
     live: Vec<u32>,
     next: usize,
+}
+
+/// When a timer would end a connection that Zeek lets fire at the end of input: of attempts and of DNS.
+fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
+    let conn = &slot.conn;
+    match &slot.tcp {
+        // Its transport state is packed as long as it is a SYN alone.
+        None if conn.proto == Proto::Tcp => Some(conn.start + Interval::from_secs(5)),
+        Some(tcp) => {
+            let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
+            let is_attempt =
+                matches!(states, [State::SynSent | State::SynAckSent, State::Inactive]);
+            is_attempt.then(|| conn.start + Interval::from_secs(5))
+        }
+        None => (conn.look_every > 0).then(|| conn.start + Interval::from_secs(10)),
+    }
+}
+
+/// The ends of a connection as Zeek orders them: lower address and its port first.
+fn key(conn: &Conn) -> ([u8; 16], [u8; 16], u16, u16, u8) {
+    let id = &conn.id;
+    let orig = (id.orig_h.octets(), id.orig_p.swap_bytes());
+    let resp = (id.resp_h.octets(), id.resp_p.swap_bytes());
+    let (low, high) = if conn.is_one_way() || orig < resp { (orig, resp) } else { (resp, orig) };
+    (low.0, high.0, low.1.swap_bytes(), high.1.swap_bytes(), conn.ip_proto)
 }
 
 /// When to check a connection next.

@@ -22,6 +22,7 @@ use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
 use gannet_protocols::policy::known::Served;
+use gannet_protocols::tunnel::raise_changed;
 
 use crate::community_id::community_id;
 use crate::conn_log;
@@ -80,6 +81,9 @@ impl Shard {
             births.began(self.packet_number, uid);
         }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
+        if encapsulation.depth() > 0 && self.env.logs.events.any() {
+            self.env.logs.events.set_tunnels(uid, encapsulation.states());
+        }
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
@@ -140,6 +144,7 @@ impl Shard {
             slot.conn.note_limit();
             return;
         }
+        raise_changed(&mut self.env.logs, &slot.conn, encapsulation.iter());
         if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
             slot.conn.add_tunnel_parent(uid);
         }

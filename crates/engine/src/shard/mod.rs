@@ -5,6 +5,7 @@
 //! advances [time](clock), by which connections end.
 
 pub(crate) mod clock;
+mod commands;
 pub(crate) mod connection;
 
 use std::io;
@@ -18,7 +19,6 @@ use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
-use gannet_files::events::FileSniff;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
 use gannet_flow::Services;
@@ -42,6 +42,7 @@ use crate::route::Role;
 use crate::state::Evictor;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
+use commands::Thresholds;
 
 /// The engine's data of a connection.
 #[derive(Default)]
@@ -57,12 +58,18 @@ pub(crate) struct Rare {
     encapsulation: (Encapsulation, u8),
     /// Tunnel protocols that had a violation on it.
     pub(crate) tunnels_failed: Services,
+    /// Whether the event of a connection that may carry GTP was raised.
+    pub(crate) has_gtp_state: bool,
     /// Bad UDP checksums of each side.
     pub(crate) bad_checksums: [u32; 2],
     /// Whether it is a tunnel from which packets were extracted.
     pub(crate) carries: bool,
     /// Bits of the sides that sent valid Teredo.
     pub(crate) teredo_sides: u8,
+    /// Sizes that listeners want to know of.
+    pub(crate) thresholds: Option<Box<Thresholds>>,
+    /// Its packets are ignored from now on.
+    pub(crate) skip: bool,
 }
 
 // There may be millions; most consist of a slot only.
@@ -125,6 +132,8 @@ pub(crate) struct Shard {
     pub(crate) trail: Option<Vec<&'static str>>,
     /// Seed of Community IDs, if their column is written.
     community: Option<u16>,
+    /// No more packets are analyzed.
+    pub(crate) stopped: bool,
 }
 
 impl Shard {
@@ -133,6 +142,7 @@ impl Shard {
         let mut protocol_options = gannet_protocols::Options {
             inner_protocols: options.inner_protocols,
             pending: options.limits.pending(),
+            scripted: options.scripted,
             ..gannet_protocols::Options::default()
         };
         if let Some(nets) = &options.local_nets {
@@ -179,14 +189,18 @@ impl Shard {
             wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
             community,
+            stopped: false,
         }
     }
 
     /// Events of `interest` go to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
-        let wants_matches = self.env.logs.events.wants::<FileSniff>();
-        self.env.files.report_matches(wants_matches);
+        let any = self.env.logs.events.any();
+        self.env.files.report_matches(any);
+        let events = &mut self.env.logs.events;
+        events.ask();
+        self.carry_out();
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekInit>() {
             events.raise(&ZeekInit {});
@@ -196,6 +210,11 @@ impl Shard {
 
     pub(crate) fn connections(&self) -> u64 {
         self.created
+    }
+
+    /// See [`Engine::earliest_open`](crate::Engine::earliest_open).
+    pub(crate) fn earliest_open(&self) -> Time {
+        self.table.iter().map(|(_, slot)| slot.conn.start).min().unwrap_or(Time::MAX)
     }
 
     pub(crate) fn check(&mut self) -> io::Result<()> {
@@ -230,6 +249,9 @@ impl Shard {
             return;
         }
         self.advance_if_due(packet.time);
+        if self.env.logs.events.any() {
+            self.raise_packet(packet);
+        }
         self.walk_link(packet);
         self.rest();
         self.drain_events();
@@ -239,6 +261,16 @@ impl Shard {
     #[inline]
     pub(crate) fn drain_events(&mut self) {
         if self.env.logs.events.any() {
+            self.env.logs.events.drain();
+            self.carry_out();
+        }
+    }
+
+    /// Carries out what the listener asked for, and what its answers to the events of that ask for.
+    #[inline]
+    pub(crate) fn carry_out(&mut self) {
+        while self.env.logs.events.has_commands() {
+            self.carry_out_all();
             self.env.logs.events.drain();
         }
     }
@@ -252,6 +284,7 @@ impl Shard {
         if self.env.logs.events.any() {
             let now = time.max(clock::BEGINNING).max(self.now);
             self.env.logs.events.set_time(now, number);
+            self.carry_out();
         }
     }
 

@@ -33,7 +33,8 @@ pub(super) const SIGNATURES: &[Signature] = &[
     // Markup.
     Signature::test(10, "application/xml", |b| b == 0 || starts_markup(b), |data| first_tag(data, true, false, xml_declaration)),
     tag!(100, "text/html", |tag| doctype(tag, b"html") || starts_with_no_case(tag, b"<html") || meta(tag)),
-    tag!(20, "text/html", |tag| [&b"<head"[..], b"<title", b"<body"].iter().any(|name| starts_with_no_case(tag, name))),
+    tag!(49, "text/html", |tag| doctype(tag, b"html")),
+    tag!(20, "text/html", |tag| [&b"<head"[..], b"<html", b"<title", b"<body"].iter().any(|name| starts_with_no_case(tag, name))),
     tag!(90, "text/rss", |tag| starts_with_no_case(tag, b"<rss")),
     tag!(100, "text/atom", atom),
     tag!(49, "application/soap+xml", |tag| starts_with_no_case(tag, b"<soap:envelope") || starts_with_no_case(tag, b"<soap-env:envelope")),

@@ -74,6 +74,11 @@ fn full(seq: u32, wraps: u16) -> u64 {
 }
 
 impl Endpoint {
+    /// The first sequence number: the SYN's, or the one before the first byte that was seen.
+    pub fn start(&self) -> u32 {
+        self.start_seq
+    }
+
     /// Relative sequence number of `seq` in the `wraps`th round.
     pub(super) fn relative_in(&self, seq: u32, wraps: u16) -> u64 {
         full(seq, wraps).wrapping_sub(u64::from(self.start_seq))

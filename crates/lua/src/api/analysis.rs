@@ -1,7 +1,7 @@
 //! The analysis of captures, whose events and log rows go to scripts.
 //!
-//! An [`Engine`] runs in the script's thread, and a [`Collector`] takes what it finds. Only events and logs that
-//! the script asks for are made.
+//! An [`Engine`] runs in the script's thread, and a [`Collector`] receives its results. Only the
+//! events and logs that the script requests are made.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -109,7 +109,7 @@ const CONNECTION: u32 = u32::MAX;
 /// The same for files.
 const FILE: u32 = u32::MAX - 1;
 
-/// What was done.
+/// Totals of the analysis.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Sums {
@@ -162,7 +162,8 @@ impl Analysis {
         })
     }
 
-    /// Goes on until something is found. Returns the number of items, 0 at the end. Damage is an error at the end.
+    /// Continues until there are results. Returns the number of items, 0 at the end. Damage is an
+    /// error at the end.
     fn next(&mut self) -> Result<usize, String> {
         loop {
             match &mut self.work {

@@ -100,7 +100,7 @@ impl Client {
         Err(why)
     }
 
-    /// Likewise, to a server that may be sent to: by the rules of replay.
+    /// The same, for a server that the rules of replay allow.
     fn begin(
         (kind, may_be_public): (c_int, bool),
         (server, port): (&str, u16),

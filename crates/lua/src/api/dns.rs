@@ -10,7 +10,7 @@ const MAX_NAME: usize = 255;
 /// Records of one message that are looked at.
 const MAX_RECORDS: usize = 4096;
 
-/// The question and the header of a message; what is in a [`Record`](super::record::Record).
+/// The question and the header of a message, for a [`Record`](super::record::Record).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) qtype: u16,
@@ -48,7 +48,7 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
 /// §4.1.4), so they end. The answer is where the name ends.
 pub(crate) fn write_name(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut end, mut len) = (at, None, 1);
-    // Where the labels that were followed so far began: a pointer must lead to before.
+    // Start of the labels followed so far: a pointer must lead before it.
     let mut bound = at;
     let start = out.len();
     loop {

@@ -1,4 +1,4 @@
-//! What an analysis finds, in one sequence: rows of logs and typed events, packed.
+//! The results of an analysis in one sequence: rows of logs and typed events, packed.
 //!
 //! The analysis writes into [`Found`] during a batch of packets, the script reads it between two batches. Rows of
 //! a packet come before its events, which wait for its end.
@@ -62,7 +62,7 @@ enum Kind {
     Event(&'static Decl),
 }
 
-/// What was found since the script last read.
+/// Results since the script last read.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Rows and events in their order.
@@ -205,7 +205,7 @@ fn describe_type(ty: &Type, out: &mut String) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collector {
     found: Arc<Mutex<Found>>,
-    /// What the events that are delivered together mention.
+    /// The objects that events delivered together mention.
     mentioned: Option<Mentioned>,
 }
 
@@ -219,7 +219,7 @@ struct Mentioned {
 }
 
 impl Collector {
-    /// What was found, once the analysis has done its batch.
+    /// The results, once the analysis has processed its batch.
     pub(crate) fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What is done to each batch of a pipeline, by one thread or several.
+//! The work on each batch of a pipeline, in one thread or several.
 //!
 //! The work on single packets, in any thread: filters, plain messages, records of them, sums. A
 //! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
@@ -20,7 +20,7 @@ use super::pairing::Pairing;
 use super::record::Records;
 use super::record::of_packet;
 
-/// What a pipeline takes of a stream.
+/// The selection of packets or messages of a pipeline.
 #[derive(Clone, Default)]
 pub(crate) struct Choice {
     /// A packet must match all of them.
@@ -83,7 +83,7 @@ impl Work for Gather {
         output.more.clear();
         output.times.clear();
         let (choice, beyond) = (&self.choice, batch.beyond(self.next_turn));
-        // One loop for each task, so that nothing is asked for each packet.
+        // One loop for each task, so that the task is not checked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
                 for (place, packet) in batch.iter().enumerate() {
@@ -124,8 +124,7 @@ impl Work for Gather {
     }
 }
 
-/// Hands out the messages of a batch that packets have by themselves, and meanwhile has brought what is
-/// read next.
+/// Returns the messages of a batch's plain packets, and prefetches the next packets.
 #[inline]
 fn each(
     choice: &Choice,

@@ -23,7 +23,7 @@ use super::record::of_packet;
 
 /// The fields by which messages are counted with the least effort: the name alone.
 const NAME_ALONE: [u8; 1] = [field::QNAME];
-/// In place of the name of a message that has none; no label is so long.
+/// In place of the name of a message without one; no label is so long.
 const NO_NAME: u64 = u64::MAX;
 
 /// Fields as numbered in `lua/gannet.lua`.
@@ -42,14 +42,14 @@ mod field {
     pub(super) const ID: u8 = 12;
 }
 
-/// What is added up, by what.
+/// Sums by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     /// The field that is added up; 0 to count.
     value: u8,
     fields: Vec<u8>,
     tally: Tally,
-    /// The sum of all, where there is nothing to group by.
+    /// The total, if there is nothing to group by.
     total: u64,
 }
 
@@ -270,7 +270,7 @@ fn protocol_name(number: u64) -> Option<&'static str> {
 /// A row that may be among the first: its sum, where its key is in the text, and which it is.
 type Candidate = (Reverse<u64>, Range<usize>, usize);
 
-/// What was counted. Keys become text when their rows are asked for: of many, most never are.
+/// The counts. Keys become text only when their rows are requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     fields: Vec<u8>,

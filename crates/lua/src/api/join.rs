@@ -10,7 +10,7 @@ use super::pairing::Pairing;
 use super::record::Record;
 use super::record::Records;
 
-/// Queries that wait for their response; at more, the oldest goes without.
+/// Most pending queries; beyond, the oldest gets no response.
 const MAX_WAITING: usize = 1 << 20;
 
 /// Pairs queries with responses.
@@ -20,7 +20,7 @@ pub(crate) struct Join {
     pairing: Pairing,
     /// Numbers of the queries that wait with a key, oldest first.
     waiting: HashMap<Fingerprint, VecDeque<u64>, RandomState>,
-    /// The queries by number, from `first` on; those that were answered are gone.
+    /// The pending queries by number, from `first` on; answered ones are `None`.
     queries: VecDeque<Option<Query>>,
     first: u64,
     count: usize,
@@ -114,7 +114,7 @@ impl Join {
         }
     }
 
-    /// The oldest query goes without a response.
+    /// The oldest query gets no response.
     fn give_up_oldest(&mut self, out: &mut Records) {
         while let Some(front) = self.queries.pop_front() {
             let number = self.first;

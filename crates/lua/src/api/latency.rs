@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use gannet_pipeline::fingerprint::Fingerprint;
 use hdrhistogram::Histogram;
 
-/// Queries that wait for their response; at more, the oldest goes without.
+/// Most pending queries; beyond, the oldest gets no response.
 const MAX_WAITING: usize = 1 << 20;
 
 /// Times are distinguished up to this many nanoseconds, a day; longer ones count as that.

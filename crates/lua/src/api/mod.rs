@@ -3,9 +3,9 @@
 //! [`table()`] is a struct of C function pointers, declared to Lua by [`DECLARATIONS`]: one list,
 //! written twice, and held together by a test of sizes and by every test that runs a script.
 //!
-//! What holds for all of them: pointers come from this crate's own Lua modules, which pass what an
-//! earlier call returned and have not freed (they let the garbage collector free it), or buffers
-//! that live for the call. A null pointer is refused. Nothing unwinds out of them, nothing raises.
+//! Contract of all of them: pointers come from this crate's own Lua modules, which pass results of
+//! earlier calls that are not freed (the garbage collector frees them), or buffers that live for
+//! the call. A null pointer is refused. No function unwinds or raises an error.
 #![allow(unsafe_code)]
 
 mod analysis;
@@ -259,7 +259,7 @@ thread_local! {
     static ANSWERS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Who shows how far pipelines of this thread are.
+/// Sets the function that shows the progress of this thread's pipelines.
 pub(crate) fn set_report(report: Option<Report>) {
     REPORT.with(|r| r.set(report));
 }
@@ -527,7 +527,7 @@ unsafe extern "C" fn stream_step(it: *mut Flow) -> c_int {
     told(unsafe { flow(it) }.step().map(c_int::from))
 }
 
-/// A result as C has it: what is wrong is kept for `last_error`.
+/// A result for C: the error is stored for `last_error`.
 fn told(result: Result<c_int, String>) -> c_int {
     result.unwrap_or_else(|error| {
         fail(&error);

@@ -1,4 +1,4 @@
-//! What a query and its response have in common, as a fingerprint.
+//! The common fields of a query and its response, as a fingerprint.
 
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Transport;
@@ -18,7 +18,7 @@ pub(crate) struct Pairing {
     words: Vec<u64>,
 }
 
-/// Who sent a message to whom, and over what.
+/// Endpoints and transport of a message.
 struct Way {
     from: ([u8; 16], u16),
     to: ([u8; 16], u16),

@@ -79,7 +79,7 @@ impl Records {
         self.names.get(at..at + usize::from(record.name_len)).unwrap_or_default()
     }
 
-    /// Adds a message that stands elsewhere.
+    /// Adds a message stored elsewhere.
     pub(crate) fn push(&mut self, mut record: Record, message: &[u8], name: &[u8]) {
         record.at = self.bytes.len() as u32;
         self.bytes.extend_from_slice(message);
@@ -155,7 +155,7 @@ pub(crate) fn of_packet(packet: &Packet<'_>) -> Record {
             payload = data;
         }
     }
-    // The payload is a part of the packet, so the difference is its place in it.
+    // The payload is a slice of the packet, so the difference is its offset.
     let at = (payload.as_ptr() as usize).wrapping_sub(packet.data.as_ptr() as usize);
     if at <= packet.data.len() {
         (record.payload_at, record.payload_len) = (at as u32, payload.len() as u32);

@@ -106,7 +106,7 @@ unsafe extern "C" fn schedule_free(it: *mut Schedule) {
     }
 }
 
-/// Waits until what has this time is due; how late it is then, in nanoseconds.
+/// Waits until the item with this time is due; returns its lateness in nanoseconds.
 ///
 /// # Safety
 /// `it` came from `schedule`, was not freed, and no other call uses it meanwhile.

@@ -1,8 +1,8 @@
-//! A pipeline: a stream of captures, what is kept of it, and what is made of that.
+//! A pipeline: a stream of captures, its filters, and its verb.
 //!
-//! Batches are worked on by a crew, of one thread or several; see [`gather`](super::gather). They
-//! come back here in order, and with them the packets that take an [`Extractor`] to understand. A
-//! verb goes on in steps, so that a script can tell between them how far it is.
+//! A worker pool of one thread or several works on batches; see [`gather`](super::gather). The
+//! results come back here in order, together with the packets that need an [`Extractor`]. A verb
+//! runs in steps, so that a script can report progress between them.
 
 use std::path::PathBuf;
 
@@ -129,7 +129,7 @@ impl Flow {
         self.threads = threads.clamp(1, MAX_THREADS);
     }
 
-    /// Lets what is handed out or written come when it is due.
+    /// Delays returned or written items until they are due.
     pub(crate) fn pace(&mut self, pace: Pace) {
         self.pace = Some(Schedule::new(pace));
     }
@@ -289,7 +289,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Goes on with what was begun; whether there is more to do. Damage is an error at the end.
+    /// Continues; returns whether there is more to do. Damage is an error at the end.
     pub(crate) fn step(&mut self) -> Result<bool, String> {
         let joined = self.join.is_some() && matches!(self.verb, Verb::Sum(_));
         for _ in 0..STEP {
@@ -393,8 +393,7 @@ impl Flow {
         Ok(true)
     }
 
-    /// Ends what was begun.
-    /// Makes it an error that a filter has no answer for any packet that was read.
+    /// Ends the pipeline. Returns an error if the filter did not apply to any packet that was read.
     fn note_unanswered(&mut self) {
         let packets = self.progress.packets;
         for filter in &self.choice.filters {
@@ -424,7 +423,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What was measured.
+    /// The measured latencies.
     pub(crate) fn latencies(&self) -> Summary {
         match &self.verb {
             Verb::Times(_, latencies, _) => latencies.summary(),
@@ -432,7 +431,7 @@ impl Flow {
         }
     }
 
-    /// What was added up; of what was written, how many packets.
+    /// The sums; for written captures, the number of packets.
     pub(crate) fn counts(&mut self) -> &mut Counts {
         &mut self.counts
     }

@@ -100,7 +100,7 @@ pub(crate) struct Shared {
     users: AtomicIsize,
 }
 
-/// No other thread had it so far.
+/// No other thread has had it yet.
 const UNSHARED: isize = isize::MIN;
 
 impl Shared {
@@ -119,7 +119,7 @@ impl Shared {
     }
 }
 
-/// What is given to a thread, as C sees it.
+/// An item passed to a thread, in C layout.
 #[repr(C)]
 pub(crate) struct Raw {
     number: f64,
@@ -144,7 +144,7 @@ pub(crate) struct Thread {
 #[derive(Default)]
 struct Inside {
     items: VecDeque<Item>,
-    /// What was handed out last, kept for as long as it may be looked at.
+    /// The last returned item, kept as long as it may be read.
     last: Option<Item>,
     /// Rings that the thread may use.
     rings: Vec<Arc<Shared>>,

@@ -17,7 +17,7 @@ use gannet_wire::protocol;
 
 use streams::Streams;
 
-/// Bytes of a DNS header (RFC 1035 §4.1.1); what is shorter is no message.
+/// Bytes of a DNS header (RFC 1035 §4.1.1); shorter data is no message.
 const HEADER: usize = 12;
 
 /// What carried a message.
@@ -67,8 +67,8 @@ pub struct Skipped {
     pub cut: u64,
     /// Payloads on a DNS port that are too short to be DNS; empty datagrams are among them.
     pub no_dns: u64,
-    /// TCP streams that could not be followed: their start or a part was not captured, what they
-    /// carry is no DNS, or there were too many at once.
+    /// TCP streams that could not be followed: their start or a part was not captured, they are not
+    /// DNS, or there were too many at once.
     pub streams: u64,
 }
 
@@ -147,7 +147,7 @@ impl Extractor {
         whole.clear();
         if self.fragments.add(time, &ip, &mut whole, |_| {}) {
             match gannet_wire::ip(&whole, whole.len() as u32, false) {
-                // A datagram whose pieces claim to be a piece goes no further.
+                // A reassembled datagram that claims to be a fragment is dropped.
                 Ok(ip) if ip.fragment.is_none() => self.transport(time, &ip, out),
                 _ => self.skipped.packets += 1,
             }
@@ -229,7 +229,7 @@ pub fn plain<'a>(
     plain_other(ports, packet, wants)
 }
 
-/// The same for what is not plain IPv4 in Ethernet.
+/// The same for packets other than plain IPv4 over Ethernet.
 #[inline(never)]
 fn plain_other<'a>(
     ports: &[u16],

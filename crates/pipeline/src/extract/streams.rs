@@ -25,7 +25,7 @@ use super::Transport;
 
 /// Connections that are followed at once; at more, new ones are not.
 const MAX_CONNECTIONS: usize = 65_536;
-/// Bytes of unfinished messages that are kept; at more, a stream that needs more is given up.
+/// Most bytes of unfinished messages; beyond, a stream that needs more is given up.
 const MAX_BYTES: usize = 64 << 20;
 /// How often connections that are over are looked for, in packet time.
 const SWEEP: Interval = Interval::from_secs(30);
@@ -52,11 +52,11 @@ struct Followed {
     sides: Box<[Side; 2]>,
 }
 
-/// What one side sent and no message has used yet.
+/// Data of one side that is not yet part of a message.
 #[derive(Debug, Default)]
 struct Side {
     unfinished: Vec<u8>,
-    /// At least one message was found: what follows is cut at the right places.
+    /// At least one message was found: message boundaries are known.
     in_step: bool,
     given_up: bool,
 }

@@ -61,8 +61,55 @@ pub struct Packet<'a> {
     pub header: Header,
     /// The fragment.
     pub fragment: &'a [u8],
-    /// Kind and value of the authentication verifier.
-    pub auth: Option<(u8, &'a [u8])>,
+    /// The authentication verifier.
+    pub auth: Option<Auth<'a>>,
+}
+
+/// An authentication verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auth<'a> {
+    /// The protocol of the login.
+    pub kind: u8,
+    /// How packets are protected.
+    pub level: u8,
+    /// Number of the login.
+    pub context: u32,
+    /// A token of the login.
+    pub value: &'a [u8],
+}
+
+/// Kind of a packet, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketType(pub u8);
+
+impl PacketType {
+    /// Its name in Zeek's scripts; that of a request where the number is none.
+    pub fn name(&self) -> &'static str {
+        const NAMES: [&str; 21] = [
+            "DCE_RPC::REQUEST",
+            "DCE_RPC::PING",
+            "DCE_RPC::RESPONSE",
+            "DCE_RPC::FAULT",
+            "DCE_RPC::WORKING",
+            "DCE_RPC::NOCALL",
+            "DCE_RPC::REJECT",
+            "DCE_RPC::ACK",
+            "DCE_RPC::CL_CANCEL",
+            "DCE_RPC::FACK",
+            "DCE_RPC::CANCEL_ACK",
+            "DCE_RPC::BIND",
+            "DCE_RPC::BIND_ACK",
+            "DCE_RPC::BIND_NAK",
+            "DCE_RPC::ALTER_CONTEXT",
+            "DCE_RPC::ALTER_CONTEXT_RESP",
+            "DCE_RPC::AUTH3",
+            "DCE_RPC::SHUTDOWN",
+            "DCE_RPC::CO_CANCEL",
+            "DCE_RPC::ORPHANED",
+            "DCE_RPC::RTS",
+        ];
+        NAMES.get(usize::from(self.0)).copied().unwrap_or(NAMES[0])
+    }
 }
 
 impl<'a> Packet<'a> {
@@ -75,8 +122,13 @@ impl<'a> Packet<'a> {
             return Some(Self { header, fragment: b.rest(), auth: None });
         }
         let fragment = b.take(b.0.len().checked_sub(auth_length + VERIFIER_LENGTH)?)?;
-        let [kind, ..] = b.array::<VERIFIER_LENGTH>()?;
-        Some(Self { header, fragment, auth: Some((kind, b.rest())) })
+        let [kind, level, _, _, context @ ..] = b.array::<VERIFIER_LENGTH>()?;
+        let context = match header.little_endian {
+            true => u32::from_le_bytes(context),
+            false => u32::from_be_bytes(context),
+        };
+        let auth = Auth { kind, level, context, value: b.rest() };
+        Some(Self { header, fragment, auth: Some(auth) })
     }
 }
 
@@ -89,6 +141,12 @@ pub enum Body<'a> {
         context: u16,
         /// Interface.
         uuid: u128,
+        /// The same as it lies in the packet.
+        raw: [u8; 16],
+        /// Major and minor version.
+        version: (u16, u16),
+        /// Whether it is a further binding.
+        is_further: bool,
     },
     /// The binding is answered: with the port or pipe of the server.
     BindAck(&'a [u8]),
@@ -100,11 +158,15 @@ pub enum Body<'a> {
         context: u16,
         /// Operation.
         operation: u16,
+        /// Its arguments.
+        stub: &'a [u8],
     },
     /// A call is answered.
     Response {
         /// Context.
         context: u16,
+        /// Its results.
+        stub: &'a [u8],
     },
 }
 
@@ -139,9 +201,11 @@ pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -
             for _ in 0..contexts {
                 let context = n.u16()?;
                 let [syntaxes, _] = n.bytes.array::<2>()?;
-                let uuid = uuid(n.bytes.array()?);
-                n.bytes.take(4 + 20 * usize::from(syntaxes))?;
-                see(Body::Bind { context, uuid });
+                let raw = n.bytes.array()?;
+                let version = (n.u16()?, n.u16()?);
+                n.bytes.take(20 * usize::from(syntaxes))?;
+                let is_further = header.kind == 14;
+                see(Body::Bind { context, uuid: uuid(raw), raw, version, is_further });
             }
         }
         // Their answers.
@@ -165,13 +229,13 @@ pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -
             if header.flags & 0x80 != 0 {
                 n.bytes.take(16)?;
             }
-            see(Body::Request { context, operation });
+            see(Body::Request { context, operation, stub: n.bytes.rest() });
         }
         2 => {
             n.u32()?;
             let context = n.u16()?;
             n.bytes.take(2)?;
-            see(Body::Response { context });
+            see(Body::Response { context, stub: n.bytes.rest() });
         }
         _ => {}
     }
@@ -243,10 +307,14 @@ pub(crate) mod tests {
 
     #[test]
     fn packets() {
-        assert_eq!(bodies(&bind()), Some(vec![Body::Bind { context: 1, uuid: SAMR }]));
+        let raw = *b"\x78\x57\x34\x12\x34\x12\xcd\xab\xef\x00\x01\x23\x45\x67\x89\xac";
+        let (version, is_further) = ((0, 0), false);
+        let bound = Body::Bind { context: 1, uuid: SAMR, raw, version, is_further };
+        assert_eq!(bodies(&bind()), Some(vec![bound]));
         assert_eq!(bodies(&bind_ack(b"\\PIPE\\a\0")), Some(vec![Body::BindAck(b"\\PIPE\\a")]));
-        assert_eq!(bodies(&request(5)), Some(vec![Body::Request { context: 1, operation: 5 }]));
-        assert_eq!(bodies(&response()), Some(vec![Body::Response { context: 1 }]));
+        let called = Body::Request { context: 1, operation: 5, stub: b"\x09\x09" };
+        assert_eq!(bodies(&request(5)), Some(vec![called]));
+        assert_eq!(bodies(&response()), Some(vec![Body::Response { context: 1, stub: b"\x07" }]));
         assert_eq!(bodies(&packet(3, 3, 1, b"")), Some(vec![]));
         let mut many = bind();
         let mut seen = |contexts: u8| {
@@ -269,7 +337,10 @@ pub(crate) mod tests {
         let mut p = packet(0, 3, 1, b"stub\x09\x02\0\0\0\0\0\0blob");
         p[10] = 4;
         let got = Packet::parse(&p).map(|p| (p.fragment, p.auth));
-        assert_eq!(got, Some((&b"stub"[..], Some((9, &b"blob"[..])))));
+        assert_eq!(
+            got,
+            Some((&b"stub"[..], Some(Auth { kind: 9, level: 2, context: 0, value: b"blob" })))
+        );
         p[10] = 9;
         assert_eq!(Packet::parse(&p), None);
     }
@@ -279,7 +350,8 @@ pub(crate) mod tests {
         let mut p = packet(0, 3, 2, &[0, 0, 0, 0, 0, 1, 0, 5]);
         p[4] = 0;
         p[8..10].reverse();
-        assert_eq!(bodies(&p), Some(vec![Body::Request { context: 1, operation: 5 }]));
+        let called = Body::Request { context: 1, operation: 5, stub: b"" };
+        assert_eq!(bodies(&p), Some(vec![called]));
     }
 
     proptest! {

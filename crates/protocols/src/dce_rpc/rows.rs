@@ -98,7 +98,7 @@ impl Calls {
         });
         binding.endpoint = binding.uuid.or(binding.endpoint);
         match body {
-            Body::Bind { context, uuid } => {
+            Body::Bind { context, uuid, .. } => {
                 let (contexts, name) = (&mut binding.contexts, "too_many_dce_rpc_contexts");
                 if contexts.len() < MAX_CONTEXTS || contexts.contains_key(&context) {
                     contexts.insert(context, uuid);
@@ -111,7 +111,7 @@ impl Calls {
             Body::BindAck(b"") | Body::AlterAck => {}
             Body::BindAck(name) => binding.pipe = Some(name.to_vec()),
             Body::Request { .. } => binding.ts = now,
-            Body::Response { context } => {
+            Body::Response { context, .. } => {
                 binding.response(now, context, operation);
                 binding.write(cx);
                 self.open = false;

@@ -4,10 +4,22 @@ use std::collections::HashSet;
 use gannet_base::Dir;
 use gannet_dict::KeyedHash;
 
+use super::events::DceRpcAlterContext;
+use super::events::DceRpcAlterContextResp;
+use super::events::DceRpcAuth;
+use super::events::DceRpcBind;
+use super::events::DceRpcBindAck;
+use super::events::DceRpcMessage;
+use super::events::DceRpcRequest;
+use super::events::DceRpcRequestStub;
+use super::events::DceRpcResponse;
+use super::events::DceRpcResponseStub;
+use super::message::Auth;
 use super::message::Body;
 use super::message::HEADER_LENGTH;
 use super::message::Header;
 use super::message::Packet;
+use super::message::PacketType;
 use super::message::body;
 use super::rows::Calls;
 use crate::Context;
@@ -82,7 +94,8 @@ impl Stream {
         while let Some(frame) = frames.next(&mut data, need) {
             let (state, pipe) = (&mut self.state, self.pipe);
             let packet = Packet::parse(frame);
-            let read = packet.and_then(|p| state.packet(cx, calls, logins, pipe, waiting, &p));
+            let read =
+                packet.and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
             if read.is_none() {
                 state.violations.count(cx, Tag::DceRpc);
                 frames.reset();
@@ -104,12 +117,23 @@ impl State {
         cx: &mut Context<'_>,
         calls: &mut Calls,
         logins: &mut Logins,
-        pipe: u64,
+        (pipe, from): (u64, Dir),
         waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
     ) -> Option<()> {
-        if let Some((kind, value)) = packet.auth {
-            self.auth(cx, logins, kind, value);
+        let (is_orig, kind) = (from.is_orig(), packet.header.kind);
+        let ptype = PacketType(kind);
+        cx.raise(|c| DceRpcMessage { c, is_orig, fid: pipe, ptype_id: kind.into(), ptype });
+        if let Some(auth) = &packet.auth {
+            cx.raise(|c| DceRpcAuth {
+                c,
+                is_orig,
+                fid: pipe,
+                auth_type: auth.kind.into(),
+                auth_level: auth.level.into(),
+                auth_context_id: auth.context,
+            });
+            self.auth(cx, logins, from, auth);
         }
         let header = packet.header;
         if self.is_complete(cx, waiting, packet) {
@@ -122,17 +146,17 @@ impl State {
         Some(())
     }
 
-    fn auth(&mut self, cx: &mut Context<'_>, logins: &mut Logins, kind: u8, value: &[u8]) {
-        let odd = match kind {
-            0x09 => return self.gssapi.deliver(cx, logins, value),
-            0x0a => return self.ntlm.deliver(cx, &mut logins.ntlm, value),
+    fn auth(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, auth: &Auth<'_>) {
+        let odd = match auth.kind {
+            0x09 => return self.gssapi.deliver(cx, logins, from, auth.value),
+            0x0a => return self.ntlm.deliver(cx, &mut logins.ntlm, auth.value),
             // Bare Kerberos.
             0x10 => return,
             0x0e => "tls_dce_rpc_auth_type",
             0x44 => "netlogon_dce_rpc_auth_type",
             _ => "unknown_dce_rpc_auth_type",
         };
-        cx.weird(odd, &kind.to_string(), Some("DCE_RPC"));
+        cx.weird(odd, &auth.kind.to_string(), Some("DCE_RPC"));
     }
 
     /// Whether a packet is the last fragment of its call, with all earlier ones seen. Like Zeek,
@@ -182,7 +206,7 @@ impl State {
         body(header, data, |part| {
             let mut called = 0;
             match part {
-                Body::Request { context, operation } => {
+                Body::Request { context, operation, .. } => {
                     if operations.len() >= MAX_CONTEXTS {
                         operations.clear();
                         let most = MAX_CONTEXTS.to_string();
@@ -190,12 +214,39 @@ impl State {
                     }
                     operations.insert(context, operation);
                 }
-                Body::Response { context } => {
+                Body::Response { context, .. } => {
                     called = operations.get(&context).copied().unwrap_or(0);
                 }
                 _ => {}
             }
+            raise(cx, pipe, &part, called);
             calls.body(cx, pipe, part, called);
         })
+    }
+}
+
+/// Raises the events of a part of a packet; `called` is the operation that a response answers.
+fn raise(cx: &mut Context<'_>, fid: u64, part: &Body<'_>, called: u16) {
+    match *part {
+        Body::Bind { context: ctx_id, raw: uuid, version, is_further, .. } => {
+            let (ver_major, ver_minor) = version;
+            if is_further {
+                cx.raise(|c| DceRpcAlterContext { c, fid, ctx_id, uuid, ver_major, ver_minor });
+            } else {
+                cx.raise(|c| DceRpcBind { c, fid, ctx_id, uuid, ver_major, ver_minor });
+            }
+        }
+        Body::BindAck(sec_addr) => cx.raise(|c| DceRpcBindAck { c, fid, sec_addr }),
+        Body::AlterAck => cx.raise(|c| DceRpcAlterContextResp { c, fid }),
+        Body::Request { context: ctx_id, operation: opnum, stub } => {
+            let stub_len = stub.len() as u64;
+            cx.raise(|c| DceRpcRequest { c, fid, ctx_id, opnum, stub_len });
+            cx.raise(|c| DceRpcRequestStub { c, fid, ctx_id, opnum, stub });
+        }
+        Body::Response { context: ctx_id, stub } => {
+            let (opnum, stub_len) = (called, stub.len() as u64);
+            cx.raise(|c| DceRpcResponse { c, fid, ctx_id, opnum, stub_len });
+            cx.raise(|c| DceRpcResponseStub { c, fid, ctx_id, opnum, stub });
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Detector {
     }
 
     fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
-        if !tag.has_analyzer() {
+        if !tag.has_analyzer() || !cx.env.steering.may_detect(tag) {
             return;
         }
         let last = (from, Piece::Bytes(data.to_vec()));

@@ -1,3 +1,6 @@
+use gannet_base::Dir;
+
+use super::events::GssapiNegResult;
 use super::message;
 use super::message::Part;
 use crate::Context;
@@ -34,11 +37,14 @@ pub struct Inner {
 
 impl Inner {
     /// One token.
-    pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, data: &[u8]) {
+    pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
         let whole = message::parse(data, |part| match part {
-            Part::State(state) => logins.ntlm.outcome(cx, state),
+            Part::State(state) => {
+                cx.raise(|c| GssapiNegResult { c, state });
+                logins.ntlm.outcome(cx, state);
+            }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
-            Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, message),
+            Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
             Part::Long(bytes) => cx.long_number(bytes),
         });
         if let Err(e) = whole {
@@ -67,15 +73,15 @@ mod tests {
     fn the_inner_protocol_is_confirmed_first() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
-        a.deliver(&mut h.cx(), &mut logins, &initial(&negotiate()));
-        a.deliver(&mut h.cx(), &mut logins, &response(1, &challenge()));
-        a.deliver(&mut h.cx(), &mut logins, &response(0, b""));
+        a.deliver(&mut h.cx(), &mut logins, Dir::Orig, &initial(&negotiate()));
+        a.deliver(&mut h.cx(), &mut logins, Dir::Orig, &response(1, &challenge()));
+        a.deliver(&mut h.cx(), &mut logins, Dir::Orig, &response(0, b""));
         assert!(matches!(
             h.requests[..],
             [Request::Confirm(Tag::Ntlm), Request::Confirm(Tag::Gssapi)]
         ));
         assert_eq!(h.rows("ntlm")[0]["success"], "T");
-        a.deliver(&mut h.cx(), &mut logins, b"\x60\x01");
+        a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x60\x01");
         assert!(h.violated(Tag::Gssapi) && h.confirmed(Tag::Gssapi));
     }
 
@@ -84,14 +90,14 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 135);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
         // A length of ten bytes where a signature of NTLM has something else.
-        a.deliver(&mut h.cx(), &mut logins, b"\x01\0\0\0\xa1\x8a0123456789");
+        a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\x8a0123456789");
         let told = |h: &Harness| {
             let rows = h.rows("weird");
             rows.iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect::<Vec<_>>()
         };
         assert_eq!(told(&h), ["asn_binary_to_int64_shift_too_large 10"]);
         for _ in 0..1_001 {
-            a.deliver(&mut h.cx(), &mut logins, b"\x01\0\0\0\xa1\xff");
+            a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\xff");
         }
         assert_eq!(told(&h)[1..], ["too_many_analyzer_violations -"]);
         assert_eq!(h.violations().len(), 1_000);

@@ -407,5 +407,6 @@ impl Analyze for Analyzer {
                 a.exchanges.finish(cx);
             }
         });
+        cx.raise_file_handle(Tag::Http, Dir::Orig);
     }
 }

@@ -187,8 +187,12 @@ impl BodyFile {
             return false;
         }
         if s.cx.env.files.is_over(self.id) {
-            // It was complete: more of it would be another file.
+            // It was complete: more of it would be another file, which is asked for.
             *fuid = None;
+            if s.cx.env.logs.events.any() {
+                let from = s.from;
+                s.cx.raise_file_handle(Tag::Http, from);
+            }
         }
         let mime_type = s.cx.env.files.settle_mime_type(self.id);
         self.tell_type(s, mime_type);

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::ImapStarttls;
 use super::lines::Line;
 use super::lines::lines;
 use crate::Context;
@@ -54,6 +55,7 @@ impl Talk for Session {
             }
             Dir::Resp if !self.starttls.is_empty() && line.tag == self.starttls => {
                 if ok {
+                    cx.raise(|c| ImapStarttls { c });
                     return Then::Tls;
                 }
                 cx.weird("IMAP: server refused StartTLS", "", Some("IMAP"));

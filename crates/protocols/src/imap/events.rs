@@ -1,5 +1,13 @@
-//! Events of this protocol.
+//! Events of IMAP.
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::IMAP;
+
+    /// TLS begins.
+    pub struct ImapStarttls = "imap_starttls", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
 }

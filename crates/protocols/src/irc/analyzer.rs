@@ -1,6 +1,21 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_event::SetOf;
 
+use super::events::IrcDccMessage;
+use super::events::IrcJoinMessage;
+use super::events::IrcMessage;
+use super::events::IrcNickMessage;
+use super::events::IrcNoticeMessage;
+use super::events::IrcPasswordMessage;
+use super::events::IrcPrivmsgMessage;
+use super::events::IrcQuitMessage;
+use super::events::IrcReply;
+use super::events::IrcRequest;
+use super::events::IrcSqueryMessage;
+use super::events::IrcStarttls;
+use super::events::IrcUserMessage;
+use super::events::JoinInfo;
 use super::message::Dcc;
 use super::message::DccProblem;
 use super::message::Message;
@@ -93,10 +108,16 @@ impl Analyzer {
             Err(problem) => return self.problem(cx, problem),
         };
         match message.verb {
-            Verb::Reply(670) => self.reading = Reading::Tls,
+            Verb::Reply(670) => {
+                cx.raise(|c| IrcStarttls { c });
+                self.reading = Reading::Tls;
+            }
             // A reply of 000 is taken for a command without a name.
             Verb::Reply(0) => self.command(cx, from, message, b""),
-            Verb::Reply(_) => {}
+            Verb::Reply(code) => {
+                let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
+                cx.raise(|c| IrcReply { c, is_orig, prefix, code, params });
+            }
             Verb::Command(word) => self.command(cx, from, message, &word.to_ascii_uppercase()),
         }
     }
@@ -136,18 +157,21 @@ impl Analyzer {
             return;
         }
         let understood = match word {
-            b"PRIVMSG" => self.private_message(cx, message.params),
+            b"PRIVMSG" => self.private_message(cx, from, message),
             b"USER" => {
                 self.user(cx, from, message.params);
                 Ok(())
             }
             b"NICK" => {
-                self.nick(cx, from, message.params);
+                self.nick(cx, from, message);
                 Ok(())
             }
             b"JOIN" => self.join(cx, from, message),
             b"NJOIN" => self.server_join(cx, from, message.params),
-            _ => Ok(()),
+            _ => {
+                report(cx, from, message, word);
+                Ok(())
+            }
         };
         if let Err((weird, addl)) = understood {
             cx.weird(weird, &addl, SOURCE);
@@ -178,8 +202,10 @@ impl Analyzer {
         cx.env.irc.session(now, uid, id)
     }
 
-    fn nick(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) {
-        let name = params.strip_prefix(b":").unwrap_or(params).to_vec();
+    fn nick(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) {
+        let name = message.params.strip_prefix(b":").unwrap_or(message.params).to_vec();
+        let (is_orig, who) = (from.is_orig(), message.prefix);
+        cx.raise(|c| IrcNickMessage { c, is_orig, who, newnick: &name });
         let row = self.row(cx);
         if from == Dir::Orig {
             row.command = Some("NICK");
@@ -193,9 +219,10 @@ impl Analyzer {
     fn user(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) {
         let mut parts = words(params, b' ');
         let mut next = || until_nul(parts.next().unwrap_or_default()).to_vec();
-        let (user, mut addl) = (next(), next());
+        let (user, host, server) = (next(), next(), next());
+        let mut addl = host.clone();
         addl.push(b' ');
-        addl.extend(next());
+        addl.extend(&server);
         addl.push(b' ');
         // The words of the real name as they are put together elsewhere: a space after each from
         // the second on.
@@ -207,7 +234,16 @@ impl Analyzer {
             }
         }
         let name = until_nul(&name);
-        addl.extend_from_slice(name.strip_prefix(b":").unwrap_or(name));
+        let real_name = name.strip_prefix(b":").unwrap_or(name);
+        addl.extend_from_slice(real_name);
+        cx.raise(|c| IrcUserMessage {
+            c,
+            is_orig: from.is_orig(),
+            user: &user,
+            host: &host,
+            server: &server,
+            real_name,
+        });
         let row = self.row(cx);
         if from == Dir::Orig {
             row.command = Some("USER");
@@ -233,6 +269,12 @@ impl Analyzer {
                 list.push(entry);
             }
         }
+        cx.raise(|c| {
+            let (nick, usermode) = (nickname(message.prefix), &b""[..]);
+            let info = |(channel, password)| JoinInfo { nick, channel, password, usermode };
+            let info_list = SetOf(list.iter().copied().map(info).collect());
+            IrcJoinMessage { c, is_orig: from.is_orig(), info_list }
+        });
         self.joined(cx, from, &list);
         Ok(())
     }
@@ -250,6 +292,11 @@ impl Analyzer {
                 seen.push(user);
             }
         }
+        cx.raise(|c| {
+            let info = |(nick, usermode)| JoinInfo { nick, channel, password: b"", usermode };
+            let info_list = SetOf(seen.iter().map(|user| info(rank(user))).collect());
+            IrcJoinMessage { c, is_orig: from.is_orig(), info_list }
+        });
         let list: Vec<(&[u8], &[u8])> = seen.iter().map(|_| (channel, &b""[..])).collect();
         self.joined(cx, from, &list);
         Ok(())
@@ -273,7 +320,13 @@ impl Analyzer {
         }
     }
 
-    fn private_message(&mut self, cx: &mut Context<'_>, params: &[u8]) -> Understood {
+    fn private_message(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        message: Message<'_>,
+    ) -> Understood {
+        let params = message.params;
         let Some(space) = memchr::memchr(b' ', params) else {
             return Err(("irc_invalid_privmsg_message_format", String::new()));
         };
@@ -281,8 +334,24 @@ impl Analyzer {
         let text = text.strip_prefix(b":").unwrap_or(text);
         let text = text.strip_prefix(&[1]).unwrap_or(text);
         match Dcc::parse(text) {
-            Ok(Some(offer)) => self.offer(cx, offer),
-            Ok(None) => {}
+            Ok(Some(offer)) => {
+                cx.raise(|c| IrcDccMessage {
+                    c,
+                    is_orig: from.is_orig(),
+                    prefix: message.prefix,
+                    target: &params[..space],
+                    dcc_type: offer.kind,
+                    argument: offer.argument,
+                    address: offer.host,
+                    dest_port: offer.port,
+                    size: offer.size,
+                });
+                self.offer(cx, offer);
+            }
+            Ok(None) => {
+                let (is_orig, source, target) = (from.is_orig(), message.prefix, &params[..space]);
+                cx.raise(|c| IrcPrivmsgMessage { c, is_orig, source, target, message: text });
+            }
             Err(DccProblem::Format) => {
                 return Err(("irc_invalid_dcc_message_format", String::new()));
             }
@@ -316,6 +385,49 @@ impl Analyzer {
             Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
             now,
         );
+    }
+}
+
+/// The name in a prefix; empty where there is no `!`.
+fn nickname(prefix: &[u8]) -> &[u8] {
+    memchr::memchr(b'!', prefix).map_or(&[], |at| &prefix[..at])
+}
+
+/// A user of a channel without the marks of rank, and the rank.
+fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
+    match user {
+        [b'@', b'@', nick @ ..] => (nick, b"creator"),
+        [b'@', nick @ ..] => (nick, b"operator"),
+        [b'+', nick @ ..] => (nick, b"voice"),
+        nick => (nick, b"none"),
+    }
+}
+
+/// Raises the event of a command of which nothing else is made.
+fn report(cx: &mut Context<'_>, from: Dir, message: Message<'_>, word: &[u8]) {
+    let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
+    let plain = params.strip_prefix(b":").unwrap_or(params);
+    let addressed = memchr::memchr(b' ', params).map(|space| {
+        let text = skip_spaces(&params[space + 1..]);
+        (&params[..space], text.strip_prefix(b":").unwrap_or(text))
+    });
+    match (word, addressed) {
+        (b"NOTICE", Some((target, message))) => {
+            cx.raise(|c| IrcNoticeMessage { c, is_orig, source: prefix, target, message });
+        }
+        (b"SQUERY", Some((target, message))) => {
+            cx.raise(|c| IrcSqueryMessage { c, is_orig, source: prefix, target, message });
+        }
+        (b"PASS", _) => cx.raise(|c| IrcPasswordMessage { c, is_orig, password: params }),
+        (b"QUIT", _) => {
+            cx.raise(|c| IrcQuitMessage { c, is_orig, nick: nickname(prefix), message: plain });
+        }
+        (command, _) if is_orig => {
+            cx.raise(|c| IrcRequest { c, is_orig, prefix, command, arguments: params });
+        }
+        (command, _) => {
+            cx.raise(|c| IrcMessage { c, is_orig, prefix, command, message: params });
+        }
     }
 }
 

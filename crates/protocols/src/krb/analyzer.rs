@@ -2,6 +2,7 @@ use gannet_base::Dir;
 
 use super::message;
 use super::message::Aside;
+use super::raise;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
@@ -13,8 +14,8 @@ use crate::support::Frames;
 const MAX_MESSAGE: usize = 10 << 20;
 
 /// Reads one message into the row of its connection. Returns whether it was one.
-fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -> bool {
-    let mut aside = Aside::default();
+fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, data: &[u8]) -> bool {
+    let mut aside = Aside { collects: cx.env.logs.events.any(), ..Aside::default() };
     let parsed = message::parse(data, &mut aside);
     if let Some(n) = aside.long_number {
         cx.long_number(n);
@@ -23,8 +24,14 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -
     if aside.ap_request || parsed.is_ok() {
         cx.confirm(tag);
     }
+    for (ticket, options) in &aside.ap_requests {
+        raise::ap_request(cx, ticket, *options, true);
+    }
     match &parsed {
-        Ok(message) => session.message(cx, message),
+        Ok(message) => {
+            raise::message(cx, from, message);
+            session.message(cx, message);
+        }
         Err(e) => cx.violation(tag, &e.to_string(), &[]),
     }
     parsed.is_ok()
@@ -38,9 +45,9 @@ pub struct Inner {
 
 impl Inner {
     /// One message.
-    pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
+    pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, from: Dir, data: &[u8]) {
         let before = cx.requests.len();
-        message(cx, session, Tag::Krb, data);
+        message(cx, session, Tag::Krb, from, data);
         let confirms = |r: &Request| matches!(r, Request::Confirm(Tag::Krb));
         if let Some(at) = cx.requests[before..].iter().position(confirms) {
             if self.confirmed {
@@ -66,8 +73,8 @@ impl Udp {
 }
 
 impl Analyze for Udp {
-    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
-        self.inner.deliver(cx, &mut self.session, data);
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        self.inner.deliver(cx, &mut self.session, from, data);
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
@@ -109,7 +116,7 @@ impl Analyze for Tcp {
             None => 4,
         };
         while let Some(frame) = frames.next(&mut data, need) {
-            if !message(cx, &mut self.session, Tag::KrbTcp, &frame[4..]) {
+            if !message(cx, &mut self.session, Tag::KrbTcp, from, &frame[4..]) {
                 frames.reset();
                 return;
             }

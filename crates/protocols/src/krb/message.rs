@@ -74,6 +74,54 @@ pub struct Request<'a> {
     pub from: Option<i64>,
     /// Wanted end, seconds since 1970.
     pub till: Option<i64>,
+    /// Until when the ticket is to be renewable, seconds since 1970.
+    pub renew_till: Option<i64>,
+    /// Version of the protocol.
+    pub version: u64,
+    /// A random number.
+    pub nonce: Option<u64>,
+    /// Pre-authentication data, where they are [collected](Aside::collects).
+    pub padata: Option<Vec<TypeValue<'a>>>,
+    /// Encryption types, where they are collected.
+    pub ciphers: Vec<u64>,
+    /// Hosts that may use the ticket, where they are collected.
+    pub addresses: Vec<Address<'a>>,
+    /// Further tickets, where they are collected.
+    pub tickets: Vec<Ticket<'a>>,
+}
+
+/// Type and value of a piece of pre-authentication data.
+pub type TypeValue<'a> = (u64, &'a [u8]);
+
+/// Family and bytes of an address.
+pub type Address<'a> = (u64, &'a [u8]);
+
+/// Encrypted data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encrypted<'a> {
+    /// Encryption type.
+    pub cipher: u64,
+    /// Version of the key.
+    pub key_version: Option<u64>,
+    /// The data.
+    pub data: &'a [u8],
+}
+
+/// KRB-SAFE: a message with a checksum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Safe<'a> {
+    /// Version of the protocol.
+    pub version: u64,
+    /// Number in the message's `msg-type` field.
+    pub kind: u64,
+    /// What it says.
+    pub data: &'a [u8],
+    /// When it was sent, seconds since 1970 and microseconds.
+    pub time: (Option<i64>, u64),
+    /// Its number.
+    pub number: Option<u64>,
+    /// Sender and recipient.
+    pub addresses: [Option<Address<'a>>; 2],
 }
 
 impl Request<'_> {
@@ -97,6 +145,10 @@ pub struct Ticket<'a> {
     pub service: Principal<'a>,
     /// Encryption type.
     pub cipher: u64,
+    /// Version of the protocol.
+    pub version: u64,
+    /// What is encrypted.
+    pub ciphertext: &'a [u8],
 }
 
 /// A key distribution centre's answer.
@@ -110,6 +162,12 @@ pub struct Reply<'a> {
     pub client: Principal<'a>,
     /// The ticket.
     pub ticket: Ticket<'a>,
+    /// Version of the protocol.
+    pub version: u64,
+    /// Pre-authentication data, where they are [collected](Aside::collects).
+    pub padata: Option<Vec<TypeValue<'a>>>,
+    /// What only the client can read.
+    pub encrypted: Encrypted<'a>,
 }
 
 /// A refusal.
@@ -125,6 +183,18 @@ pub struct Error<'a> {
     pub service: Option<Principal<'a>>,
     /// Reason in words.
     pub text: Option<&'a [u8]>,
+    /// Version of the protocol.
+    pub version: Option<u64>,
+    /// Number in the message's `msg-type` field.
+    pub kind: Option<u64>,
+    /// The client's clock, seconds since 1970 and microseconds.
+    pub client_time: (Option<i64>, u64),
+    /// The server's clock, the same.
+    pub server_time: (Option<i64>, u64),
+    /// Service's realm.
+    pub service_realm: Option<&'a [u8]>,
+    /// What authentication would be accepted, where that is [collected](Aside::collects).
+    pub padata: Option<Vec<TypeValue<'a>>>,
 }
 
 /// A message.
@@ -135,23 +205,27 @@ pub enum Message<'a> {
     /// AS-REP or TGS-REP.
     Reply(Reply<'a>),
     /// AP-REQ.
-    ApRequest(Ticket<'a>),
+    ApRequest(Ticket<'a>, u32),
     /// AP-REP.
     ApReply,
     /// KRB-ERROR.
     Error(Error<'a>),
-    /// KRB-PRIV or KRB-CRED.
-    Other,
+    /// KRB-PRIV.
+    Private,
+    /// KRB-SAFE.
+    Safe(Safe<'a>),
+    /// KRB-CRED: tickets, where they are [collected](Aside::collects).
+    Credentials(Vec<Ticket<'a>>),
 }
 
 impl Message<'_> {
     /// Whether it says something for a row: a request or reply has to say itself which it is.
     pub(super) fn counts(&self) -> bool {
         match self {
-            Self::Other => false,
+            Self::Private | Self::Safe(_) | Self::Credentials(_) => false,
             Self::Request(r) => matches!(r.kind, 10 | 12),
             Self::Reply(r) => matches!(r.kind, 11 | 13),
-            Self::ApRequest(_) | Self::ApReply | Self::Error(_) => true,
+            Self::ApRequest(..) | Self::ApReply | Self::Error(_) => true,
         }
     }
 }
@@ -162,6 +236,10 @@ pub struct Aside<'a> {
     /// An AP-REQ in the pre-authentication data, which counts even if the message turns out to be broken
     /// further on.
     pub ap_request: bool,
+    /// Whether lists are collected, which only events need.
+    pub collects: bool,
+    /// Tickets and options of AP-REQs in the pre-authentication data, where they are collected.
+    pub ap_requests: Vec<(Ticket<'a>, u32)>,
     /// An address of the wrong length for its family.
     pub odd_addresses: u32,
     /// Certificate of a client (PKINIT, RFC 4556).
@@ -184,25 +262,25 @@ fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Message<'a>>
     Ok(match head(b)?.number() {
         AS_REQ | TGS_REQ => Message::Request(request(b, aside)?),
         AS_REP | TGS_REP => Message::Reply(reply(b, aside)?),
-        AP_REQ => Message::ApRequest(ap_request(b)?),
+        AP_REQ => {
+            let (ticket, options) = ap_request(b)?;
+            Message::ApRequest(ticket, options)
+        }
         kind @ (AP_REP | PRIV) => {
             // The element skipped first is the sequence around version and kind.
             element(b)?;
             element(b)?;
             encrypted_element(b)?;
-            if kind == AP_REP { Message::ApReply } else { Message::Other }
+            if kind == AP_REP { Message::ApReply } else { Message::Private }
         }
-        SAFE => {
-            safe(b)?;
-            Message::Other
-        }
+        SAFE => Message::Safe(safe(b)?),
         CRED => {
             element(b)?;
             element(b)?;
             heads::<2>(b)?;
-            tickets(b)?;
+            let all = tickets(b, aside.collects)?;
             encrypted_element(b)?;
-            Message::Other
+            Message::Credentials(all)
         }
         ERROR => Message::Error(error(b, aside)?),
         index => return Err(Wrong::Case { record: "KRB_PDU", index: index.into() }),
@@ -211,12 +289,13 @@ fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Message<'a>>
 
 fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<'a>> {
     head(b)?;
-    element(b)?;
+    let version = element(b)?;
     let kind = element(b)?;
-    optional_padata(b, 3, aside)?;
+    let (_, padata) = optional_padata(b, 3, aside)?;
     // Without pre-authentication data, this is the body's sequence.
     head(b)?;
-    let mut r = Request { kind: ber::unsigned(kind), ..Request::default() };
+    let (version, kind_number) = (ber::unsigned(version), ber::unsigned(kind));
+    let mut r = Request { kind: kind_number, version, padata, ..Request::default() };
     while !b.is_empty() {
         let within = Within::new("KRB_REQ_Arg", b);
         let head = head(b)?;
@@ -228,21 +307,28 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
             3 => r.service = Some(principal(a)?),
             4 => r.from = time(a)?,
             5 => r.till = time(a)?,
-            6 => drop(time(a)?),
-            7 | 10 => drop(content(a)?),
+            6 => r.renew_till = time(a)?,
+            7 => r.nonce = Some(ber::unsigned(content(a)?)),
+            10 => drop(content(a)?),
             8 => {
                 ber::head(a)?;
                 while !a.is_empty() {
-                    content(a)?;
+                    let cipher = content(a)?;
+                    if aside.collects {
+                        r.ciphers.push(ber::unsigned(cipher));
+                    }
                 }
             }
             9 => {
                 ber::head(a)?;
                 while !a.is_empty() {
-                    address(a, aside)?;
+                    let address = address(a, aside)?;
+                    if aside.collects {
+                        r.addresses.push(address);
+                    }
                 }
             }
-            11 => tickets(a)?,
+            11 => r.tickets = tickets(a, aside.collects)?,
             _ => {}
         }
     }
@@ -259,41 +345,44 @@ fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
 
-fn address(b: &mut Reader<'_, '_>, aside: &mut Aside<'_>) -> Result<()> {
+fn address<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'_>) -> Result<Address<'a>> {
     heads::<2>(b)?;
     let family = ber::unsigned(content(b)?);
-    let length = element(b)?.len();
+    let address = element(b)?;
+    let length = address.len();
     if family == 2 && length != 4 || family == 24 && length != 16 {
         aside.odd_addresses += 1;
     }
-    Ok(())
+    Ok((family, address))
 }
 
 fn reply<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Reply<'a>> {
     let within = Within::new("KRB_KDC_REP", b);
     head(b)?;
-    element(b)?;
+    let version = ber::unsigned(element(b)?);
     let kind = element(b)?;
-    let length = optional_padata(b, 2, aside)?;
+    let (length, padata) = optional_padata(b, 2, aside)?;
     let realm = content(&mut b.part(&within, "client_realm", length)?)?;
     let length = head(b)?.length;
     let client = principal(&mut b.part(&within, "client_name", length)?)?;
     let ticket = ticket(b, true)?;
-    encrypted_element(b)?;
+    let encrypted = encrypted_element(b)?;
     b.note(kind.len());
-    Ok(Reply { kind: ber::unsigned(kind), realm, client, ticket })
+    Ok(Reply { kind: ber::unsigned(kind), realm, client, ticket, version, padata, encrypted })
 }
 
-fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<Ticket<'a>> {
+/// An AP-REQ: its ticket and options.
+fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<(Ticket<'a>, u32)> {
     head(b)?;
     element(b)?;
     element(b)?;
     let within = Within::new("KRB_AP_Options", b);
     heads::<2>(b)?;
-    within.part(b, "flags", 5)?;
+    let flags = within.part(b, "flags", 5)?;
+    let options = flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f));
     let ticket = ticket(b, true)?;
     encrypted_element(b)?;
-    Ok(ticket)
+    Ok((ticket, options))
 }
 
 fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
@@ -321,14 +410,18 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>>
         }
         let a = &mut b.part(&within, "args", head.length)?;
         match head.index() {
-            0 | 1 | 3 | 5 => drop(content(a)?),
-            2 | 4 => drop(time(a)?),
+            0 => e.version = Some(ber::unsigned(content(a)?)),
+            1 => e.kind = Some(ber::unsigned(content(a)?)),
+            2 => e.client_time.0 = time(a)?,
+            3 => e.client_time.1 = ber::unsigned(content(a)?),
+            4 => e.server_time.0 = time(a)?,
+            5 => e.server_time.1 = ber::unsigned(content(a)?),
             7 => e.client_realm = Some(content(a)?),
             8 => e.client = Some(principal(a)?),
-            9 => drop(content(a)?),
+            9 => e.service_realm = Some(content(a)?),
             10 => e.service = Some(principal(a)?),
             11 => e.text = Some(content(a)?),
-            12 if code == Some(PREAUTH_REQUIRED) => padata(a, true, aside)?,
+            12 if code == Some(PREAUTH_REQUIRED) => e.padata = Some(padata(a, true, aside)?),
             12 => {}
             index => return Err(Wrong::Case { record: "KRB_ERROR_Arg_Data", index: index.into() }),
         }
@@ -336,42 +429,56 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>>
 }
 
 /// KRB-SAFE. Zeek looks for the checksum behind an element that extends to the end, and finds none.
-fn safe(b: &mut Reader<'_, '_>) -> Result<()> {
-    element(b)?;
-    element(b)?;
+fn safe<'a>(b: &mut Reader<'a, '_>) -> Result<Safe<'a>> {
+    let (version, kind) = (ber::unsigned(element(b)?), ber::unsigned(element(b)?));
+    let mut safe = Safe { version, kind, ..Safe::default() };
     head(b)?;
     while !b.is_empty() {
         let within = Within::new("KRB_SAFE_Arg", b);
         let head = head(b)?;
         let a = &mut b.part(&within, "args", head.length)?;
         match head.index() {
-            0 | 2 | 3 => drop(content(a)?),
-            1 => drop(time(a)?),
-            4 | 5 => address(a, &mut Aside::default())?,
+            0 => safe.data = content(a)?,
+            1 => safe.time.0 = time(a)?,
+            2 => safe.time.1 = ber::unsigned(content(a)?),
+            3 => safe.number = Some(ber::unsigned(content(a)?)),
+            index @ (4 | 5) => {
+                let address = address(a, &mut Aside::default())?;
+                safe.addresses[usize::from(index - 4)] = Some(address);
+            }
             index => return Err(Wrong::Case { record: "KRB_SAFE_Arg_Data", index: index.into() }),
         }
     }
     element(b)?;
-    element(b).map(drop)
+    element(b)?;
+    Ok(safe)
 }
+
+/// Pre-authentication data, if there are any.
+type Padata<'a> = Vec<TypeValue<'a>>;
 
 /// Pre-authentication data if the next field is `[index]`. Returns the length of the field after
 /// it, whose tag is read in any case.
-fn optional_padata<'a>(b: &mut Reader<'a, '_>, index: u8, aside: &mut Aside<'a>) -> Result<u64> {
+fn optional_padata<'a>(
+    b: &mut Reader<'a, '_>,
+    index: u8,
+    aside: &mut Aside<'a>,
+) -> Result<(u64, Option<Padata<'a>>)> {
     let first = head(b)?;
     if first.index() != index {
-        return Ok(first.length);
+        return Ok((first.length, None));
     }
     let within = Within::new("KRB_PA_Data_Optional_Contents", b);
-    padata(&mut b.part(&within, "padata", first.length)?, false, aside)?;
-    Ok(head(b)?.length)
+    let all = padata(&mut b.part(&within, "padata", first.length)?, false, aside)?;
+    Ok((head(b)?.length, Some(all)))
 }
 
-fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> Result<()> {
+fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> Result<Padata<'a>> {
+    let mut all = Vec::new();
     let outer = head(b)?;
     if outer.tag != ber::SEQUENCE {
         Within::new("KRB_PA_Data_Container", b).part(b, "unknown", outer.length)?;
-        return Ok(());
+        return Ok(all);
     }
     while !b.is_empty() {
         let within = Within::new("KRB_PA_Data", b);
@@ -380,31 +487,46 @@ fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> 
         let length = head(b)?.length;
         if is_error {
             // Not data, but what would be accepted.
-            within.part(b, "pa_data_placeholder", length)?;
+            let value = within.part(b, "pa_data_placeholder", length)?;
+            if aside.collects {
+                all.push((kind, value));
+            }
             continue;
         }
         let within = Within::new("KRB_PA_Data_Element", b);
         let mut part = |field| b.part(&within, field, length);
+        let mut value: Option<&[u8]> = None;
         match kind {
             1 => {
                 heads::<2>(b)?;
-                ap_request(b)?;
+                let shown = ap_request(b)?;
                 aside.ap_request = true;
+                if aside.collects {
+                    aside.ap_requests.push(shown);
+                }
             }
-            2 => drop(encrypted(&mut part("pa_enc_ts")?)?),
-            3 => drop(content(b)?),
-            11 => salt(&mut part("pf_enctype_info")?)?,
+            2 => value = Some(encrypted(&mut part("pa_enc_ts")?)?.data),
+            3 => value = Some(content(b)?),
+            11 => value = Some(salt(&mut part("pf_enctype_info")?)?),
             16 => aside.client_certificate = Some(pkinit(&mut part("pa_pk_as_req")?, false)?),
             17 => aside.server_certificate = Some(pkinit(&mut part("pa_pk_as_rep")?, true)?),
-            19 => salt(&mut part("pf_enctype_info2")?)?,
-            _ => drop(content(&mut part("unknown")?)?),
+            19 => value = Some(salt(&mut part("pf_enctype_info2")?)?),
+            _ => {
+                let unknown = content(&mut part("unknown")?)?;
+                value = (!unknown.is_empty()).then_some(unknown);
+            }
+        }
+        if aside.collects
+            && let Some(value) = value
+        {
+            all.push((kind, value));
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// ETYPE-INFO: the salt is missing where the entry is short.
-fn salt(b: &mut Reader<'_, '_>) -> Result<()> {
+fn salt<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
     let within = Within::new("KRB_PA_ENCTYPE_INFO", b);
     head(b)?;
     let entry = head(b)?.length;
@@ -413,9 +535,9 @@ fn salt(b: &mut Reader<'_, '_>) -> Result<()> {
     if entry > 7 {
         head(b)?;
         let length = head(b)?.length;
-        within.part(b, "salt", length)?;
+        return Ok(within.part(b, "salt", length)?);
     }
-    Ok(())
+    Ok(&[])
 }
 
 /// The first certificate of a CMS message (RFC 4556 §3.2).
@@ -435,14 +557,18 @@ fn pkinit<'a>(b: &mut Reader<'a, '_>, is_reply: bool) -> Result<&'a [u8]> {
     Ok(within.part(b, "cert", length)?)
 }
 
-fn tickets(b: &mut Reader<'_, '_>) -> Result<()> {
+fn tickets<'a>(b: &mut Reader<'a, '_>, collects: bool) -> Result<Vec<Ticket<'a>>> {
+    let mut list = Vec::new();
     let within = Within::new("KRB_Ticket_Sequence", b);
     let length = head(b)?.length;
     let mut all = b.part(&within, "tickets", length)?;
     while !all.is_empty() {
-        ticket(&mut all, false)?;
+        let ticket = ticket(&mut all, false)?;
+        if collects {
+            list.push(ticket);
+        }
     }
-    Ok(())
+    Ok(list)
 }
 
 /// A ticket, perhaps as a field of a sequence.
@@ -452,32 +578,33 @@ fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
         head(b)?;
     }
     heads::<2>(b)?;
-    element(b)?;
+    let version = ber::unsigned(element(b)?);
     let realm = element(b)?;
     let length = head(b)?.length;
     let service = principal(&mut b.part(&within, "sname", length)?)?;
-    let cipher = encrypted_element(b)?;
-    Ok(Ticket { realm, service, cipher })
+    let Encrypted { cipher, data: ciphertext, .. } = encrypted_element(b)?;
+    Ok(Ticket { realm, service, cipher, version, ciphertext })
 }
 
-/// Encrypted data as a field of a sequence: the encryption's type.
-fn encrypted_element(b: &mut Reader<'_, '_>) -> Result<u64> {
+/// Encrypted data as a field of a sequence.
+fn encrypted_element<'a>(b: &mut Reader<'a, '_>) -> Result<Encrypted<'a>> {
     let within = Within::new("KRB_Encrypted_Data_in_Seq", b);
     let length = head(b)?.length;
     encrypted(&mut b.part(&within, "data", length)?)
 }
 
-fn encrypted(b: &mut Reader<'_, '_>) -> Result<u64> {
+fn encrypted<'a>(b: &mut Reader<'a, '_>) -> Result<Encrypted<'a>> {
     let within = Within::new("KRB_Encrypted_Data", b);
     head(b)?;
-    let kind = ber::unsigned(element(b)?);
+    let cipher = ber::unsigned(element(b)?);
     let mut next = head(b)?;
+    let mut key_version = None;
     if next.index() == 1 {
-        content(b)?;
+        key_version = Some(ber::unsigned(content(b)?));
         next = head(b)?;
     }
-    content(&mut b.part(&within, "ciphertext", next.length)?)?;
-    Ok(kind)
+    let data = content(&mut b.part(&within, "ciphertext", next.length)?)?;
+    Ok(Encrypted { cipher, key_version, data })
 }
 
 fn principal<'a>(b: &mut Reader<'a, '_>) -> Result<Principal<'a>> {

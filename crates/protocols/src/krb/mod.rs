@@ -9,6 +9,7 @@ mod certificates;
 pub mod events;
 pub mod message;
 mod names;
+mod raise;
 mod reader;
 mod rows;
 

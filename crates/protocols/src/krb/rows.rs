@@ -129,7 +129,7 @@ impl Session {
         let Some(info) = self.info(cx.now) else { return };
         match message {
             Message::Request(r) => info.request(r),
-            Message::ApRequest(t) => info.ap_request(t),
+            Message::ApRequest(t, _) => info.ap_request(t),
             Message::Reply(r) => {
                 info.reply(r);
                 self.finish(cx);
@@ -143,7 +143,7 @@ impl Session {
                 info.error(e);
                 self.finish(cx);
             }
-            Message::Other => {}
+            Message::Private | Message::Safe(_) | Message::Credentials(_) => {}
         }
     }
 

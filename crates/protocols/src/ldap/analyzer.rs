@@ -136,7 +136,8 @@ impl Core {
         if bare_ntlm {
             logins.ntlm.deliver(cx, &mut logins.rows.ntlm, token);
         } else if matches!(&self.mechanism[..], b"GSS-SPNEGO" | b"GSSAPI") {
-            logins.gssapi.deliver(cx, &mut logins.rows, token);
+            let from = if from_client { Dir::Orig } else { Dir::Resp };
+            logins.gssapi.deliver(cx, &mut logins.rows, from, token);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::message;
 use super::message::HEADER;
 use super::message::Header;
 use super::message::Malformed;
+use super::raise;
 use super::rows::Exception;
 use super::rows::Function;
 use super::rows::ModbusRow;
@@ -45,6 +46,7 @@ impl Analyzer {
     }
 
     fn header(cx: &mut Context<'_>, told: Told) {
+        raise::header(cx, told.from, &told.header);
         let id = cx.conn.id;
         if let Some(mut policy) = cx.env.policy() {
             policy.modbus(cx.now, &id);
@@ -72,6 +74,7 @@ impl Analyzer {
             }
             Ok(()) => {}
         }
+        raise::body(cx, from, header, body);
         if !from.is_orig()
             && header.function & 0x80 != 0
             && let Some(told) = last

@@ -7,6 +7,7 @@
 mod analyzer;
 pub mod events;
 pub mod message;
+mod raise;
 mod rows;
 
 pub use analyzer::Analyzer;

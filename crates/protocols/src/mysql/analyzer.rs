@@ -1,5 +1,14 @@
 use gannet_base::Dir;
 
+use super::events::MysqlChangeUser;
+use super::events::MysqlCommandRequest;
+use super::events::MysqlEof;
+use super::events::MysqlError;
+use super::events::MysqlHandshake;
+use super::events::MysqlOk;
+use super::events::MysqlResultRow;
+use super::events::MysqlServerVersion;
+use super::events::MysqlSslRequest;
 use super::message;
 use super::message::Greeting;
 use super::message::HEADER;
@@ -96,6 +105,7 @@ impl Analyzer {
     fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         match Greeting::parse(body)? {
             Greeting::Version { version, server, query_attributes } => {
+                cx.raise(|c| MysqlServerVersion { c, ver: server });
                 let host = cx.conn.id.resp_h;
                 if !server.is_empty()
                     && let Some(mut policy) = cx.env.policy()
@@ -108,9 +118,9 @@ impl Analyzer {
                     self.server_query_attributes = query_attributes;
                 }
             }
-            Greeting::Error(words) => {
+            Greeting::Error(error) => {
                 self.version = body[0];
-                self.error(cx, words);
+                self.error(cx, error);
             }
         }
         Ok(())
@@ -123,8 +133,10 @@ impl Analyzer {
         let Some(user) = login.user else {
             self.blind = true;
             cx.start(Tag::Ssl, Replay::default());
+            cx.raise(|c| MysqlSslRequest { c });
             return Ok(());
         };
+        cx.raise(|c| MysqlHandshake { c, username: user });
         self.more_login = login.capabilities & capability::PLUGIN_AUTH != 0;
         if self.pending.is_none() {
             self.pending = Some(Pending { ts: cx.now, cmd: Command::Login, arg: user.to_vec() });
@@ -157,6 +169,11 @@ impl Analyzer {
         let attributes =
             self.server_query_attributes && self.capabilities & capability::QUERY_ATTRIBUTES != 0;
         let c = message::Command::parse(body, attributes, self.capabilities)?;
+        let sent = if c.code == message::CHANGE_USER { &body[1..] } else { c.arg };
+        cx.raise(|conn| MysqlCommandRequest { c: conn, command: c.code.into(), arg: sent });
+        if c.code == message::CHANGE_USER {
+            cx.raise(|conn| MysqlChangeUser { c: conn, username: c.arg });
+        }
         match c.code {
             0..=2 | 5..=8 | 0x0b..=0x10 | 0x1d | 0x1f => self.expect = Expect::Status,
             3 | 0x0a => self.expect = Expect::ColumnCount,
@@ -227,6 +244,7 @@ impl Analyzer {
                     return self.rows(cx, &mut b, length);
                 }
                 message::end_of_columns(&mut b)?;
+                cx.raise(|c| MysqlEof { c, is_intermediate: true });
                 self.enter();
                 self.expect = Expect::Rows;
             }
@@ -246,7 +264,10 @@ impl Analyzer {
             self.end_or_ok(cx, b, length)?;
             self.expect = Expect::Nothing;
         } else {
-            message::row(first, self.columns, b)?;
+            let wants = cx.wants::<MysqlResultRow<'_>>();
+            let mut row = Vec::new();
+            message::row(first, self.columns, b, |field| row.extend(wants.then_some(field)))?;
+            cx.raise(|c| MysqlResultRow { c, row });
             self.expect = Expect::Rows;
         }
         Ok(())
@@ -267,6 +288,7 @@ impl Analyzer {
 
     fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         let rows = message::ok(b)?;
+        cx.raise(|c| MysqlOk { c, affected_rows: rows });
         self.enter();
         self.outcome(cx, Outcome::Ok(rows));
         Ok(())
@@ -274,13 +296,15 @@ impl Analyzer {
 
     fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         message::end(b)?;
+        cx.raise(|c| MysqlEof { c, is_intermediate: false });
         self.outcome(cx, Outcome::Ok(0));
         Ok(())
     }
 
-    fn error(&mut self, cx: &mut Context<'_>, words: &[u8]) {
+    fn error(&mut self, cx: &mut Context<'_>, error: message::Error<'_>) {
+        cx.raise(|c| MysqlError { c, code: error.code, msg: error.words });
         self.enter();
-        self.outcome(cx, Outcome::Error(words));
+        self.outcome(cx, Outcome::Error(error.words));
     }
 
     /// From here on the client sends commands.

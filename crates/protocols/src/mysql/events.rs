@@ -1,5 +1,81 @@
-//! Events of this protocol.
+//! Events of MySQL.
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::MYSQL;
+
+    /// A client sends a command.
+    pub struct MysqlCommandRequest<'a> = "mysql_command_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Its number.
+        command: u64 = "command",
+        /// Its argument.
+        arg: &'a [u8] = "arg",
+    }
+
+    /// A client changes its user.
+    pub struct MysqlChangeUser<'a> = "mysql_change_user" {
+        /// The connection.
+        c: Connection = "c",
+        /// The user.
+        username: &'a [u8] = "username",
+    }
+
+    /// A server reports an error.
+    pub struct MysqlError<'a> = "mysql_error" {
+        /// The connection.
+        c: Connection = "c",
+        /// Its number.
+        code: u16 = "code",
+        /// What went wrong.
+        msg: &'a [u8] = "msg",
+    }
+
+    /// A server reports success.
+    pub struct MysqlOk = "mysql_ok" {
+        /// The connection.
+        c: Connection = "c",
+        /// Rows that changed.
+        affected_rows: u64 = "affected_rows",
+    }
+
+    /// A server ends columns or rows.
+    pub struct MysqlEof = "mysql_eof" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether rows follow.
+        is_intermediate: bool = "is_intermediate",
+    }
+
+    /// A server greets.
+    pub struct MysqlServerVersion<'a> = "mysql_server_version", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its version.
+        ver: &'a [u8] = "ver",
+    }
+
+    /// A client begins TLS.
+    pub struct MysqlSslRequest = "mysql_ssl_request", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A client logs in.
+    pub struct MysqlHandshake<'a> = "mysql_handshake" {
+        /// The connection.
+        c: Connection = "c",
+        /// The user.
+        username: &'a [u8] = "username",
+    }
+
+    /// A row of results.
+    pub struct MysqlResultRow<'a> = "mysql_result_row", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its fields.
+        row: Vec<&'a [u8]> = "row",
+    }
 }

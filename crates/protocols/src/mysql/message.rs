@@ -94,7 +94,7 @@ pub enum Greeting<'a> {
         query_attributes: bool,
     },
     /// No greeting: an error.
-    Error(&'a [u8]),
+    Error(Error<'a>),
 }
 
 impl<'a> Greeting<'a> {
@@ -342,12 +342,22 @@ pub fn ok(b: &mut Bytes<'_>) -> Result<u64> {
     number(b).map(|n| u64::from(n as u32))
 }
 
-/// The text of an error packet, after its first byte.
-pub fn error<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+/// What an error packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error<'a> {
+    /// Number of the error.
+    pub code: u16,
+    /// What went wrong.
+    pub words: &'a [u8],
+}
+
+/// An error packet, after its first byte.
+pub fn error<'a>(b: &mut Bytes<'a>) -> Result<Error<'a>> {
     let within = Within::new("ERR_Packet", b);
-    within.part(b, "code", 2)?;
+    let code = within.part(b, "code", 2)?;
+    let code = u16::from_le_bytes([code[0], code[1]]);
     within.part(b, "state", 6)?;
-    Ok(b.rest())
+    Ok(Error { code, words: b.rest() })
 }
 
 /// An end of results, after its first byte.
@@ -374,10 +384,15 @@ pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A result row with this many columns, whose first byte was read.
-pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
+/// A result row with this many columns, whose first byte was read: passes its fields to `see`.
+pub fn row<'a>(
+    first: u8,
+    columns: u32,
+    b: &mut Bytes<'a>,
+    mut see: impl FnMut(&'a [u8]),
+) -> Result<()> {
     let whole = b.0.len();
-    string_after(first, b)?;
+    see(string_after(first, b)?);
     let short = |n, have| OutOfBound::new("ResultsetRow", "fields", n, have);
     let others = i64::from(columns.wrapping_sub(1) as i32);
     if others < 0 {
@@ -387,7 +402,7 @@ pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
         return Err(short(others, b.0.len()).into());
     }
     for _ in 0..others {
-        string(b)?;
+        see(string(b)?);
     }
     Ok(())
 }
@@ -420,7 +435,7 @@ mod tests {
             said(Login::parse(b"", 0)),
             "invalid index for case: Handshake_Response_Packet: 0"
         );
-        let row = |columns| said(row(1, columns, &mut Bytes(b"a\x01b")));
+        let row = |columns| said(row(1, columns, &mut Bytes(b"a\x01b"), |_| ()));
         assert_eq!(row(2), "");
         assert_eq!(row(4), "out_of_bound: ResultsetRow:fields: 3 > 2");
         assert_eq!(row(3), "out_of_bound: LengthEncodedInteger:length: 1 > 0");
@@ -460,7 +475,8 @@ mod tests {
         let v = Greeting::Version { version: 10, server: b"8.0", query_attributes: true };
         assert_eq!(Greeting::parse(&g), Ok(v));
         let e = b"\xff\x69\x04#08004Too many";
-        assert_eq!(Greeting::parse(e), Ok(Greeting::Error(b"Too many")));
+        let error = Error { code: 1129, words: b"Too many" };
+        assert_eq!(Greeting::parse(e), Ok(Greeting::Error(error)));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::message;
+use super::raise;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
@@ -20,6 +21,7 @@ impl Inner {
             self.violations.count(cx, Tag::Ntlm);
             return;
         };
+        raise::message(cx, &message);
         session.message(cx, &message);
         if !self.confirmed {
             self.confirmed = true;

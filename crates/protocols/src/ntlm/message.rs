@@ -19,9 +19,55 @@ const AUTHENTICATE_LENGTH: u32 = 64;
 /// Length of the version, if there is one before the payload's first value.
 const VERSION_LENGTH: usize = 8;
 
+/// Version of a system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Major and minor version.
+    pub number: [u8; 2],
+    /// Build.
+    pub build: u16,
+    /// Revision of the protocol.
+    pub revision: u8,
+}
+
+/// What a client begins with; names in UTF-16 or, where the flags say so, in a code page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiate<'a> {
+    /// What it offers.
+    pub flags: u32,
+    /// Its domain.
+    pub domain: Option<&'a [u8]>,
+    /// Its name.
+    pub workstation: Option<&'a [u8]>,
+    /// Its system.
+    pub version: Option<Version>,
+}
+
 /// The server's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Challenge<'a> {
+    /// What it chose.
+    pub flags: u32,
+    /// The challenge.
+    pub challenge: u64,
+    /// Its name.
+    pub target: Option<&'a [u8]>,
+    /// Its system.
+    pub version: Option<Version>,
+    /// Whether it says more of itself.
+    pub has_info: bool,
+    /// NetBIOS name of the domain.
+    pub netbios_domain: Option<&'a [u8]>,
+    /// DNS name of the domain.
+    pub dns_domain: Option<&'a [u8]>,
+    /// Whether authentication is constrained.
+    pub constrained: Option<bool>,
+    /// Its clock: 100 ns since 1601.
+    pub timestamp: Option<u64>,
+    /// Number of the machine.
+    pub machine: Option<u64>,
+    /// Name of the service.
+    pub service: Option<&'a [u8]>,
     /// NetBIOS name of the computer.
     pub netbios_computer: Option<&'a [u8]>,
     /// DNS name of the computer.
@@ -33,6 +79,14 @@ pub struct Challenge<'a> {
 /// The client's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Authenticate<'a> {
+    /// What was chosen.
+    pub flags: u32,
+    /// The encrypted session key.
+    pub session_key: Option<&'a [u8]>,
+    /// The client's system.
+    pub version: Option<Version>,
+    /// The answer to the challenge.
+    pub response: Option<&'a [u8]>,
     /// Domain.
     pub domain: Option<&'a [u8]>,
     /// User.
@@ -45,7 +99,7 @@ pub struct Authenticate<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The client begins.
-    Negotiate,
+    Negotiate(Negotiate<'a>),
     /// The server challenges.
     Challenge(Challenge<'a>),
     /// The client answers.
@@ -81,10 +135,14 @@ impl Field {
     }
 }
 
-/// Checks that there is room for the version, if there is one before all these values.
-fn version(flags: u32, payload: &[u8], start: u32, fields: &[Field]) -> Option<()> {
-    let there = flags & VERSION != 0 && fields.iter().all(|f| start < f.offset);
-    (!there || payload.len() >= VERSION_LENGTH).then_some(())
+/// Reads the version, if there is one before all these values. `None`: it is cut short.
+fn version(flags: u32, payload: &[u8], start: u32, fields: &[Field]) -> Option<Option<Version>> {
+    if flags & VERSION == 0 || !fields.iter().all(|f| start < f.offset) {
+        return Some(None);
+    }
+    let &[major, minor, a, b, _, _, _, revision] = payload.first_chunk::<VERSION_LENGTH>()?;
+    let build = u16::from_le_bytes([a, b]);
+    Some(Some(Version { number: [major, minor], build, revision }))
 }
 
 /// Reads a message. `None`: it is none.
@@ -96,30 +154,36 @@ pub fn parse(data: &[u8]) -> Option<Message<'_>> {
             let flags = b.u32_le()?;
             let [domain, workstation] = [Field::read(&mut b)?, Field::read(&mut b)?];
             let payload = b.rest();
-            version(flags, payload, NEGOTIATE_LENGTH, &[domain, workstation])?;
-            for (bit, field) in [(DOMAIN, domain), (WORKSTATION, workstation)] {
-                if flags & bit != 0 {
-                    field.value(payload, NEGOTIATE_LENGTH)?;
-                }
+            let version = version(flags, payload, NEGOTIATE_LENGTH, &[domain, workstation])?;
+            let mut negotiate = Negotiate { flags, version, ..Negotiate::default() };
+            if flags & DOMAIN != 0 {
+                negotiate.domain = Some(domain.value(payload, NEGOTIATE_LENGTH)?);
             }
-            Message::Negotiate
+            if flags & WORKSTATION != 0 {
+                negotiate.workstation = Some(workstation.value(payload, NEGOTIATE_LENGTH)?);
+            }
+            Message::Negotiate(negotiate)
         }
         2 => {
             let target = Field::read(&mut b)?;
             let flags = b.u32_le()?;
-            b.take(16)?;
+            let number = u64::from_le_bytes(b.array()?);
+            b.take(8)?;
             let info = Field::read(&mut b)?;
             let payload = b.rest();
-            version(flags, payload, CHALLENGE_LENGTH, &[target, info])?;
-            if flags & TARGET != 0 {
-                target.value(payload, CHALLENGE_LENGTH)?;
-            }
+            let version = version(flags, payload, CHALLENGE_LENGTH, &[target, info])?;
+            let target = match flags & TARGET {
+                0 => None,
+                _ => Some(target.value(payload, CHALLENGE_LENGTH)?),
+            };
             let mut challenge = Challenge::default();
             if flags & TARGET_INFO != 0 {
                 // An offset counts modulo 65,536 here.
                 let at = usize::from(info.offset.wrapping_sub(CHALLENGE_LENGTH) as u16);
                 challenge = target_info(Bytes(payload.get(at..)?))?;
+                challenge.has_info = true;
             }
+            let challenge = Challenge { flags, challenge: number, target, version, ..challenge };
             Message::Challenge(challenge)
         }
         3 => {
@@ -131,14 +195,16 @@ pub fn parse(data: &[u8]) -> Option<Message<'_>> {
             let flags = b.u32_le()?;
             let payload = b.rest();
             let start = AUTHENTICATE_LENGTH;
-            version(flags, payload, start, &[domain, user, workstation, key])?;
-            response.some(payload, start)?;
+            let version = version(flags, payload, start, &[domain, user, workstation, key])?;
             let authenticate = Authenticate {
+                flags,
+                version,
+                response: response.some(payload, start)?,
                 domain: domain.some(payload, start)?,
                 user: user.some(payload, start)?,
                 workstation: workstation.some(payload, start)?,
+                session_key: key.some(payload, start)?,
             };
-            key.some(payload, start)?;
             Message::Authenticate(authenticate)
         }
         _ => Message::Other,
@@ -156,13 +222,17 @@ fn target_info<'a>(mut b: Bytes<'a>) -> Option<Challenge<'a>> {
             1 => c.netbios_computer = Some(b.take(length)?),
             3 => c.dns_computer = Some(b.take(length)?),
             5 => c.dns_tree = Some(b.take(length)?),
-            2 | 4 | 9 => drop(b.take(length)?),
-            6 => drop(b.take(4)?),
-            7 => drop(b.take(8)?),
+            2 => c.netbios_domain = Some(b.take(length)?),
+            4 => c.dns_domain = Some(b.take(length)?),
+            9 => c.service = Some(b.take(length)?),
+            6 => c.constrained = Some(b.u32_le()? & 1 != 0),
+            7 => c.timestamp = Some(u64::from_le_bytes(b.array()?)),
             8 => {
                 b.take(8)?;
                 let custom = b.u32_le()? & 1 != 0;
-                b.take(if custom { 8 } else { 4 })?;
+                let rest = b.take(if custom { 8 } else { 4 })?;
+                let machine = rest.last_chunk().map_or(0, |m| u32::from_le_bytes(*m));
+                c.machine = Some(machine.into());
             }
             10 => drop(b.take(2)?),
             _ => return None,
@@ -214,7 +284,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_login() {
-        assert_eq!(parse(&negotiate()), Some(Message::Negotiate));
+        let plain = Negotiate { flags: 0x0008_8207, ..Negotiate::default() };
+        assert_eq!(parse(&negotiate()), Some(Message::Negotiate(plain)));
         let m = challenge();
         let Some(Message::Challenge(c)) = parse(&m) else { panic!("no challenge") };
         assert_eq!(c.netbios_computer, Some(&wide("SRV")[..]));

@@ -10,6 +10,7 @@
 mod analyzer;
 pub mod events;
 pub mod message;
+mod raise;
 mod rows;
 
 pub use analyzer::Inner;

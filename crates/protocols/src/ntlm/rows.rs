@@ -71,7 +71,7 @@ impl Session {
                 set(cx, &mut info.host, a.workstation);
                 set(cx, &mut info.user, a.user);
             }
-            Message::Negotiate | Message::Other => {}
+            Message::Negotiate(_) | Message::Other => {}
         }
     }
 

@@ -397,8 +397,9 @@ impl Sink for Files<'_, '_> {
 
     fn end(&mut self, _depth: usize) {
         self.report.end(self.cx);
-        if let Some(file) = self.file.take() {
-            self.cx.file_end(file);
+        match self.file.take() {
+            Some(file) => self.cx.file_end(file),
+            None => self.cx.raise_file_handles(Tag::Pop3),
         }
     }
 

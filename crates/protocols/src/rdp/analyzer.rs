@@ -3,8 +3,22 @@ use gannet_base::Dir;
 use super::blocks;
 use super::blocks::Block;
 use super::blocks::Blocks;
+use super::events::RdpBeginEncryption;
+use super::events::RdpClientClusterData;
+use super::events::RdpClientCoreData;
+use super::events::RdpClientNetworkData;
+use super::events::RdpClientSecurityData;
+use super::events::RdpConnectRequest;
+use super::events::RdpGccServerCreateResponse;
+use super::events::RdpNativeEncryptedData;
+use super::events::RdpNegotiationFailure;
+use super::events::RdpNegotiationResponse;
+use super::events::RdpServerCertificate;
+use super::events::RdpServerSecurity;
+use super::events::SecurityData;
 use super::message;
 use super::message::Message;
+use super::raise;
 use super::rows;
 use super::rows::Session;
 use crate::Analyze;
@@ -42,14 +56,23 @@ impl Analyzer {
 
     fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         match Message::parse(data)? {
-            Message::Request(cookie) => self.session(cx).cookie = Some(cookie.to_vec()),
-            Message::Response(protocol) => {
+            Message::Request(cookie, flags) => {
+                cx.raise(|c| RdpConnectRequest { c, cookie, flags: flags.into() });
+                self.session(cx).cookie = Some(cookie.to_vec());
+            }
+            Message::Response(protocol, flags) => {
+                let (security_protocol, flags) = (protocol, flags.into());
+                cx.raise(|c| RdpNegotiationResponse { c, security_protocol, flags });
                 if protocol > 0 {
                     self.encrypt(cx, protocol);
                 }
                 self.session(cx).security_protocol = Some(rows::security_protocol(protocol));
             }
-            Message::Failure(code) => self.session(cx).result = Some(rows::failure(code)),
+            Message::Failure(code, flags) => {
+                let (failure_code, flags) = (code, flags.into());
+                cx.raise(|c| RdpNegotiationFailure { c, failure_code, flags });
+                self.session(cx).result = Some(rows::failure(code));
+            }
             Message::Client(data) => {
                 let blocks = blocks::client(data)?;
                 self.blocks(cx, blocks)?;
@@ -57,6 +80,7 @@ impl Analyzer {
             Message::Server(data) => {
                 let (result, blocks) = blocks::server(data)?;
                 cx.confirm(Tag::Rdp);
+                cx.raise(|c| RdpGccServerCreateResponse { c, result: result.into() });
                 self.session(cx).result = Some(rows::result(u32::from(result)));
                 self.blocks(cx, blocks)?;
             }
@@ -70,6 +94,7 @@ impl Analyzer {
             match block? {
                 Block::ClientCore(core) => {
                     cx.confirm(Tag::Rdp);
+                    cx.raise(|c| RdpClientCoreData { c, data: raise::core(&core) });
                     self.session(cx).client(cx, &core);
                 }
                 Block::ClientNetwork(names) if !names.is_empty() => {
@@ -77,13 +102,21 @@ impl Analyzer {
                         let addl = names.len().to_string();
                         cx.weird("RDP_channels_requested_exceeds_max", &addl, None);
                     }
+                    let defined = &names;
+                    cx.raise(|c| {
+                        let channels = defined.iter().map(raise::channel).collect();
+                        RdpClientNetworkData { c, channels }
+                    });
                     // Repeated channels overwrite the first ones.
                     let channels = self.session(cx).channels.get_or_insert_default();
                     let rest = channels.split_off(names.len().min(channels.len()));
-                    *channels = names.into_iter().map(channel).chain(rest).collect();
+                    *channels =
+                        names.into_iter().map(|(name, _)| channel(name)).chain(rest).collect();
                 }
                 Block::ServerSecurity(s) => {
                     self.certificates(cx, &s.certs);
+                    let (cert_type, permanently_issued) = (s.cert_type, s.cert_permanent);
+                    cx.raise(|c| RdpServerCertificate { c, cert_type, permanently_issued });
                     let session = self.session(cx);
                     session.cert_type = Some(rows::cert_type(s.cert_type));
                     session.cert_permanent = Some(s.cert_permanent);
@@ -92,6 +125,8 @@ impl Analyzer {
                         self.encrypt(cx, 0);
                     }
                     cx.confirm(Tag::Rdp);
+                    let (encryption_method, encryption_level) = (s.method, s.level);
+                    cx.raise(|c| RdpServerSecurity { c, encryption_method, encryption_level });
                     let session = self.session(cx);
                     session.method = Some(rows::encryption_method(s.method));
                     session.level = Some(rows::encryption_level(s.level));
@@ -100,14 +135,23 @@ impl Analyzer {
                     self.certificates(cx, &certs);
                     return Err(e);
                 }
+                Block::ClientSecurity([encryption_methods, ext_encryption_methods]) => {
+                    let data = SecurityData { encryption_methods, ext_encryption_methods };
+                    cx.raise(|c| RdpClientSecurityData { c, data });
+                }
+                Block::ClientCluster(numbers) => {
+                    cx.raise(|c| RdpClientClusterData { c, data: raise::cluster(numbers) });
+                }
                 Block::ClientNetwork(_) | Block::Other => {}
             }
         }
         Ok(())
     }
 
-    fn encrypt(&mut self, cx: &Context<'_>, protocol: u32) {
+    /// From here on the stream is encrypted; the event is raised with what comes next.
+    fn encrypt(&mut self, cx: &mut Context<'_>, protocol: u32) {
         self.encryption = Some(protocol);
+        cx.raise(|c| RdpBeginEncryption { c, security_protocol: protocol });
         let session = self.session(cx);
         session.result.get_or_insert(rows::Name::Known("encrypted"));
         session.security_protocol = Some(rows::security_protocol(protocol));
@@ -138,7 +182,11 @@ impl Analyze for Analyzer {
             return;
         }
         match self.encryption {
-            Some(0) => return,
+            Some(0) => {
+                let (orig, len) = (from.is_orig(), data.len() as u64);
+                cx.raise(|c| RdpNativeEncryptedData { c, orig, len });
+                return;
+            }
             Some(_) => {
                 self.done = true;
                 // Zeek's RDP passes on nothing behind a gap, which is what TLS makes of one.

@@ -14,6 +14,18 @@ const MAX_CERTIFICATE: u32 = 256 << 10;
 /// The client's core settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientCore<'a> {
+    /// Major and minor version.
+    pub version: [u16; 2],
+    /// Colours, and the secure attention sequence.
+    pub old_depth: u16,
+    /// The secure attention sequence.
+    pub attention: u16,
+    /// Kind of keyboard, more precisely, and its number of function keys.
+    pub keyboard_kind: [u32; 3],
+    /// Colours, product, bits a pixel that are possible, what the client can do early on.
+    pub more: [u16; 4],
+    /// Serial number of the product.
+    pub serial: u32,
     /// Width of the desktop in pixels.
     pub width: u16,
     /// Height of the desktop in pixels.
@@ -55,7 +67,11 @@ pub enum Block<'a> {
     /// Core settings of the client.
     ClientCore(ClientCore<'a>),
     /// Channels that the client wants.
-    ClientNetwork(Vec<&'a [u8]>),
+    ClientNetwork(Vec<(&'a [u8], u32)>),
+    /// How the client can encrypt: methods, and those of French clients.
+    ClientSecurity([u32; 2]),
+    /// What the client knows of clusters: flags and session.
+    ClientCluster([u32; 2]),
     /// How the server encrypts.
     ServerSecurity(ServerSecurity<'a>),
     /// X.509 certificates of security settings before one that cannot be read; nothing follows.
@@ -172,9 +188,15 @@ impl<'a> Blocks<'a> {
         self.0 = rest;
         match kind {
             0xc001 => return Ok(Block::ClientCore(client_core(body)?)),
-            0xc002 => Record::new("Client_Security_Data", body).all(8)?,
+            0xc002 => {
+                let d = Record::new("Client_Security_Data", body).all(8)?;
+                return Ok(Block::ClientSecurity([u32_le(d, 0), u32_le(d, 4)]));
+            }
             0xc003 => return Ok(Block::ClientNetwork(channels(body)?)),
-            0xc004 => Record::new("Client_Cluster_Data", body).all(8)?,
+            0xc004 => {
+                let d = Record::new("Client_Cluster_Data", body).all(8)?;
+                return Ok(Block::ClientCluster([u32_le(d, 0), u32_le(d, 4)]));
+            }
             0x0c01 => {
                 let mut r = Record::new("Server_Core_Data", body);
                 let version = r.upto("version_minor", 4)?;
@@ -200,11 +222,17 @@ fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
     let mut r = Record::new("Client_Core_Data", body);
     let head = r.upto("client_build", 20)?;
     let name = r.upto("client_name", 32)?;
-    r.upto("keyboard_function_key", 12)?;
+    let kind = r.upto("keyboard_function_key", 12)?;
     let input_method = r.upto("ime_file_name", 64)?;
     let more = r.upto("early_capability_flags", 14)?;
     let product = r.upto("dig_product_id", 64)?;
     Ok(ClientCore {
+        version: [u16_le(head, 0), u16_le(head, 2)],
+        old_depth: u16_le(head, 8),
+        attention: u16_le(head, 10),
+        keyboard_kind: [u32_le(kind, 0), u32_le(kind, 4), u32_le(kind, 8)],
+        more: [u16_le(more, 0), u16_le(more, 2), u16_le(more, 10), u16_le(more, 12)],
+        serial: u32_le(more, 4),
         width: u16_le(head, 4),
         height: u16_le(head, 6),
         keyboard: u32_le(head, 12),
@@ -228,7 +256,8 @@ fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Wro
     if n > max { Err(Wrong::Value(name)) } else { Ok(n) }
 }
 
-fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Wrong> {
+/// Names and options of channels.
+fn channels(body: &[u8]) -> Result<Vec<(&[u8], u32)>, Wrong> {
     let mut r = Record::new("Client_Network_Data", body);
     let count = bounded(&mut r, "channel_count", MAX_COUNT)?;
     let left = r.rest().len();
@@ -239,8 +268,8 @@ fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Wrong> {
     let mut names = Vec::new();
     for _ in 0..count {
         let mut channel = Record::new("Client_Channel_Def", r.rest());
-        names.push(channel.upto("name", 8)?);
-        channel.upto("options", 4)?;
+        let name = channel.upto("name", 8)?;
+        names.push((name, u32_le(channel.upto("options", 4)?, 0)));
         r.at += channel.at;
     }
     Ok(names)
@@ -364,7 +393,8 @@ pub(super) mod tests {
         let Ok(Block::ClientCore(core)) = &all[0] else { panic!("no core") };
         assert_eq!((core.width, core.height, core.depth), (1280, 1024, 16));
         assert_eq!((core.keyboard, core.build), (1033, 2600));
-        assert_eq!(all[1], Ok(Block::ClientNetwork(vec![b"rdpdr\0\0\0", b"rdpsnd\0\0"])));
+        let channels: Vec<(&[u8], u32)> = vec![(b"rdpdr\0\0\0", 0), (b"rdpsnd\0\0", 0)];
+        assert_eq!(all[1], Ok(Block::ClientNetwork(channels)));
         let cut: Vec<_> = client(&data[..data.len() - 1]).unwrap().collect();
         let error = |e: &Wrong| e.to_string().replace(crate::support::BINPAC, "");
         let Some(Err(e)) = cut.last() else { panic!("whole") };

@@ -12,14 +12,14 @@ pub fn length(d: &[u8]) -> usize {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The client's wish; its cookie.
-    Request(&'a [u8]),
+    /// The client's wish: its cookie, and flags of its request for encryption.
+    Request(&'a [u8], u8),
     /// The server agrees without a word on encryption.
     Confirm,
     /// The server's choice of encryption (`SSL`, `HYBRID`, …); 0 is RDP's own.
-    Response(u32),
+    Response(u32, u8),
     /// The server refuses.
-    Failure(u32),
+    Failure(u32, u8),
     /// The client's settings, behind the tag of the connect request.
     Client(&'a [u8]),
     /// The server's settings.
@@ -63,13 +63,15 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
         r.at = body.len() - rest.len() + n + 2;
     }
     // The header's length says whether a request for encryption follows.
+    let mut flags = 0;
     if r.at + 1 != length {
         let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
         if wish[2..4] != [8, 0] {
             return Err(Wrong::Value("RDP_Negotiation_Request:length"));
         }
+        flags = wish[1];
     }
-    Ok(Message::Request(cookie))
+    Ok(Message::Request(cookie, flags))
 }
 
 fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
@@ -87,11 +89,11 @@ fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
             if d[1..3] != [8, 0] {
                 return Err(Wrong::Value("RDP_Negotiation_Response:length"));
             }
-            Ok(Message::Response(number(d)))
+            Ok(Message::Response(number(d), d[0]))
         }
         3 => {
             let d = Record::new("RDP_Negotiation_Failure", answer.rest()).all(7)?;
-            Ok(Message::Failure(number(d)))
+            Ok(Message::Failure(number(d), d[0]))
         }
         n => Err(Wrong::Case { record: "Connect_Confirm_Record", index: n.into() }),
     }
@@ -107,13 +109,13 @@ mod tests {
         let request =
             b"\x03\0\0\x26\x21\xe0\0\0\0\0\0Cookie: mstshash=me\r\n\x01\0\x08\0\x03\0\0\0";
         assert_eq!(length(request), 38);
-        assert_eq!(Message::parse(request), Ok(Message::Request(b"me")));
+        assert_eq!(Message::parse(request), Ok(Message::Request(b"me", 0)));
         let bare = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
-        assert_eq!(Message::parse(bare), Ok(Message::Request(b"")));
+        assert_eq!(Message::parse(bare), Ok(Message::Request(b"", 0)));
         let response = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x08\0\x02\0\0\0";
-        assert_eq!(Message::parse(response), Ok(Message::Response(2)));
+        assert_eq!(Message::parse(response), Ok(Message::Response(2, 0x1f)));
         let failure = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x03\0\x08\0\x05\0\0\0";
-        assert_eq!(Message::parse(failure), Ok(Message::Failure(5)));
+        assert_eq!(Message::parse(failure), Ok(Message::Failure(5, 0)));
         let error = |d| {
             let e = Message::parse(d).map_or_else(|e| e.to_string(), |m| format!("{m:?}"));
             e.replace(BINPAC, "")

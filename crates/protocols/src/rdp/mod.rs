@@ -12,6 +12,7 @@ pub mod blocks;
 pub mod events;
 mod languages;
 pub mod message;
+mod raise;
 mod rows;
 mod udp;
 

@@ -118,7 +118,7 @@ fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8
                 0 => return Ok(()),
                 next => rest = message.get(next..).unwrap_or_default(),
             },
-            b"\xfdSMB" => return v2::transform(message),
+            b"\xfdSMB" => return v2::transform(cx, message),
             _ => return Ok(()),
         }
     }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use gannet_base::Dir;
 use gannet_dict::KeyedHash;
 
+use super::events::SmbDiscardedDceRpcAnalyzers;
+use super::events::SmbPipeConnectHeuristic;
 use super::shares::Shares;
 use super::v1;
 use super::v2;
@@ -74,19 +76,20 @@ impl Core {
     pub(super) fn guess_pipe(&mut self, cx: &mut Context<'_>, tree: u32, name: &[u8]) {
         if !self.is_pipe(tree) && PIPES.contains(&name) {
             self.set_pipe(cx, tree);
+            cx.raise(|c| SmbPipeConnectHeuristic { c });
             self.shares.is_pipe_after_all();
         }
     }
 
     /// The token of a login.
-    pub(super) fn login(&mut self, cx: &mut Context<'_>, token: &[u8]) {
+    pub(super) fn login(&mut self, cx: &mut Context<'_>, from: Dir, token: &[u8]) {
         if token.len() < 8 {
             return;
         }
         if token.starts_with(b"NTLMSSP") {
             self.ntlm.deliver(cx, &mut self.logins.ntlm, token);
         } else {
-            self.gssapi.deliver(cx, &mut self.logins, token);
+            self.gssapi.deliver(cx, &mut self.logins, from, token);
         }
     }
 
@@ -95,6 +98,7 @@ impl Core {
         if !self.pipes.contains_key(&pipe) && self.pipes.len() >= MAX_PIPES {
             self.pipes.clear();
             self.calls.clear();
+            cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });
             cx.weird("SMB_discarded_dce_rpc_analyzers", "", Some("SMB"));
         }
         let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::new(pipe));

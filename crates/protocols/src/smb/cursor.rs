@@ -148,6 +148,11 @@ impl Fields<'_> {
         *value
     }
 
+    /// Takes this number of bytes.
+    pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        self.array()
+    }
+
     pub(super) fn u8(&mut self) -> u8 {
         self.array::<1>()[0]
     }

@@ -18,6 +18,7 @@ mod cursor;
 pub mod events;
 mod files;
 mod info;
+mod raise;
 mod rows;
 mod shares;
 mod v1;

@@ -20,8 +20,22 @@ use super::core::Core;
 use super::cursor::Cursor;
 use super::cursor::Fields;
 use super::cursor::Read;
+use super::events::Header1;
+use super::events::Smb1CheckDirectoryRequest;
+use super::events::Smb1CheckDirectoryResponse;
+use super::events::Smb1CloseRequest;
+use super::events::Smb1EchoRequest;
+use super::events::Smb1EchoResponse;
+use super::events::Smb1EmptyResponse;
+use super::events::Smb1Error;
+use super::events::Smb1LogoffAndx;
+use super::events::Smb1Message;
+use super::events::Smb1NtCancelRequest;
+use super::events::Smb1QueryInformationRequest;
+use super::events::Smb1TreeDisconnect;
 use super::info::Share;
 use crate::Context;
+use crate::Tag;
 use crate::support::Wrong;
 use crate::support::limit_reached;
 use crate::support::utf16;
@@ -54,6 +68,8 @@ struct Header {
     tree: u16,
     message: u16,
     is_pipe: bool,
+    /// As events carry it.
+    record: Header1,
 }
 
 /// Position of a command within its message.
@@ -85,18 +101,33 @@ pub(super) fn message(
     let mut c = Cursor::new("SMB_PDU", data);
     let mut f = c.upto("header", HEADER_REST)?;
     let command = f.u8();
-    f.skip(5);
-    let unicode = f.u16() & 0x8000 != 0;
-    f.skip(12);
-    let tree = f.u16();
-    f.skip(4);
-    let message = f.u16();
+    let (status, flags, flags2, pid_high) = (f.u32(), f.u8(), f.u16(), f.u16());
+    let unicode = flags2 & 0x8000 != 0;
+    f.skip(10);
+    let (tree, pid_low, uid, message) = (f.u16(), f.u16(), f.u16(), f.u16());
+    let record = Header1 {
+        command: command.into(),
+        status,
+        flags: flags.into(),
+        flags2,
+        tid: tree,
+        pid: u32::from(pid_high) << 16 | u32::from(pid_low),
+        uid,
+        mid: message,
+    };
+    cx.raise(|c| Smb1Message { c, hdr: record, is_orig: from.is_orig() });
     let is_pipe = core.is_pipe(tree.into());
     core.shares.v1(cx.now, tree.into(), message.into(), from);
     if length == EMPTY {
-        return c.inner("SMB_No_Message").upto("x", 3).map(drop);
+        c.inner("SMB_No_Message").upto("x", 3)?;
+        if status == 0 {
+            cx.raise(|c| Smb1EmptyResponse { c, hdr: record });
+        } else {
+            cx.raise(|c| Smb1Error { c, hdr: record, is_orig: from.is_orig() });
+        }
+        return Ok(());
     }
-    let h = Header { from, unicode, tree, message, is_pipe };
+    let h = Header { from, unicode, tree, message, is_pipe, record };
     let is_request = from.is_orig();
     let place = Place { command, is_request, offset: HEADER_LENGTH, depth: 0 };
     command_at(cx, core, h, place, c.rest())
@@ -115,14 +146,14 @@ fn command_at(
         (0x2e, false) => files::read_response(cx, core, h, at, data),
         (0x2f, true) => files::write_request(cx, core, h, at, data),
         (0x2f, false) => files::write_response(cx, core, h, at, data),
-        (0x32, true) => transactions::transaction2(h, data),
+        (0x32, true) => transactions::transaction2(cx, h, data),
         (0x32, false) => {
             let c = &mut read("SMB1_transaction2_response");
             let mut f = c.upto("byte_count", 23)?;
             f.skip(21);
             c.bytes("stuff", f.u16().into()).map(drop)
         }
-        (0x72, true) => session::negotiate(data),
+        (0x72, true) => session::negotiate(cx, h, data),
         (0x72, false) => session::negotiated(cx, core, h, data),
         (0x73, true) => session::setup_request(cx, core, h, at, data),
         (0x73, false) => session::setup_response(cx, core, h, at, data),
@@ -135,14 +166,39 @@ fn command_at(
         (0x04, true) => {
             let mut f = read("SMB1_close_request").all(9)?;
             f.skip(1);
-            core.shares.close(cx, f.u16().into(), Some(Share::Disk));
+            let file_id = f.u16();
+            cx.raise(|c| Smb1CloseRequest { c, hdr: h.record, file_id });
+            cx.raise_file_handle(Tag::Smb, h.from);
+            core.shares.close(cx, file_id.into(), Some(Share::Disk));
             Ok(())
         }
-        (0x04, false) => read("SMB_empty_response").all(3).map(drop),
-        (0x08, true) => named(h, "SMB1_query_information_request", data),
+        (0x04, false) => {
+            read("SMB_empty_response").all(3)?;
+            cx.raise(|c| Smb1EmptyResponse { c, hdr: h.record });
+            Ok(())
+        }
+        (0x08, true) => {
+            let name = named(h, "SMB1_query_information_request", data)?;
+            if cx.wants::<Smb1QueryInformationRequest>() {
+                let filename = text(cx, h.unicode, name).into();
+                cx.raise(|c| Smb1QueryInformationRequest { c, hdr: h.record, filename });
+            }
+            Ok(())
+        }
         (0x08, false) => read("SMB1_query_information_response").all(23).map(drop),
-        (0x10, true) => named(h, "SMB1_check_directory_request", data),
-        (0x10, false) => read("SMB1_check_directory_response").all(3).map(drop),
+        (0x10, true) => {
+            let name = named(h, "SMB1_check_directory_request", data)?;
+            if cx.wants::<Smb1CheckDirectoryRequest>() {
+                let directory_name = text(cx, h.unicode, name).into();
+                cx.raise(|c| Smb1CheckDirectoryRequest { c, hdr: h.record, directory_name });
+            }
+            Ok(())
+        }
+        (0x10, false) => {
+            read("SMB1_check_directory_response").all(3)?;
+            cx.raise(|c| Smb1CheckDirectoryResponse { c, hdr: h.record });
+            Ok(())
+        }
         // An offset's size is never settled: requests to lock are taken for broken.
         (0x24, true) => {
             let record = "SMB1_locking_andx_request";
@@ -151,34 +207,54 @@ fn command_at(
         }
         (0x25, true) => transactions::transaction_request(cx, core, h, data),
         (0x25, false) => transactions::transaction_response(cx, core, h, data),
-        (0x26, true) => transactions::secondary_request(data),
-        (0x33, true) => transactions::secondary_request2(data),
-        (0x2b, true) => echo("SMB1_echo_request", data),
-        (0x2b, false) => echo("SMB1_echo_response", data),
-        (0x71, _) => read("SMB1_tree_disconnect").all(3).map(drop),
+        (0x26, true) => transactions::secondary_request(cx, h, data),
+        (0x33, true) => transactions::secondary_request2(cx, h, data),
+        (0x2b, true) => {
+            let (echo_count, data) = echo("SMB1_echo_request", data)?;
+            cx.raise(|c| Smb1EchoRequest { c, echo_count, data });
+            Ok(())
+        }
+        (0x2b, false) => {
+            let (seq_num, data) = echo("SMB1_echo_response", data)?;
+            cx.raise(|c| Smb1EchoResponse { c, seq_num, data });
+            Ok(())
+        }
+        (0x71, _) => {
+            read("SMB1_tree_disconnect").all(3)?;
+            cx.raise(|c| Smb1TreeDisconnect { c, hdr: h.record, is_orig: at.is_request });
+            Ok(())
+        }
         (0x74, _) => {
             let c = &mut read("SMB1_logoff_andx");
             let mut f = c.upto("byte_count", 7)?;
             let (_, next) = words_and_next(&mut f);
-            follow(cx, core, h, at, c, next, true)
+            follow(cx, core, h, at, c, next, true)?;
+            cx.raise(|c| Smb1LogoffAndx { c, is_orig: at.is_request });
+            Ok(())
         }
-        (0xa4, true) => read("SMB1_nt_cancel_request").all(3).map(drop),
+        (0xa4, true) => {
+            read("SMB1_nt_cancel_request").all(3)?;
+            cx.raise(|c| Smb1NtCancelRequest { c, hdr: h.record });
+            Ok(())
+        }
         _ => Ok(()),
     }
 }
 
-/// A command with a name, which is not logged.
-fn named(h: Header, record: &'static str, data: &[u8]) -> Read<()> {
+/// The name of a command that has one, which is not logged.
+fn named<'a>(h: Header, record: &'static str, data: &'a [u8]) -> Read<&'a [u8]> {
     let c = &mut Cursor::new(record, data);
     c.upto("buffer_format", 4)?;
-    c.string(h.unicode, false).map(drop)
+    c.string(h.unicode, false)
 }
 
-fn echo(record: &'static str, data: &[u8]) -> Read<()> {
+/// A number and data.
+fn echo<'a>(record: &'static str, data: &'a [u8]) -> Read<(u16, &'a [u8])> {
     let c = &mut Cursor::new(record, data);
     let mut f = c.upto("byte_count", 5)?;
-    f.skip(3);
-    c.bytes("data", f.u16().into()).map(drop)
+    f.skip(1);
+    let number = f.u16();
+    Ok((number, c.bytes("data", f.u16().into())?))
 }
 
 /// The position behind the header of an offset.
@@ -247,7 +323,6 @@ mod tests {
     use super::super::Analyzer;
     use super::*;
     use crate::Analyze;
-    use crate::Tag;
     use crate::support::BINPAC;
     use crate::testing::Harness;
     use gannet_base::Proto;

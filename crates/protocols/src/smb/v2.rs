@@ -13,8 +13,12 @@ use gannet_dict::KeyedHash;
 
 use super::core::Core;
 use super::cursor::Cursor;
-use super::cursor::Fields;
 use super::cursor::Read;
+use super::events::Header2;
+use super::events::Smb2DiscardedMessagesState;
+use super::events::Smb2Message;
+use super::events::Smb2TransformHeader;
+use super::events::TransformHeader;
 use crate::Context;
 
 /// A message is being worked on: another answer will come.
@@ -44,6 +48,8 @@ struct Header {
     message: u64,
     tree: u32,
     is_pipe: bool,
+    /// As events carry it.
+    record: Header2,
 }
 
 impl Header {
@@ -80,14 +86,26 @@ pub(super) fn message(
 ) -> Read<usize> {
     let mut c = Cursor::new("SMB2_Header", data);
     let mut f = c.upto("session_id", 44)?;
-    c.upto("signature", 16)?;
+    let signature = c.upto("signature", 16)?.bytes();
     let length = f.u16();
-    f.skip(2);
+    let credit_charge = f.u16();
     let (status, command) = (f.u32(), f.u16());
-    f.skip(6);
+    let (credits, flags) = (f.u16(), f.u32());
     let (next, message) = (f.u32(), f.u64());
-    f.skip(4);
+    let process_id = f.u32();
     let tree = f.u32();
+    let record = Header2 {
+        credit_charge,
+        status,
+        command,
+        credits,
+        flags,
+        message_id: message,
+        process_id,
+        tree_id: tree,
+        session_id: f.u64(),
+        signature,
+    };
     let asked = core.v2.trees.get(&message).copied();
     let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
     if from.is_orig() {
@@ -100,8 +118,9 @@ pub(super) fn message(
     } else if status != STATUS_PENDING {
         core.v2.trees.remove(&message);
     }
+    cx.raise(|c| Smb2Message { c, hdr: record, is_orig: from.is_orig() });
     core.shares.v2(cx.now, tree, message, from, status == STATUS_PENDING);
-    let h = Header { from, length, status, command, next, message, tree, is_pipe };
+    let h = Header { from, length, status, command, next, message, tree, is_pipe, record };
     let mut pdu = Cursor::new("SMB2_PDU", data);
     pdu.pass(&c);
     let body = c.rest();
@@ -131,23 +150,25 @@ fn error(data: &[u8]) -> Read<usize> {
 }
 
 /// The header of an encrypted message, behind its protocol identifier (§2.2.41).
-pub(super) fn transform(data: &[u8]) -> Read<()> {
+pub(super) fn transform(cx: &mut Context<'_>, data: &[u8]) -> Read<()> {
     let mut c = Cursor::new("SMB2_transform_header", data);
-    c.upto("signature", 16)?;
-    c.upto("nonce", 16)?;
-    c.upto("session_id", 16).map(drop)
+    let signature = c.upto("signature", 16)?.bytes();
+    let nonce = c.upto("nonce", 16)?.bytes();
+    let mut f = c.upto("session_id", 16)?;
+    let orig_msg_size = f.u32();
+    f.skip(2);
+    let (flags, session_id) = (f.u16(), f.u64());
+    let hdr = TransformHeader { signature, nonce, orig_msg_size, flags, session_id };
+    cx.raise(|c| Smb2TransformHeader { c, hdr });
+    Ok(())
 }
 
 /// Too much waits for answers.
-fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &str) {
+fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &'static str) {
+    cx.raise(|c| Smb2DiscardedMessagesState { c, state: what });
     let counts = core.shares.discard();
     let addl = format!("state={what} {counts}");
     cx.weird("SMB_discarded_messages_state", &addl, Some("SMB2"));
-}
-
-/// The number by which a file is known: the sum of both parts of its identifier.
-fn file(f: &mut Fields<'_>) -> u64 {
-    f.u64().wrapping_add(f.u64())
 }
 
 /// The length of a message of only numbers.
@@ -289,8 +310,9 @@ mod tests {
         assert_eq!(chain(70), "out_of_bound: SMB2_PDU:chain_pad: 66 > 64");
         assert_eq!(chain(65), "out_of_bound: SMB2_PDU:chain_pad: 61 > 64");
         assert_eq!(chain(68), "");
-        assert_eq!(transform(&[0; 48]), Ok(()));
-        let short = transform(&[0; 20]).unwrap_err().to_string();
+        let mut h = Harness::new(Proto::Tcp, 445);
+        assert_eq!(transform(&mut h.cx(), &[0; 48]), Ok(()));
+        let short = transform(&mut h.cx(), &[0; 20]).unwrap_err().to_string();
         assert!(short.ends_with("out_of_bound: SMB2_transform_header:nonce: 32 > 20"));
     }
 }

@@ -12,6 +12,7 @@ use gannet_log::Set;
 use super::addresses;
 use super::rows::SmtpRow;
 use crate::Context;
+use crate::Tag;
 use crate::policy::software::Found;
 use crate::support::limit_reached;
 use crate::support::mime::Field;
@@ -482,6 +483,7 @@ impl Mail<'_, '_> {
     /// The mail is over.
     pub(super) fn finish(&mut self) {
         self.report.finish(self.cx);
+        self.cx.raise_file_handles(Tag::Smtp);
     }
 
     /// `len` bytes of the mail are missing.
@@ -520,8 +522,9 @@ impl Sink for Mail<'_, '_> {
 
     fn end(&mut self, _depth: usize) {
         self.report.end(self.cx);
-        if let Some(file) = self.file.take() {
-            self.cx.file_end(file);
+        match self.file.take() {
+            Some(file) => self.cx.file_end(file),
+            None => self.cx.raise_file_handles(Tag::Smtp),
         }
         if let Some(t) = &mut self.session.transaction {
             t.entity = None;

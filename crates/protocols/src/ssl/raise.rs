@@ -108,7 +108,7 @@ fn facts(cx: &mut Context<'_>, f: FileRef, der: &[u8], certificate: &Certificate
     if events.wants::<X509Certificate<'_>>() {
         events.raise(&X509Certificate {
             f,
-            cert_ref: X509Opaque,
+            cert_ref: X509Opaque(der),
             cert: CertificateFacts {
                 version: certificate.version,
                 serial: &certificate.serial,

@@ -84,6 +84,11 @@ impl AnalyzerIds {
         self.conns.get(&conn).and_then(|l| l.last()).map_or(0, |n| n.id)
     }
 
+    /// The analyzer of a number.
+    pub(crate) fn tag(&self, conn: Uid, aid: u64) -> Option<Tag> {
+        self.conns.get(&conn)?.iter().find(|n| n.id == aid).map(|n| n.tag)
+    }
+
     /// A connection ends.
     pub(crate) fn end(&mut self, conn: Uid) {
         self.conns.remove(&conn);

@@ -1,5 +1,7 @@
 use gannet_base::Dir;
 
+use super::events::WebsocketEstablished;
+use super::events::WebsocketMessage;
 use super::frame::Event;
 use super::frame::Frames;
 use super::frame::opcode;
@@ -75,6 +77,9 @@ pub struct Analyzer {
 impl Analyzer {
     /// For a connection that was just upgraded.
     pub fn new(cx: &mut Context<'_>) -> Self {
+        if let Some(aid) = cx.aid(Tag::WebSocket) {
+            cx.raise(|c| WebsocketEstablished { c, aid });
+        }
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(cx, Tag::Detector);
         Self { flows: Default::default(), nested }
@@ -120,8 +125,10 @@ impl Analyzer {
             }
             Event::End => {
                 if flow.fin {
+                    let (is_orig, opcode) = (from.is_orig(), flow.message.unwrap_or(0).into());
                     flow.message = None;
                     cx.confirm(Tag::WebSocket);
+                    cx.raise(|c| WebsocketMessage { c, is_orig, opcode });
                 }
             }
         }

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::XmppStarttls;
 use super::tags::tags;
 use crate::Context;
 use crate::Tag;
@@ -39,6 +40,7 @@ impl Talk for Session {
             self.starttls = true;
         }
         if !from.is_orig() && local == b"proceed" && self.starttls {
+            cx.raise(|c| XmppStarttls { c });
             return Then::Tls;
         }
         if !from.is_orig() && name == b"proceed" {

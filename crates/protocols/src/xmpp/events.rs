@@ -1,5 +1,13 @@
-//! Events of this protocol.
+//! Events of XMPP.
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::XMPP;
+
+    /// TLS begins.
+    pub struct XmppStarttls = "xmpp_starttls", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
 }

@@ -12,7 +12,7 @@ use crate::message::HEADER;
 const MAX_NAME: usize = 255;
 const OPT: u16 = 41;
 
-/// What a message says.
+/// The parsed fields of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
     /// The second word of the header, without the response code.

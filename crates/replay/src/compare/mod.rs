@@ -140,7 +140,7 @@ pub struct Compared {
     pub only_other: u64,
     /// How many pairs differ in each of the [`FIELDS`].
     pub fields: [u64; FIELDS.len()],
-    /// What the second server's run came to.
+    /// The report of the second server's run.
     pub other: Option<Box<Report>>,
 }
 
@@ -358,7 +358,7 @@ fn describe(number: u64, a: &Parsed, b: &Parsed, different: [bool; FIELDS.len()]
     out
 }
 
-/// One side's value of a field; of sets, what the other side has not.
+/// One side's value of a field; for sets, only the records that the other side lacks.
 fn value(index: usize, p: &Parsed, other: &Parsed, out: &mut String) -> std::fmt::Result {
     match index {
         0 => write!(out, "{}", p.flags >> 11 & 15),

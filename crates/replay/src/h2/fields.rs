@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn the_status_is_found() {
-        // Indexed; after a size of zero; as digits; in code; with its name spelled out both ways.
+        // Indexed; after a table size of zero; as digits; Huffman-coded; with its name spelled out
+        // both ways.
         assert_eq!(status(&[0x88]), Some(200));
         assert_eq!(status(&[0x20, 0x8e]), Some(500));
         assert_eq!(status(b"\x08\x03403\x0f\x0d\x0242"), Some(403));

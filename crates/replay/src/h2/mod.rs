@@ -5,9 +5,9 @@
 //! allows no dynamic table (SETTINGS_HEADER_TABLE_SIZE 0), so that each header block is
 //! self-contained (RFC 7541): only `:status` is read, the rest is skipped.
 //!
-//! [`Session`] has no socket. Bytes that came in go to [`take`](Session::take), which hands out the
-//! bodies that they complete; what must be said in return (settings, pings, windows) it leaves in
-//! a buffer for [`control`](Session::control).
+//! [`Session`] has no socket. Received bytes go to [`take`](Session::take), which returns complete
+//! bodies; frames to send in response (settings, pings, window updates) are collected for
+//! [`control`](Session::control).
 
 mod fields;
 
@@ -19,7 +19,7 @@ const MAX_FRAME: usize = 16_384;
 const HEAD: usize = 9;
 /// Streams that may be open before the server has said how many it bears.
 const STREAMS: u32 = 100;
-/// What a peer may send before it gets more room, for each stream and for all.
+/// Flow control window of the peer, for each stream and for all.
 const WINDOW: u32 = 65_535;
 /// Room that we give for all streams together, and how little of it is renewed.
 const ROOM: u32 = 1 << 30;
@@ -76,7 +76,7 @@ pub(crate) struct Session {
     /// What we may send on all streams, and on each one that begins.
     window: i64,
     stream_window: i64,
-    /// What the server may still send.
+    /// Flow control window of the server.
     room: u32,
     /// The server takes no more requests.
     going_away: bool,
@@ -130,7 +130,7 @@ impl Session {
         !self.input.is_empty()
     }
 
-    /// What must be sent before anything else, if there is something.
+    /// Frames that must be sent before anything else, if there are any.
     pub(crate) fn control(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.control);
     }
@@ -280,7 +280,7 @@ impl Session {
         let status = fields::status(&self.fields).ok_or(Broken("a block of fields is damaged"))?;
         let Some((number, ends)) = self.block.take() else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(&number) {
-            // What is not yet the answer (RFC 9110 §15.2) and trailers leave the status as it is.
+            // Interim responses (RFC 9110 §15.2) and trailers do not set the status.
             if status >= 200 {
                 stream.status = status;
             }

@@ -1,9 +1,9 @@
 //! DNS over QUIC (RFC 9250), on the state machine of `quinn-proto`, which has no sockets and no clock of
 //! its own.
 //!
-//! Each query has a stream: its length, the message with an id of 0 (§4.2.1), the end of the stream; the
-//! answer comes back the same way. [`Session`] is a connection with a socket of its own, [`Client`] is what
-//! those of one client have in common. The other end is in `serve`.
+//! Each query has a stream: its length, the message with an id of 0 (§4.2.1), the end of the
+//! stream; the answer has the same form. [`Session`] is a connection with a socket of its own,
+//! [`Client`] is shared by the connections of one client. The server side is in `serve`.
 
 mod session;
 

@@ -157,7 +157,7 @@ impl Session {
         Ok(self.is_ready)
     }
 
-    /// Takes what came and what is due, and sends what that asks for.
+    /// Processes received datagrams and due timers, and sends the response.
     fn receive(&mut self) -> io::Result<()> {
         let mut buffer = [0; DATAGRAM];
         let mut out = Vec::new();
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Sends what is to go; whether the socket took all of it.
+    /// Sends pending datagrams; returns whether the socket accepted all of them.
     fn transmit(&mut self) -> io::Result<bool> {
         loop {
             if !self.is_blocked {
@@ -328,7 +328,7 @@ impl Session {
                 }
                 Ok(None) => break true,
                 Err(ReadError::Blocked) => {
-                    // What must be sent because of it, is sent with the rest.
+                    // Resulting frames are sent with the next datagrams.
                     let _ = chunks.finalize();
                     return;
                 }
@@ -362,7 +362,7 @@ impl Session {
     /// Ends the sending side.
     pub(crate) fn end(&mut self) {
         self.connection.close(Instant::now(), NO_ERROR, Bytes::new());
-        // Where it is gone, it gets no farewell.
+        // If the connection is gone, no close frame is sent.
         self.transmit().unwrap_or_default();
     }
 }

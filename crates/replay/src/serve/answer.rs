@@ -1,4 +1,4 @@
-//! What a query gets.
+//! Answers of the echo server.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::message;
 use super::Behaviour;
 use super::Served;
 
-/// Says what a query gets, and counts it.
+/// Decides the answer to a query, and counts it.
 pub(super) struct Answerer {
     behaviour: Behaviour,
     pub(super) served: Served,

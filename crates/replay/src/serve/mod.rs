@@ -1,10 +1,9 @@
 //! An echo server that tests and measurements send to.
 //!
-//! It answers each query with itself, QR set, over UDP and TCP on one port; over connections with TLS, and
-//! in datagrams with QUIC, where it is asked to. On request it loses,
-//! delays, doubles and spoils answers, by a random sequence that is the same in every run. A
-//! thread serves datagrams, another one connections; each has an [`Answerer`] that says what a
-//! query gets.
+//! It answers each query with a copy of it, QR set, over UDP and TCP on one port; optionally with
+//! TLS over connections, and with QUIC in datagrams. On request it drops, delays, duplicates and
+//! corrupts answers, by a random sequence that is the same in every run. One thread serves
+//! datagrams, another one connections; each has an [`Answerer`] that decides the answers.
 
 mod answer;
 mod datagrams;
@@ -35,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Ports that are tried where any will do: one that is free for datagrams may be taken for streams.
 const PORTS: usize = 16;
 
-/// What the server does with queries.
+/// Behaviour of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Behaviour {
     /// Share of queries that are not answered, 0 to 1.
@@ -63,7 +62,7 @@ impl Behaviour {
     }
 }
 
-/// What a server saw and did.
+/// Counts of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Queries that arrived.
@@ -87,7 +86,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Adds what the other thread saw.
+    /// Adds the counts of the other thread.
     fn add(&mut self, other: &Self) {
         self.queries += other.queries;
         self.other += other.other;
@@ -189,12 +188,12 @@ impl Server {
         })
     }
 
-    /// Likewise, with TLS over connections.
+    /// The same, with TLS over connections.
     pub fn with_tls(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// Likewise, with QUIC in its datagrams (RFC 9250), and no others.
+    /// The same, with QUIC only in its datagrams (RFC 9250).
     #[cfg(feature = "quic")]
     pub fn with_quic(self, identity: Identity) -> Self {
         Self { quic: Some(identity), ..self }
@@ -203,7 +202,7 @@ impl Server {
     /// Where it listens.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }

@@ -85,7 +85,7 @@ struct Peer {
     timer: Option<Instant>,
     /// What came of queries that are not whole.
     queries: HashMap<StreamId, Vec<u8>, RandomState>,
-    /// What is to go of answers for which there was no room.
+    /// Remaining bytes of answers for which there was no room.
     answers: HashMap<StreamId, Vec<u8>, RandomState>,
 }
 
@@ -260,7 +260,7 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Answers what a stream brought, now or later.
+    /// Answers the query of a stream, now or later.
     fn answer(&mut self, handle: ConnectionHandle, stream: StreamId, query: &[u8]) {
         let Some(peer) = self.peers.get_mut(&handle) else { return };
         let (out, pieces) = (&mut self.out, &mut self.pieces);
@@ -373,8 +373,8 @@ impl<'a> Quic<'a> {
 }
 
 impl Peer {
-    /// Takes what came on a stream; the query, once it is whole: with the length before it, and nothing
-    /// for what is none.
+    /// Reads a stream; returns the query once it is complete, with the length before it, or nothing
+    /// if it is invalid.
     fn read(&mut self, stream: StreamId) -> Option<Vec<u8>> {
         let query = self.queries.get_mut(&stream)?;
         let mut recv = self.connection.recv_stream(stream);
@@ -392,7 +392,7 @@ impl Peer {
                 }
             }
         };
-        // What must be sent because of it, is sent with the rest.
+        // Resulting frames are sent with the next datagrams.
         let _ = chunks.finalize();
         if over { self.queries.remove(&stream) } else { None }
     }

@@ -177,7 +177,7 @@ impl<'a> Streams<'a> {
                 Err(_) => gone = true,
             }
         } else if ready.read && ready.write && peer.ended {
-            // Both sides are gone, or an error is.
+            // Both sides have closed, or an error occurred.
             gone = true;
         }
         self.write(ready.key, gone);
@@ -210,7 +210,7 @@ impl<'a> Streams<'a> {
         shared.count(answerer.served.queries - before);
     }
 
-    /// Writes what a client is to get, and lets go of it when that was all.
+    /// Writes pending data to a client, and closes it when that was all.
     fn write(&mut self, place: usize, mut gone: bool) {
         let Some(peer) = self.peers.get_mut(place).and_then(Option::as_mut) else { return };
         gone |= peer.write().is_err();

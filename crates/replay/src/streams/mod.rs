@@ -5,10 +5,9 @@
 //! while the next one takes over. Each has its own ids, so an answer settles only a query that went
 //! out over the same connection.
 //!
-//! A query counts as sent when the kernel has its last byte. What a connection leaves behind when
-//! it ends is settled at once: queries that are not out go over the client's next connection, or
-//! count as unsent if this one never was ready; those that were out are sent again if they may, and
-//! lost otherwise.
+//! A query counts as sent when the kernel has its last byte. Queries of a closed connection are
+//! resolved at once: unsent ones use the client's next connection, or count as unsent if this one
+//! never was ready; sent ones are retried if allowed, and lost otherwise.
 
 mod open;
 mod settle;
@@ -61,7 +60,7 @@ pub(crate) struct Worker<'a> {
     stats: Stats,
     /// The connection that takes a client's queries.
     clients: Vec<Option<usize>>,
-    /// What each client remembers of TLS sessions.
+    /// TLS sessions that each client can resume.
     sessions: Vec<Option<Remembered>>,
     /// Connections there may be.
     max_connections: usize,
@@ -167,7 +166,7 @@ impl<'a> Worker<'a> {
         Ok(self.finish())
     }
 
-    /// Hands what is due to connections; how many queries that is.
+    /// Passes due queries to connections; returns their number.
     fn collect(&mut self, now: u64) -> usize {
         let most = (self.options.in_flight / self.options.threads).max(1);
         let mut taken = 0;
@@ -384,7 +383,7 @@ impl<'a> Worker<'a> {
         if ready.read { self.read(place) } else { 0 }
     }
 
-    /// Reads what a connection has; how many messages that is.
+    /// Reads from a connection; returns the number of messages.
     fn read(&mut self, place: usize) -> usize {
         let now = self.due.now();
         let mut received = 0;

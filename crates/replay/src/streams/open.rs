@@ -21,7 +21,7 @@ use super::Refusal;
 use super::Why;
 use super::Worker;
 
-/// What a client remembers of TLS sessions.
+/// A TLS session that a client can resume.
 pub(super) enum Remembered {
     Tls(Arc<ClientConfig>),
     #[cfg(feature = "quic")]
@@ -88,7 +88,7 @@ impl Worker<'_> {
         Ok(place)
     }
 
-    /// What a client's new connection goes over.
+    /// The transport of a client's new connection.
     fn way(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<TransportLink> {
         let target = self.options.target;
         let Some(tls) = self.options.tls.as_ref().filter(|_| self.options.transport.is_secure())
@@ -127,7 +127,7 @@ impl Worker<'_> {
         }
     }
 
-    /// What is between messages and the line.
+    /// The HTTP/2 session, if the transport is HTTPS.
     fn h2(&self) -> Option<h2::Session> {
         let options = self.options;
         let tls = options.tls.as_ref().filter(|_| options.transport == Transport::Https)?;

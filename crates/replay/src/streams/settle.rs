@@ -76,7 +76,7 @@ impl Worker<'_> {
         self.live.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives up what is too old, or sends it again.
+    /// Expires old queries, or sends them again.
     pub(super) fn expire(&mut self) {
         let now = self.due.now();
         let timeout = nanoseconds(self.options.timeout);

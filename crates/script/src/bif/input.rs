@@ -66,7 +66,7 @@ struct Stream {
     source: String,
     description: Value,
     reader: InputStream,
-    /// What was read and is not yet processed.
+    /// Messages read and not yet processed.
     waiting: Vec<Message>,
     update: bool,
     target: Rc<Target>,
@@ -387,7 +387,7 @@ fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note
     }
 }
 
-/// Fills a record with fields, as [`columns`] took them apart.
+/// Fills a record with fields, in the order of [`columns`].
 fn fill(
     vm: &mut Vm<'_>,
     ty: TypeId,
@@ -504,7 +504,7 @@ fn row(
     Ok(())
 }
 
-/// Removes what the last pass over the source did not give again.
+/// Removes the rows that the last pass over the source did not contain.
 fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value) -> Result<()> {
     let Target::Table { table, index, predicate, event, value, .. } = target else {
         return Ok(());

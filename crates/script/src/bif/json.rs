@@ -38,7 +38,7 @@ fn to_json(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value, Stop> {
 pub(super) struct Writer {
     /// Whether only fields with `&log` are written.
     pub only_log: bool,
-    /// What is cut off the front of names of fields.
+    /// Prefix to remove from field names.
     pub prefix: Option<Rc<Pattern>>,
     /// Whether intervals are numbers.
     pub interval_as_double: bool,
@@ -232,7 +232,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The value of a type that JSON stands for.
+/// Converts JSON to a value of a type.
 pub(super) fn read(
     vm: &mut Vm<'_>,
     value: &Json,

@@ -70,6 +70,8 @@ const TABLES: &[Table] = &[
     net::TABLE,
     input::TABLE,
     log::TABLE,
+    // Last: these replace those of `passive`.
+    crate::bridge::NATIVES,
 ];
 
 /// State of built-in functions.
@@ -116,6 +118,8 @@ pub struct State {
     pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
+    /// Connections, files and packets of the current run.
+    pub traffic: crate::bridge::Traffic,
 }
 
 impl Default for State {
@@ -148,6 +152,7 @@ impl Default for State {
             storage: storage::Backends::default(),
             command: std::env::args().collect(),
             handlers: Vec::new(),
+            traffic: crate::bridge::Traffic::default(),
         }
     }
 }
@@ -189,7 +194,7 @@ pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
     log::rotate_leftovers(vm)
 }
 
-/// Ends what goes on: logs are closed.
+/// Ends background work: logs are closed.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -197,7 +202,7 @@ pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
     log::close_all(vm)
 }
 
-/// Whether something goes on that keeps the process alive.
+/// Whether background work keeps the process alive.
 #[must_use]
 pub fn has_work(_: &Vm<'_>) -> bool {
     false

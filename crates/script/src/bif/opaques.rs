@@ -397,7 +397,7 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
     arg(args, index).opaque()?.with(f)
 }
 
-/// What a digest of values is taken of: strings as they are, other values behind the number of their type.
+/// The input of a digest of values: strings as they are, other values behind the number of their type.
 fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
     let mut data = Vec::new();
     for value in args {

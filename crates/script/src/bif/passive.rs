@@ -81,7 +81,7 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
-    // Packet analyzers are registered and found by who reads packets.
+    // The packet reader registers and looks up packet analyzers.
     ("PacketAnalyzer::register_packet_analyzer", |vm, _| {
         if vm.m.state.initialized {
             let text = "Packet protocols cannot be registered after zeek_init has finished.";
@@ -90,8 +90,6 @@ pub(super) const TABLE: Table = &[
         }
         Ok(Value::Bool(true))
     }),
-    ("get_current_packet", empty),
-    ("get_current_packet_header", empty),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
     ("PacketAnalyzer::register_protocol_detection", yes),
     ("PacketAnalyzer::__set_ignore_checksums_nets", yes),

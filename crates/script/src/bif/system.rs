@@ -305,7 +305,7 @@ fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Va
     Value::Bool(false)
 }
 
-/// What the C library says of an error.
+/// The C library's text of an error.
 pub(super) fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

@@ -9,19 +9,26 @@
 //! |---|---|
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `state` | the records of connections and files, which live as long as these |
+//! | `traffic` | what built-in functions know of connections, files and the packet |
+//! | `natives` | built-in functions that look at the traffic or steer its analysis |
+//!
+//! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
+//! [`Command`], which the analysis carries out once the events that wait were handled.
 //!
 //! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
 //! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
 
+mod natives;
 mod plan;
 mod state;
+mod traffic;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_base::Time;
-use gannet_event::{Decl, Interest, Listener, Raised};
+use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -30,8 +37,11 @@ use crate::program::Program;
 use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
+pub(crate) use natives::TABLE as NATIVES;
 use plan::Plan;
 use state::States;
+pub use traffic::Traffic;
+use traffic::{Names, Packet};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -41,15 +51,28 @@ pub trait Source: Send {
     /// Opens the capture that the options name.
     ///
     /// # Errors
-    /// What is wrong with it, in a line.
+    /// The error, in a line.
     fn open(&mut self, options: &Options) -> Result<(), String>;
 
     /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
     /// [`stops`] holds.
     ///
     /// # Errors
-    /// What went wrong, in a line; what was read before counts.
-    fn run(&mut self, interest: Interest, listener: Box<dyn Listener>) -> Result<(), String>;
+    /// The error, in a line; packets read before it count.
+    fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String>;
+}
+
+/// With what packets are read.
+pub struct Start {
+    /// Events that have a handler.
+    pub interest: Interest,
+    /// Whether scripts say which analyzers start: no other ones do.
+    pub scripted: bool,
+    /// Whether connections that are open at the end are removed in the order of their ends, as Zeek does under
+    /// seeds.
+    pub in_key_order: bool,
+    /// Whether scripts say that checksums are not verified.
+    pub ignore_checksums: bool,
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -67,14 +90,31 @@ pub fn failed() -> bool {
 }
 
 /// Runs a program over the packets of `source`, from `zeek_init` to `zeek_done`. Returns the exit status.
-pub fn run(mut program: Program, mut machine: Machine, source: &mut dyn Source) -> i32 {
+pub fn run(
+    mut program: Program,
+    mut machine: Machine,
+    capture: &str,
+    source: &mut dyn Source,
+) -> i32 {
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
+        let scripted =
+            machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
+        let in_key_order = machine.state.uids.is_deterministic();
+        let salt = machine.with(&mut program).global_named("digest_salt");
+        let traffic = &mut machine.state.traffic;
+        traffic.reads = true;
+        traffic.capture = capture.to_owned();
+        traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
+        detect(&mut machine.with(&mut program));
+        likely_ports(&mut machine.with(&mut program));
+        let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, fired: false, stop: None };
+        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
         RUN.set(Some(Box::new(run)));
-        let read = source.run(interest, Box::new(Handlers));
+        let read = source
+            .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
         let Some(run) = RUN.take() else { return 1 };
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
@@ -109,14 +149,87 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     any |= interest.any();
     if any {
         for decl in source.catalogue() {
-            if ["new_connection", "connection_state_remove", "file_state_remove"]
-                .contains(&decl.name)
-            {
+            let needed = match decl.name {
+                "new_connection"
+                | "connection_state_remove"
+                | "file_new"
+                | "file_state_remove"
+                | "net_done" => true,
+                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "gannet::packet_bytes" => {
+                    let names =
+                        ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
+                    calls(vm, &names)
+                }
+                "raw_packet" => calls(vm, &["get_current_packet_header"]),
+                _ => false,
+            };
+            if needed {
                 interest.add(decl.id);
             }
         }
     }
     interest
+}
+
+/// Whether scripts call one of these functions.
+fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
+    let is_called =
+        |name: &&str| vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0);
+    names.iter().any(is_called)
+}
+
+/// Folders of Zeek's scripts whose `dpd.sig` says what a protocol begins with, and its analyzers.
+const DETECTED: &[(&str, &[&str])] = &[
+    ("dce-rpc", &["DCE_RPC"]),
+    ("dhcp", &["DHCP"]),
+    ("dnp3", &["DNP3_TCP", "DNP3_UDP"]),
+    ("ftp", &["FTP"]),
+    ("http", &["HTTP"]),
+    ("irc", &["IRC"]),
+    ("krb", &["KRB", "KRB_TCP"]),
+    ("ldap", &["LDAP_TCP", "LDAP_UDP"]),
+    ("mqtt", &["MQTT"]),
+    ("pop3", &["POP3"]),
+    ("postgresql", &["POSTGRESQL"]),
+    ("quic", &["QUIC"]),
+    ("rdp", &["RDP"]),
+    ("redis", &["REDIS"]),
+    ("rfb", &["RFB"]),
+    ("sip", &["SIP"]),
+    ("smb", &["SMB"]),
+    ("smtp", &["SMTP"]),
+    ("socks", &["SOCKS"]),
+    ("ssh", &["SSH"]),
+    ("ssl", &["SSL", "DTLS"]),
+    ("xmpp", &["XMPP"]),
+];
+
+/// Ports that scripts say servers are likely to have.
+fn likely_ports(vm: &mut Vm<'_>) {
+    if let Value::Table(table) = vm.global_named("likely_server_ports") {
+        let port = |key: Value| match crate::value::table::parts(&key).first() {
+            Some(Value::Port(port)) => Some((natives::protocol(port.protocol), port.number)),
+            _ => None,
+        };
+        let ports = table.keys().into_iter().filter_map(port).collect();
+        vm.m.state.traffic.commands.push(Command::LikelyPorts(ports));
+    }
+}
+
+/// Analyzers whose signatures scripts loaded may start for what a connection begins with.
+fn detect(vm: &mut Vm<'_>) {
+    for file in &vm.p.signature_files {
+        let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
+        else {
+            continue;
+        };
+        let found = DETECTED.iter().filter(|(name, _)| *name == folder).flat_map(|(_, all)| *all);
+        for name in found {
+            let analyzer = format!("Analyzer::ANALYZER_{name}");
+            vm.m.state.traffic.commands.push(Command::Detect { analyzer, on: true });
+        }
+    }
 }
 
 /// A run that is going on.
@@ -125,8 +238,8 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
-    /// Timers queued events that no drain has seen.
-    fired: bool,
+    /// The input ended: what is scheduled is due with the next drain.
+    over: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -166,8 +279,21 @@ impl Listener for Handlers {
         Self::with(|run| run.event(event));
     }
 
-    fn packet(&mut self, time: Time, _: u64) {
-        Self::with(|run| run.packet(plan::seconds(time.as_nanos())));
+    fn packet(&mut self, time: Time, number: u64) {
+        Self::with(|run| {
+            run.machine.state.traffic.number = number;
+            run.packet(plan::seconds(time.as_nanos()))
+        });
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        RUN.with_borrow_mut(|run| {
+            let Some(run) = run else { return };
+            to.append(&mut run.machine.state.traffic.commands);
+            if run.stop.is_some() || run.machine.stop_requested {
+                to.push(Command::Stop);
+            }
+        });
     }
 
     fn drained(&mut self) {
@@ -178,6 +304,16 @@ impl Listener for Handlers {
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
+        if event.decl.name == "gannet::packet_bytes" {
+            vm.m.state.traffic.packet = packet_of(event);
+            return Ok(());
+        }
+        if event.decl.name == "net_done" {
+            self.over = true;
+            vm.m.state.traffic.packet = None;
+            let path = Value::string(&vm.m.state.traffic.capture);
+            vm.queue_named("Pcap::file_done", vec![path]);
+        }
         let plan = match self.plans.get(&event.decl.id.get()) {
             Some(plan) => plan.clone(),
             None => {
@@ -196,6 +332,15 @@ impl Run {
             }
         }
         self.states.over(event);
+        match event.decl.name {
+            "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
+            "analyzer_confirmation_info" | "analyzer_violation_info" => {
+                note_analyzer(&mut vm, &args);
+            }
+            "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
+            "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
+            _ => {}
+        }
         vm.queue_event(plan.func, args);
         Ok(())
     }
@@ -203,7 +348,9 @@ impl Run {
     /// Another packet begins: timers are due.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
-        if std::mem::take(&mut self.fired) {
+        // Events that no event of the analysis followed.
+        if !vm.m.queue.is_empty() {
+            vm.drain()?;
             vm.drain()?;
         }
         if vm.m.now == 0.0 && now > 0.0 {
@@ -212,24 +359,33 @@ impl Run {
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
+        vm.p.diagnostics.now.set(now);
         vm.fire_timers(now)?;
         vm.expire_tables(now)?;
-        self.fired = !vm.m.queue.is_empty();
         Ok(())
     }
 
     /// All events of a packet are queued.
     fn drained(&mut self) -> Result<(), Stop> {
-        self.fired = false;
-        self.states.forget();
-        self.machine.with(&mut self.program).drain()
+        self.states.forget(&mut self.machine.state.traffic);
+        let mut vm = self.machine.with(&mut self.program);
+        // Once for the packet, once for the loop around it.
+        vm.drain()?;
+        vm.drain()?;
+        if std::mem::take(&mut self.over) {
+            vm.m.terminating = true;
+            vm.fire_timers(f64::INFINITY)?;
+            vm.drain()?;
+            vm.drain()?;
+        }
+        Ok(())
     }
 }
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
 fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
-    if vm.p.functions[func].bodies.is_empty() {
+    if vm.p.functions[func].bodies.is_empty() && decl.name != "raw_packet" {
         return None;
     }
     let wanted = vm.p.types.params(vm.p.functions[func].ty);
@@ -249,4 +405,64 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
         })
         .collect();
     Some(EventPlan { func, params, count: wanted.len() })
+}
+
+/// The packet that an event carries.
+fn packet_of(event: &Raised<'_>) -> Option<Packet> {
+    let mut args = event.args();
+    let mut values = event.decl.params.iter().map(|param| args.param(param));
+    let (ts, data) = (values.next()??, values.next()??);
+    let (len, link_type) = (values.next()??, values.next()??);
+    match (ts, data, len, link_type) {
+        (Head::Time(ts), Head::String(data), Head::Count(len), Head::Count(link_type)) => {
+            Some(Packet { nanos: ts.as_nanos(), data: data.to_vec(), len, link_type })
+        }
+        _ => None,
+    }
+}
+
+/// Notes the number that an event has for an analyzer of a connection.
+fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
+    let (Some(tag), Some(info)) = (args.first(), args.get(1).and_then(Value::record)) else {
+        return;
+    };
+    let [c, aid] = plan::places(vm, info.ty(), ["c", "aid"]);
+    let (Some(c), Some(aid)) = (c.map(|c| info.get(c)), aid.map(|aid| info.get(aid))) else {
+        return;
+    };
+    let (Some(record), true) = (c.record(), aid.is_set()) else { return };
+    let aid = aid.count();
+    let mut all = vm.m.state.traffic.conns.values_mut();
+    if let Some(known) = all.find(|known| Rc::ptr_eq(&known.record, record))
+        && !known.analyzers.iter().any(|(_, id)| *id == aid)
+    {
+        known.analyzers.push((tag.clone(), aid));
+    }
+}
+
+/// Whether scripts want the contents that an event of a transport carries.
+fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
+    let is_orig = args.get(1).is_some_and(Value::truth);
+    let side = if is_orig { "orig" } else { "resp" };
+    if vm.global_named(&format!("{transport}_content_deliver_all_{side}")).truth() {
+        return true;
+    }
+    let has = |name: &str, port: &Value| {
+        let table = vm.global_named(name);
+        let found = table.table().and_then(|table| table.get(std::slice::from_ref(port)));
+        found.is_some_and(|found| !matches!(found, Value::Bool(false)))
+    };
+    let Some(record) = args.first().and_then(Value::record) else { return false };
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(id) = id.map(|id| record.get(id)) else { return false };
+    let Some(id) = id.record() else { return false };
+    let by_responder = vm.global_named("udp_content_delivery_ports_use_resp").truth();
+    let [orig, resp] = plan::places(vm, id.ty(), ["orig_p", "resp_p"]);
+    let port = |place: Option<usize>| place.map_or(Value::Unset, |place| id.get(place));
+    let (orig, resp) = (port(orig), port(resp));
+    if transport == "udp" && (has("udp_content_ports", &orig) || has("udp_content_ports", &resp)) {
+        return true;
+    }
+    let port = if transport == "tcp" || is_orig || by_responder { resp } else { orig };
+    has(&format!("{transport}_content_delivery_ports_{side}"), &port)
 }

@@ -6,11 +6,12 @@ use gannet_base::{ConnId, Proto};
 use gannet_event::{Param, Raised, Reader, Type};
 
 use super::state::States;
+use super::traffic::Certificate;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
 use crate::types::{self, Tag};
-use crate::value::{List, OpaqueValue, Table, Value, Vector};
+use crate::value::{List, OpaqueValue, Record, Table, Value, Vector};
 use crate::vm::Vm;
 
 /// How a packed value becomes one of scripts, made once for each event.
@@ -152,9 +153,12 @@ impl Plan {
     ) -> Result<Value, Stop> {
         use gannet_event::Value as Head;
         Ok(match (self, head, ty) {
+            (Self::Atom(_, Tag::String), Head::String(text), _) => vm.m.state.traffic.named(text),
             (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
             (Self::Enum, Head::Enum(name), _) => vm.enum_named(name),
-            (Self::Opaque(to), _, _) => Value::Opaque(OpaqueValue::new(*to, ())),
+            (Self::Opaque(to), Head::Opaque(_, data), _) => {
+                Value::Opaque(OpaqueValue::new(*to, Certificate(data.to_vec())))
+            }
             (Self::Vector(to, plan), Head::Vector(n), Type::Vector(of)) => {
                 let mut items = Vec::with_capacity(*n);
                 for _ in 0..*n {
@@ -220,7 +224,7 @@ impl Plan {
 /// Passes over what follows a head.
 fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     use gannet_event::Value as Head;
-    // The reader ends with the arguments: what cannot be read any more is not there to be passed over.
+    // The reader ends with the arguments: unreadable ones need not be skipped.
     let _ = match (head, ty) {
         (Head::Vector(n), Type::Vector(of)) | (Head::Set(n), Type::Set(of)) => {
             (0..*n).try_for_each(|_| from.skip(of))
@@ -342,6 +346,15 @@ impl IdPlan {
         proto: Proto,
         number: u8,
     ) -> Result<Value, Stop> {
+        let value = vm.new_record(self.ty, &[], Vec::new())?;
+        if let Some(record) = value.record() {
+            self.fill(record, id, proto, number);
+        }
+        Ok(value)
+    }
+
+    /// Sets the fields of a `conn_id`.
+    pub(super) fn fill(&self, record: &Record, id: &ConnId, proto: Proto, number: u8) {
         let values = [
             Value::addr(id.orig_h.octets()),
             port(id.orig_p, proto),
@@ -349,14 +362,17 @@ impl IdPlan {
             port(id.resp_p, proto),
             Value::Count(u64::from(number)),
         ];
-        let value = vm.new_record(self.ty, &[], Vec::new())?;
-        if let Some(record) = value.record() {
-            for (place, value) in self.places.iter().zip(values) {
-                if let Some(place) = place {
-                    record.set(*place, value);
-                }
+        for (place, value) in self.places.iter().zip(values) {
+            if let Some(place) = place {
+                record.set(*place, value);
             }
         }
-        Ok(value)
+    }
+
+    /// Whether a `conn_id` names these ends, by originator.
+    pub(super) fn is_of(&self, record: &Record, id: &ConnId) -> bool {
+        let [Some(host), Some(port), ..] = self.places else { return true };
+        let same = record.get(host).addr_bytes() == Some(id.orig_h.octets());
+        same && matches!(record.get(port), Value::Port(port) if port.number == id.orig_p)
     }
 }

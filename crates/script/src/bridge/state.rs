@@ -1,22 +1,24 @@
-//! Records of connections and files: one for the life of each, so that scripts find again what they added.
+//! Records of connections and files: one for the lifetime of each, so that scripts find their added
+//! fields again.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use gannet_base::{ConnId, Uid};
+use gannet_base::{ConnId, Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, Raised, Type};
 
 use super::plan::{IdPlan, places, seconds};
+use super::traffic::{Known, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
-use crate::value::{Record, Value};
+use crate::support::order::UidPools;
+use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
 /// Records of live connections and files.
 #[derive(Default)]
 pub(super) struct States {
     conns: HashMap<Uid, Rc<Record>>,
-    by_id: HashMap<ConnId, Rc<Record>>,
     files: HashMap<Uid, Rc<Record>>,
     conn_plan: Option<ConnPlan>,
     file_plan: Option<FilePlan>,
@@ -39,6 +41,17 @@ struct ConnPlan {
     /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
     places: [Option<usize>; 7],
     service: Option<TypeId>,
+    /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
+    tunnel: Option<TunnelPlan>,
+}
+
+/// How `tunnel` of a connection is made.
+struct TunnelPlan {
+    place: usize,
+    list: TypeId,
+    element: TypeId,
+    id: IdPlan,
+    fields: [Option<usize>; 3],
 }
 
 /// Places of the fields of `endpoint`.
@@ -95,20 +108,19 @@ impl States {
     }
 
     /// Drops records of what ended.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, traffic: &mut Traffic) {
         for gone in self.gone.drain(..) {
             match gone {
                 Gone::Connection(uid, id) => {
-                    let record = self.conns.remove(&uid);
+                    self.conns.remove(&uid);
                     // The same addresses and ports may have another connection by now.
-                    if let (Some(old), Some(new)) = (record, self.by_id.get(&id))
-                        && Rc::ptr_eq(&old, new)
-                    {
-                        self.by_id.remove(&id);
+                    if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
+                        traffic.conns.remove(&id);
                     }
                 }
                 Gone::File(uid) => {
                     self.files.remove(&uid);
+                    traffic.files.retain(|_, (fuid, _)| *fuid != uid);
                 }
             }
         }
@@ -130,10 +142,24 @@ impl States {
             None => {
                 let record = plan.create(vm, state)?;
                 self.conns.insert(state.uid, Rc::clone(&record));
-                self.by_id.insert(state.id, Rc::clone(&record));
                 record
             }
         };
+        let traffic = &mut vm.m.state.traffic;
+        if traffic.conns.get(&state.id).is_none_or(|known| known.uid != state.uid) {
+            let known = Known {
+                record: Rc::clone(&record),
+                uid: state.uid,
+                proto: state.proto,
+                ip_proto: state.ip_proto,
+                timeout: None,
+                thresholds: [0; 4],
+                duration: 0.0,
+                start: plan.places[0],
+                analyzers: Vec::new(),
+            };
+            traffic.conns.insert(state.id, known);
+        }
         plan.refresh(vm, &record, state, self.scripted_services)?;
         Ok(Value::Record(record))
     }
@@ -154,10 +180,18 @@ impl States {
             None => {
                 let record = fresh(vm, ty)?;
                 self.files.insert(state.fuid, Rc::clone(&record));
+                let name = file_name(vm, state);
+                vm.m.state
+                    .traffic
+                    .files
+                    .insert(name.str_bytes().to_vec(), (state.fuid, Rc::clone(&record)));
+                if let Some(place) = plan.places[0] {
+                    record.set(place, name);
+                }
                 record
             }
         };
-        plan.refresh(vm, &record, state, &self.by_id)?;
+        plan.refresh(vm, &record, state)?;
         Ok(Value::Record(record))
     }
 }
@@ -214,12 +248,20 @@ impl ConnPlan {
             ["start_time", "duration", "service", "history", "uid", "vlan", "inner_vlan"],
         );
         let service = with_type(places[2]).map(|(_, ty)| ty);
+        let [tunnel] = self::places(vm, ty, ["tunnel"]);
+        let tunnel = with_type(tunnel).and_then(|(at, list)| {
+            let crate::types::Type::Vector(element) = vm.p.types.get(list) else { return None };
+            let fields = self::places(vm, *element, ["cid", "tunnel_type", "uid"]);
+            let id = field_type(vm, *element, fields[0]?)?;
+            Some(TunnelPlan { place: at, list, element: *element, id: IdPlan::new(vm, id), fields })
+        });
         Self {
             ty,
             id: with_type(id).map(|(at, ty)| (at, IdPlan::new(vm, ty))),
             ends: [end(orig), end(resp)],
             places,
             service,
+            tunnel,
         }
     }
 
@@ -232,6 +274,13 @@ impl ConnPlan {
             let end = fresh(vm, plan.ty)?;
             record.set(*place, Value::Record(end));
         }
+        // Those of tunnels are drawn first.
+        for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
+            conn_name(vm, uid);
+        }
+        if let Some(place) = self.places[4] {
+            record.set(place, conn_name(vm, state.uid));
+        }
         Ok(record)
     }
 
@@ -242,6 +291,18 @@ impl ConnPlan {
         state: &ConnState,
         scripted_services: bool,
     ) -> Result<(), Stop> {
+        if let Some((place, plan)) = &self.id
+            && let Value::Record(id) = record.get(*place)
+            && !plan.is_of(&id, &state.id)
+        {
+            // Originator and responder were exchanged.
+            plan.fill(&id, &state.id, state.proto, state.ip_proto);
+            if let [Some((orig, _)), Some((resp, _))] = &self.ends {
+                let (one, other) = (record.get(*orig), record.get(*resp));
+                record.set(*orig, other);
+                record.set(*resp, one);
+            }
+        }
         for (end, plan) in state.ends.iter().zip(&self.ends) {
             if let Some((place, plan)) = plan
                 && let Value::Record(record) = record.get(*place)
@@ -261,18 +322,32 @@ impl ConnPlan {
             }
             _ => Value::Unset,
         };
-        let (uid, len) = state.uid.text();
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
         let values = [
             Value::Time(seconds(state.start.as_nanos())),
             Value::Interval(seconds(state.duration.as_nanos())),
             service,
             Value::string(&state.history),
-            Value::string(uid.get(..len).unwrap_or_default()),
+            Value::Unset,
             tag(state.vlan),
             tag(state.inner_vlan),
         ];
         set(record, &self.places, values);
+        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
+            && !state.tunnels.is_empty()
+        {
+            let mut items = Vec::with_capacity(state.tunnels.len());
+            for tunnel in &state.tunnels {
+                let number = if tunnel.proto == Proto::Udp { 17 } else { 255 };
+                let cid = id.value(vm, &tunnel.id, tunnel.proto, number)?;
+                let uid = tunnel.uid.map_or(Value::Unset, |uid| conn_name(vm, uid));
+                let kind = vm.enum_named(tunnel.kind);
+                let item = fresh(vm, *element)?;
+                set(&item, fields, [cid, kind, uid]);
+                items.push(Value::Record(item));
+            }
+            record.set(*place, Value::Vector(Vector::new(*list, items)));
+        }
         Ok(())
     }
 }
@@ -327,19 +402,13 @@ impl FilePlan {
         Self { ty, places: places_of, conns }
     }
 
-    fn refresh(
-        &self,
-        vm: &mut Vm<'_>,
-        record: &Record,
-        state: &FileState,
-        by_id: &HashMap<ConnId, Rc<Record>>,
-    ) -> Result<(), Stop> {
+    fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &FileState) -> Result<(), Stop> {
         let uid = |uid: Uid| {
             let (text, len) = uid.text();
             Value::string(text.get(..len).unwrap_or_default())
         };
         let values = [
-            uid(state.fuid),
+            Value::Unset,
             state.parent.map_or(Value::Unset, uid),
             Value::string(state.source.as_bytes()),
             state.is_orig.map_or(Value::Unset, Value::Bool),
@@ -364,17 +433,44 @@ impl FilePlan {
             return Ok(());
         }
         for (id, proto) in &state.conns {
-            if let Some(conn) = by_id.get(id) {
+            let conn = vm.m.state.traffic.conns.get(id).map(|known| Rc::clone(&known.record));
+            if let Some(conn) = conn {
                 let number = match proto {
-                    gannet_base::Proto::Tcp => 6,
-                    gannet_base::Proto::Udp => 17,
-                    gannet_base::Proto::Icmp => 1,
+                    Proto::Tcp => 6,
+                    Proto::Udp => 17,
+                    Proto::Icmp => 1,
                     _ => 0,
                 };
                 let key = key.value(vm, id, *proto, number)?;
-                table.insert(key, Value::Record(Rc::clone(conn)), vm.m.now);
+                table.insert(key, Value::Record(conn), vm.m.now);
             }
         }
         Ok(())
     }
+}
+
+/// The name of a connection: Zeek's under seeds, in the order in which scripts first see connections.
+fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
+    let state = &mut vm.m.state;
+    let Some(names) = &mut state.traffic.names else {
+        let (text, len) = uid.text();
+        return Value::string(text.get(..len).unwrap_or_default());
+    };
+    let uids = &mut state.uids;
+    let fresh = || Value::string(uids.uid(UidPools::CONNECTIONS, b"C", 96));
+    names.conns.entry(uid).or_insert_with(fresh).clone()
+}
+
+/// The name of a file: Zeek's under seeds.
+fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
+    let traffic = &mut vm.m.state.traffic;
+    let start = state.conns.first().and_then(|(id, _)| traffic.conns.get(id)).and_then(|known| {
+        let start = known.start?;
+        Some(known.record.get(start).double())
+    });
+    let named = traffic.names.as_mut().and_then(|names| names.file(state, start));
+    named.unwrap_or_else(|| {
+        let (text, len) = state.fuid.text();
+        Value::string(text.get(..len).unwrap_or_default())
+    })
 }

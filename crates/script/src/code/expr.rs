@@ -29,7 +29,7 @@ impl Compiler<'_> {
         d
     }
 
-    /// Evaluates an expression for what it does.
+    /// Evaluates an expression for its side effects.
     pub(super) fn effect(&mut self, id: ExprId) {
         let mark = self.next;
         match &self.p.exprs[id].kind {
@@ -686,7 +686,7 @@ impl Compiler<'_> {
         fresh.then(|| self.attr_index(Some(attrs)))
     }
 
-    /// Puts a register's value into what an expression names.
+    /// Stores a register's value in the target of an assignment.
     fn store(&mut self, left: ExprId, s: Reg) {
         let p = self.p;
         let mark = self.next;

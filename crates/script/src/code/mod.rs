@@ -1,4 +1,4 @@
-//! Register code: what bodies are compiled to and what the interpreter runs.
+//! Register code: the result of compilation, which the interpreter runs.
 //!
 //! A body becomes one [`Code`]: instructions on numbered registers of a frame. Locals come first, parameters among them at the front, then
 //! temporaries. Arguments of a call are put into consecutive registers, where the frame of the callee begins: nothing is copied.
@@ -135,7 +135,7 @@ pub enum Op {
         b: Reg,
         to: Target,
     },
-    /// Likewise, the second one in the instruction.
+    /// The same with a constant as the second operand.
     JumpCK {
         c: Cond,
         a: Reg,
@@ -149,7 +149,7 @@ pub enum Op {
         b: Reg,
         to: Target,
     },
-    /// Likewise, the second one in the instruction.
+    /// The same with a constant as the second operand.
     JumpIK {
         c: Cond,
         a: Reg,
@@ -285,7 +285,7 @@ pub enum Op {
         d: Reg,
         b: Reg,
     },
-    /// `d = d + s` on strings, in place where nothing else holds the string.
+    /// `d = d + s` on strings, in place if the string has no other owner.
     Append {
         d: Reg,
         s: Reg,
@@ -527,7 +527,7 @@ pub enum Op {
 /// No register.
 pub const NO_REG: Reg = Reg::MAX;
 
-/// What a record constructor does.
+/// The fields of a record constructor.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
     /// Its type.
@@ -536,7 +536,7 @@ pub struct RecordPlan {
     pub offsets: Vec<u32>,
 }
 
-/// What a `when` does.
+/// The parts of a `when` statement.
 #[derive(Debug)]
 pub struct WhenPlan {
     /// The statement.
@@ -547,7 +547,7 @@ pub struct WhenPlan {
     pub condition: Rc<Code>,
     /// The body.
     pub body: Rc<Code>,
-    /// What is run after the timeout.
+    /// The code to run after the timeout.
     pub timeout: Option<Rc<Code>>,
     /// How many registers the three share.
     pub locals: usize,

@@ -2,7 +2,7 @@
 
 mod options;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -103,7 +103,7 @@ fn run_scripts(
             status("RUNNING", "main");
             let code = match (source, &options.capture) {
                 (Some(mut source), Some(capture)) => match source.open(options) {
-                    Ok(()) => crate::bridge::run(program, engine, &mut *source),
+                    Ok(()) => crate::bridge::run(program, engine, capture, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
                         fatal(&mut program, &text);
@@ -157,14 +157,21 @@ fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, Stri
 /// Diagnostics that go to standard error, line by line, in Zeek's form.
 #[must_use]
 pub fn standard_error() -> Diagnostics {
-    Diagnostics::new(Box::new(|diagnostic: &Diagnostic, _: &Sources| {
-        let mut line = diagnostic.line();
+    let now = Rc::new(Cell::new(0.0));
+    let clock = Rc::clone(&now);
+    let sink = move |diagnostic: &Diagnostic, _: &Sources| {
+        let mut line = Vec::new();
+        if clock.get() > 0.0 {
+            line.extend_from_slice(format!("{:.6} ", clock.get()).as_bytes());
+        }
+        line.append(&mut diagnostic.line());
         line.push(b'\n');
         let _ = std::io::stderr().write_all(&line);
-    }))
+    };
+    Diagnostics::timed(Box::new(sink), now)
 }
 
-/// Parses what the options name into `program`.
+/// Parses the inputs of the options into `program`.
 ///
 /// # Errors
 /// The exit status where it must not be run.
@@ -195,7 +202,7 @@ pub fn parse(
     }
 }
 
-/// What is parsed, in order.
+/// The inputs to parse, in order.
 #[must_use]
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();

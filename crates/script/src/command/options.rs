@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Options {
     /// `-a`: parse and check, run nothing.
     pub parse_only: bool,
-    /// `-b`: only what is named is loaded.
+    /// `-b`: load only the named scripts.
     pub bare: bool,
     /// `-C`: checksums are not verified.
     pub ignore_checksums: bool,
@@ -65,7 +65,7 @@ pub struct Options {
     pub redefs: Vec<(String, String)>,
     /// `Plugin::Name`.
     pub activated: Vec<String>,
-    /// What is behind `--`.
+    /// Arguments behind `--`.
     pub script_args: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Options {
     /// Parses the arguments behind the program's name.
     ///
     /// # Errors
-    /// What is wrong with them, in a line.
+    /// The error, in a line.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self::default();
         let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();

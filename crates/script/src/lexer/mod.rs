@@ -14,7 +14,7 @@ use crate::literal::{Literal, PatternSource};
 use crate::types::AttrKind;
 pub use token::{Directive, Op, Token, Word};
 
-/// A token with its place, and what is wrong with it.
+/// A token with its span and its error, if any.
 #[derive(Clone, Debug)]
 pub struct Lexed {
     /// The token.
@@ -29,7 +29,7 @@ pub struct Lexed {
     pub error: Option<LexError>,
 }
 
-/// What is wrong with a token.
+/// The error of a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LexError {
     /// An error; the token has a stand-in.
@@ -79,7 +79,8 @@ impl Lexer {
         Lexed { token, start: offset(start), end: offset(self.position), line: self.line, error }
     }
 
-    /// The pattern whose opening slash was the last token. The text up to the closing slash and its flags; `Err` with what is wrong.
+    /// The pattern whose opening slash was the last token: the text up to the closing slash, and
+    /// its flags; `Err` with the error.
     ///
     /// # Errors
     /// The message of a pattern that does not end, or of wrong flags.

@@ -3,7 +3,7 @@
 use super::{LexError, Token, offset_digits};
 use crate::literal::{Literal, Port, Protocol, Subnet};
 
-/// A token with its length and what is wrong with it.
+/// A token with its length and its error, if any.
 type Scanned = (usize, Token, Option<LexError>);
 
 /// Zeek's units of intervals, in seconds. A final `s` may follow.

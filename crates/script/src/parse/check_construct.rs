@@ -223,8 +223,8 @@ impl Parser<'_> {
         self.error_about(message, &Object::Text(&text, span));
     }
 
-    /// The product of the parts of a key: each part that is a list, or a constant set where the index wants its element, stands for all its
-    /// elements.
+    /// The product of the parts of a key: a part that is a list, or a constant set where the index
+    /// has the set's element type, represents all its elements.
     fn expand(&mut self, parts: &[ExprId], ty: Option<TypeId>) -> Vec<Vec<ExprId>> {
         let index =
             ty.and_then(|ty| self.program.types.table(ty)).map(|table| table.index.to_vec());
@@ -245,7 +245,7 @@ impl Parser<'_> {
         product
     }
 
-    /// What a part of a key stands for.
+    /// The alternatives of a part of a key.
     fn choices(&mut self, part: ExprId, wanted: Option<TypeId>) -> Vec<ExprId> {
         if let ExprKind::List(elements) = &self.program.exprs[part].kind {
             let elements = elements.clone();

@@ -1,4 +1,5 @@
-//! Nodes and conversions: numbers to larger ones, records to wider ones, empty constructors to what the context wants.
+//! Nodes and conversions: numbers to larger types, records to wider ones, empty constructors to the
+//! type of the context.
 
 use super::{Halt, Parsed, Parser};
 use crate::ast::{Coercion, Expr, ExprKind};
@@ -29,7 +30,7 @@ impl Parser<'_> {
         self.node(ExprKind::Literal(literal), ty)
     }
 
-    /// The expression that stands for an erroneous one.
+    /// The placeholder for an erroneous expression.
     pub(super) fn error_node(&mut self) -> ExprId {
         self.node(ExprKind::Error, TypeId::ERROR)
     }
@@ -270,7 +271,8 @@ impl Parser<'_> {
         coerced
     }
 
-    /// Converts each of `exprs` to the type at its place; false after an error. `list` is what the error names.
+    /// Converts each of `exprs` to the corresponding type; false after an error. `list` is the node
+    /// in error messages.
     pub(super) fn promote_list(
         &mut self,
         exprs: &mut [ExprId],

@@ -251,7 +251,7 @@ impl Parser<'_> {
         {
             self.convert_operands(expr, Tag::Interval);
         } else if a == Tag::Any || b == Tag::Any {
-            // Compared when it is run, by what the values are.
+            // Compared at run time, by the types of the values.
         } else if a == b {
             match a {
                 Tag::Bool

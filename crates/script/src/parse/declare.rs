@@ -536,7 +536,7 @@ impl Parser<'_> {
         self.variable(Declare::Redef)
     }
 
-    /// The type that a `redef` names; `kind` is what it must be.
+    /// The type that a `redef` names; `kind` is its required kind.
     fn redef_target(&mut self, kind: Tag, word: &str) -> Parsed<TypeId> {
         let name = self.identifier()?;
         self.set_here(self.previous);

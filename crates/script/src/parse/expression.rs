@@ -718,7 +718,7 @@ impl Parser<'_> {
         if legal { expr } else { self.fail(expr, "illegal delete expression") }
     }
 
-    /// What a name is as an expression.
+    /// A name as an expression.
     fn name(&mut self, name: &str) -> Parsed<ExprId> {
         if name == "_" || name.ends_with("::_") {
             let expr = self.node(ExprKind::Blank, TypeId::ANY);

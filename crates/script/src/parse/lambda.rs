@@ -1,4 +1,4 @@
-//! Lambdas and what they capture.
+//! Lambdas and their captures.
 
 use super::scope::{Captured, Scope, ScopeKind};
 use super::{Parsed, Parser};
@@ -11,7 +11,7 @@ use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{CaptureName, Flavor, Type};
 
 impl Parser<'_> {
-    /// A lambda behind `function`, or behind the name of a field that takes it.
+    /// A lambda after `function`, or after the name of a field.
     pub(super) fn lambda(&mut self, start: Span, field: bool) -> Parsed<ExprId> {
         let body = self.new_body(None);
         let mut scope = Scope::new(ScopeKind::Lambda, body);

@@ -9,10 +9,10 @@
 //! | `find` | where files are found |
 //! | `scope` | what names stand for |
 //! | `declare`, `function`, `types`, `attributes`, `statement`, `expression` | the grammar |
-//! | `check_*` | the types of expressions: what Zeek accepts, what it converts, and what it says |
+//! | `check_*` | the types of expressions: Zeek's rules, conversions and messages |
 //!
-//! Errors of meaning are reported and parsing goes on; the expression gets the type `error`, which silences what follows from it. The first
-//! error of syntax ends it ([`Halt`]).
+//! Semantic errors are reported and parsing continues; the expression gets the type `error`, which
+//! silences follow-up errors. The first syntax error ends it ([`Halt`]).
 
 mod attributes;
 mod check_assign;
@@ -66,7 +66,7 @@ pub enum Halt {
 /// The result of a part of the grammar.
 type Parsed<T> = Result<T, Halt>;
 
-/// What is parsed.
+/// An input of the parser.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A file that is searched for as `@load` does.
@@ -95,7 +95,7 @@ pub enum Input {
 
 /// Parses into a program.
 pub struct Parser<'a> {
-    /// What is built.
+    /// The program that is being built.
     pub program: &'a mut Program,
     /// What evaluates initializers.
     engine: &'a mut dyn Evaluate,
@@ -104,7 +104,7 @@ pub struct Parser<'a> {
     inputs: VecDeque<Input>,
     /// Files that are being read; the last one is read now.
     open: Vec<Open>,
-    /// Canonical paths of what was read or unloaded.
+    /// Canonical paths of files that were loaded or unloaded.
     seen: HashSet<PathBuf>,
     ahead: Option<Ahead>,
     /// The place of the token that was read last, the one ahead among them.

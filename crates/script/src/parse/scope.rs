@@ -12,7 +12,7 @@ use crate::ids::{BodyId, ExprId, GlobalId, LocalId, Name, TypeId};
 use crate::symbols::{Global, GlobalKind, Symbol};
 use crate::types::{AttrKind, Attrs, Flavor};
 
-/// What a scope belongs to.
+/// The owner of a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeKind {
     /// Statements at file level.
@@ -108,13 +108,13 @@ impl Parser<'_> {
         }
     }
 
-    /// What `name` stands for here.
+    /// The symbol of `name` in this scope.
     pub(super) fn lookup(&mut self, name: &str) -> Option<Symbol> {
         self.lookup_in(name, false, true)
     }
 
-    /// What `name` stands for; with `same_module` only in this module, with `check_export` with an error where it is another
-    /// module's own.
+    /// The symbol of `name`; with `same_module` only in this module, with `check_export` with an
+    /// error if it is private to another module.
     pub(super) fn lookup_in(
         &mut self,
         name: &str,

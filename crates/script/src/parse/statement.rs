@@ -434,7 +434,7 @@ impl Parser<'_> {
         Ok(self.stmt(StmtKind::For(each.into())))
     }
 
-    /// Gives loop variables the types of what is iterated.
+    /// Sets the types of loop variables from the container.
     fn check_loop(
         &mut self,
         over: ExprId,

@@ -1,4 +1,4 @@
-//! What is said of scripts, and that no text makes the parser panic.
+//! The messages for scripts, and that no text makes the parser panic.
 
 use super::{Halt, Input, Parser};
 use crate::command::collected;

@@ -7,7 +7,7 @@ use crate::report::Object;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// The token ahead. Reading it may carry out directives and go on to another file.
+    /// The next token. Reading it may execute directives and continue in another file.
     pub(super) fn peek(&mut self) -> Parsed<&Token> {
         if self.ahead.is_none() {
             let ahead = self.read()?;

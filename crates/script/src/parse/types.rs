@@ -1,4 +1,4 @@
-//! Types as they are written.
+//! Parsing of types.
 
 use super::attributes::Place;
 use super::{Parsed, Parser};

@@ -7,7 +7,7 @@ use crate::ids::{BodyId, StmtId};
 use crate::report::Object;
 use crate::types::Flavor;
 
-/// What is around a statement.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 struct Around {
     in_loop: bool,

@@ -130,9 +130,9 @@ pub enum Field<'a> {
     Int(i64),
     /// A count.
     Count(u64),
-    /// A port; what is read may be too large for one.
+    /// A port; a number that was read may be too large.
     Port(u32, Protocol),
-    /// A subnet: address of sixteen bytes, IPv4 mapped, and width as it is written.
+    /// A subnet: address of sixteen bytes, IPv4 mapped, and width as written.
     Subnet([u8; 16], u8),
     /// An address of sixteen bytes, IPv4 mapped.
     Addr([u8; 16]),
@@ -150,7 +150,7 @@ pub enum Field<'a> {
     File(Cow<'a, [u8]>),
     /// The description of a function.
     Func(Cow<'a, [u8]>),
-    /// A pattern: what is written between slashes, and the flags `i` and `s`.
+    /// A pattern: the text between slashes, and the flags `i` and `s`.
     Pattern(Cow<'a, [u8]>, bool, bool),
     /// A set's elements in its order.
     Set(Vec<Field<'a>>),

@@ -33,7 +33,7 @@ pub enum Method {
     RandomMd5,
     /// By random ones that have prefixes in common where the originals do: `PREFIX_PRESERVING_A50`.
     PrefixA50,
-    /// Likewise by digests: `PREFIX_PRESERVING_MD5`.
+    /// The same with digests: `PREFIX_PRESERVING_MD5`.
     PrefixMd5,
     /// By a digest: `RANDOM_SHA256`.
     RandomSha256,
@@ -58,7 +58,7 @@ impl Anonymizer {
         Anonymizer { method, known: HashMap::new(), next: 2, tree: Tree::default(), begun: false }
     }
 
-    /// What is in the place of an address.
+    /// The replacement of an address.
     pub fn anonymize(&mut self, address: [u8; 4], random: &mut Random, hashes: &Hashes) -> [u8; 4] {
         let input = u32::from_be_bytes(address);
         if self.method == Method::Keep {
@@ -99,8 +99,9 @@ impl Anonymizer {
         output.to_be_bytes()
     }
 
-    /// Keeps the first bits of an address as they are; with [`Method::PrefixA50`] only. Returns whether that is possible: not any more
-    /// once an address was replaced ("prefix preservation specified after anonymization begun").
+    /// Preserves the first bits of an address; with [`Method::PrefixA50`] only. Returns whether
+    /// that is possible: not after the first address was replaced ("prefix preservation specified
+    /// after anonymization begun").
     pub fn preserve_prefix(&mut self, address: [u8; 4], bits: u32, random: &mut Random) -> bool {
         if self.begun {
             return false;
@@ -234,7 +235,7 @@ pub fn community_id(
     sha.update(bytes(from.0));
     sha.update(bytes(to.0));
     sha.update([protocol, 0]);
-    // TCP, UDP, SCTP and ICMP have ports or what stands for them.
+    // TCP, UDP, SCTP and ICMP have ports or an equivalent.
     if matches!(protocol, 1 | 6 | 17 | 58 | 132) {
         sha.update(from.1.to_be_bytes());
         sha.update(to.1.to_be_bytes());

@@ -7,7 +7,7 @@ use crate::literal::Protocol;
 use crate::program::Program;
 use crate::types::Type;
 
-/// How deep nested values are written; what is deeper is `…`.
+/// Most levels of nested values that are written; deeper ones are `…`.
 const MAX_DEPTH: usize = 1_000;
 
 /// How a text is written.
@@ -15,11 +15,11 @@ const MAX_DEPTH: usize = 1_000;
 pub enum Form {
     /// As `print` writes to files: no indentation, bytes that are not printable as `\xNN`.
     Print,
-    /// As `cat` and `%s` do: nested lines get a tab per level, bytes as they are.
+    /// As for `cat` and `%s`: nested lines get a tab per level, bytes unescaped.
     Cat,
     /// On one line, without line ends: in messages and call stacks.
     Short,
-    /// As `Print`, bytes as they are.
+    /// As `Print`, bytes unescaped.
     Raw,
 }
 
@@ -32,7 +32,7 @@ pub fn describe(program: &Program, value: &Value, form: Form) -> Vec<u8> {
     writer.out
 }
 
-/// The text of `value` as `cat` gives it.
+/// The text of `value` as returned by `cat`.
 #[must_use]
 pub fn cat(program: &Program, value: &Value) -> Vec<u8> {
     describe(program, value, Form::Cat)

@@ -154,7 +154,7 @@ pub struct FileValue {
     pub opened: f64,
 }
 
-/// What a file writes to.
+/// The destination of a file.
 pub enum FileSink {
     /// Standard output.
     Stdout,
@@ -168,11 +168,11 @@ pub enum FileSink {
 pub struct OpaqueValue {
     /// Its type.
     pub ty: TypeId,
-    /// What it is, for the built-in functions that know.
+    /// Its data, for the built-in functions of its type.
     pub data: RefCell<Box<dyn OpaqueData>>,
 }
 
-/// What an opaque value holds.
+/// The data of an opaque value.
 pub trait OpaqueData: Any {
     /// A copy, where the kind has copies.
     fn duplicate(&self) -> Option<Box<dyn OpaqueData>>;
@@ -203,7 +203,7 @@ impl OpaqueValue {
         Rc::new(Self { ty, data: RefCell::new(Box::new(data)) })
     }
 
-    /// What it holds, where that is a `T`.
+    /// Its data, if it is a `T`.
     pub fn with<T: Any, R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut data = self.data.borrow_mut();
         // The box itself is an `OpaqueData` where its content is not `Clone`: deref to the content.
@@ -228,7 +228,7 @@ impl fmt::Debug for Record {
 
 /// The state of a loop.
 pub struct Iter {
-    /// What is iterated.
+    /// The value to iterate over.
     pub over: Value,
     /// The place of the next element.
     pub next: Cell<usize>,

@@ -387,7 +387,8 @@ impl Table {
             .collect()
     }
 
-    /// A walk begins: places stay what they are until it ends. Returns the places in order where they are not in order by themselves.
+    /// A walk begins: indices stay valid until it ends. Returns the indices in order if they are
+    /// not sorted.
     #[must_use]
     pub fn walk_begins(&self) -> Option<Vec<u32>> {
         self.walks.set(self.walks.get() + 1);
@@ -405,7 +406,7 @@ impl Table {
         }
     }
 
-    /// The next entry of a walk over places in their own order, and where to go on.
+    /// The next entry of a walk in index order, and the index to continue from.
     #[must_use]
     pub fn next_from(&self, mut place: usize) -> Option<(usize, Value, Value)> {
         let state = self.state.borrow();
@@ -504,7 +505,7 @@ impl State {
     }
 }
 
-/// The parts of a key as it is kept.
+/// The parts of a stored key.
 #[must_use]
 pub fn parts(key: &Value) -> &[Value] {
     match key {
@@ -513,7 +514,7 @@ pub fn parts(key: &Value) -> &[Value] {
     }
 }
 
-/// A key as it is kept, of its parts. `ty` is the type of the list.
+/// A stored key from its parts. `ty` is the type of the list.
 #[must_use]
 pub fn make_key(key: &[Value], ty: TypeId) -> Value {
     match key {

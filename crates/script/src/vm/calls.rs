@@ -87,7 +87,7 @@ impl Vm<'_> {
         self.p.functions.find(func).map_or_else(String::new, |f| self.p.name(f.name).to_owned())
     }
 
-    /// What a function is when it is called.
+    /// The kind of a called function.
     pub(crate) fn callee(&mut self, func: FuncId) -> Callee {
         let index = func.index();
         if self.m.targets.len() <= index {

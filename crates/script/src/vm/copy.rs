@@ -12,7 +12,7 @@ use crate::value::{FuncValue, List, OpaqueValue, Record, Table, Value, Vector};
 const MAX_DEPTH: usize = 4_000;
 
 impl Vm<'_> {
-    /// A deep copy of a value. What is reached twice in it is copied once.
+    /// A deep copy of a value. An object that is reached twice is copied once.
     ///
     /// # Errors
     /// [`Stop`] where something in it has no copies.

@@ -28,7 +28,7 @@ pub struct Queue {
     sequence: u64,
 }
 
-/// What a timer does.
+/// The action of a timer.
 #[derive(Debug)]
 pub(crate) enum Due {
     /// A scheduled event.
@@ -62,7 +62,7 @@ impl PartialOrd for Timer {
 }
 
 impl Ord for Timer {
-    // The heap gives its largest: the earliest one.
+    // The heap returns its largest element, which must be the earliest timer.
     fn cmp(&self, other: &Self) -> Ordering {
         other.time.total_cmp(&self.time).then(other.sequence.cmp(&self.sequence))
     }
@@ -160,7 +160,8 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Runs what is queued, and what that queues; what the second generation queues waits for the next drain. Then `when`s are looked at.
+    /// Runs queued events, and those that they queue; events queued by the second generation wait
+    /// for the next drain. Then `when` conditions are checked.
     ///
     /// # Errors
     /// [`Stop`] where the program stops.
@@ -174,7 +175,7 @@ impl Vm<'_> {
         self.run_triggers()
     }
 
-    /// Drains until nothing is queued.
+    /// Drains until the queue is empty.
     ///
     /// # Errors
     /// [`Stop`] where the program stops.
@@ -237,7 +238,7 @@ impl Vm<'_> {
         self.finish(true)
     }
 
-    /// What comes after the last packet and before [`Vm::end`].
+    /// Runs the work between the last packet and [`Vm::end`].
     pub(crate) fn after_packets(&mut self) -> Result<(), Stop> {
         if self.global_named("exit_only_after_terminate").truth() {
             self.main_loop()?;

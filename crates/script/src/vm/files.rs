@@ -34,7 +34,7 @@ impl Output {
         }
     }
 
-    /// Writes out what is buffered of standard output.
+    /// Flushes standard output.
     pub(crate) fn flush(&mut self) {
         // A reader that went away is no error of the script.
         drop(self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush()));

@@ -12,14 +12,14 @@ use crate::types::{AttrKind, Attrs, Type, attr_expr, find_attr};
 use crate::value::table::{TableAttrs, parts};
 use crate::value::{Record, Value, Vector};
 
-/// What a field of a new record gets.
+/// The initial value of a field of a new record.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldInit {
     /// Nothing.
     Unset,
     /// A constant.
     Constant(Value),
-    /// What the code of `&default` yields, as this type.
+    /// The result of the code of `&default`, as this type.
     Code(Rc<Code>, TypeId),
     /// An empty table or set.
     Table(TypeId, Option<Rc<TableAttrs>>),

@@ -64,7 +64,7 @@ pub struct Machine {
     pub(crate) swallow: u32,
     /// State of the built-in functions, by their modules.
     pub(crate) state: crate::bif::State,
-    /// What is being called natively: expression and function.
+    /// Native calls in progress: expression and function.
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
@@ -75,7 +75,7 @@ pub struct Machine {
     pub(crate) instantiated: HashSet<TypeId>,
 }
 
-/// What a function is when it is called.
+/// The kind of a called function.
 #[derive(Clone)]
 pub(crate) enum Callee {
     /// Not looked at yet.
@@ -90,11 +90,11 @@ pub(crate) enum Callee {
     Missing,
 }
 
-/// A call of a script function that goes on.
+/// A call of a script function in progress.
 pub(crate) struct Frame {
     pub code: Rc<Code>,
     pub base: usize,
-    /// Where it goes on.
+    /// Where it continues.
     pub pc: usize,
     /// The register of the caller that takes the result.
     pub dest: Reg,
@@ -241,7 +241,7 @@ impl Vm<'_> {
         self.find_global(name).map_or(Value::Unset, |global| self.global(global))
     }
 
-    /// The type that a full name stands for.
+    /// The type with this full name.
     #[must_use]
     pub fn type_named(&self, name: &str) -> Option<TypeId> {
         self.find_global(name).map(|global| self.p.globals[global].ty)

@@ -168,8 +168,8 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// The calls that go on, innermost first, as a vector of `BacktraceElement`s: each function with the place of its call. The first is `top`,
-    /// called at `at`.
+    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s: each function with the place of
+    /// its call. The first is `top`, called at `at`.
     pub(crate) fn backtrace(&mut self, top: &str, at: crate::source::Span) -> Value {
         let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let Some(element) = self.type_named("BacktraceElement") else {

@@ -18,7 +18,7 @@ impl Vm<'_> {
         Value::Table(table)
     }
 
-    /// The parts of a key as the table takes them: a list as the only part is spread.
+    /// The parts of a key in the table's form: a list as the only part is spread.
     fn spread(table: &Table, key: &[Value]) -> Option<Vec<Value>> {
         match key {
             [Value::List(list)] if !table.is_single() => Some(list.items.clone()),

@@ -1,7 +1,8 @@
 //! How long single insertions take while a map grows.
 //!
-//! The work of the maps is what counts, not the kernel's, which hands out memory two megabytes at a time and clears them
-//! first, for 260 µs: so memory that a map leaves stays with the process, and the next turn takes it from there.
+//! Only the work of the maps should count, not the kernel's, which allocates and clears memory two
+//! megabytes at a time in 260 µs: so memory that a map frees stays with the process for the next
+//! turn.
 
 use std::hint::black_box;
 use std::io::Write;

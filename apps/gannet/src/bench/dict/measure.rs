@@ -24,7 +24,7 @@ pub(super) struct Cost {
     pub(super) nanos: [f64; 4],
 }
 
-/// What is looked up: the keys, in the order they are inserted; the order they are looked up and removed in; absent ones.
+/// The keys: in the order of insertion; in the order of lookup and removal; and absent ones.
 pub(super) struct Keys<'k, Q: ?Sized> {
     pub(super) present: Vec<&'k Q>,
     pub(super) shuffled: Vec<&'k Q>,
@@ -51,8 +51,8 @@ fn find_all<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> usize {
 
 /// The same, with the least nanoseconds that it took in several passes.
 fn find_timed<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> (usize, f64) {
-    // Once without the clock: what is in the cache is then what searches left there. The other way round: a processor that
-    // has seen all keys in this order knows how the next ten thousand searches branch, and no table is asked so.
+    // One untimed pass warms the cache. It uses the opposite order: a branch predictor that has
+    // seen all keys in this order would know the next ten thousand searches, unlike in practice.
     let other_way: Vec<_> = keys.iter().rev().copied().collect();
     let found = black_box(find_all(set, &other_way));
     let mut least = f64::INFINITY;

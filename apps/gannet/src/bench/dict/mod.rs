@@ -47,7 +47,7 @@ pub(crate) struct Args {
 /// Sizes of the comparison, and those between that most dictionaries have.
 const SIZES: [usize; 10] = [1, 2, 5, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// What one table holds: the size, then the cost of each map.
+/// The rows of a table: the size, then the cost of each map.
 type Rows = Vec<(usize, Vec<(&'static str, Cost)>)>;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

@@ -12,10 +12,10 @@ const LEFT: f64 = 56.0;
 const TOP: f64 = 44.0;
 const GAP: f64 = 36.0;
 
-/// One colour a map; distinguished by people who do not see red and green apart, too.
+/// One colour for each map, from a palette for colour-blind readers.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7f7f7f", "#e69f00"];
 
-/// What a panel shows, and where it is found.
+/// The title of a panel, and its figure.
 type Panel = (&'static str, fn(&Cost) -> f64);
 
 const PANELS: [Panel; 5] = [

@@ -1,4 +1,5 @@
-//! Others on the same traces, in the same run: dnsjit, tcpdump and tshark, as far as they are installed.
+//! Other programs on the same traces, in the same run: dnsjit, tcpdump and tshark, if they are
+//! installed.
 //!
 //! Each program is compared with gannet's corresponding work: reading records (dnsjit's `mmpcap`,
 //! or `zmmpcap` for compressed traces), reading and dissecting headers (the same with

@@ -1,7 +1,7 @@
-//! Allocations of steady state: what the second half of fixed traffic takes.
+//! Allocations in steady state: those of the second half of fixed traffic.
 //!
-//! In the first half tables and buffers grow to their size, and every kind of row opens its log. What the second
-//! half allocates is what each packet, or each conversation, costs for good.
+//! In the first half tables and buffers grow to their size, and every kind of row opens its log.
+//! The allocations of the second half are the lasting cost of a packet or a conversation.
 
 use std::io::Write;
 

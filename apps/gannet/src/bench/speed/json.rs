@@ -1,4 +1,4 @@
-//! The figures as JSON, for those who draw their own pictures.
+//! The figures as JSON, for other programs.
 
 use std::fmt::Write;
 

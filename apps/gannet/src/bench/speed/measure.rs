@@ -9,7 +9,7 @@ use rustix::time::clock_gettime;
 use super::stages::Stage;
 use crate::memory::allocations_of;
 
-/// What one run of a stage went through.
+/// The amount of work of one run of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Work {
     /// Packets, or rows where rows are written.
@@ -18,7 +18,7 @@ pub(super) struct Work {
     pub(super) bytes: u64,
 }
 
-/// What a stage costs.
+/// The cost of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     /// Which part of the way of a packet.
@@ -47,7 +47,7 @@ impl Figures {
         (end(self.nanos.first()), end(self.nanos.last()))
     }
 
-    /// How far the half of the runs in the middle lies apart, of the median.
+    /// The interquartile range, as a share of the median.
     pub(super) fn spread(&self) -> f64 {
         let at = |part: usize| self.nanos.get(self.nanos.len() * part / 4).copied();
         at(3).zip(at(1)).map_or(0.0, |(high, low)| (high - low) / self.median())

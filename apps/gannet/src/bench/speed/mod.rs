@@ -1,4 +1,4 @@
-//! What each stage of the way of a packet costs, and all of them together.
+//! The cost of each stage of a packet, and of all of them together.
 //!
 //! [`traffic`] makes captures in a folder of its own, [`stages`] lists what is measured on them, [`measure`] runs
 //! a stage (once to warm up, while its allocations are counted, then several times), and [`report`] and [`plot`]

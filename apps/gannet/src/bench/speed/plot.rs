@@ -12,7 +12,7 @@ const TOP: f64 = 40.0;
 /// Above a group.
 const GAP: f64 = 10.0;
 
-/// One colour a group; distinguished by people who do not see red and green apart, too.
+/// One colour for each group, from a palette for colour-blind readers.
 const COLOURS: [&str; 7] =
     ["#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#7f7f7f"];
 

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The stages to measure.
 
 use std::fs::File;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Where an entry comes to stand: in the window of its home, with room made for it by others, and parted from those that a
-//! search for it may come upon first.
+//! Insertion: an entry goes into the window of its home, where others make room for it, and in
+//! front of entries with the same tag where possible.
 //!
 //! All of it uses the block's own moves, each of which leaves every cell either free or
 //! initialised.
@@ -11,7 +11,7 @@ use super::{Block, FREE, RAISE, Spot, WINDOW, nth};
 use crate::raw::simd;
 
 impl<T> Block<T> {
-    /// Adds an entry; gives it back where no room can be made for it.
+    /// Adds an entry; returns it if no room can be made for it.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -55,7 +55,8 @@ impl<T> Block<T> {
         entry: T,
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
-        // Nothing is read that was just written but one byte: reading sixteen would wait for the writes.
+        // Only single bytes are read after they were written: reading sixteen would stall on the
+        // writes.
         let home = self.home(hash);
         let at = home.max(*next);
         if at - home < WINDOW - 3 && self.tags().get(at) == Some(&FREE) {

@@ -14,6 +14,12 @@ use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
 use crate::smb::cursor::Read;
+use crate::smb::events::Smb1NtCreateAndxRequest;
+use crate::smb::events::Smb1NtCreateAndxResponse;
+use crate::smb::events::Smb1ReadAndxRequest;
+use crate::smb::events::Smb1ReadAndxResponse;
+use crate::smb::events::Smb1WriteAndxRequest;
+use crate::smb::events::Smb1WriteAndxResponse;
 use crate::smb::info::Action;
 use crate::smb::info::Times;
 
@@ -27,14 +33,22 @@ pub(super) fn read_request(
     let c = &mut Cursor::new("SMB1_read_andx_request", data);
     let mut f = c.upto("remaining", 21)?;
     let (words, next) = words_and_next(&mut f);
-    let file = u64::from(f.u16());
+    let file_id = f.u16();
+    let file = u64::from(file_id);
     let low = u64::from(f.u32());
+    let count_low = u64::from(f.u16());
+    f.skip(2);
+    let count_high = f.u32();
     let high = if words == 12 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
     c.upto("byte_count", 2)?;
     follow(cx, core, h, at, c, next, true)?;
-    core.shares.act_v1(cx, file, Action::Read);
     let high = if high == u32::MAX { 0 } else { u64::from(high) };
-    core.v1.reads.insert(h.message, (high << 16) + low);
+    let offset = (high << 16) + low;
+    let count_high = if count_high == u32::MAX { 0 } else { u64::from(count_high) };
+    let length = (count_high << 16) + count_low;
+    cx.raise(|c| Smb1ReadAndxRequest { c, hdr: h.record, file_id, offset, length });
+    core.shares.act_v1(cx, file, Action::Read);
+    core.v1.reads.insert(h.message, offset);
     Ok(())
 }
 
@@ -55,7 +69,9 @@ pub(super) fn read_response(
     follow(cx, core, h, at, c, next, false)?;
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Resp, data);
-    } else if !data.is_empty() {
+    }
+    cx.raise(|c| Smb1ReadAndxResponse { c, hdr: h.record, data_len: data.len() as u32 });
+    if !h.is_pipe && !data.is_empty() {
         let offset = core.v1.reads.remove(&h.message).unwrap_or(0);
         core.shares.data(cx, h.from, offset, data);
     }
@@ -72,7 +88,8 @@ pub(super) fn write_request(
     let c = &mut Cursor::new("SMB1_write_andx_request", data);
     let mut f = c.upto("data_offset", 25)?;
     let (words, next) = words_and_next(&mut f);
-    let file = u64::from(f.u16());
+    let file_id = f.u16();
+    let file = u64::from(file_id);
     let low = f.u32();
     f.skip(8);
     let length = u32::from(f.u16()) << 16 | u32::from(f.u16());
@@ -85,9 +102,11 @@ pub(super) fn write_request(
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Orig, data);
     }
+    let offset = (high << 16).wrapping_add(low);
+    let (hdr, data_len) = (h.record, length);
+    cx.raise(|c| Smb1WriteAndxRequest { c, hdr, file_id, offset: offset.into(), data_len });
     core.shares.act_v1(cx, file, Action::Write);
     if !h.is_pipe && !data.is_empty() {
-        let offset = (high << 16).wrapping_add(low);
         core.shares.data(cx, h.from, offset.into(), data);
     }
     Ok(())
@@ -103,7 +122,12 @@ pub(super) fn write_response(
     let c = &mut Cursor::new("SMB1_write_andx_response", data);
     let mut f = c.upto("byte_count", 15)?;
     let (_, next) = words_and_next(&mut f);
-    follow(cx, core, h, at, c, next, false)
+    follow(cx, core, h, at, c, next, false)?;
+    let low = u32::from(f.u16());
+    f.skip(2);
+    let written_bytes = u32::from(f.u16()) << 16 | low;
+    cx.raise(|c| Smb1WriteAndxResponse { c, hdr: h.record, written_bytes });
+    Ok(())
 }
 
 pub(super) fn create_request(
@@ -120,6 +144,7 @@ pub(super) fn create_request(
     follow(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
     core.guess_pipe(cx, h.tree.into(), &name);
+    cx.raise(|c| Smb1NtCreateAndxRequest { c, hdr: h.record, file_name: &name });
     core.shares.create_v1(cx.now, name);
     Ok(())
 }
@@ -135,12 +160,15 @@ pub(super) fn create_response(
     let mut f = c.upto("byte_count", 71)?;
     let (_, next) = words_and_next(&mut f);
     f.skip(1);
-    let file = u64::from(f.u16());
+    let file_id = f.u16();
+    let file = u64::from(file_id);
     f.skip(4);
     let times = Times::read(&mut f);
     f.skip(12);
     let size = f.u64();
     follow(cx, core, h, at, c, next, false)?;
+    let (hdr, at) = (h.record, times.into());
+    cx.raise(|c| Smb1NtCreateAndxResponse { c, hdr, file_id, file_size: size, times: at });
     core.shares.created_v1(cx, file, size, times);
     Ok(())
 }

@@ -6,10 +6,23 @@ use gannet_base::Dir;
 
 use super::Header;
 use super::place;
+use super::text;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
 use crate::smb::cursor::Read;
+use crate::smb::events::FindFirst2;
+use crate::smb::events::Smb1Trans2FindFirst2Request;
+use crate::smb::events::Smb1Trans2GetDfsReferralRequest;
+use crate::smb::events::Smb1Trans2QueryPathInfoRequest;
+use crate::smb::events::Smb1Transaction2Request;
+use crate::smb::events::Smb1Transaction2SecondaryRequest;
+use crate::smb::events::Smb1TransactionRequest;
+use crate::smb::events::Smb1TransactionResponse;
+use crate::smb::events::Smb1TransactionSecondaryRequest;
+use crate::smb::events::Trans2Args;
+use crate::smb::events::Trans2SecArgs;
+use crate::smb::events::TransSecArgs;
 
 /// The kind of a transaction, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,19 +53,30 @@ pub(super) fn transaction_request(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction_request", data);
     let mut f = c.upto("reserved3", 29)?;
-    f.skip(19);
+    let words = f.u8();
+    f.skip(18);
     let (parameters, place_of) = (f.u16(), f.u16());
-    f.skip(2);
-    let offset = f.u16();
+    let (count, offset) = (f.u16(), f.u16());
     let setup = f.u8();
-    c.list("setup", setup.into(), 2)?;
+    let setup = c.list("setup", setup.into(), 2)?;
     c.upto("byte_count", 2)?;
-    let kind = kind(h.unicode, c.string(h.unicode, false)?);
+    let name = c.string(h.unicode, false)?;
+    let kind = kind(h.unicode, name);
     c.pad_to("pad1", place(place_of))?;
-    c.bytes("parameters", parameters.into())?;
+    let parameters = c.bytes("parameters", parameters.into())?;
     c.pad_to("pad2", place(offset))?;
+    let rest = c.rest();
     if kind == Kind::Pipe {
-        core.pipe(cx, 0, Dir::Orig, c.rest());
+        core.pipe(cx, 0, Dir::Orig, rest);
+    }
+    if cx.wants::<Smb1TransactionRequest<'_>>() {
+        let name = &text(cx, h.unicode, name);
+        let sub_cmd = match setup {
+            [a, b, ..] if words != 16 => u16::from_le_bytes([*a, *b]),
+            _ => 0,
+        };
+        let (hdr, data) = (h.record, if count > 0 { rest } else { &[] });
+        cx.raise(|c| Smb1TransactionRequest { c, hdr, name, sub_cmd, parameters, data });
     }
     let is_pipe = kind == Kind::Pipe || kind == Kind::Unknown && core.is_pipe(h.tree.into());
     core.v1.pipes.insert(h.message, is_pipe);
@@ -76,40 +100,78 @@ pub(super) fn transaction_response(
     c.list("setup", setup.into(), 2)?;
     c.upto("byte_count", 2)?;
     c.pad_to("pad0", place(place_of))?;
-    c.bytes("parameters", parameters.into())?;
+    let parameters = c.bytes("parameters", parameters.into())?;
     c.pad_to("pad1", place(offset))?;
     if count > 0 {
         c.has("data", 1, 1)?;
     }
     let is_pipe = core.v1.pipes.remove(&h.message).unwrap_or(false);
+    let data = if count > 0 { c.rest() } else { &[] };
     if is_pipe && count > 0 {
-        core.pipe(cx, 0, Dir::Resp, c.rest());
+        core.pipe(cx, 0, Dir::Resp, data);
     }
+    cx.raise(|c| Smb1TransactionResponse { c, hdr: h.record, parameters, data });
     Ok(())
 }
 
 /// The rest of a request that is too long for one message.
-pub(super) fn secondary_request(data: &[u8]) -> Read<()> {
+pub(super) fn secondary_request(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction_secondary_request", data);
     let mut f = c.upto("byte_count", 19)?;
-    f.skip(5);
-    let (parameters, place_of) = (f.u16(), f.u16());
-    f.skip(4);
-    let offset = f.u16();
-    c.pad_to("pad1", place(place_of))?;
-    c.bytes("parameters", parameters.into())?;
-    c.pad_to("pad2", place(offset))
+    f.skip(1);
+    let args = TransSecArgs {
+        total_param_count: f.u16(),
+        total_data_count: f.u16(),
+        param_count: f.u16(),
+        param_offset: f.u16(),
+        param_displacement: f.u16(),
+        data_count: f.u16(),
+        data_offset: f.u16(),
+        data_displacement: f.u16(),
+    };
+    c.pad_to("pad1", place(args.param_offset))?;
+    let parameters = c.bytes("parameters", args.param_count.into())?;
+    c.pad_to("pad2", place(args.data_offset))?;
+    let data = if args.data_count > 0 { c.rest() } else { &[] };
+    cx.raise(|c| Smb1TransactionSecondaryRequest { c, hdr: h.record, args, parameters, data });
+    Ok(())
 }
 
 /// Subcommands on the file system, which are not logged ([MS-CIFS] §2.2.6).
-pub(super) fn transaction2(h: Header, data: &[u8]) -> Read<()> {
+pub(super) fn transaction2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_request", data);
     let mut f = c.upto("byte_count", 33)?;
-    f.skip(21);
-    let offset = f.u16();
-    f.skip(6);
+    f.skip(1);
+    let (total_param_count, total_data_count) = (f.u16(), f.u16());
+    let (max_param_count, max_data_count, max_setup_count) = (f.u16(), f.u16(), f.u8());
+    f.skip(1);
+    let (flags, trans_timeout) = (f.u16(), f.u32());
+    f.skip(2);
+    let (param_count, offset, data_count, data_offset) = (f.u16(), f.u16(), f.u16(), f.u16());
+    let setup_count = f.u8();
+    f.skip(1);
     let subcommand = f.u16();
+    let args = Trans2Args {
+        total_param_count,
+        total_data_count,
+        max_param_count,
+        max_data_count,
+        max_setup_count: max_setup_count.into(),
+        flags,
+        trans_timeout,
+        param_count,
+        param_offset: offset,
+        data_count,
+        data_offset,
+        setup_count: setup_count.into(),
+    };
     c.pad_to("pad1", place(offset))?;
+    subcommand_of(cx, h, c, subcommand)?;
+    cx.raise(|c| Smb1Transaction2Request { c, hdr: h.record, args, sub_cmd: subcommand });
+    Ok(())
+}
+
+fn subcommand_of(cx: &mut Context<'_>, h: Header, c: &Cursor<'_>, subcommand: u16) -> Read<()> {
     let (record, field, n) = match subcommand {
         0x01 => ("trans2_find_first2_request", "search_storage_type", 12),
         0x05 => ("trans2_query_path_info_request", "reserved", 6),
@@ -118,22 +180,56 @@ pub(super) fn transaction2(h: Header, data: &[u8]) -> Read<()> {
         _ => return Ok(()),
     };
     let c = &mut c.inner(record);
-    c.upto(field, n)?;
-    c.string(h.unicode, false).map(drop)
+    let mut f = c.upto(field, n)?;
+    let name = c.string(h.unicode, false)?;
+    let hdr = h.record;
+    match subcommand {
+        0x01 if cx.wants::<Smb1Trans2FindFirst2Request<'_>>() => {
+            let args = FindFirst2 {
+                search_attrs: f.u16(),
+                search_count: f.u16(),
+                flags: f.u16(),
+                info_level: f.u16(),
+                search_storage_type: f.u32(),
+                file_name: &text(cx, h.unicode, name),
+            };
+            cx.raise(|c| Smb1Trans2FindFirst2Request { c, hdr, args });
+        }
+        0x05 if cx.wants::<Smb1Trans2QueryPathInfoRequest<'_>>() => {
+            let file_name = &text(cx, h.unicode, name);
+            cx.raise(|c| Smb1Trans2QueryPathInfoRequest { c, hdr, file_name });
+        }
+        0x10 if cx.wants::<Smb1Trans2GetDfsReferralRequest<'_>>() => {
+            let file_name = &text(cx, h.unicode, name);
+            cx.raise(|c| Smb1Trans2GetDfsReferralRequest { c, hdr, file_name });
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The rest of those.
-pub(super) fn secondary_request2(data: &[u8]) -> Read<()> {
+pub(super) fn secondary_request2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_secondary_request", data);
     let mut f = c.upto("byte_count", 21)?;
-    f.skip(5);
-    let (parameters, place_of) = (f.u16(), f.u16());
-    f.skip(2);
-    let (count, offset) = (f.u16(), f.u16());
-    c.pad_to("pad1", place(place_of))?;
-    c.bytes("parameters", parameters.into())?;
-    c.pad_to("pad2", place(offset))?;
-    c.bytes("data", count.into()).map(drop)
+    f.skip(1);
+    let args = Trans2SecArgs {
+        total_param_count: f.u16(),
+        total_data_count: f.u16(),
+        param_count: f.u16(),
+        param_offset: f.u16(),
+        param_displacement: f.u16(),
+        data_count: f.u16(),
+        data_offset: f.u16(),
+        data_displacement: f.u16(),
+        fid: f.u16(),
+    };
+    c.pad_to("pad1", place(args.param_offset))?;
+    let parameters = c.bytes("parameters", args.param_count.into())?;
+    c.pad_to("pad2", place(args.data_offset))?;
+    let data = c.bytes("data", args.data_count.into())?;
+    cx.raise(|c| Smb1Transaction2SecondaryRequest { c, hdr: h.record, args, parameters, data });
+    Ok(())
 }
 
 #[cfg(test)]

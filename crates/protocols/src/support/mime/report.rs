@@ -15,7 +15,8 @@ use super::events::MimeOneHeader;
 use crate::Context;
 use crate::support::text::upper_case;
 
-/// Bytes of an entity's content that `mime_entity_data` carries at the most.
+/// Bytes of an entity's content that one `mime_entity_data` carries at the most: longer content comes in
+/// several.
 const MAX_CONTENT: usize = 16 << 20;
 
 /// Data of events of one mail that must be collected before they are raised. Nothing is stored for
@@ -65,7 +66,7 @@ impl Report {
     }
 
     /// Content, decoded.
-    pub fn data(&mut self, cx: &Context<'_>, data: &[u8]) {
+    pub fn data(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         self.len += data.len() as u64;
         if let Some(hash) = &mut self.md5 {
             hash.update(data);
@@ -74,17 +75,27 @@ impl Report {
             hash.update(data);
         }
         if cx.wants::<MimeEntityData>() {
-            let room = MAX_CONTENT.saturating_sub(self.content.len());
-            self.content.extend_from_slice(&data[..data.len().min(room)]);
+            while self.content.len() + data.len() > MAX_CONTENT {
+                let (now, rest) = data.split_at(MAX_CONTENT - self.content.len());
+                self.content.extend_from_slice(now);
+                data = rest;
+                self.content(cx);
+            }
+            self.content.extend_from_slice(data);
         }
     }
 
     /// The entity ends.
     pub fn end(&mut self, cx: &mut Context<'_>) {
+        self.content(cx);
+        cx.raise(|c| MimeEndEntity { c });
+    }
+
+    /// Reports the content that was kept.
+    fn content(&mut self, cx: &mut Context<'_>) {
         let data = &self.content[..];
         cx.raise(|c| MimeEntityData { c, length: data.len() as u64, data });
         self.content.clear();
-        cx.raise(|c| MimeEndEntity { c });
     }
 
     /// The mail is over.
@@ -104,4 +115,61 @@ impl Report {
 
 fn record<'a>(original_name: &'a [u8], value: &'a [u8]) -> HeaderRec<'a> {
     HeaderRec { original_name, name: upper_case(original_name), value }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering;
+
+    use gannet_base::Proto;
+    use gannet_event::Event;
+    use gannet_event::Events;
+    use gannet_event::Interest;
+    use gannet_event::Listener;
+    use gannet_event::Raised;
+    use gannet_event::Value;
+
+    use super::*;
+    use crate::testing::Harness;
+
+    /// Counts events of content, their bytes, and the longest.
+    #[derive(Default)]
+    struct Counts([AtomicU64; 3]);
+
+    struct Counting(Arc<Counts>);
+
+    impl Listener for Counting {
+        fn event(&mut self, event: &Raised<'_>) {
+            let mut args = event.args();
+            let [c, length, ..] = event.decl.params else { return };
+            args.skip_param(c);
+            let Some(Value::Count(length)) = args.param(length) else { return };
+            let [events, bytes, longest] = &self.0.0;
+            events.fetch_add(1, Ordering::Relaxed);
+            bytes.fetch_add(length, Ordering::Relaxed);
+            longest.fetch_max(length, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn no_content_is_lost_and_no_event_is_too_long() {
+        let mut h = Harness::new(Proto::Tcp, 25);
+        let counts = Arc::<Counts>::default();
+        let interest = Interest::of([MimeEntityData::DECL].into_iter(), |_| true);
+        h.env.logs.events = Events::new(interest, Box::new(Counting(counts.clone())));
+        let mut report = Report::default();
+        report.begin(&mut h.cx());
+        let piece = vec![7; 5 << 20];
+        for _ in 0..9 {
+            report.data(&mut h.cx(), &piece);
+        }
+        report.end(&mut h.cx());
+        h.env.logs.events.drain();
+        let [events, bytes, longest] = &counts.0;
+        assert_eq!(events.load(Ordering::Relaxed), 3);
+        assert_eq!(bytes.load(Ordering::Relaxed), 45 << 20);
+        assert_eq!(longest.load(Ordering::Relaxed), MAX_CONTENT as u64);
+    }
 }

@@ -106,6 +106,8 @@ pub(super) struct Stream {
     max_delay: f64,
     max_delay_queue: usize,
     delayed: Vec<write::Delayed>,
+    /// Writes beyond the limit are being released.
+    evicts: bool,
 }
 
 /// How much of a record is written.
@@ -213,6 +215,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
+        evicts: false,
     };
     vm.m.state.log.streams.insert(id.int(), new);
     Ok(Value::Bool(true))
@@ -320,7 +323,7 @@ fn ext_record(vm: &Vm<'_>, func: &FuncValue) -> Option<TypeId> {
     (result != TypeId::ANY && result != TypeId::VOID).then_some(result)
 }
 
-/// Columns of a filter as they are found.
+/// The columns of a filter, while they are collected.
 struct Plan {
     include: Option<Vec<String>>,
     exclude: Option<Vec<String>>,

@@ -13,24 +13,32 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// A write that is inside of the policy of its stream.
+/// A write that is inside of the policy of its stream, or of the functions that run after its delay.
 pub(super) struct Writing {
     id: i64,
     record: Value,
-    /// Tokens of delays, and the functions to call afterwards.
-    tokens: Vec<u64>,
+    delay: Option<Delay>,
+}
+
+/// How a write is delayed.
+#[derive(Default)]
+struct Delay {
+    /// What scripts name it by.
+    token: u64,
+    /// Calls of `Log::delay` that `Log::delay_finish` has not answered yet.
+    refs: u64,
+    /// Functions that run afterwards.
     callbacks: Vec<Rc<FuncValue>>,
+    due: f64,
 }
 
 /// A write that waits.
 pub(super) struct Delayed {
     record: Value,
-    tokens: Vec<u64>,
-    callbacks: Vec<Rc<FuncValue>>,
-    due: f64,
+    delay: Delay,
 }
 
-/// A token of `Log::delay`.
+/// A token of `Log::delay`; 0 where there is no delay.
 #[derive(Clone)]
 struct Token(u64);
 
@@ -66,32 +74,13 @@ pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Valu
     if let Some(hook) = vm.function_named("Log::log_stream_policy")
         && vm.has_bodies(hook)
     {
-        vm.m.state.log.writing.push(Writing {
-            id: number,
-            record: record.clone(),
-            tokens: Vec::new(),
-            callbacks: Vec::new(),
-        });
+        let writing = Writing { id: number, record: record.clone(), delay: None };
+        vm.m.state.log.writing.push(writing);
         let result = vm.call_func(hook, &[record.clone(), id.clone()]);
-        let writing = vm.m.state.log.writing.pop();
+        let delay = vm.m.state.log.writing.pop().and_then(|writing| writing.delay);
         allowed = result?.truth();
-        if let Some(writing) = writing
-            && allowed
-            && !writing.tokens.is_empty()
-        {
-            let now = vm.m.now;
-            let mut due = now;
-            if let Some(stream) = vm.m.state.log.streams.get_mut(&number) {
-                due = now + stream.max_delay;
-                stream.delayed.push(Delayed {
-                    record,
-                    tokens: writing.tokens,
-                    callbacks: writing.callbacks,
-                    due,
-                });
-            }
-            vm.add_timer(due, crate::vm::events::Due::LogDelay);
-            shrink_delays(vm, number)?;
+        if let Some(delay) = delay.filter(|_| allowed) {
+            enqueue(vm, number, Delayed { record, delay })?;
             return Ok(Value::Bool(true));
         }
     }
@@ -160,106 +149,165 @@ fn path_of(
 /// `Log::delay`.
 pub(super) fn delay(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
-    vm.m.state.log.tokens += 1;
-    let number = vm.m.state.log.tokens;
-    let matches =
-        vm.m.state
-            .log
-            .writing
-            .last()
-            .is_some_and(|writing| writing.id == id && writing.record.same_object(arg(args, 1)));
-    if !matches {
-        return Err(vm.builtin_exception("invalid Log::delay() call: outside of active write"));
-    }
-    if let Some(writing) = vm.m.state.log.writing.last_mut() {
-        writing.tokens.push(number);
-        if let Value::Func(func) = arg(args, 2) {
-            writing.callbacks.push(Rc::clone(func));
-        }
-    }
     let ty = vm.result_type();
-    Ok(Value::Opaque(OpaqueValue::new(ty, Token(number))))
+    let token = |number| Ok(Value::Opaque(OpaqueValue::new(ty, Token(number))));
+    let log = &vm.m.state.log;
+    let Some(writing) = log.writing.last() else {
+        let text = "invalid Log::delay() call: outside of Log::log_stream_policy() hook";
+        vm.report(Severity::Error, text);
+        return token(0);
+    };
+    if writing.id != id || !writing.record.same_object(arg(args, 1)) {
+        let text = "invalid Log::delay() call: argument mismatch with active Log::write()";
+        vm.report(Severity::Error, text);
+        return token(0);
+    }
+    let max = log.streams.get(&id).map_or(0.0, |stream| stream.max_delay);
+    let due = vm.m.now + max;
+    let log = &mut vm.m.state.log;
+    let Some(writing) = log.writing.last_mut() else { return token(0) };
+    let delay = writing.delay.get_or_insert_with(|| {
+        log.tokens += 1;
+        Delay { token: log.tokens, due, ..Delay::default() }
+    });
+    delay.refs += 1;
+    if let Value::Func(func) = arg(args, 2) {
+        delay.callbacks.push(Rc::clone(func));
+    }
+    token(delay.token)
 }
 
 /// `Log::delay_finish`.
 pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
-    let Some(token) =
-        arg(args, 2).opaque().and_then(|opaque| opaque.with(|token: &mut Token| token.0))
-    else {
+    let token = arg(args, 2).opaque().and_then(|opaque| opaque.with(|token: &mut Token| token.0));
+    let Some(token) = token.filter(|token| *token != 0) else {
+        vm.report(Severity::Error, "invalid Log::delay_finish() call: invalid token provided");
         return Ok(Value::Bool(false));
     };
-    let mut found = false;
-    if let Some(writing) = vm.m.state.log.writing.last_mut()
-        && writing.id == id
-    {
-        let before = writing.tokens.len();
-        writing.tokens.retain(|other| *other != token);
-        found = writing.tokens.len() < before;
-    }
-    let mut ready = false;
-    if let Some(stream) = vm.m.state.log.streams.get_mut(&id) {
-        for delayed in &mut stream.delayed {
-            let before = delayed.tokens.len();
-            delayed.tokens.retain(|other| *other != token);
-            if delayed.tokens.len() < before {
-                found = true;
-                ready |= delayed.tokens.is_empty();
-            }
+    let is_active =
+        |writing: &&mut Writing| writing.delay.as_ref().is_some_and(|delay| delay.token == token);
+    let log = &mut vm.m.state.log;
+    let waits = log
+        .streams
+        .get(&id)
+        .and_then(|stream| stream.delayed.iter().position(|delayed| delayed.delay.token == token));
+    let known = match (waits, log.streams.get_mut(&id)) {
+        (Some(at), Some(stream)) => {
+            stream.delayed.get_mut(at).map(|delayed| (&delayed.record, &mut delayed.delay))
         }
-    }
-    if !found {
-        vm.builtin_error("invalid Log::delay_finish() call: non-existing delay token");
+        _ => log.writing.iter_mut().find(is_active).and_then(|writing| {
+            let record = &writing.record;
+            writing.delay.as_mut().map(|delay| (record, delay))
+        }),
+    };
+    let problem = match known {
+        None => Some(format!("non-existing log record for token={token}")),
+        Some((record, _)) if !record.same_object(arg(args, 1)) => {
+            Some(format!("record mismatch token={token}"))
+        }
+        Some((_, delay)) if delay.refs == 0 => {
+            Some(format!("delay reference underflow for token={token}"))
+        }
+        Some((_, delay)) => {
+            delay.refs -= 1;
+            if delay.refs > 0 || waits.is_none() {
+                return Ok(Value::Bool(true));
+            }
+            None
+        }
+    };
+    if let Some(problem) = problem {
+        vm.report(Severity::Error, &problem);
         return Ok(Value::Bool(false));
     }
-    if ready {
-        release(vm, id, |delayed, _| delayed.tokens.is_empty())?;
-    }
+    complete(vm, id, token)?;
     Ok(Value::Bool(true))
 }
 
-/// Writes what waited and is ready.
-fn release(vm: &mut Vm<'_>, id: i64, ready: fn(&Delayed, f64) -> bool) -> Result<()> {
-    loop {
-        let now = vm.m.now;
-        let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
-        let Some(at) = stream.delayed.iter().position(|delayed| ready(delayed, now)) else {
-            return Ok(());
-        };
-        let delayed = stream.delayed.remove(at);
-        finish_one(vm, id, &delayed)?;
+/// A write waits until its delay is finished, or for as long as the stream says.
+fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
+    let Delay { token, refs, due, .. } = delayed.delay;
+    if let Some(stream) = vm.m.state.log.streams.get_mut(&id) {
+        stream.delayed.push(delayed);
+    }
+    shrink_delays(vm, id)?;
+    if refs == 0 {
+        return complete(vm, id, token);
+    }
+    vm.add_timer(due, crate::vm::events::Due::LogDelay);
+    Ok(())
+}
+
+/// The delay of a write is over: the functions behind it run, which may delay it once more.
+fn complete(vm: &mut Vm<'_>, id: i64, token: u64) -> Result<()> {
+    let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
+    let Some(at) = stream.delayed.iter().position(|delayed| delayed.delay.token == token) else {
+        return Ok(());
+    };
+    let (stream_id, Delayed { record, delay }) = (stream.id.clone(), stream.delayed.remove(at));
+    let writing = Writing { id, record: record.clone(), delay: None };
+    vm.m.state.log.writing.push(writing);
+    let (mut allowed, mut stopped) = (true, None);
+    for callback in &delay.callbacks {
+        match vm.call(callback, &[record.clone(), stream_id.clone()]) {
+            Ok(result) => allowed &= !matches!(result, Value::Bool(false)),
+            Err(Stop::Error) => {}
+            Err(stop) => {
+                stopped = Some(stop);
+                break;
+            }
+        }
+    }
+    let again = vm.m.state.log.writing.pop().and_then(|writing| writing.delay);
+    if let Some(stop) = stopped {
+        return Err(stop);
+    }
+    match again {
+        Some(delay) => enqueue(vm, id, Delayed { record, delay }),
+        None if allowed => write_filters(vm, &stream_id, &record, true),
+        None => Ok(()),
     }
 }
 
-fn finish_one(vm: &mut Vm<'_>, id: i64, delayed: &Delayed) -> Result<()> {
-    let Some(stream_id) = vm.m.state.log.streams.get(&id).map(|stream| stream.id.clone()) else {
-        return Ok(());
-    };
-    let mut allowed = true;
-    for callback in &delayed.callbacks {
-        let result = match vm.call(callback, &[delayed.record.clone(), stream_id.clone()]) {
-            Ok(result) => result,
-            Err(Stop::Error) => Value::Unset,
-            Err(stop) => return Err(stop),
-        };
-        allowed &= !matches!(result, Value::Bool(false));
-    }
-    if allowed {
-        write_filters(vm, &stream_id, &delayed.record, true)?;
-    }
-    Ok(())
+/// The write of a stream that waits for longest.
+fn oldest(vm: &Vm<'_>, id: i64) -> Option<(u64, f64)> {
+    let first = vm.m.state.log.streams.get(&id)?.delayed.first()?;
+    Some((first.delay.token, first.delay.due))
 }
 
 /// Writes what waits beyond the limit of a stream.
 pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
-    loop {
-        let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
-        if stream.delayed.len() <= stream.max_delay_queue {
-            return Ok(());
-        }
-        let delayed = stream.delayed.remove(0);
-        finish_one(vm, id, &delayed)?;
+    let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
+    let size = stream.delayed.len();
+    if stream.evicts || size <= stream.max_delay_queue {
+        return Ok(());
     }
+    stream.evicts = true;
+    let mut result = Ok(());
+    for round in 1..=size {
+        let Some((token, _)) = oldest(vm, id) else { break };
+        result = complete(vm, id, token);
+        let Some(stream) = vm.m.state.log.streams.get(&id) else { break };
+        if result.is_err() || stream.delayed.len() <= stream.max_delay_queue {
+            break;
+        }
+        if round == size {
+            let (len, stream_id) = (stream.delayed.len(), stream.id.clone());
+            let name = match &stream_id {
+                Value::Enum(ty, number) => crate::value::describe::enum_name(vm.p, *ty, *number),
+                _ => String::new(),
+            };
+            let text = format!(
+                "unable to evict delayed records for stream {name} queue_size={len}, all re-delayed?"
+            );
+            vm.report(Severity::Warning, &text);
+        }
+    }
+    if let Some(stream) = vm.m.state.log.streams.get_mut(&id) {
+        stream.evicts = false;
+    }
+    result
 }
 
 /// Delayed writes are due.
@@ -269,16 +317,26 @@ pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
 pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     let ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
     for id in ids {
-        release(vm, id, |delayed, now| delayed.due <= now)?;
+        while let Some((token, due)) = oldest(vm, id)
+            && due <= vm.m.now
+        {
+            complete(vm, id, token)?;
+        }
     }
     Ok(())
 }
+
+/// Writes that are released at the end at the most: functions that always delay theirs once more end there.
+const RELEASED: usize = 100_000;
 
 /// Writes all that waits: the run ends.
 pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
     let ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
     for id in ids {
-        release(vm, id, |_, _| true)?;
+        for _ in 0..RELEASED {
+            let Some((token, _)) = oldest(vm, id) else { break };
+            complete(vm, id, token)?;
+        }
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Strings with what is not printable escaped.
+//! Escaping of unprintable characters in strings.
 
 use std::io::Write;
 
@@ -41,8 +41,8 @@ pub fn literal(out: &mut Vec<u8>, string: &[u8]) {
     }
 }
 
-/// In UTF-8: bytes that are not clean UTF-8 and, but for `\b \f \n \r \t`, control characters become `\xNN`; one of them, and all
-/// bytes beyond ASCII do. This is what goes into strings of JSON.
+/// As UTF-8: bytes that are not valid UTF-8 and control characters, except `\b \f \n \r \t`, become
+/// `\xNN`; if there is any, all bytes beyond ASCII do. For strings in JSON.
 #[must_use]
 pub fn utf8(string: &[u8]) -> Vec<u8> {
     let kept = |c: u8| is_plain(c) || matches!(c, 8 | 9 | 10 | 12 | 13);
@@ -66,7 +66,7 @@ pub fn utf8(string: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The length of the character at the start, if logs show it as it is; 0 otherwise.
+/// The length of the character at the start, if logs show it unescaped; 0 otherwise.
 pub(crate) fn shown_len(string: &[u8]) -> usize {
     let len = match string.first() {
         Some(0xc2..=0xdf) => 2,

@@ -32,7 +32,7 @@ pub struct Formatted {
     pub errors: Vec<Error>,
 }
 
-/// What is wrong with a format or an argument. Only the last two leave no text.
+/// The fault of a format or an argument. Only the last two produce no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A width or precision beyond 128.

@@ -24,7 +24,7 @@ pub fn string(out: &mut Vec<u8>, string: &[u8]) {
     quoted(out, &utf8(string));
 }
 
-/// Appends a text as it is but for what JSON escapes, with quotes.
+/// Appends a quoted text with JSON's escapes.
 pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for byte in text {
@@ -66,7 +66,7 @@ pub enum Json {
 /// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What is wrong.
+    /// The fault.
     pub message: &'static str,
     /// Where.
     pub offset: usize,

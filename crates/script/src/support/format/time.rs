@@ -49,7 +49,7 @@ pub struct Civil {
 
 fn zone() -> &'static TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    // Tests write out what is true in UTC.
+    // Tests use UTC.
     ZONE.get_or_init(|| if cfg!(test) { TimeZone::UTC } else { TimeZone::system() })
 }
 
@@ -233,7 +233,7 @@ fn civil_text(out: &mut Vec<u8>, format: &[u8], t: &Civil, seconds: i64, depth: 
     out.extend_from_slice(rest);
 }
 
-/// Writes what a directive stands for; returns whether there is such a directive.
+/// Writes the value of a directive; returns whether the directive exists.
 fn directive_text(
     out: &mut Vec<u8>,
     letter: u8,
@@ -321,8 +321,8 @@ fn directive_text(
     true
 }
 
-/// `strptime(format, text)`: seconds since 1970, `None` where `text` does not begin as `format` asks. What the format does not
-/// name is as in the first second of 1970; what follows in `text` is not read.
+/// `strptime(format, text)`: seconds since 1970, `None` if `text` does not match `format`. Fields
+/// that the format omits are those of the first second of 1970; the rest of `text` is ignored.
 #[must_use]
 pub fn strptime(format: &[u8], text: &[u8]) -> Option<f64> {
     let mut reader = Reader { text: until_nul(text), time: Civil::local(0), ..Reader::default() };

@@ -153,7 +153,8 @@ impl Ascii {
         true
     }
 
-    /// The next line that is not empty and no comment; of the line of names what is behind `#fields`.
+    /// The next line that is neither empty nor a comment; of the header line the text behind
+    /// `#fields`.
     fn next_line(&mut self, out: &mut Out) -> Option<Vec<u8>> {
         let separator = self.separator();
         let file = self.file.as_mut()?;

@@ -9,9 +9,9 @@ use crate::support::order::Random;
 /// Options: the constants of the module `InputBenchmark`. Rows are not spread over time.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchmarkOptions {
-    /// By what the number of rows a second is multiplied with each heartbeat.
+    /// Factor of the number of rows a second at each heartbeat.
     pub factor: f64,
-    /// What is added to it.
+    /// Increment of that number.
     pub add: u64,
     /// `Threading::heartbeat_interval`, in seconds.
     pub heartbeat_interval: f64,

@@ -16,10 +16,10 @@ pub enum OptionType {
     Unsupported(String),
 }
 
-/// Options: the constants of the module `InputConfig`, and what there is to set.
+/// Options: the constants of the module `InputConfig`, and the variables to set.
 #[derive(Clone, Debug)]
 pub struct ConfigOptions {
-    /// How values are written. Nothing stands for an unset value.
+    /// The format of values. There is no unset value.
     pub values: ValueFormat,
     /// Whether a file that cannot be read is an error.
     pub fail_on_file_problem: bool,
@@ -43,7 +43,7 @@ pub(super) struct Config {
     options: ConfigOptions,
     file: Option<BufReader<File>>,
     stamp: Stamp,
-    /// What was read last.
+    /// The last values read.
     values: HashMap<String, Vec<u8>>,
 }
 
@@ -52,7 +52,7 @@ impl Config {
         Config { source, options, file: None, stamp: Stamp::default(), values: HashMap::new() }
     }
 
-    /// Opens the file; returns whether reading may go on, which it does also without a file.
+    /// Opens the file; returns whether reading may continue, which it does also without a file.
     fn open_file(&mut self, out: &mut Out) -> bool {
         if self.file.is_none() {
             let Ok(file) = File::open(&self.source.source) else {

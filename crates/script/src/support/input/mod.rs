@@ -45,11 +45,11 @@ pub enum Mode {
     Manual,
     /// When it has changed: `Input::REREAD`.
     Reread,
-    /// What is added to it: `Input::STREAM`.
+    /// The parameter is added to it: `Input::STREAM`.
     Stream,
 }
 
-/// What a stream reads.
+/// The source of a stream.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The name of the stream.
@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// What a reader says.
+/// A message of a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// A row of a stream that is read only once.
@@ -99,10 +99,11 @@ pub enum Message {
     Disabled,
 }
 
-/// A warning or an error: what it says, and where that was read. Written with both, as Zeek reports it; events get the text alone.
+/// A warning or an error with its text and position. Zeek's report has both; events get only the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it says.
+    /// The text.
     pub text: String,
     /// The file and line that it is about; empty where there is none.
     pub place: String,
@@ -199,7 +200,7 @@ trait Read: Send {
     fn close(&mut self) {}
 }
 
-/// What a reader asks for once in a while.
+/// A periodic action of a reader.
 enum Beat {
     Nothing,
     Update,
@@ -284,7 +285,7 @@ impl InputStream {
         Self::new(sqlite::Sqlite::new(source, columns, format))
     }
 
-    /// Whether nothing is read any more.
+    /// Whether reading has ended.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
         self.out.disabled

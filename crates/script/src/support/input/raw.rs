@@ -1,4 +1,4 @@
-//! Lines of a file, or of what a command writes.
+//! Lines of a file, or of the output of a command.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
@@ -93,7 +93,7 @@ impl Records {
             match read {
                 Ok(0) if self.buffer.is_empty() => return Record::None,
                 Ok(0) => {
-                    // What has no separator behind it at the end is a record, too.
+                    // The text behind the last separator is a record, too.
                     self.searched = 0;
                     return Record::Some(std::mem::take(&mut self.buffer));
                 }
@@ -141,7 +141,7 @@ pub(super) struct Raw {
     reads_stderr: bool,
     kills: bool,
     offset: i64,
-    /// What the command is still to get.
+    /// Remaining input of the command.
     input: Vec<u8>,
     input_from: usize,
     first: bool,
@@ -256,7 +256,7 @@ impl Raw {
 
     fn write_input(&mut self, out: &mut Out) {
         let Some(stdin) = &mut self.stdin else { return };
-        // A command that reads while it writes gets what it has room for.
+        // Writes as much input as the command accepts, since it may also write.
         while let Some(rest) = self.input.get(self.input_from..).filter(|rest| !rest.is_empty()) {
             match stdin.write(rest) {
                 Ok(count) => self.input_from += count,
@@ -284,7 +284,7 @@ impl Raw {
         }
     }
 
-    /// Prepares to read again; `None` where there is nothing to read, or the error that ends reading.
+    /// Prepares to read again; `None` if there is nothing to read, or the error that ends reading.
     fn reopen(&mut self, out: &mut Out) -> Result<bool, ()> {
         match self.source.mode {
             Mode::Stream => {
@@ -316,7 +316,8 @@ impl Raw {
         if self.open_input(out) { Ok(true) } else { Err(()) }
     }
 
-    /// Reads what there is of the output or of the errors; returns whether reading may go on.
+    /// Reads available data of standard output or standard error; returns whether reading may
+    /// continue.
     fn drain(&mut self, of_errors: bool, out: &mut Out) -> bool {
         loop {
             if !of_errors && self.input_from < self.input.len() {

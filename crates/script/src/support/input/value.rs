@@ -12,9 +12,9 @@ use crate::support::text::convert::scan;
 pub struct ValueFormat {
     /// Between elements of sets and vectors: its first byte.
     pub set_separator: Vec<u8>,
-    /// For what is empty.
+    /// Text of an empty field.
     pub empty_field: Vec<u8>,
-    /// For what is unset.
+    /// Text of an unset field.
     pub unset_field: Vec<u8>,
 }
 
@@ -219,7 +219,7 @@ fn double(text: &[u8], out: &mut Out) -> Option<f64> {
     Some(value)
 }
 
-/// A number of floating point and what is behind it.
+/// A floating-point number and the rest.
 fn scan_double(text: &[u8]) -> Option<(f64, &[u8])> {
     let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | 0x09..=0x0d)).count();
     let start = &text[blanks..];

@@ -176,7 +176,7 @@ impl Sink {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Sink::Plain(file) => file.flush(),
-            // To flush compressed data costs room; what was written before is complete once the file is closed.
+            // Flushing compressed data costs space; all data is complete once the file is closed.
             Sink::Gzip(_) => Ok(()),
         }
     }
@@ -255,7 +255,7 @@ impl AsciiWriter {
         let shown = self.name.display().to_string();
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&self.name);
         let opened = opened.map_err(|error| format!("cannot open {shown}: {}", reason(&error)))?;
-        // What goes to a terminal or a pipe is to be seen at once.
+        // Output to a terminal or a pipe must be visible at once.
         self.unbuffered |= special;
         let buffered = BufWriter::with_capacity(64 << 10, opened);
         self.sink = Some(match self.config.gzip_level {
@@ -341,7 +341,7 @@ impl AsciiWriter {
     ///
     /// # Errors
     ///
-    /// Zeek's message; the log is given up then.
+    /// Zeek's message; the log is then abandoned.
     pub fn write(&mut self, fields: &[Field<'_>]) -> Result<(), String> {
         if self.sink.is_none() {
             self.reopen()?;
@@ -394,7 +394,8 @@ impl AsciiWriter {
         }
     }
 
-    /// Closes the file and gives it the name `path` with the extension of logs. Returns `None` where there is nothing to rotate.
+    /// Closes the file and renames it to `path` with the extension of logs. Returns `None` if there
+    /// is nothing to rotate.
     ///
     /// # Errors
     ///
@@ -532,7 +533,7 @@ fn now() -> Vec<u8> {
     text
 }
 
-/// A separator or path in a header line: blanks and what is not printable escaped.
+/// A separator or path in a header line: blanks and unprintable characters escaped.
 fn blanks_escaped(out: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         if *byte == b' ' { out.extend_from_slice(b"\\x20") } else { escape::printed(out, &[*byte]) }

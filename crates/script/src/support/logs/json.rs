@@ -44,7 +44,8 @@ pub struct JsonFormat {
 }
 
 impl JsonFormat {
-    /// Appends a row, without the end of the line. Returns the times that no date could be made of.
+    /// Appends a row, without the end of the line. Returns the times that cannot be converted to a
+    /// date.
     pub fn row(&self, out: &mut Vec<u8>, columns: &[Column], fields: &[Field<'_>]) -> Vec<f64> {
         let mut bad_times = Vec::new();
         out.push(b'{');

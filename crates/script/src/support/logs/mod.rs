@@ -29,7 +29,7 @@ pub use json::{JsonFormat, StringPolicy, TimeFormat};
 pub use sqlite::{SqliteConfig, SqliteWriter};
 pub use text::TextFormat;
 
-/// What a writer has of the filter that it writes for.
+/// The parts of a filter that its writer needs.
 #[derive(Clone, Debug, Default)]
 pub struct LogFile {
     /// The path, without extension.

@@ -63,7 +63,7 @@ impl SqliteWriter {
         {
             if let Some(value) = value {
                 let set = connection.pragma_update_and_check(None, name, value, |_| Ok(()));
-                // Some answer with what they were set to, others with nothing.
+                // Some pragmas return their value, others nothing.
                 if let Err(error) = set
                     && error != rusqlite::Error::QueryReturnedNoRows
                 {
@@ -93,7 +93,7 @@ impl SqliteWriter {
     ///
     /// # Errors
     ///
-    /// Zeek's message; the log is given up then.
+    /// Zeek's message; the log is then abandoned.
     pub fn write(&mut self, fields: &[Field<'_>]) -> Result<(), String> {
         let mut statement =
             self.connection.prepare_cached(&self.insert).map_err(|error| failed(&error))?;

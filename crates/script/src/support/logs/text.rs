@@ -12,11 +12,11 @@ pub struct TextFormat {
     pub separator: Vec<u8>,
     /// Between elements of sets and vectors.
     pub set_separator: Vec<u8>,
-    /// For what is empty.
+    /// Text of an empty value.
     pub empty_field: Vec<u8>,
-    /// For what is unset.
+    /// Text of an unset value.
     pub unset_field: Vec<u8>,
-    /// Whether strings in UTF-8 are written as they are.
+    /// Whether UTF-8 strings are written unescaped.
     pub utf8: bool,
 }
 
@@ -113,7 +113,7 @@ impl TextFormat {
     }
 }
 
-/// Appends `text` with backslashes, separators and what is not printable escaped.
+/// Appends `text` with backslashes, separators and unprintable characters escaped.
 pub(super) fn escape(out: &mut Vec<u8>, text: &[u8], separators: [&[u8]; 2], utf8: bool) {
     let special = |rest: &[u8]| -> usize {
         match rest {

@@ -24,7 +24,8 @@ pub enum Algorithm {
     Sha512,
 }
 
-/// A digest while it is computed: `md5_hash_init`, `_update`, `_finish` and the like. A clone goes on by itself.
+/// A digest in progress: `md5_hash_init`, `_update`, `_finish` and the like. A clone is
+/// independent.
 #[derive(Clone, Debug)]
 pub struct Digest(State);
 
@@ -92,7 +93,7 @@ pub fn hmac_md5(data: &[u8], hashes: &Hashes) -> [u8; 16] {
     Md5::digest(inner).into()
 }
 
-/// `sha256_hmac`, likewise.
+/// `sha256_hmac`, in the same way.
 #[must_use]
 pub fn hmac_sha256(data: &[u8], hashes: &Hashes) -> [u8; 32] {
     let mut inner: [u8; 32] = Sha256::digest(data).into();

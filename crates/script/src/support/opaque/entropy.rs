@@ -16,7 +16,7 @@ pub struct Entropy {
     sums: [f64; 3],
 }
 
-/// What the tests say.
+/// The results of the tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Randomness {
     /// Bits of information in a byte.

@@ -79,7 +79,7 @@ impl Globs {
     }
 }
 
-/// What stands between wildcards and brackets.
+/// The literal texts between wildcards and brackets.
 fn words_of(glob: &[u8]) -> Vec<&[u8]> {
     let mut words = Vec::new();
     let mut rest = glob;
@@ -108,7 +108,7 @@ pub fn fnmatch(glob: &[u8], string: &[u8]) -> bool {
     let until_nul = |text: &'_ [u8]| text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let (glob, string) = (&glob[..until_nul(glob)], &string[..until_nul(string)]);
     let (mut g, mut s) = (0, 0);
-    // Where to go on if what follows the last star does not match.
+    // Where to continue if the text behind the last star does not match.
     let mut again: Option<(usize, usize)> = None;
     loop {
         let matched = match glob.get(g) {

@@ -172,7 +172,7 @@ fn top_values() {
     }
     assert_eq!(top.top(1), ["c"]);
     assert_eq!(top.top(3), ["c", "b", "a", "d"]);
-    // What comes new takes the place of the oldest of the least frequent.
+    // A new element replaces the oldest of the least frequent.
     top.add(b"e", "e");
     assert_eq!((top.count(b"e"), top.epsilon(b"e"), top.count(b"a")), (Some(2), Some(1), None));
     assert_eq!(top.sum(), (8, false));

@@ -22,8 +22,8 @@ struct Entry<K, V> {
     value: V,
 }
 
-/// A table with Zeek's order: a map from `K` to `V` whose iteration goes through slots that are taken exactly as Zeek's dictionary
-/// takes them.
+/// A table with Zeek's order: a map from `K` to `V` whose iteration visits slots that are assigned
+/// exactly as in Zeek's dictionary.
 ///
 /// Entries of one bucket stand together in the order of their insertion, buckets in the order of their numbers. The number of
 /// buckets doubles as the table grows; entries are then moved a few at a time, by insertions and by look-ups that find one
@@ -194,8 +194,8 @@ impl<K, V> SlotDict<K, V> {
         (self.far_sum, self.far_samples) = (0, 0);
     }
 
-    /// Puts an entry into a slot; the first of a bucket that stands there goes to the bucket's end, and so on. Returns the last slot
-    /// that changed.
+    /// Inserts an entry at a slot; the first entry of the bucket there moves to the bucket's end,
+    /// and so on. Returns the last slot that changed.
     fn insert_and_relocate(&mut self, mut entry: Entry<K, V>, mut at: usize) -> usize {
         loop {
             if at >= self.slots.len() {
@@ -214,7 +214,8 @@ impl<K, V> SlotDict<K, V> {
         }
     }
 
-    /// Takes the entry out of a slot; the last of the bucket behind takes its place, and so on. Returns the last slot that changed.
+    /// Removes the entry of a slot; the last entry of the following bucket replaces it, and so on.
+    /// Returns the last slot that changed.
     fn remove_and_relocate(&mut self, mut at: usize) -> (Option<Entry<K, V>>, usize) {
         let removed = self.slots.get_mut(at).and_then(Option::take);
         loop {
@@ -395,7 +396,8 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         RobustWalk(id)
     }
 
-    /// The next key of a walk with its hash, as far as it is kept; `None` ends the walk. The entry may be gone when it is looked up.
+    /// The next key of a walk with its hash; `None` ends the walk. The entry may have been removed
+    /// meanwhile.
     pub fn next_robust(&mut self, walk: &RobustWalk) -> Option<(u32, K)> {
         let index = self.robust.iter().position(|w| w.id == walk.0)?;
         let mut state = self.robust.swap_remove(index);

@@ -47,7 +47,7 @@ pub fn addr(value: [u8; 16]) -> [u8; 16] {
     value
 }
 
-/// The key of a subnet: its address as [`addr`], and its width as it is printed.
+/// The key of a subnet: its address as [`addr`], and its width as printed.
 #[must_use]
 pub fn subnet(address: [u8; 16], width: u32) -> [u8; 20] {
     let mut key = [0; 20];
@@ -72,7 +72,7 @@ pub fn pattern(exact: &[u8], anywhere: &[u8]) -> Vec<u8> {
 #[derive(Clone, Debug, Default)]
 pub struct KeyBytes {
     bytes: Vec<u8>,
-    /// The length that is set aside. It is reckoned apart, as a vector sets more aside than it uses.
+    /// The reserved length. It is counted separately, since a vector reserves more than it uses.
     reserved: usize,
 }
 

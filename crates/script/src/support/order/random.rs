@@ -29,7 +29,7 @@ impl Random {
         Random(Kind::Lehmer(i64::from(seed.max(1))))
     }
 
-    /// What it uses otherwise.
+    /// The generator without a seed.
     #[must_use]
     pub fn of_system(seed: u32) -> Self {
         Random(Self::additive(seed))

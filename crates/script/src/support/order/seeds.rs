@@ -1,11 +1,11 @@
-//! Seeds, and the hashes under keys that are made of them.
+//! Seeds, and the keyed hashes derived from them.
 
 use highway::{HighwayHash, HighwayHasher};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher24;
 
-/// What a seed file holds: a seed for random numbers and 80 bytes for the keys of hashes.
+/// The contents of a seed file: a seed for random numbers and 80 bytes for the keys of hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seeds {
     /// The seed of random numbers.

@@ -42,6 +42,12 @@ impl UidPools {
         UidPools { hashes, instance: Some(instance), counters: BTreeMap::new() }
     }
 
+    /// Whether the ids follow from seeds alone.
+    #[must_use]
+    pub fn is_deterministic(&self) -> bool {
+        self.instance.is_none()
+    }
+
     /// The pool of `unique_id_from(number, …)`. Numbers that are no pool's yield the ids of connections.
     #[must_use]
     pub fn custom(number: i64) -> u64 {

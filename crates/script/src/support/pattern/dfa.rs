@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::nfa::{BEGIN, END, Nfa, SYMBOLS, State};
 
-/// Where transitions lead is the offset of the target's own transitions, and flags. All flagged values are above all others, so
-/// that loops over bytes have one comparison for what is not ordinary.
+/// A transition is the offset of the target's own transitions, plus flags. All flagged values
+/// exceed all others, so that loops over bytes need one comparison for special cases.
 const OFFSET: u32 = ACCEPTS - 1;
 /// A pattern matches in the target.
 const ACCEPTS: u32 = 1 << 29;
@@ -19,7 +19,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// Searches before what speeds them up is computed.
 const USES: u32 = 16;
 
-/// Transitions kept at most: 4 MiB. Beyond that, all states are dropped and built again as they are needed.
+/// Most transitions: 4 MiB. Beyond that, all states are dropped and rebuilt on demand.
 const TRANSITIONS_MAX: usize = 1 << 20;
 
 /// A matcher for one pattern, or for several that were numbered.
@@ -97,7 +97,7 @@ struct Known {
     accepts: Arc<[u32]>,
 }
 
-/// Where a search that goes on with further bytes stands; made by [`Dfa::begin`].
+/// The position of a search that may continue with further bytes; created by [`Dfa::begin`].
 #[derive(Clone, Debug)]
 pub(super) struct Position(Arc<[u32]>);
 
@@ -288,7 +288,7 @@ impl Dfa {
             cache.seen.fill(0);
             cache.search = 1;
         }
-        // One symbol of the class stands for all.
+        // One symbol represents the class.
         let symbol = self.class_of.iter().position(|c| *c == class).unwrap_or(0) as u16;
         for at in of.iter() {
             match self.nfa.states.get(*at as usize) {

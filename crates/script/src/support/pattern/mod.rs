@@ -63,7 +63,7 @@ struct Matchers {
 }
 
 impl Pattern {
-    /// A pattern as it is written between slashes.
+    /// A pattern as written between slashes.
     ///
     /// It exists also if `body` is none: then [`errors`](Self::errors) has Zeek's messages, and it behaves as Zeek's patterns do
     /// that did not compile: it matches the empty string, and is in every one.
@@ -111,7 +111,7 @@ impl Pattern {
         &self.anywhere_text
     }
 
-    /// What was wrong with the text: Zeek's messages, in order. Some of them leave a pattern that works.
+    /// The errors of the text: Zeek's messages, in order. Some of them leave a usable pattern.
     #[must_use]
     pub fn errors(&self) -> &[Vec<u8>] {
         &self.errors
@@ -140,10 +140,10 @@ impl Pattern {
         Pattern::new(&body, Modes::default())
     }
 
-    /// What a pattern variable holds after `self += added`.
+    /// The value of a pattern variable after `self += added`.
     #[must_use]
     pub fn plus(&self, added: &Pattern) -> Pattern {
-        // Zeek puts what is added in front.
+        // Zeek puts the added pattern in front.
         let two = |first: [&[u8]; 3], second: [&[u8]; 3]| {
             [b"(", first.concat().as_slice(), b")|(", second.concat().as_slice(), b")"].concat()
         };

@@ -37,7 +37,7 @@ impl SymbolSet {
     }
 }
 
-/// A state: what it consumes, and where it leads.
+/// A state: the input that it consumes, and its successors.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     /// Consumes nothing.
@@ -63,7 +63,7 @@ pub(super) struct Fragment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 
-/// An automaton while it is built, and what the matcher reads afterwards.
+/// An automaton under construction, and its form for the matcher.
 ///
 /// Fragments are combined in the order in which they were made, the newest first: each one is a contiguous range at the
 /// end of the arena, so a repetition copies a range.
@@ -159,7 +159,7 @@ impl Nfa {
         low: u32,
         high: Option<u32>,
     ) -> Result<Fragment, TooLarge> {
-        // Copies are made of a fragment that is still as it was: its last state is overwritten when it is connected.
+        // A fragment is copied before it is connected, since connecting overwrites its last state.
         let size = self.states.len() as u32 - of.low;
         let template: Vec<State> = self.states[of.low as usize..].to_vec();
         let mut whole = of;

@@ -1,8 +1,8 @@
 //! The syntax of patterns.
 //!
-//! It is that of flex, with its habits: a class is known by its text and keeps the meaning that it had where it stood first; a
-//! flag ends where the innermost group of its kind ends; `""` quotes, also against `(?i:`; a byte beyond ASCII must be
-//! written as an escape outside of classes and quotes.
+//! The syntax is that of flex, with its peculiarities: a class is identified by its text and keeps
+//! the meaning of its first occurrence; a flag ends with the innermost group of its kind; `""`
+//! quotes, also against `(?i:`; a byte beyond ASCII must be escaped outside of classes and quotes.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Parser {
     failed: bool,
 }
 
-/// Parsing ended: an error that allows nothing else.
+/// A fatal error ended the parsing.
 #[derive(Debug)]
 pub(super) struct Fatal;
 
@@ -68,7 +68,7 @@ impl Text<'_> {
     }
 }
 
-/// A character of a pattern: a byte as it is in the text, or what an escape means.
+/// A character of a pattern: a literal byte, or the meaning of an escape.
 #[derive(Clone, Copy)]
 enum Char {
     Raw(u8),
@@ -351,7 +351,7 @@ impl Parser {
         }
     }
 
-    /// What stands between braces, which begins with a digit.
+    /// The text between braces, which begins with a digit.
     fn bounds(&mut self, text: &mut Text<'_>) -> Result<(u32, Option<Option<u32>>), Fatal> {
         let low = number(text);
         match self.brace(text)? {
@@ -545,7 +545,7 @@ impl Parser {
     }
 }
 
-/// Whether a `-` stands here that makes a range of what is before and behind it.
+/// Whether the next `-` makes a range of the characters around it.
 fn is_dash(text: &Text<'_>) -> bool {
     matches!(text.rest(), [b'-', next, ..] if !matches!(next, b']' | b'\n'))
 }

@@ -77,7 +77,7 @@ impl Pattern {
             match self.longest_prefix(&string[at..], true, true) {
                 Some(len) => {
                     found.push(&string[at..at + len]);
-                    // Behind an empty match the search goes on with the next byte.
+                    // After an empty match the search continues with the next byte.
                     at += len.max(1);
                 }
                 None => at += 1,
@@ -175,7 +175,8 @@ impl Pattern {
     }
 }
 
-/// `convert_for_pattern`: `string` with a backslash in front of what has a meaning in patterns.
+/// `convert_for_pattern`: `string` with a backslash before each character that is special in
+/// patterns.
 #[must_use]
 pub fn escape(string: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(string.len());

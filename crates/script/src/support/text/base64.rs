@@ -18,8 +18,8 @@ pub fn encode(data: &[u8], alphabet: Option<&[u8; 64]>) -> Vec<u8> {
     text
 }
 
-/// Decodes base64. Returns the bytes, `None` where the text is not base64, and what is to be reported: of errors the first, and
-/// that the last group is incomplete, which is filled up.
+/// Decodes base64. Returns the bytes, `None` if the text is not base64, and the messages to report:
+/// the first error, and that the last group is incomplete, which is padded.
 #[must_use]
 pub fn decode(text: &[u8], alphabet: Option<&[u8; 64]>) -> (Option<Vec<u8>>, Vec<String>) {
     let mut decoder = Decoder::new(alphabet.unwrap_or(STANDARD));

@@ -146,8 +146,8 @@ pub fn addr(text: &[u8]) -> Option<[u8; 16]> {
     rest.is_empty().then_some(address)
 }
 
-/// A subnet: the address without its host bits, and the width as it is printed, which of IPv4 counts 32 bits ("failed converting
-/// string to IP prefix").
+/// A subnet: the address without its host bits, and the width as printed, out of 32 bits for IPv4
+/// ("failed converting string to IP prefix").
 #[must_use]
 pub fn subnet(text: &[u8]) -> Option<([u8; 16], u8)> {
     let (prefix, bits) = prefix(text)?;
@@ -193,8 +193,8 @@ pub fn port(text: &[u8]) -> Option<(i64, Transport)> {
     Some((if negative { -value } else { value }, transport))
 }
 
-/// `bytestring_to_count`: up to eight bytes ("unsupported byte length for bytestring_to_count"). Of three bytes in little-endian
-/// order and of others each is what it is elsewhere.
+/// `bytestring_to_count`: up to eight bytes ("unsupported byte length for bytestring_to_count").
+/// A length that is no power of two is converted in the same way.
 #[must_use]
 pub fn bytes_to_count(bytes: &[u8], little_endian: bool) -> Option<u64> {
     if bytes.len() > 8 {
@@ -204,7 +204,7 @@ pub fn bytes_to_count(bytes: &[u8], little_endian: bool) -> Option<u64> {
     Some(if little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) })
 }
 
-/// `ptr_name_to_addr`: the address that a name under `in-addr.arpa` or `ip6.arpa` stands for ("bad PTR name").
+/// `ptr_name_to_addr`: the address of a name under `in-addr.arpa` or `ip6.arpa` ("bad PTR name").
 #[must_use]
 pub fn ptr_name(name: &[u8]) -> Option<[u8; 16]> {
     let name = until_nul(name);
@@ -274,7 +274,8 @@ pub fn ftp_pasv(reply: &[u8]) -> Option<([u8; 4], u16)> {
     ftp_port(&reply[comma - digits..])
 }
 
-/// The host and port of `EPRT`: `|1|10.0.0.1|1055|`. Returns what is known, and whether all was right.
+/// The host and port of `EPRT`: `|1|10.0.0.1|1055|`. Returns the parsed values, and whether all
+/// were valid.
 #[must_use]
 pub fn ftp_eprt(text: &[u8]) -> ([u8; 16], u16, bool) {
     let text = skip_blanks(until_nul(text));

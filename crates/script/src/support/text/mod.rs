@@ -224,7 +224,7 @@ pub fn swap_case(string: &[u8]) -> Vec<u8> {
     string.iter().map(|byte| if byte.is_ascii_alphabetic() { byte ^ 0x20 } else { *byte }).collect()
 }
 
-/// `string` without `prefix`, as often as it is in front.
+/// `string` without leading repetitions of `prefix`.
 #[must_use]
 pub fn remove_prefix<'s>(mut string: &'s [u8], prefix: &[u8]) -> &'s [u8] {
     while !prefix.is_empty()
@@ -235,7 +235,7 @@ pub fn remove_prefix<'s>(mut string: &'s [u8], prefix: &[u8]) -> &'s [u8] {
     string
 }
 
-/// `string` without `suffix`, as often as it is at the end.
+/// `string` without trailing repetitions of `suffix`.
 #[must_use]
 pub fn remove_suffix<'s>(mut string: &'s [u8], suffix: &[u8]) -> &'s [u8] {
     while !suffix.is_empty()
@@ -258,7 +258,7 @@ pub fn split_indices<'s>(string: &'s [u8], indices: &[u64]) -> Vec<&'s [u8]> {
     all.sort_unstable();
     let mut starts = all.clone();
     starts.dedup();
-    // What stands behind the starts ends the last part, if it is not in front of it.
+    // The position behind the starts ends the last part, unless it precedes it.
     let behind = all.get(starts.len()).copied();
     let ends = starts.iter().skip(1).copied().map(Some).chain([behind]);
     let part = |(start, end): (&usize, Option<usize>)| match end {
@@ -300,7 +300,7 @@ pub fn from_hex(hex: &[u8]) -> Result<Vec<u8>, String> {
     bytes.ok_or_else(|| format!("Could not read hex element from input {}", shown()))
 }
 
-/// Sixteen bytes a line, in hexadecimal and, where they are printable, as they are.
+/// Sixteen bytes a line, in hexadecimal and as printable characters.
 #[must_use]
 pub fn hexdump(data: &[u8]) -> Vec<u8> {
     let mut dump = Vec::with_capacity(data.len().div_ceil(16) * 74);

@@ -1,0 +1,269 @@
+//! `gannet sensor` and `gannet config`: the options of a live capture from a file.
+//!
+//! A file has the options of `gannet analyze` by their names without dashes. Options of the command line take
+//! precedence.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::io::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use clap::Args as _;
+use clap::FromArgMatches as _;
+use clap::Subcommand;
+use clap::parser::ValueSource;
+use toml::Value;
+
+use crate::analyze;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+const DEFAULT: &str = "/etc/gannet/gannet.toml";
+
+/// Analyse the traffic of interfaces as a file says, until a signal
+///
+/// The file has options of gannet analyze by their names without dashes, like rotate = "1h". All options of gannet
+/// analyze can be given as well, after --config; they take precedence. Without --config, /etc/gannet/gannet.toml is
+/// read if it exists.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Options of gannet analyze
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<OsString>,
+}
+
+/// Verify the file of a sensor, or print what holds
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Verify the file: names, values, and what belongs together
+    Check(Args),
+    /// Print the value of each option and where it comes from
+    Show(Args),
+}
+
+/// Options that were put together.
+struct Options {
+    matches: clap::ArgMatches,
+    /// Options that come from the file.
+    from_file: Vec<String>,
+    file: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let parsed = args.options().and_then(|options| {
+        analyze::Args::from_arg_matches(&options.matches).map_err(|error| error.to_string())
+    });
+    match parsed {
+        Ok(args) if args.is_live() => analyze::run(&args),
+        Ok(_) => Ok(refuse("no interface: give -i eth0, or interface = \"eth0\" in the file")),
+        Err(words) => Ok(refuse(&words)),
+    }
+}
+
+pub(crate) fn config(args: &ConfigArgs) -> anyhow::Result<Outcome> {
+    match &args.what {
+        What::Check(args) => match args.options() {
+            Ok(options) => {
+                writeln!(io::stdout(), "{}: no errors", options.file.display())?;
+                Ok(Outcome::Done)
+            }
+            Err(words) => Ok(refuse(&words)),
+        },
+        What::Show(args) => match args.options() {
+            Ok(options) => {
+                io::stdout().write_all(options.show().as_bytes())?;
+                Ok(Outcome::Done)
+            }
+            Err(words) => Ok(refuse(&words)),
+        },
+    }
+}
+
+fn refuse(words: &str) -> Outcome {
+    let words = words.trim_end();
+    Terminal::new(false).error(&words.strip_prefix("error: ").unwrap_or(words));
+    Outcome::NoCapture
+}
+
+fn command() -> clap::Command {
+    analyze::Args::augment_args(clap::Command::new("gannet sensor"))
+        .args_override_self(true)
+        // A file alone need not name what is captured.
+        .mut_arg("files", |arg| arg.required(false).required_unless_present_any([] as [&str; 0]))
+}
+
+impl Args {
+    fn options(&self) -> Result<Options, String> {
+        let file = self.config.clone().unwrap_or_else(|| DEFAULT.into());
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if self.config.is_none() && error.kind() == io::ErrorKind::NotFound => {
+                String::new()
+            }
+            Err(error) => return Err(format!("{}: {error}", file.display())),
+        };
+        options(&text, &file, &self.options)
+    }
+}
+
+fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, String> {
+    let name = file.display();
+    let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let words = |given: &[OsString]| {
+        let own = [OsString::from("gannet sensor")];
+        own.into_iter().chain(given.iter().cloned()).collect::<Vec<_>>()
+    };
+    let explicit = command().ignore_errors(true).try_get_matches_from(words(given)).ok();
+    let is_explicit = |id: &str| {
+        let source = explicit.as_ref().and_then(|matches| matches.value_source(id));
+        source == Some(ValueSource::CommandLine)
+    };
+    let mut from_file = Vec::new();
+    let mut all = Vec::new();
+    for (key, value) in &table {
+        let command = command();
+        let is = |arg: &&clap::Arg| arg.get_long() == Some(key) && key != "help";
+        let Some(arg) = command.get_arguments().find(is) else {
+            return Err(format!(
+                "{name}: no option is named '{key}'; gannet analyze --help lists all"
+            ));
+        };
+        let id = arg.get_id().to_string();
+        if is_explicit(&id) {
+            continue;
+        }
+        let takes_value = arg.get_action().takes_values();
+        for value in values(key, value).map_err(|words| format!("{name}: {words}"))? {
+            match (takes_value, value.as_str()) {
+                (false, "true") => all.push(format!("--{key}").into()),
+                (false, "false") => {}
+                (false, _) => return Err(format!("{name}: {key} is true or false")),
+                (true, value) => all.push(format!("--{key}={value}").into()),
+            }
+        }
+        from_file.push(id);
+    }
+    all.extend(given.iter().cloned());
+    let matches = command().try_get_matches_from(words(&all)).map_err(|error| error.to_string())?;
+    Ok(Options { matches, from_file, file: file.to_owned() })
+}
+
+/// A value of the file as the command line has it.
+fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    Ok(match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Integer(number) => vec![number.to_string()],
+        Value::Float(number) => vec![number.to_string()],
+        Value::Boolean(is) => vec![is.to_string()],
+        Value::Array(all) => {
+            let all: Result<Vec<_>, _> = all.iter().map(|value| values(key, value)).collect();
+            all?.concat()
+        }
+        Value::Datetime(_) | Value::Table(_) => {
+            return Err(format!("{key} is a text, a number, true or false, or a list of these"));
+        }
+    })
+}
+
+impl Options {
+    /// All options as a file has them, each with where it comes from; defaults as comments.
+    fn show(&self) -> String {
+        let mut out = String::new();
+        let command = command();
+        for arg in command.get_arguments() {
+            let (Some(long), id) = (arg.get_long(), arg.get_id().as_str()) else { continue };
+            if long == "help" {
+                continue;
+            }
+            let raw = self
+                .matches
+                .get_raw(id)
+                .map(|all| all.map(|v| v.to_string_lossy()).collect::<Vec<_>>());
+            let source = match self.matches.value_source(id) {
+                Some(ValueSource::CommandLine) if self.from_file.iter().any(|f| f == id) => {
+                    self.file.display().to_string()
+                }
+                Some(ValueSource::CommandLine) => "command line".into(),
+                _ => "default".into(),
+            };
+            let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+            let value = if arg.get_action().takes_values() {
+                match raw.as_deref() {
+                    None | Some([]) => {
+                        out.push_str(&format!("# {long} is not set\n"));
+                        continue;
+                    }
+                    Some([one]) => quoted(one),
+                    Some(all) => {
+                        let all: Vec<_> = all.iter().map(|text| quoted(text)).collect();
+                        format!("[{}]", all.join(", "))
+                    }
+                }
+            } else {
+                self.matches.get_flag(id).to_string()
+            };
+            // Options that say what holds anyway may exclude others: as comments they do not.
+            let hidden = if source == "default" { "# " } else { "" };
+            out.push_str(&format!("{hidden}{long} = {value} # {source}\n"));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, given: &[&str]) -> Result<Options, String> {
+        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
+        options(text, Path::new("x.toml"), &given)
+    }
+
+    #[test]
+    fn the_command_line_takes_precedence_and_sources_are_shown() {
+        let text = "rotate = \"1h\"\nlogs = [\"conn\", \"dns\"]\njson = true\nthreads = 2\nquiet = false\n";
+        let options = of(text, &["-i", "eth0", "--rotate", "1d"]).unwrap_or_else(|e| panic!("{e}"));
+        let shown = options.show();
+        for line in [
+            "rotate = \"1d\" # command line",
+            "logs = [\"conn\", \"dns\"] # x.toml",
+            "json = true # x.toml",
+            "threads = \"2\" # x.toml",
+            "interface = \"eth0\" # command line",
+            "# ring-size = \"128M\" # default",
+            "# metrics is not set",
+            "# quiet = false # default",
+        ] {
+            assert!(shown.lines().any(|l| l == line), "{line}:\n{shown}");
+        }
+        // What is shown can be read again.
+        assert!(of(&shown, &[]).is_ok_and(|again| again.show().contains("rotate = \"1d\"")));
+    }
+
+    #[test]
+    fn errors_name_file_and_option() {
+        for (text, words) in [
+            ("rotat = 1", "x.toml: no option is named 'rotat'"),
+            ("rotate = 5", "--rotate"),
+            ("quiet = 3", "quiet is true or false"),
+            ("[a]\nb = 1", "no option is named 'a'"),
+            ("rotate = [", "x.toml: "),
+            ("rotate = {a = 1}", "rotate is a text"),
+        ] {
+            let error = of(text, &[]).err().unwrap_or_default();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! `gannet sql`: questions about captures and logs.
+
+mod prompt;
+
+use std::fs::File;
+use std::io;
+use std::io::BufWriter;
+use std::io::IsTerminal as _;
+use std::io::Read as _;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use arrow_array::Array as _;
+use arrow_array::Int64Array;
+use arrow_array::StringArray;
+use gannet_columns::WholeFile;
+use gannet_filter::Filter;
+use gannet_query::Csv;
+use gannet_query::Error;
+use gannet_query::ErrorKind;
+use gannet_query::FUNCTIONS;
+use gannet_query::Json;
+use gannet_query::Options;
+use gannet_query::Pretty;
+use gannet_query::Session;
+use gannet_query::Writer;
+
+use crate::limits;
+use crate::names::System;
+use crate::out;
+use crate::outcome::Outcome;
+use crate::packets::Wanted;
+use crate::paths::InputFile;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet sql \"SELECT * FROM 'trace.pcap' LIMIT 10\"    conn of a capture, analysed as far as needed
+  gannet sql 'SELECT query, count(*) AS n FROM dns GROUP BY query ORDER BY n DESC' logs/ new.pcap
+                                                      logs and captures together
+  gannet sql \"SELECT id.resp_h, sum(orig_bytes) FROM conn
+              WHERE cidr(id.orig_h, '10.0.0.0/8') GROUP BY id.resp_h\" 'logs/*.parquet' --csv
+  gannet sql \"SELECT * FROM 'trace.pcap'.http\" --json  another log of a capture
+  gannet sql logs/                                    a prompt: .tables, .help
+
+Tables are named after their logs: conn, dns, http, ... Zeek's names need no quotes: id.orig_h.";
+
+/// Ask SQL about captures and logs.
+///
+/// Rows come from Parquet files, from TSV and JSON logs, packed or not, and from captures, which are analysed while
+/// the query runs: only the log and the columns that it names, and only until it has enough rows. Without SQL a
+/// prompt is opened; where standard input is no terminal, its queries are run, each ended by ;
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The query; - reads queries from standard input
+    #[arg(value_name = "SQL")]
+    sql: Option<String>,
+    /// Captures, logs, folders of both, and patterns like 'logs/*/dns.*'
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Comma-separated values with a line of names; what is written where standard output is no terminal
+    #[arg(long, group = "how")]
+    csv: bool,
+    /// One JSON object a row
+    #[arg(long, group = "how")]
+    json: bool,
+    /// A Parquet file
+    #[arg(long, group = "how")]
+    parquet: bool,
+    /// A table, also where standard output is no terminal
+    #[arg(long, group = "how")]
+    table: bool,
+    /// Write the answer to this file
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Memory of sorts, groups and joins; beyond it they use temporary files
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = limits::size)]
+    memory: u64,
+    /// Threads; by default one for each core
+    #[arg(short, long, value_name = "N")]
+    threads: Option<u8>,
+    /// Do not verify checksums in captures
+    #[arg(short = 'C', long)]
+    no_checksums: bool,
+    /// Analyse only packets of captures that match, like 'tcp port 80'
+    #[arg(short, long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Decides uids of captures, as in gannet analyze
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Table,
+    Csv,
+    Json,
+    Parquet,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let (sql, paths) = args.query();
+    let parse = |text: &str| Filter::with(text, Default::default(), Arc::new(System::new()));
+    let filter = match args.filter.as_deref().map(parse).transpose() {
+        Ok(filter) => filter,
+        Err(error) => {
+            terminal.error(&format_args!("--filter: {error}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let session = match Session::new(&paths, args.options(filter)) {
+        Ok(session) => session,
+        Err(error) => return Ok(report(&error, &terminal)),
+    };
+    let is_prompt = sql.is_none() && io::stdin().is_terminal();
+    if is_prompt {
+        return prompt::run(args, &session, &terminal);
+    }
+    let stop = Stop::on_signals().context("signals")?;
+    stop.also(&session.stop());
+    let queries = match sql {
+        Some(sql) => vec![sql],
+        None => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("standard input")?;
+            let (mut queries, rest) = prompt::statements(&text);
+            queries.extend(Some(rest).filter(|rest| !rest.is_empty()));
+            queries
+        }
+    };
+    let mut outcome = Outcome::Done;
+    for sql in queries {
+        outcome = outcome.max(args.answer(&session, &sql, &paths, &terminal)?);
+        if let Some(stopped) = stop.asked() {
+            return Ok(stopped);
+        }
+    }
+    Ok(outcome)
+}
+
+/// Prints an error with its hint.
+fn report(error: &Error, terminal: &Terminal) -> Outcome {
+    terminal.error(error);
+    if let Some(hint) = error.hint() {
+        terminal.hint(&hint);
+    }
+    match error.kind {
+        ErrorKind::Input | ErrorKind::Query => Outcome::NoCapture,
+        ErrorKind::Run | ErrorKind::Output | ErrorKind::Cancelled => Outcome::Failed,
+    }
+}
+
+impl Args {
+    /// The query, if there is one, and the paths. A first argument that is a path and no query is the first of these.
+    fn query(&self) -> (Option<String>, Vec<PathBuf>) {
+        let mut paths = self.paths.clone();
+        let sql = match &self.sql {
+            Some(sql) if sql == "-" => None,
+            Some(path) if Path::new(path).exists() => {
+                paths.insert(0, path.into());
+                None
+            }
+            sql => sql.clone(),
+        };
+        (sql, paths)
+    }
+
+    fn options(&self, filter: Option<Filter>) -> Options {
+        let mut options = Options { memory: self.memory as usize, ..Options::default() };
+        if let Some(threads) = self.threads {
+            options.threads = usize::from(threads.max(1));
+        }
+        options.analysis.ignore_checksums = self.no_checksums;
+        options.analysis.seed = self.seed;
+        options.analysis.filter = filter;
+        options
+    }
+
+    fn form(&self) -> Form {
+        match () {
+            () if self.csv => Form::Csv,
+            () if self.json => Form::Json,
+            () if self.parquet => Form::Parquet,
+            () if self.table => Form::Table,
+            () if self.out.is_none() && io::stdout().is_terminal() => Form::Table,
+            () => Form::Csv,
+        }
+    }
+
+    /// Runs a query and writes its rows.
+    fn answer(
+        &self,
+        session: &Session,
+        sql: &str,
+        paths: &[PathBuf],
+        terminal: &Terminal,
+    ) -> anyhow::Result<Outcome> {
+        let form = self.form();
+        if form == Form::Parquet && self.out.is_none() && io::stdout().is_terminal() {
+            terminal.error(&"--parquet: a terminal does not show Parquet");
+            terminal.hint(&"--out FILE writes it to a file");
+            return Ok(Outcome::NoCapture);
+        }
+        let written = match &self.out {
+            None => write(session, sql, form, BufWriter::new(io::stdout())).map(drop),
+            Some(path) => {
+                InputFile::refuse(&InputFile::all(paths), path)?;
+                let file = WholeFile::create(path).with_context(|| path.display().to_string())?;
+                match write(session, sql, form, file) {
+                    Ok(file) => {
+                        file.finish().with_context(|| path.display().to_string())?;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let (warnings, damaged) = session.problems();
+        warnings.iter().for_each(|text| terminal.warning(text));
+        damaged.iter().for_each(|text| terminal.error(text));
+        let outcome = if damaged.is_empty() { Outcome::Done } else { Outcome::Damaged };
+        match written {
+            Ok(()) => Ok(outcome),
+            Err(Failed::Query(error)) => Ok(outcome.max(report(&error, terminal))),
+            Err(Failed::Write(error)) => {
+                let error = anyhow::Error::from(error);
+                if out::is_closed(&error) { Ok(outcome) } else { Err(error.context("the answer")) }
+            }
+        }
+    }
+}
+
+/// Why an answer is not complete.
+enum Failed {
+    Query(Error),
+    Write(io::Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Query(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Characters of a value that a table shows.
+const WIDEST: usize = 80;
+
+/// Writes the rows of a query, and returns what they were written to.
+fn write<W: Write + Send>(
+    session: &Session,
+    sql: &str,
+    form: Form,
+    mut out: W,
+) -> Result<W, Failed> {
+    let mut answer = session.query(sql)?;
+    let schema = answer.schema();
+    let mut writer: Box<dyn Writer + '_> = match form {
+        Form::Parquet => {
+            let (_, mut out) = gannet_query::parquet(&mut answer, out)?;
+            out.flush()?;
+            return Ok(out);
+        }
+        Form::Table => Box::new(Pretty::new(&mut out, schema, WIDEST)),
+        Form::Csv => Box::new(Csv::new(&mut out, schema)),
+        Form::Json => Box::new(Json::new(&mut out)),
+    };
+    while let Some(batch) = answer.next()? {
+        writer.write(&batch)?;
+    }
+    writer.finish()?;
+    drop(writer);
+    Ok(out)
+}
+
+/// The packets of the rows of a log for which a condition is true: of dns those of the query and its answer, of http and
+/// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
+pub(crate) fn wanted(
+    paths: &[PathBuf],
+    log: &str,
+    condition: &str,
+    terminal: &Terminal,
+) -> Result<Vec<Wanted>, Outcome> {
+    let failed = |error: Error| report(&error, terminal);
+    let session = Session::new(paths, Options::default()).map_err(failed)?;
+    let (from, until, message) = match log {
+        // The answer is in the packet at ts + rtt.
+        "dns" => {
+            let rtt = "CAST(round(coalesce(rtt, 0) * 1000000) AS BIGINT)";
+            ("dns".to_owned(), format!("CAST(ts AS BIGINT) + {rtt} + 2"), "trans_id")
+        }
+        "http" | "smtp" => {
+            let next = "lead(ts) OVER (PARTITION BY uid ORDER BY ts, trans_depth) AS _next";
+            let from = format!("(SELECT *, {next} FROM {log})");
+            (from, "CAST(_next AS BIGINT)".to_owned(), "CAST(NULL AS BIGINT)")
+        }
+        log => (log.to_owned(), "CAST(NULL AS BIGINT)".to_owned(), "CAST(NULL AS BIGINT)"),
+    };
+    let is_request = matches!(log, "dns" | "http" | "smtp");
+    let start = if is_request { "CAST(ts AS BIGINT)" } else { "CAST(NULL AS BIGINT)" };
+    let sql = format!(
+        "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id \
+         FROM {from} WHERE uid IS NOT NULL AND ({condition}) ORDER BY _from, uid"
+    );
+    let mut answer = session.query(&sql).map_err(failed)?;
+    let mut all = Vec::new();
+    while let Some(batch) = answer.next().map_err(failed)? {
+        let uids = batch.column(0).as_any().downcast_ref::<StringArray>();
+        let number = |at: usize| batch.column(at).as_any().downcast_ref::<Int64Array>();
+        let (Some(uids), Some(from), Some(until), Some(id)) =
+            (uids, number(1), number(2), number(3))
+        else {
+            terminal.error(&format_args!("{log} has no uid that is text"));
+            return Err(Outcome::NoCapture);
+        };
+        for row in 0..batch.num_rows() {
+            let value = |array: &Int64Array| array.is_valid(row).then(|| array.value(row));
+            all.push(Wanted {
+                uid: uids.value(row).to_owned(),
+                within: value(from).map(|from| (from, value(until).unwrap_or(i64::MAX))),
+                message: value(id).and_then(|id| u16::try_from(id).ok()),
+            });
+        }
+    }
+    let (warnings, damaged) = session.problems();
+    warnings.iter().chain(&damaged).for_each(|text| terminal.warning(text));
+    Ok(all)
+}
+
+/// What `.help` prints.
+fn help() -> String {
+    let mut text = "\
+Queries end with ;
+  .tables         the tables
+  .schema TABLE   the columns of a table
+  .functions      functions that SQL has not got
+  .help           this
+  .quit           ends the prompt, as Ctrl-D does
+Ctrl-C ends a query."
+        .to_owned();
+    text.push('\n');
+    text
+}
+
+/// What `.functions` prints.
+fn functions() -> String {
+    FUNCTIONS.iter().map(|f| format!("  {:<30}  {}\n", f.usage, f.doc)).collect()
+}
+
+/// The file of queries that were typed before.
+fn history() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    Some(state.or_else(home)?.join("gannet/sql_history"))
+}
+
+/// Creates the folder of a file.
+fn with_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    File::options().create(true).append(true).open(path).map(drop)
+}

@@ -1,0 +1,234 @@
+//! The prompt of `gannet sql`: lines with history and completion.
+
+use std::io;
+use std::io::Write as _;
+
+use anyhow::Context as _;
+use gannet_query::Session;
+use rustyline::Config;
+use rustyline::Editor;
+use rustyline::Helper;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::ValidationContext;
+use rustyline::validate::ValidationResult;
+use rustyline::validate::Validator;
+
+use super::Args;
+use super::functions;
+use super::help;
+use super::history;
+use super::with_folder;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// Words of SQL that are completed.
+const KEYWORDS: [&str; 24] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "DESC",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "LIKE",
+    "BETWEEN",
+    "IS NULL",
+    "JOIN",
+    "ON",
+    "USING",
+    "AS",
+    "COUNT(*)",
+    "DISTINCT",
+    "HAVING",
+    "WITH",
+    "CASE WHEN",
+    "INTERVAL",
+];
+
+/// Reads queries and answers them, until the end of input.
+pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let stop = session.stop();
+    // While a line is typed Ctrl-C is a key; while a query runs it is a signal.
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop).context("signals")?;
+    let config = Config::builder().auto_add_history(true).build();
+    let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
+    editor.set_helper(Some(Words::of(session)));
+    let history = history();
+    if let Some(path) = &history {
+        // A prompt without a history is a prompt.
+        let _ = with_folder(path).map(|()| editor.load_history(path));
+    }
+    let tables = session.tables().len();
+    terminal.say(&format_args!("{tables} tables; .help shows more"));
+    loop {
+        match editor.readline("gannet> ") {
+            Ok(line) => {
+                if line.trim_start().starts_with('.') {
+                    if !command(line.trim(), session, terminal)? {
+                        break;
+                    }
+                    continue;
+                }
+                let (queries, rest) = statements(&line);
+                let rest = Some(rest).filter(|rest| !rest.is_empty());
+                for sql in queries.into_iter().chain(rest) {
+                    args.answer(session, &sql, &[], terminal)?;
+                }
+            }
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(anyhow::Error::from(error).context("the prompt")),
+        }
+        if let Some(path) = &history {
+            let _ = editor.append_history(path);
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// A command that begins with a dot; `false` ends the prompt.
+fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let mut out = io::stdout().lock();
+    match name {
+        ".quit" | ".exit" | ".q" => return Ok(false),
+        ".help" => out.write_all(help().as_bytes())?,
+        ".functions" => out.write_all(functions().as_bytes())?,
+        ".tables" => {
+            for table in session.tables() {
+                writeln!(out, "{table}")?;
+            }
+        }
+        ".schema" => match session.columns(argument.trim()) {
+            Ok(schema) => {
+                for field in schema.fields() {
+                    let zeek = field.metadata().get(gannet_columns::TYPE);
+                    let ty = zeek.cloned().unwrap_or_else(|| field.data_type().to_string());
+                    writeln!(out, "{:<24}  {ty}", field.name())?;
+                }
+            }
+            Err(error) => {
+                super::report(&error, terminal);
+            }
+        },
+        _ => {
+            terminal.error(&format_args!("no command is named '{name}'"));
+            terminal.hint(&".help shows all");
+        }
+    }
+    out.flush()?;
+    Ok(true)
+}
+
+/// Splits text at semicolons outside of quotes and comments: complete queries, and what is behind the last semicolon.
+pub(super) fn statements(text: &str) -> (Vec<String>, String) {
+    let (mut queries, mut current) = (Vec::new(), String::new());
+    let mut quote = None;
+    let mut in_comment = false;
+    for c in text.chars() {
+        let ends = c == ';' && quote.is_none() && !in_comment;
+        match (quote, c) {
+            _ if in_comment => in_comment = c != '\n',
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '-') if current.ends_with('-') => in_comment = true,
+            (Some(open), c) if open == c => quote = None,
+            _ => {}
+        }
+        if !ends {
+            current.push(c);
+        } else if !current.trim().is_empty() {
+            queries.push(std::mem::take(&mut current).trim().to_owned());
+        }
+    }
+    (queries, current.trim().to_owned())
+}
+
+/// What a word may be completed to.
+struct Words {
+    words: Vec<String>,
+}
+
+impl Words {
+    fn of(session: &Session) -> Self {
+        let mut words: Vec<String> = KEYWORDS.iter().map(|&word| word.to_owned()).collect();
+        for table in session.tables() {
+            if let Ok(schema) = session.columns(&table) {
+                words.extend(schema.fields().iter().map(|field| field.name().clone()));
+            }
+            words.push(table);
+        }
+        words.extend(session.functions().into_iter().map(|name| format!("{name}(")));
+        words.extend([".tables", ".schema ", ".functions", ".help", ".quit"].map(str::to_owned));
+        words.sort();
+        words.dedup();
+        Self { words }
+    }
+}
+
+impl Helper for Words {}
+impl Highlighter for Words {}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Validator for Words {
+    /// A query is complete with its semicolon, a command with its line.
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let text = context.input();
+        let (_, rest) = statements(text);
+        let is_complete = rest.is_empty() || text.trim_start().starts_with('.');
+        Ok(if is_complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Completer for Words {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let before = line.get(..position).unwrap_or_default();
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let start = before.rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
+        let start = (start..=position).find(|at| before.is_char_boundary(*at)).unwrap_or(position);
+        let word = before.get(start..).unwrap_or_default().to_lowercase();
+        let begins = |candidate: &&String| candidate.to_lowercase().starts_with(&word);
+        Ok((start, self.words.iter().filter(begins).cloned().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_end_with_semicolons_outside_of_quotes() {
+        let (queries, rest) = statements("SELECT ';' ; -- a; b\nSELECT \"a;b\";; select 1");
+        assert_eq!(queries, ["SELECT ';'", "-- a; b\nSELECT \"a;b\""]);
+        assert_eq!(rest, "select 1");
+        assert_eq!(statements(" ; "), (vec![], String::new()));
+    }
+
+    #[test]
+    fn words_are_completed_without_case() {
+        let words = Words { words: vec!["id.orig_h".into(), "SELECT".into()] };
+        let history = FileHistory::new();
+        let complete = |line: &str| {
+            words.complete(line, line.len(), &rustyline::Context::new(&history)).unwrap()
+        };
+        assert_eq!(complete("sel"), (0, vec!["SELECT".to_owned()]));
+        assert_eq!(complete("SELECT id.o"), (7, vec!["id.orig_h".to_owned()]));
+    }
+}

@@ -1,0 +1,143 @@
+//! What listeners ask of the analysis.
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_event::Command;
+use gannet_event::ConnCommand;
+use gannet_flow::Conn;
+use gannet_flow::Key;
+use gannet_protocols::Session;
+use gannet_protocols::Tag;
+use gannet_protocols::packet::events::ConnBytesThresholdCrossed;
+use gannet_protocols::packet::events::ConnDurationThresholdCrossed;
+use gannet_protocols::packet::events::ConnPacketsThresholdCrossed;
+
+use crate::shard::Shard;
+
+/// Sizes of a connection that a listener wants to know of, each reported once. 0: none.
+#[derive(Debug, Default)]
+pub(crate) struct Thresholds {
+    bytes: [u64; 2],
+    packets: [u64; 2],
+    duration: Interval,
+}
+
+impl Shard {
+    /// Carries out all requests that wait.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn carry_out_all(&mut self) {
+        for command in self.env.logs.events.take_commands() {
+            match command {
+                Command::Stop => self.stopped = true,
+                Command::Connection { id, ip_proto, uid, what } => {
+                    let found = self.find_known(&id, ip_proto);
+                    let is_it = |index: &u32| {
+                        self.table.get(*index).is_some_and(|slot| slot.conn.uid == uid)
+                    };
+                    if let Some(index) = found.filter(is_it) {
+                        self.steer_connection(index, what);
+                    }
+                }
+                Command::File { fuid, what } => {
+                    self.env.files.steer(fuid, what);
+                }
+                other => self.env.steer(self.now, other),
+            }
+        }
+    }
+
+    /// Where a connection is.
+    fn find_known(&self, id: &ConnId, ip_proto: u8) -> Option<u32> {
+        [false, true].into_iter().find_map(|one_way| {
+            let key = Key::new(id, ip_proto, one_way);
+            let plain = self.table.look_up(&key).1.map(|found| found.index);
+            plain.or_else(|| self.table.look_up(&key.of_global(true)).1.map(|found| found.index))
+        })
+    }
+
+    fn steer_connection(&mut self, index: u32, what: ConnCommand) {
+        match what {
+            ConnCommand::Disable { aid, prevent } => {
+                self.with_packet(index, |conn, _, session| session.disable(conn, aid, prevent));
+            }
+            ConnCommand::Start { analyzer, replay } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    self.with_packet(index, |conn, _, session| session.attach(conn, tag, replay));
+                }
+            }
+            ConnCommand::Skip => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    slot.ext.rare().skip = true;
+                }
+            }
+            ConnCommand::Timeout(time) => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    let seconds = time.as_nanos() / 1_000_000_000;
+                    slot.conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
+                }
+                self.settle(index);
+            }
+            ConnCommand::Bytes { threshold, is_orig } => {
+                let side = if is_orig { Dir::Orig } else { Dir::Resp };
+                self.set_threshold(index, side, |t| t.bytes[side.index()] = threshold);
+            }
+            ConnCommand::Packets { threshold, is_orig } => {
+                let side = if is_orig { Dir::Orig } else { Dir::Resp };
+                self.set_threshold(index, side, |t| t.packets[side.index()] = threshold);
+            }
+            ConnCommand::Duration(threshold) => {
+                self.set_threshold(index, Dir::Orig, |t| t.duration = threshold);
+            }
+        }
+    }
+
+    fn set_threshold(&mut self, index: u32, side: Dir, set: impl FnOnce(&mut Thresholds)) {
+        if let Some(slot) = self.table.get_mut(index) {
+            set(slot.ext.rare().thresholds.get_or_insert_default());
+            self.check_thresholds(index, side);
+        }
+    }
+
+    /// Whether the packets of a connection are ignored.
+    pub(crate) fn skips(&self, index: u32) -> bool {
+        self.table.get(index).and_then(|slot| slot.ext.rare.as_ref()).is_some_and(|rare| rare.skip)
+    }
+
+    /// Reports sizes of a connection that were crossed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let Some(rare) = slot.ext.rare.as_mut() else { return };
+        let Some(mut thresholds) = rare.thresholds.take() else { return };
+        let now = self.now;
+        self.with_session(index, |conn, tcp, session| {
+            session.mention(tcp.as_deref());
+            thresholds.check(session, conn, from, now - conn.start);
+        });
+        if let Some(slot) = self.table.get_mut(index) {
+            slot.ext.rare().thresholds = Some(thresholds);
+        }
+    }
+}
+
+impl Thresholds {
+    fn check(&mut self, session: &mut Session<'_>, conn: &Conn, from: Dir, duration: Interval) {
+        let (side, is_orig) = (from.index(), from.is_orig());
+        let sent = conn.sent(from);
+        if self.bytes[side] > 0 && sent.ip_bytes >= self.bytes[side] {
+            let threshold = std::mem::take(&mut self.bytes[side]);
+            session.raise(conn, |c| ConnBytesThresholdCrossed { c, threshold, is_orig });
+        }
+        if self.packets[side] > 0 && u64::from(sent.packets) >= self.packets[side] {
+            let threshold = std::mem::take(&mut self.packets[side]);
+            session.raise(conn, |c| ConnPacketsThresholdCrossed { c, threshold, is_orig });
+        }
+        if self.duration > Interval::ZERO && duration > self.duration {
+            let threshold = std::mem::replace(&mut self.duration, Interval::ZERO);
+            session.raise(conn, |c| ConnDurationThresholdCrossed { c, threshold, is_orig });
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a listener asks of the analysis: carried out once its events were delivered.
+
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Uid;
+
+/// One request. Analyzers are named by Zeek's tags (`Analyzer::ANALYZER_HTTP`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// An analyzer is tried at once on a port, or no longer.
+    Port {
+        /// The analyzer.
+        analyzer: String,
+        /// Transport.
+        proto: Proto,
+        /// Port of the responder.
+        port: u16,
+        /// Whether it is tried.
+        on: bool,
+    },
+    /// The ports that servers are likely to have, by transport, in the place of all others.
+    LikelyPorts(Vec<(Proto, u16)>),
+    /// An analyzer may be started, or may not.
+    Enable {
+        /// The analyzer; all of them where it is `None`.
+        analyzer: Option<String>,
+        /// Whether it may.
+        on: bool,
+    },
+    /// An analyzer may be started for what a connection begins with, or may not.
+    Detect {
+        /// The analyzer.
+        analyzer: String,
+        /// Whether it may.
+        on: bool,
+    },
+    /// A connection that is expected is analyzed as this protocol.
+    Schedule {
+        /// Originator; any where it is `None`.
+        orig: Option<gannet_base::Addr>,
+        /// Responder.
+        resp: gannet_base::Addr,
+        /// Port of the responder.
+        port: u16,
+        /// Transport.
+        proto: Proto,
+        /// The analyzer.
+        analyzer: String,
+        /// How long it is expected.
+        timeout: Interval,
+    },
+    /// Something of one connection.
+    Connection {
+        /// The connection.
+        uid: Uid,
+        /// Its ends.
+        id: ConnId,
+        /// IP protocol number.
+        ip_proto: u8,
+        /// What.
+        what: ConnCommand,
+    },
+    /// Something of one file.
+    File {
+        /// The file.
+        fuid: Uid,
+        /// What.
+        what: FileCommand,
+    },
+    /// No more packets are read.
+    Stop,
+}
+
+/// What is asked of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConnCommand {
+    /// An analyzer is removed.
+    Disable {
+        /// Its number, as events name it (`aid`).
+        aid: u64,
+        /// Whether it is never started again on this connection.
+        prevent: bool,
+    },
+    /// An analyzer is started and given these parts of the stream, each with whether the originator sent it.
+    Start {
+        /// The analyzer.
+        analyzer: String,
+        /// The parts.
+        replay: Vec<(bool, Vec<u8>)>,
+    },
+    /// Its further packets are ignored.
+    Skip,
+    /// Silence after which it ends.
+    Timeout(Interval),
+    /// Raises an event once a side has sent more bytes of IP packets.
+    Bytes {
+        /// The number of bytes.
+        threshold: u64,
+        /// Whether the originator's count.
+        is_orig: bool,
+    },
+    /// Raises an event once a side has sent more packets.
+    Packets {
+        /// The number of packets.
+        threshold: u64,
+        /// Whether the originator's count.
+        is_orig: bool,
+    },
+    /// Raises an event once it has lasted for longer.
+    Duration(Interval),
+}
+
+/// What is asked of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileCommand {
+    /// An analyzer looks at what comes.
+    Add {
+        /// The analyzer (`Files::ANALYZER_MD5`).
+        analyzer: String,
+        /// Where an extractor writes.
+        path: Option<String>,
+        /// Bytes that an extractor writes at the most; 0: all.
+        limit: u64,
+    },
+    /// An analyzer is removed.
+    Remove(String),
+    /// Nothing more of it is analyzed.
+    Stop,
+    /// Silence after which it is given up.
+    Timeout(Interval),
+    /// Another limit of its extractor.
+    Limit(u64),
+}

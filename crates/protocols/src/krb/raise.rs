@@ -1,0 +1,209 @@
+//! Messages as events.
+
+use std::borrow::Cow;
+
+use gannet_base::Addr;
+use gannet_base::Dir;
+use gannet_base::Time;
+
+use super::events::ApOptions;
+use super::events::EncryptedData;
+use super::events::ErrorMsg;
+use super::events::HostAddress;
+use super::events::KdcOptions;
+use super::events::KdcRequest;
+use super::events::KdcResponse;
+use super::events::KrbApRequest;
+use super::events::KrbApResponse;
+use super::events::KrbAsRequest;
+use super::events::KrbAsResponse;
+use super::events::KrbCred;
+use super::events::KrbError;
+use super::events::KrbPriv;
+use super::events::KrbSafe;
+use super::events::KrbTgsRequest;
+use super::events::KrbTgsResponse;
+use super::events::SafeMsg;
+use super::events::TicketRecord;
+use super::events::TypeValue;
+use super::message::Address;
+use super::message::Encrypted;
+use super::message::Error;
+use super::message::Message;
+use super::message::Principal;
+use super::message::Reply;
+use super::message::Request;
+use super::message::Safe;
+use super::message::Ticket;
+use crate::Context;
+
+/// Kinds of requests and replies.
+const AS_REQ: u64 = 10;
+const AS_REP: u64 = 11;
+const TGS_REQ: u64 = 12;
+const TGS_REP: u64 = 13;
+
+/// Raises the event of a ticket that is shown.
+pub(super) fn ap_request(cx: &mut Context<'_>, shown: &Ticket<'_>, options: u32, in_padata: bool) {
+    let opts = ApOptions {
+        use_session_key: options & 0x4000_0000 != 0,
+        mutual_required: options & 0x2000_0000 != 0,
+    };
+    cx.raise(|c| KrbApRequest { c, ticket: ticket(shown), opts, in_kdc_padata: in_padata });
+}
+
+/// Raises the event of a message.
+pub(super) fn message(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
+    let is_orig = from.is_orig();
+    match message {
+        Message::Request(r) if r.kind == AS_REQ => {
+            cx.raise(|c| KrbAsRequest { c, msg: request(r) });
+        }
+        Message::Request(r) if r.kind == TGS_REQ => {
+            cx.raise(|c| KrbTgsRequest { c, msg: request(r) });
+        }
+        Message::Reply(r) if r.kind == AS_REP => {
+            cx.raise(|c| KrbAsResponse { c, msg: reply(r) });
+        }
+        Message::Reply(r) if r.kind == TGS_REP => {
+            cx.raise(|c| KrbTgsResponse { c, msg: reply(r) });
+        }
+        Message::Request(_) | Message::Reply(_) => {}
+        Message::ApRequest(ticket, options) => ap_request(cx, ticket, *options, false),
+        Message::ApReply => cx.raise(|c| KrbApResponse { c }),
+        Message::Error(e) => cx.raise(|c| KrbError { c, msg: error(e) }),
+        Message::Private => cx.raise(|c| KrbPriv { c, is_orig }),
+        Message::Safe(s) => cx.raise(|c| KrbSafe { c, is_orig, msg: safe(s) }),
+        Message::Credentials(all) => {
+            cx.raise(|c| KrbCred { c, is_orig, tickets: all.iter().map(ticket).collect() });
+        }
+    }
+}
+
+fn name<'a>(principal: &Principal<'_>) -> Cow<'a, [u8]> {
+    Cow::Owned(principal.text())
+}
+
+fn ticket<'a>(t: &Ticket<'a>) -> TicketRecord<'a> {
+    TicketRecord {
+        pvno: t.version,
+        realm: t.realm,
+        service_name: name(&t.service),
+        cipher: t.cipher,
+        ciphertext: Some(t.ciphertext),
+        authenticationinfo: None,
+    }
+}
+
+fn padata<'a>(all: &[(u64, &'a [u8])]) -> Vec<TypeValue<'a>> {
+    all.iter().map(|(data_type, val)| TypeValue { data_type: *data_type, val }).collect()
+}
+
+fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
+    let mut address = HostAddress { ip: None, netbios: None, unknown: None };
+    if family == 2
+        && let Ok(v4) = <[u8; 4]>::try_from(bytes)
+    {
+        address.ip = Some(Addr::v4(v4));
+    } else if family == 24
+        && let Ok(v6) = <[u8; 16]>::try_from(bytes)
+    {
+        address.ip = Some(Addr::v6(v6));
+    } else if family == 20 {
+        address.netbios = Some(bytes);
+    } else {
+        address.unknown = Some(TypeValue { data_type: family, val: bytes });
+    }
+    address
+}
+
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+fn request<'a>(r: &Request<'a>) -> KdcRequest<'a> {
+    let at = |t: Option<i64>| t.map(Time::from_secs);
+    KdcRequest {
+        pvno: r.version,
+        msg_type: r.kind,
+        pa_data: r.padata.as_deref().map(padata),
+        kdc_options: r.options.map(options),
+        client_name: r.client.as_ref().map(name),
+        service_realm: r.realm,
+        service_name: r.service.as_ref().map(name),
+        from: at(r.from),
+        till: at(r.till),
+        rtime: at(r.renew_till),
+        nonce: r.nonce,
+        encryption_types: some(r.ciphers.clone()),
+        host_addrs: some(r.addresses.iter().map(address).collect()),
+        additional_tickets: some(r.tickets.iter().map(ticket).collect()),
+    }
+}
+
+fn options(flags: u32) -> KdcOptions {
+    let has = |bit: u32| flags & bit != 0;
+    KdcOptions {
+        forwardable: has(0x4000_0000),
+        forwarded: has(0x2000_0000),
+        proxiable: has(0x1000_0000),
+        proxy: has(0x0800_0000),
+        allow_postdate: has(0x0400_0000),
+        postdated: has(0x0200_0000),
+        renewable: has(0x0080_0000),
+        opt_hardware_auth: has(0x0010_0000),
+        disable_transited_check: has(0x10),
+        renewable_ok: has(0x8),
+        enc_tkt_in_skey: has(0x4),
+        renew: has(0x2),
+        validate: has(0x1),
+    }
+}
+
+fn reply<'a>(r: &Reply<'a>) -> KdcResponse<'a> {
+    let Encrypted { cipher, key_version, data } = r.encrypted;
+    KdcResponse {
+        pvno: r.version,
+        msg_type: r.kind,
+        pa_data: r.padata.as_deref().map(padata),
+        client_realm: Some(r.realm),
+        client_name: name(&r.client),
+        ticket: ticket(&r.ticket),
+        enc_part: EncryptedData { kvno: key_version, cipher, ciphertext: data },
+    }
+}
+
+/// A time in seconds and microseconds.
+fn precise((seconds, micros): (Option<i64>, u64)) -> Option<Time> {
+    let nanos = i64::try_from(micros.min(1_000_000_000)).unwrap_or(0) * 1000;
+    seconds.map(|s| Time::from_nanos(s.saturating_mul(1_000_000_000).saturating_add(nanos)))
+}
+
+fn error<'a>(e: &Error<'a>) -> ErrorMsg<'a> {
+    ErrorMsg {
+        pvno: e.version,
+        msg_type: e.kind,
+        client_time: precise(e.client_time),
+        server_time: precise(e.server_time),
+        error_code: e.code,
+        client_realm: e.client_realm,
+        client_name: e.client.as_ref().map(name),
+        service_realm: e.service_realm,
+        service_name: e.service.as_ref().map(name),
+        error_text: e.text,
+        pa_data: e.padata.as_deref().map(padata),
+    }
+}
+
+fn safe<'a>(s: &Safe<'a>) -> SafeMsg<'a> {
+    let [sender, recipient] = s.addresses.map(|a| a.as_ref().map(address));
+    SafeMsg {
+        pvno: s.version,
+        msg_type: s.kind,
+        data: s.data,
+        timestamp: precise(s.time),
+        seq: s.number,
+        sender,
+        recipient,
+    }
+}

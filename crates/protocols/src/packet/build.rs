@@ -1,0 +1,472 @@
+//! Headers of packets from their bytes, as events show them.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_event::Id4;
+use gannet_event::Port;
+use gannet_wire::Icmp;
+use gannet_wire::Ip;
+use gannet_wire::protocol;
+
+use super::events::IcmpContext;
+use super::events::NdOption;
+use super::events::PrefixInfo;
+use super::events::SynPacket;
+use super::events::TcpOptionRecord;
+use super::headers::IcmpHdr;
+use super::headers::Ip4Hdr;
+use super::headers::Ip6Ah;
+use super::headers::Ip6Dstopts;
+use super::headers::Ip6Esp;
+use super::headers::Ip6ExtHdr;
+use super::headers::Ip6Fragment;
+use super::headers::Ip6Hdr;
+use super::headers::Ip6Hopopts;
+use super::headers::Ip6Option;
+use super::headers::Ip6Routing;
+use super::headers::L2Hdr;
+use super::headers::Layer3;
+use super::headers::LinkEncap;
+use super::headers::PktHdr;
+use super::headers::RawPktHdr;
+use super::headers::TcpHdr;
+use super::headers::UdpHdr;
+
+/// The 16-bit number at an offset; 0 where there are no bytes.
+fn be16(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 2).map_or(0, |b| u64::from(u16::from_be_bytes([b[0], b[1]])))
+}
+
+/// The 32-bit number at an offset; 0 where there are no bytes.
+fn be32(bytes: &[u8], at: usize) -> u64 {
+    be16(bytes, at) << 16 | be16(bytes, at + 2)
+}
+
+fn byte(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at).map_or(0, |b| u64::from(*b))
+}
+
+fn addr6(bytes: &[u8], at: usize) -> Addr {
+    let found = bytes.get(at..at + 16).and_then(|b| b.try_into().ok());
+    Addr::v6(found.unwrap_or_default())
+}
+
+fn addr4(bytes: &[u8], at: usize) -> Addr {
+    let found = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
+    Addr::v4(found.unwrap_or_default())
+}
+
+/// The headers of an IP packet.
+pub fn packet(ip: &Ip<'_>) -> PktHdr {
+    let mut all = PktHdr::default();
+    let h = ip.header;
+    if ip.version == 4 {
+        let flags = be16(h, 6);
+        all.ip = Some(Ip4Hdr {
+            hl: (byte(h, 0) & 15) * 4,
+            tos: byte(h, 1),
+            len: be16(h, 2),
+            id: be16(h, 4),
+            df: flags & 0x4000 != 0,
+            mf: flags & 0x2000 != 0,
+            offset: (flags & 0x1fff) * 8,
+            ttl: byte(h, 8),
+            p: byte(h, 9),
+            sum: be16(h, 10),
+            src: addr4(h, 12),
+            dst: addr4(h, 16),
+        });
+    } else {
+        let first = be32(h, 0);
+        all.ip6 = Some(Ip6Hdr {
+            class: first >> 20 & 0xff,
+            flow: first & 0xf_ffff,
+            len: be16(h, 4),
+            nxt: byte(h, 6),
+            hlim: byte(h, 7),
+            src: addr6(h, 8),
+            dst: addr6(h, 24),
+            exts: extensions(h, byte(h, 6)),
+        });
+    }
+    if ip.fragment.is_some_and(|f| f.offset != 0) {
+        return all;
+    }
+    let t = ip.payload;
+    let ports = |proto| {
+        let number = |at| u16::try_from(be16(t, at)).unwrap_or_default();
+        (Port(number(0), proto), Port(number(2), proto))
+    };
+    match ip.protocol {
+        protocol::TCP if t.len() >= 20 => {
+            let (sport, dport) = ports(Proto::Tcp);
+            let hl = (byte(t, 12) >> 4) * 4;
+            all.tcp = Some(TcpHdr {
+                sport,
+                dport,
+                seq: be32(t, 4),
+                ack: be32(t, 8),
+                hl,
+                dl: u64::from(ip.payload_len).saturating_sub(hl),
+                reserved: byte(t, 12) & 15,
+                flags: byte(t, 13),
+                win: be16(t, 14),
+            });
+        }
+        protocol::UDP if t.len() >= 8 => {
+            let (sport, dport) = ports(Proto::Udp);
+            all.udp = Some(UdpHdr { sport, dport, ulen: be16(t, 4) });
+        }
+        protocol::ICMP | protocol::ICMP6 if !t.is_empty() => {
+            all.icmp = Some(IcmpHdr { icmp_type: byte(t, 0) });
+        }
+        _ => {}
+    }
+    all
+}
+
+/// The extension headers behind the fixed one of 40 bytes.
+fn extensions(header: &[u8], mut next: u64) -> Vec<Ip6ExtHdr> {
+    let mut all = Vec::new();
+    let mut rest = header.get(40..).unwrap_or_default();
+    while rest.len() >= 8 {
+        let (nxt, len) = (byte(rest, 0), byte(rest, 1));
+        let mut one = Ip6ExtHdr {
+            id: next,
+            hopopts: None,
+            dstopts: None,
+            routing: None,
+            fragment: None,
+            ah: None,
+            esp: None,
+        };
+        let mut size = (len as usize + 1) * 8;
+        let body = |from: usize, size: usize| rest.get(from..size.min(rest.len())).unwrap_or(&[]);
+        match next {
+            0 => {
+                let options = options6(body(2, size));
+                one.hopopts = Some(Ip6Hopopts { nxt, len, options });
+            }
+            60 => {
+                let options = options6(body(2, size));
+                one.dstopts = Some(Ip6Dstopts { nxt, len, options });
+            }
+            43 => {
+                let data = body(4, size).to_vec().into();
+                let (rtype, segleft) = (byte(rest, 2), byte(rest, 3));
+                one.routing = Some(Ip6Routing { nxt, len, rtype, segleft, data });
+            }
+            44 => {
+                size = 8;
+                let offset = be16(rest, 2);
+                one.fragment = Some(Ip6Fragment {
+                    nxt,
+                    rsv1: len,
+                    offset: offset >> 3,
+                    rsv2: offset >> 1 & 3,
+                    more: offset & 1 != 0,
+                    id: be32(rest, 4),
+                });
+            }
+            51 => {
+                size = (len as usize + 2) * 4;
+                let has = len > 0;
+                one.ah = Some(Ip6Ah {
+                    nxt,
+                    len,
+                    rsv: be16(rest, 2),
+                    spi: be32(rest, 4),
+                    seq: has.then(|| be32(rest, 8)),
+                    data: has.then(|| body(12, size).to_vec().into()),
+                });
+            }
+            50 => {
+                one.esp = Some(Ip6Esp { spi: be32(rest, 0), seq: be32(rest, 4) });
+                all.push(one);
+                break;
+            }
+            _ => break,
+        }
+        all.push(one);
+        next = nxt;
+        rest = rest.get(size..).unwrap_or_default();
+    }
+    all
+}
+
+fn options6(mut rest: &[u8]) -> Vec<Ip6Option> {
+    let mut all = Vec::new();
+    while let Some(otype) = rest.first().map(|b| u64::from(*b)) {
+        if otype == 0 {
+            all.push(Ip6Option { otype, len: 0, data: Default::default() });
+            rest = &rest[1..];
+            continue;
+        }
+        let Some(len) = rest.get(1).map(|b| usize::from(*b)) else { break };
+        let Some(data) = rest.get(2..2 + len) else { break };
+        all.push(Ip6Option { otype, len: len as u64, data: data.to_vec().into() });
+        rest = &rest[2 + len..];
+    }
+    all
+}
+
+/// An Ethernet address in text.
+pub fn mac(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    digits.join(":")
+}
+
+/// The headers of a frame.
+pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
+    let is_ethernet = link_type == gannet_wire::link_type::ETHERNET;
+    let mut l2 = L2Hdr {
+        encap: if is_ethernet { LinkEncap::Ethernet } else { LinkEncap::Unknown },
+        len: u64::from(wire_len),
+        cap_len: data.len() as u64,
+        src: None,
+        dst: None,
+        vlan: None,
+        vlan_pcp: None,
+        vlan_dei: None,
+        inner_vlan: None,
+        inner_vlan_pcp: None,
+        inner_vlan_dei: None,
+        eth_type: None,
+        proto: Layer3::Unknown,
+    };
+    if is_ethernet && data.len() >= 14 {
+        (l2.dst, l2.src) = (Some(mac(&data[..6])), Some(mac(&data[6..12])));
+        let mut at = 12;
+        let mut ethertype = be16(data, at);
+        let mut tags = Vec::new();
+        while matches!(ethertype, 0x8100 | 0x88a8 | 0x9100) && tags.len() < 2 {
+            tags.push(be16(data, at + 2));
+            at += 4;
+            ethertype = be16(data, at);
+        }
+        let parts = |tag: u64| (tag & 0xfff, tag >> 13, tag >> 12 & 1 != 0);
+        if let Some((id, pcp, dei)) = tags.first().copied().map(parts) {
+            (l2.vlan, l2.vlan_pcp, l2.vlan_dei) = (Some(id), Some(pcp), Some(dei));
+        }
+        if let Some((id, pcp, dei)) = tags.get(1).copied().map(parts) {
+            l2.inner_vlan = Some(id);
+            (l2.inner_vlan_pcp, l2.inner_vlan_dei) = (Some(pcp), Some(dei));
+        }
+        l2.eth_type = Some(ethertype);
+        if ethertype == 0x0806 || ethertype == 0x8035 {
+            l2.proto = Layer3::Arp;
+        }
+    }
+    let network = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |_| ());
+    let mut headers = PktHdr::default();
+    if let Ok(frame) = &network {
+        match frame.network {
+            gannet_wire::Network::Ip(bytes) => {
+                if let Ok(ip) = gannet_wire::ip(bytes, frame.wire_len, false) {
+                    l2.proto = if ip.version == 4 { Layer3::Ipv4 } else { Layer3::Ipv6 };
+                    headers = packet(&ip);
+                }
+            }
+            gannet_wire::Network::Arp(_) => l2.proto = Layer3::Arp,
+            _ => {}
+        }
+    }
+    let PktHdr { ip, ip6, tcp, udp, icmp } = headers;
+    RawPktHdr { l2, ip, ip6, tcp, udp, icmp }
+}
+
+/// What a SYN says.
+pub fn syn(ip: &Ip<'_>, is_orig: bool, window: u16, options: &[u8]) -> SynPacket {
+    let mut syn = SynPacket {
+        is_orig,
+        df: ip.version == 4 && be16(ip.header, 6) & 0x4000 != 0,
+        ttl: u64::from(ip.ttl),
+        size: u64::from(ip.total_len),
+        win_size: u64::from(window),
+        win_scale: -1,
+        mss: 0,
+        sack_ok: false,
+        ts_val: None,
+        ts_ecr: None,
+    };
+    for option in gannet_wire::tcp_options(options) {
+        match (option.kind, option.value.len()) {
+            (2, 2) => syn.mss = be16(option.value, 0),
+            (3, 1) => syn.win_scale = byte(option.value, 0) as i64,
+            (4, 0) => syn.sack_ok = true,
+            (8, 8) => {
+                syn.ts_val = Some(be32(option.value, 0));
+                syn.ts_ecr = Some(be32(option.value, 4));
+            }
+            _ => {}
+        }
+    }
+    syn
+}
+
+/// All options of a segment, padding included: kind, length and data, as long as they hold.
+pub fn raw_options(mut rest: &[u8]) -> Vec<(u8, usize, &[u8])> {
+    let mut all = Vec::new();
+    while let Some(kind) = rest.first().copied() {
+        if kind < 2 {
+            all.push((kind, 1, &rest[..0]));
+            if kind == 0 {
+                break;
+            }
+            rest = &rest[1..];
+            continue;
+        }
+        let Some(len) = rest.get(1).map(|l| usize::from(*l)) else { break };
+        let Some(data) = rest.get(2..len) else { break };
+        all.push((kind, len, data));
+        rest = &rest[len..];
+    }
+    all
+}
+
+/// An option with its fields.
+pub fn option(kind: u8, len: usize, data: &[u8]) -> TcpOptionRecord<'_> {
+    let mut option = TcpOptionRecord {
+        kind: u64::from(kind),
+        length: len as u64,
+        data: None,
+        mss: None,
+        window_scale: None,
+        sack: None,
+        send_timestamp: None,
+        echo_timestamp: None,
+        rate: None,
+        ttl_diff: None,
+        qs_nonce: None,
+    };
+    match (kind, data.len()) {
+        (0 | 1, _) | (4, 0) => {}
+        (2, 2) => option.mss = Some(be16(data, 0)),
+        (3, 1) => option.window_scale = Some(byte(data, 0)),
+        (5, 8 | 16 | 24 | 32) => {
+            option.sack = Some((0..data.len() / 4).map(|i| be32(data, i * 4)).collect());
+        }
+        (8, 8) => {
+            option.send_timestamp = Some(be32(data, 0));
+            option.echo_timestamp = Some(be32(data, 4));
+        }
+        (27, 6) => {
+            option.rate = Some(byte(data, 0));
+            option.ttl_diff = Some(byte(data, 1));
+            option.qs_nonce = Some(be32(data, 2));
+        }
+        _ => option.data = Some(data),
+    }
+    option
+}
+
+/// The letters of a segment's flags.
+pub fn flag_letters(flags: u8) -> String {
+    let letters = [(2, 'S'), (1, 'F'), (4, 'R'), (16, 'A'), (8, 'P'), (32, 'U')];
+    letters.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter).collect()
+}
+
+/// The packet that an ICMP message is about, from as many of its bytes as the message has.
+pub fn context(data: &[u8], v6: bool) -> IcmpContext {
+    let read = gannet_wire::ip(data, data.len() as u32, false);
+    let none = || {
+        let id =
+            ConnId { orig_h: Addr::v4([0; 4]), orig_p: 0, resp_h: Addr::v4([0; 4]), resp_p: 0 };
+        IcmpContext {
+            id: Id4(id, Proto::Unknown, 0),
+            len: 0,
+            proto: 0,
+            frag_offset: 0,
+            bad_hdr_len: true,
+            bad_checksum: !v6,
+            mf: false,
+            df: false,
+        }
+    };
+    let first = data.first().map_or(0, |b| b >> 4);
+    let (src, dst, number, header, len, flags) = match (first, &read) {
+        (4, _) if data.len() >= 20 && !v6 => {
+            let hl = usize::from(data[0] & 15) * 4;
+            (addr4(data, 12), addr4(data, 16), data[9], hl, be16(data, 2), be16(data, 6))
+        }
+        (6, Ok(ip)) => {
+            let len = u64::from(ip.total_len);
+            (ip.src, ip.dst, ip.protocol, usize::from(ip.header_len), len, 0)
+        }
+        _ => return none(),
+    };
+    let (proto, need) = match number {
+        protocol::TCP => (Proto::Tcp, 4),
+        protocol::UDP => (Proto::Udp, 4),
+        protocol::ICMP | protocol::ICMP6 => (Proto::Icmp, 4),
+        _ => (Proto::Unknown, 0),
+    };
+    let payload = data.get(header..).unwrap_or_default();
+    let offset = (flags & 0x1fff) * 8;
+    let short = payload.len() < need;
+    let (mut orig_p, mut resp_p) = (0, 0);
+    if !short && offset == 0 {
+        let port = |at| u16::try_from(be16(payload, at)).unwrap_or_default();
+        match proto {
+            Proto::Tcp | Proto::Udp => (orig_p, resp_p) = (port(0), port(2)),
+            Proto::Icmp => {
+                let (kind, code) = (payload[0], payload[1]);
+                let (rest, payload) = (0, &payload[..0]);
+                let icmp = Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
+                (orig_p, resp_p) = (u16::from(kind), u16::from(icmp.counterpart().value));
+            }
+            _ => {}
+        }
+    }
+    let id = ConnId { orig_h: src, orig_p, resp_h: dst, resp_p };
+    IcmpContext {
+        id: Id4(id, proto, number),
+        len,
+        proto: u64::from(number),
+        frag_offset: offset,
+        bad_hdr_len: short,
+        bad_checksum: false,
+        mf: flags & 0x2000 != 0,
+        df: flags & 0x4000 != 0,
+    }
+}
+
+/// The options of neighbor discovery.
+pub fn nd_options(mut rest: &[u8]) -> Vec<NdOption<'_>> {
+    let mut all = Vec::new();
+    while rest.len() >= 2 {
+        let (otype, len) = (rest[0], usize::from(rest[1]));
+        let Some(data) = rest.get(2..len * 8) else { break };
+        let mut option = NdOption {
+            otype: u64::from(otype),
+            len: len as u64,
+            link_address: None,
+            prefix: None,
+            redirect: None,
+            mtu: None,
+            payload: None,
+        };
+        match otype {
+            1 | 2 => option.link_address = Some(data),
+            3 if data.len() == 30 => {
+                let seconds = |at| Interval::from_secs(be32(data, at) as i64);
+                option.prefix = Some(PrefixInfo {
+                    prefix_len: byte(data, 0),
+                    l_flag: data[1] & 0x80 != 0,
+                    a_flag: data[1] & 0x40 != 0,
+                    valid_lifetime: seconds(2),
+                    preferred_lifetime: seconds(6),
+                    prefix: addr6(data, 14),
+                });
+            }
+            4 => option.redirect = Some(context(data.get(6..).unwrap_or_default(), true)),
+            5 if data.len() == 6 => option.mtu = Some(be32(data, 2)),
+            _ => option.payload = Some(data),
+        }
+        all.push(option);
+        rest = &rest[len * 8..];
+    }
+    all
+}

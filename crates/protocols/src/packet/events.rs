@@ -1,0 +1,606 @@
+//! Events of packets, of transports and of the sizes of connections.
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_event::Connection;
+use gannet_event::Id4;
+
+use super::headers::PktHdr;
+use super::headers::RawPktHdr;
+
+gannet_event::record! {
+    /// An ICMP message.
+    #[derive(Clone, Copy, Debug)]
+    pub struct IcmpInfo = "icmp_info" {
+        /// Whether it is ICMPv6.
+        v6: bool = "v6",
+        /// Type.
+        itype: u64 = "itype",
+        /// Code.
+        icode: u64 = "icode",
+        /// Bytes of its payload.
+        len: u64 = "len",
+        /// Time to live or hop limit of its packet.
+        ttl: u64 = "ttl",
+    }
+}
+
+gannet_event::record! {
+    /// The packet that an ICMP message is about.
+    #[derive(Clone, Copy, Debug)]
+    pub struct IcmpContext = "icmp_context" {
+        /// Its ends.
+        id: Id4 = "id",
+        /// Bytes of the IP packet.
+        len: u64 = "len",
+        /// Transport.
+        proto: u64 = "proto",
+        /// Offset of the fragment.
+        frag_offset: u64 = "frag_offset",
+        /// Whether it has too few bytes for ports.
+        bad_hdr_len: bool = "bad_hdr_len",
+        /// Whether its checksum is wrong.
+        bad_checksum: bool = "bad_checksum",
+        /// Whether more fragments follow.
+        mf: bool = "MF",
+        /// Whether it may not be fragmented.
+        df: bool = "DF",
+    }
+}
+
+gannet_event::record! {
+    /// A prefix that a router announces (RFC 4861 section 4.6.2).
+    #[derive(Clone, Copy, Debug)]
+    pub struct PrefixInfo = "icmp6_nd_prefix_info" {
+        /// Bits of the prefix.
+        prefix_len: u64 = "prefix_len",
+        /// Whether it is on the link.
+        l_flag: bool = "L_flag",
+        /// Whether hosts make addresses from it.
+        a_flag: bool = "A_flag",
+        /// How long it is valid.
+        valid_lifetime: Interval = "valid_lifetime",
+        /// How long it is preferred.
+        preferred_lifetime: Interval = "preferred_lifetime",
+        /// The prefix.
+        prefix: Addr = "prefix",
+    }
+}
+
+gannet_event::record! {
+    /// An option of neighbor discovery (RFC 4861 section 4.6).
+    #[derive(Clone, Debug)]
+    pub struct NdOption<'a> = "icmp6_nd_option" {
+        /// Type.
+        otype: u64 = "otype",
+        /// Length in units of eight bytes.
+        len: u64 = "len",
+        /// A link-layer address.
+        link_address: Option<&'a [u8]> = "link_address",
+        /// A prefix.
+        prefix: Option<PrefixInfo> = "prefix",
+        /// The header of a redirected packet.
+        redirect: Option<IcmpContext> = "redirect",
+        /// The MTU of the link.
+        mtu: Option<u64> = "mtu",
+        /// The data of other options.
+        payload: Option<&'a [u8]> = "payload",
+    }
+}
+
+gannet_event::record! {
+    /// What a SYN says.
+    #[derive(Clone, Copy, Debug)]
+    pub struct SynPacket = "SYN_packet" {
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Whether it may not be fragmented.
+        df: bool = "DF",
+        /// Time to live.
+        ttl: u64 = "ttl",
+        /// Bytes of the IP packet.
+        size: u64 = "size",
+        /// Window.
+        win_size: u64 = "win_size",
+        /// Scale of the window; -1 without the option.
+        win_scale: i64 = "win_scale",
+        /// Maximum segment size; 0 without the option.
+        mss: u64 = "MSS",
+        /// Whether selective acknowledgements are permitted.
+        sack_ok: bool = "SACK_OK",
+        /// The time stamp's value.
+        ts_val: Option<u64> = "TSval",
+        /// The time stamp that it echoes.
+        ts_ecr: Option<u64> = "TSecr",
+    }
+}
+
+gannet_event::record! {
+    /// A TCP option (RFC 9293 section 3.1).
+    #[derive(Clone, Debug)]
+    pub struct TcpOptionRecord<'a> = "TCP::Option" {
+        /// Kind.
+        kind: u64 = "kind",
+        /// Length.
+        length: u64 = "length",
+        /// Data of kinds that have no field of their own.
+        data: Option<&'a [u8]> = "data",
+        /// Maximum segment size.
+        mss: Option<u64> = "mss",
+        /// Scale of the window.
+        window_scale: Option<u64> = "window_scale",
+        /// Selective acknowledgements, two numbers each.
+        sack: Option<Vec<u64>> = "sack",
+        /// The time stamp's value.
+        send_timestamp: Option<u64> = "send_timestamp",
+        /// The time stamp that it echoes.
+        echo_timestamp: Option<u64> = "echo_timestamp",
+        /// Rate that is asked for.
+        rate: Option<u64> = "rate",
+        /// Hop count that goes with it.
+        ttl_diff: Option<u64> = "ttl_diff",
+        /// Nonce that goes with it.
+        qs_nonce: Option<u64> = "qs_nonce",
+    }
+}
+
+gannet_event::events! {
+    crate::events::module::PACKET;
+
+    /// A packet was captured.
+    pub struct RawPacket = "raw_packet", opt_in {
+        /// Its headers.
+        p: RawPktHdr = "p",
+    }
+
+    /// The bytes of a packet as they were captured.
+    pub struct PacketBytes<'a> = "gannet::packet_bytes", opt_in {
+        /// Its time.
+        ts: Time = "ts",
+        /// Its bytes.
+        data: &'a [u8] = "data",
+        /// Bytes on the wire.
+        len: u64 = "len",
+        /// The type of the link by its number in captures.
+        link_type: u64 = "link_type",
+    }
+
+    /// A packet belongs to a connection.
+    pub struct NewPacket = "new_packet", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its headers.
+        p: PktHdr = "p",
+    }
+
+    /// The data of a packet of a connection.
+    pub struct PacketContents<'a> = "packet_contents", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// What stands behind the header of the transport.
+        contents: &'a [u8] = "contents",
+    }
+
+    /// A packet has IPv6 extension headers.
+    pub struct Ipv6ExtHeaders = "ipv6_ext_headers", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its headers.
+        p: PktHdr = "p",
+    }
+
+    /// A packet is encrypted by IPsec.
+    pub struct EspPacket = "esp_packet", opt_in {
+        /// Its headers.
+        p: PktHdr = "p",
+    }
+
+    /// A TCP segment.
+    pub struct TcpPacket<'a> = "tcp_packet", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// A letter for each flag.
+        flags: &'a str = "flags",
+        /// Sequence number, relative to the first.
+        seq: u64 = "seq",
+        /// Acknowledgement number, relative to the other side's first.
+        ack: u64 = "ack",
+        /// Bytes of data on the wire.
+        len: u64 = "len",
+        /// The data as captured.
+        payload: &'a [u8] = "payload",
+    }
+
+    /// An option of a TCP segment.
+    pub struct TcpOption = "tcp_option", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Kind.
+        opt: u64 = "opt",
+        /// Length.
+        optlen: u64 = "optlen",
+    }
+
+    /// The options of a TCP segment.
+    pub struct TcpOptions<'a> = "tcp_options", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The options.
+        options: Vec<TcpOptionRecord<'a>> = "options",
+    }
+
+    /// A SYN.
+    pub struct ConnectionSynPacket = "connection_SYN_packet", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// What it says.
+        pkt: SynPacket = "pkt",
+    }
+
+    /// A TCP connection began that has data.
+    pub struct NewConnectionContents = "new_connection_contents", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// Bytes of a TCP stream, in order.
+    pub struct TcpContents<'a> = "tcp_contents", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent them.
+        is_orig: bool = "is_orig",
+        /// Position of the first, of which the SYN is the first.
+        seq: u64 = "seq",
+        /// The bytes.
+        contents: &'a [u8] = "contents",
+    }
+
+    /// A connection was not answered.
+    pub struct ConnectionAttempt = "connection_attempt", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection was refused.
+    pub struct ConnectionRejected = "connection_rejected", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection that was established was reset.
+    pub struct ConnectionReset = "connection_reset", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection finished: both sides closed.
+    pub struct ConnectionFinished = "connection_finished", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// One side closed, which was never answered.
+    pub struct ConnectionHalfFinished = "connection_half_finished", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// One side closed, and the other one went on.
+    pub struct ConnectionPartialClose = "connection_partial_close", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection was open when the input ended.
+    pub struct ConnectionPending = "connection_pending", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection of which the beginning was not seen.
+    pub struct PartialConnection = "partial_connection", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// The first acknowledgement of the originator.
+    pub struct ConnectionFirstAck = "connection_first_ACK", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// All that a side sent was delivered.
+    pub struct ConnectionEof = "connection_EOF", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator's side.
+        is_orig: bool = "is_orig",
+    }
+
+    /// A connection was idle for too long.
+    pub struct ConnectionTimeout = "connection_timeout", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A datagram of the originator.
+    pub struct UdpRequest = "udp_request", opt_in {
+        /// The connection.
+        u: Connection = "u",
+    }
+
+    /// A datagram of the responder.
+    pub struct UdpReply = "udp_reply", opt_in {
+        /// The connection.
+        u: Connection = "u",
+    }
+
+    /// The data of a datagram.
+    pub struct UdpContents<'a> = "udp_contents", opt_in {
+        /// The connection.
+        u: Connection = "u",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The data.
+        contents: &'a [u8] = "contents",
+    }
+
+    /// An ICMP message of another kind.
+    pub struct IcmpSent = "icmp_sent", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+    }
+
+    /// The same with its data.
+    pub struct IcmpSentPayload<'a> = "icmp_sent_payload", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its data.
+        payload: &'a [u8] = "payload",
+    }
+
+    /// An echo request.
+    pub struct IcmpEchoRequest<'a> = "icmp_echo_request", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Identifier.
+        id: u64 = "id",
+        /// Sequence number.
+        seq: u64 = "seq",
+        /// Its data.
+        payload: &'a [u8] = "payload",
+    }
+
+    /// An echo reply.
+    pub struct IcmpEchoReply<'a> = "icmp_echo_reply", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Identifier.
+        id: u64 = "id",
+        /// Sequence number.
+        seq: u64 = "seq",
+        /// Its data.
+        payload: &'a [u8] = "payload",
+    }
+
+    /// An ICMPv6 error message that has no event of its own.
+    pub struct IcmpErrorMessage = "icmp_error_message", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its code.
+        code: u64 = "code",
+        /// The packet that it is about.
+        context: IcmpContext = "context",
+    }
+
+    /// A packet did not reach its destination.
+    pub struct IcmpUnreachable = "icmp_unreachable", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its code.
+        code: u64 = "code",
+        /// The packet that it is about.
+        context: IcmpContext = "context",
+    }
+
+    /// A packet was too big.
+    pub struct IcmpPacketTooBig = "icmp_packet_too_big", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its code.
+        code: u64 = "code",
+        /// The packet that it is about.
+        context: IcmpContext = "context",
+    }
+
+    /// A packet was on its way for too long.
+    pub struct IcmpTimeExceeded = "icmp_time_exceeded", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its code.
+        code: u64 = "code",
+        /// The packet that it is about.
+        context: IcmpContext = "context",
+    }
+
+    /// A header was wrong.
+    pub struct IcmpParameterProblem = "icmp_parameter_problem", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Its code.
+        code: u64 = "code",
+        /// The packet that it is about.
+        context: IcmpContext = "context",
+    }
+
+    /// A router announces itself (RFC 4861 section 4.2).
+    pub struct IcmpRouterAdvertisement<'a> = "icmp_router_advertisement", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Hop limit that hosts are to use.
+        cur_hop_limit: u64 = "cur_hop_limit",
+        /// Whether addresses come from DHCPv6.
+        managed: bool = "managed",
+        /// Whether other configuration comes from DHCPv6.
+        other: bool = "other",
+        /// Whether it is a home agent.
+        home_agent: bool = "home_agent",
+        /// Preference.
+        pref: u64 = "pref",
+        /// Whether it is a proxy.
+        proxy: bool = "proxy",
+        /// Reserved bits.
+        rsv: u64 = "rsv",
+        /// How long it is a default router.
+        router_lifetime: Interval = "router_lifetime",
+        /// How long a neighbor counts as reachable.
+        reachable_time: Interval = "reachable_time",
+        /// Time between solicitations.
+        retrans_timer: Interval = "retrans_timer",
+        /// Options.
+        options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// A host asks for routers (RFC 4861 section 4.1).
+    pub struct IcmpRouterSolicitation<'a> = "icmp_router_solicitation", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Options.
+        options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// A host asks for a neighbor (RFC 4861 section 4.3).
+    pub struct IcmpNeighborSolicitation<'a> = "icmp_neighbor_solicitation", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// The neighbor.
+        tgt: Addr = "tgt",
+        /// Options.
+        options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// A neighbor answers (RFC 4861 section 4.4).
+    pub struct IcmpNeighborAdvertisement<'a> = "icmp_neighbor_advertisement", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// Whether it is a router.
+        router: bool = "router",
+        /// Whether it was asked.
+        solicited: bool = "solicited",
+        /// Whether what is known of it is replaced.
+        override_: bool = "override",
+        /// The neighbor.
+        tgt: Addr = "tgt",
+        /// Options.
+        options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// A router knows a better way (RFC 4861 section 4.5, RFC 792).
+    pub struct IcmpRedirect<'a> = "icmp_redirect", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        info: IcmpInfo = "info",
+        /// The better next hop.
+        tgt: Addr = "tgt",
+        /// The destination that it is for.
+        dest: Addr = "dest",
+        /// Options.
+        options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// An ARP request (RFC 826).
+    pub struct ArpRequest<'a> = "arp_request", opt_in {
+        /// Source of the frame.
+        mac_src: &'a str = "mac_src",
+        /// Destination of the frame.
+        mac_dst: &'a str = "mac_dst",
+        /// Protocol address of the sender.
+        spa: Addr = "SPA",
+        /// Hardware address of the sender.
+        sha: &'a str = "SHA",
+        /// Protocol address of the target.
+        tpa: Addr = "TPA",
+        /// Hardware address of the target.
+        tha: &'a str = "THA",
+    }
+
+    /// An ARP reply (RFC 826).
+    pub struct ArpReply<'a> = "arp_reply", opt_in {
+        /// Source of the frame.
+        mac_src: &'a str = "mac_src",
+        /// Destination of the frame.
+        mac_dst: &'a str = "mac_dst",
+        /// Protocol address of the sender.
+        spa: Addr = "SPA",
+        /// Hardware address of the sender.
+        sha: &'a str = "SHA",
+        /// Protocol address of the target.
+        tpa: Addr = "TPA",
+        /// Hardware address of the target.
+        tha: &'a str = "THA",
+    }
+
+    /// A side of a connection sent more bytes of IP packets than a script wants to know of.
+    pub struct ConnBytesThresholdCrossed = "conn_bytes_threshold_crossed" {
+        /// The connection.
+        c: Connection = "c",
+        /// The number.
+        threshold: u64 = "threshold",
+        /// Whether the originator.
+        is_orig: bool = "is_orig",
+    }
+
+    /// A side of a connection sent more packets than a script wants to know of.
+    pub struct ConnPacketsThresholdCrossed = "conn_packets_threshold_crossed" {
+        /// The connection.
+        c: Connection = "c",
+        /// The number.
+        threshold: u64 = "threshold",
+        /// Whether the originator.
+        is_orig: bool = "is_orig",
+    }
+
+    /// A connection lasted for longer than a script wants to know of.
+    pub struct ConnDurationThresholdCrossed = "conn_duration_threshold_crossed" {
+        /// The connection.
+        c: Connection = "c",
+        /// The time.
+        threshold: Interval = "threshold",
+        /// Whether the originator sent the packet that showed it.
+        is_orig: bool = "is_orig",
+    }
+}

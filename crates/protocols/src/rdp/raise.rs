@@ -1,0 +1,87 @@
+//! Settings as events.
+
+use std::borrow::Cow;
+
+use super::blocks::ClientCore;
+use super::events::ChannelDef;
+use super::events::ClusterData;
+use super::events::CoreData;
+use super::events::EarlyFlags;
+use crate::support::utf16;
+
+/// What a client is.
+pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
+    let [version_major, version_minor] = core.version;
+    let [keyboard_type, keyboard_sub, keyboard_function_key] = core.keyboard_kind;
+    let [colours, product, supported, early] = core.more;
+    let has = |bit: u16| early & bit != 0;
+    CoreData {
+        version_major,
+        version_minor,
+        desktop_width: core.width,
+        desktop_height: core.height,
+        color_depth: core.old_depth,
+        sas_sequence: core.attention,
+        keyboard_layout: core.keyboard,
+        client_build: core.build,
+        client_name: text(core.name),
+        keyboard_type,
+        keyboard_sub,
+        keyboard_function_key,
+        ime_file_name: text(core.input_method),
+        post_beta2_color_depth: Some(colours),
+        client_product_id: Some(product),
+        serial_number: Some(core.serial),
+        high_color_depth: Some(core.depth),
+        supported_color_depths: Some(supported),
+        ec_flags: Some(EarlyFlags {
+            support_err_info_pdu: has(0x1),
+            want_32bpp_session: has(0x2),
+            support_statusinfo_pdu: has(0x4),
+            strong_asymmetric_keys: has(0x8),
+            support_monitor_layout_pdu: has(0x40),
+            support_netchar_autodetect: has(0x80),
+            support_dynvc_gfx_protocol: has(0x100),
+            support_dynamic_time_zone: has(0x200),
+            support_heartbeat_pdu: has(0x400),
+        }),
+        dig_product_id: Some(text(core.product)),
+    }
+}
+
+/// Text in UTF-8; as it came where it cannot be read, which is reported where the row is written.
+fn text(wide: &[u8]) -> Cow<'_, [u8]> {
+    utf16::to_utf8(wide).map_or(Cow::Borrowed(wide), Cow::Owned)
+}
+
+/// A channel that a client wants.
+pub(super) fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
+    let has = |bit: u32| options & bit != 0;
+    ChannelDef {
+        name,
+        options,
+        initialized: has(0x8000_0000),
+        encrypt_rdp: has(0x4000_0000),
+        encrypt_sc: has(0x2000_0000),
+        encrypt_cs: has(0x1000_0000),
+        pri_high: has(0x0800_0000),
+        pri_med: has(0x0400_0000),
+        pri_low: has(0x0200_0000),
+        compress_rdp: has(0x0080_0000),
+        compress: has(0x0040_0000),
+        show_protocol: has(0x0020_0000),
+        persistent: has(0x0010_0000),
+    }
+}
+
+/// What a client knows of clusters. The bits are read from the session, as in Zeek.
+pub(super) fn cluster([flags, session]: [u32; 2]) -> ClusterData {
+    ClusterData {
+        flags,
+        redir_session_id: session,
+        redir_supported: session & 0x01 != 0,
+        svr_session_redir_version_mask: u64::from(session & 0x3c),
+        redir_sessionid_field_valid: session & 0x02 != 0,
+        redir_smartcard: session & 0x40 != 0,
+    }
+}

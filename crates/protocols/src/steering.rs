@@ -1,0 +1,186 @@
+//! Which analyzers may start, and on which ports: what scripts change while packets are read.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use gannet_base::Addr;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_dict::KeyedHash;
+use gannet_event::Command;
+
+use crate::Env;
+use crate::Tag;
+use crate::registry::by_port;
+use crate::registry::is_likely_server_port;
+
+/// The analyzers that scripts allow. Without scripts, all of them, on their own ports.
+#[derive(Debug, Default)]
+pub(crate) struct Steering {
+    /// Ports that scripts registered; `None` while the registry's own hold.
+    ports: Option<HashMap<(u8, u16), Vec<Tag>, KeyedHash>>,
+    disabled: HashSet<Tag>,
+    /// Ports that servers are likely to have, where scripts say so.
+    likely: Option<HashSet<(u8, u16)>>,
+    /// Analyzers that may be started for what a connection begins with; `None`: all.
+    detected: Option<HashSet<Tag>>,
+    /// Connections that scripts expect, with when that ends.
+    scheduled: HashMap<Scheduled, (Tag, Time), KeyedHash>,
+}
+
+/// A connection that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Scheduled {
+    orig: Option<Addr>,
+    resp: Addr,
+    port: u16,
+    proto: u8,
+}
+
+fn number(proto: Proto) -> u8 {
+    match proto {
+        Proto::Tcp => 6,
+        Proto::Udp => 17,
+        Proto::Icmp => 1,
+        _ => 0,
+    }
+}
+
+impl Steering {
+    /// No analyzer but those that scripts register and detect.
+    pub(crate) fn scripted() -> Self {
+        Self { ports: Some(HashMap::default()), detected: Some(HashSet::new()), ..Self::default() }
+    }
+
+    /// Whether no script changed anything.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.ports.is_none() && self.disabled.is_empty()
+    }
+
+    /// Analyzers that are tried at once on a port.
+    pub(crate) fn by_port(&self, proto: Proto, port: u16) -> Vec<Tag> {
+        let all = match &self.ports {
+            None => by_port(proto, port).to_vec(),
+            Some(ports) => ports.get(&(number(proto), port)).cloned().unwrap_or_default(),
+        };
+        all.into_iter().filter(|tag| self.may_start(*tag)).collect()
+    }
+
+    /// Whether an analyzer is not disabled.
+    #[inline]
+    pub(crate) fn may_start(&self, tag: Tag) -> bool {
+        self.disabled.is_empty() || !self.disabled.contains(&tag)
+    }
+
+    /// Whether an analyzer may be started for what a connection begins with.
+    #[inline]
+    pub(crate) fn may_detect(&self, tag: Tag) -> bool {
+        self.detected.as_ref().is_none_or(|tags| tags.contains(&tag)) && self.may_start(tag)
+    }
+
+    /// What scripts expect a connection to be.
+    pub(crate) fn scheduled(
+        &mut self,
+        orig: Addr,
+        (resp, port): (Addr, u16),
+        proto: Proto,
+        now: Time,
+    ) -> Option<Tag> {
+        if self.scheduled.is_empty() {
+            return None;
+        }
+        let proto = number(proto);
+        [Some(orig), None].into_iter().find_map(|orig| {
+            let key = Scheduled { orig, resp, port, proto };
+            self.scheduled.get(&key).filter(|(_, until)| *until >= now).map(|(tag, _)| *tag)
+        })
+    }
+
+    fn register(&mut self, tag: Tag, proto: Proto, port: u16, on: bool) {
+        let Some(ports) = &mut self.ports else { return };
+        let tags = ports.entry((number(proto), port)).or_default();
+        tags.retain(|other| *other != tag);
+        if on {
+            tags.push(tag);
+        }
+    }
+}
+
+impl Env {
+    /// Whether a server of a known protocol is likely to have this port.
+    #[inline]
+    pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
+        match &self.steering.likely {
+            None => is_likely_server_port(proto, port),
+            Some(likely) => likely.contains(&(number(proto), port)),
+        }
+    }
+
+    /// Carries out a request of scripts about analyzers.
+    pub fn steer(&mut self, now: Time, command: Command) {
+        let steering = &mut self.steering;
+        match command {
+            Command::Port { analyzer, proto, port, on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    steering.register(tag, proto, port, on);
+                }
+            }
+            Command::Enable { analyzer: None, on: false } => {
+                steering.disabled =
+                    Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
+            }
+            Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
+            Command::Enable { analyzer: Some(analyzer), on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    if on {
+                        steering.disabled.remove(&tag);
+                    } else {
+                        steering.disabled.insert(tag);
+                    }
+                }
+            }
+            Command::Detect { analyzer, on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer)
+                    && let Some(tags) = &mut steering.detected
+                {
+                    if on {
+                        tags.insert(tag);
+                    } else {
+                        tags.remove(&tag);
+                    }
+                }
+            }
+            Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    let key = Scheduled { orig, resp, port, proto: number(proto) };
+                    steering.scheduled.insert(key, (tag, now + timeout));
+                }
+            }
+            Command::LikelyPorts(ports) => {
+                let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
+                steering.likely = Some(all.collect());
+            }
+            Command::Connection { .. } | Command::File { .. } | Command::Stop => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_decide_what_starts_on_a_port() {
+        let mut all = Steering::default();
+        assert_eq!(all.by_port(Proto::Tcp, 80), [Tag::Http]);
+        all.disabled.insert(Tag::Http);
+        assert!(all.by_port(Proto::Tcp, 80).is_empty());
+        let mut none = Steering::scripted();
+        assert!(none.by_port(Proto::Tcp, 80).is_empty() && !none.may_detect(Tag::Http));
+        none.register(Tag::Http, Proto::Tcp, 8123, true);
+        assert_eq!(none.by_port(Proto::Tcp, 8123), [Tag::Http]);
+        none.register(Tag::Http, Proto::Tcp, 8123, false);
+        assert!(none.by_port(Proto::Tcp, 8123).is_empty());
+    }
+}

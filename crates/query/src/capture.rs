@@ -1,0 +1,242 @@
+//! Rows of one log out of captures, which are analysed while they are read.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::streaming::PartitionStream;
+use gannet_base::Time;
+use gannet_capture::Access;
+use gannet_capture::Stream;
+use gannet_columns::Batch;
+use gannet_columns::TimeUnit;
+use gannet_engine::Engine;
+use gannet_log::Field;
+use gannet_log::Format;
+use gannet_log::Output;
+use gannet_log::PackedRows;
+use gannet_log::PackedStream;
+use gannet_log::PackedWriter;
+use gannet_log::Selection;
+use tokio::sync::mpsc::Sender;
+
+use crate::Error;
+use crate::convert::fit;
+use crate::session::Shared;
+
+/// Rows of the first batch: those who want few get them soon.
+const FIRST: usize = 64;
+/// Rows of a batch at the most.
+const MOST: usize = 8 << 10;
+/// A query that wants no more rows than this has them before several threads have begun.
+const FEW: usize = 10_000;
+
+/// One log of captures, read as one stream in the order of time.
+#[derive(Debug)]
+pub(crate) struct CaptureRows {
+    pub(crate) schema: SchemaRef,
+    /// Name of the log.
+    pub(crate) log: &'static str,
+    /// Its columns as the analysis makes them.
+    pub(crate) fields: Vec<Field>,
+    pub(crate) paths: Vec<PathBuf>,
+    /// Rows that the query wants at the most.
+    pub(crate) limit: Option<usize>,
+    /// The query wants no rows whose `ts` is later, in microseconds.
+    pub(crate) until: Option<i64>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+type Rows = Sender<Result<RecordBatch, DataFusionError>>;
+
+impl PartitionStream for CaptureRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
+        let to = builder.tx();
+        let scan = Scan {
+            to,
+            schema: Arc::clone(&self.schema),
+            fields: self.fields.clone(),
+            done: Arc::new(AtomicBool::new(false)),
+        };
+        let wanted = Wanted { log: self.log, limit: self.limit, until: self.until };
+        let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
+        builder.spawn_blocking(move || {
+            analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from)
+        });
+        builder.build()
+    }
+}
+
+/// Takes the rows of the analysis, and is its output.
+#[derive(Clone, Debug)]
+struct Scan {
+    to: Rows,
+    schema: SchemaRef,
+    fields: Vec<Field>,
+    /// The query wants no more.
+    done: Arc<AtomicBool>,
+}
+
+/// What a query wants of captures.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    log: &'static str,
+    limit: Option<usize>,
+    until: Option<i64>,
+}
+
+/// Logs whose rows are written when their connection ends, or before: once all that began before a time have ended, no
+/// row of that time comes any more.
+const OF_CONNECTIONS: [&str; 6] = ["conn", "dns", "http", "smtp", "ssh", "ssl"];
+/// Packets of captures may be a little out of order: the analysis goes on for this time.
+const OUT_OF_ORDER: i64 = 60_000_000_000;
+
+/// Ends an analysis once no more rows up to a time can come.
+struct Until {
+    /// In nanoseconds.
+    time: i64,
+    /// Packet time of the next look at all connections, and how long to wait after it.
+    next: i64,
+    wait: i64,
+}
+
+impl Until {
+    fn new(micros: i64) -> Self {
+        let time = micros.saturating_add(1).saturating_mul(1_000);
+        Self { time, next: time.saturating_add(OUT_OF_ORDER), wait: 1_000_000_000 }
+    }
+
+    /// Whether the batch was the last one that is needed.
+    fn is_reached(&mut self, batch: &gannet_capture::Batch<'_>, engine: &Engine) -> bool {
+        let last = batch.len().checked_sub(1).and_then(|last| batch.get(last));
+        let Some(now) = last.map(|packet| packet.time.as_nanos()).filter(|now| *now >= self.next)
+        else {
+            return false;
+        };
+        self.next = now.saturating_add(self.wait);
+        self.wait = (self.wait * 2).min(OUT_OF_ORDER);
+        engine.earliest_open().is_some_and(|earliest| earliest.as_nanos() > self.time)
+    }
+}
+
+fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
+    let Wanted { log, limit, until } = wanted;
+    let mut until = until.filter(|_| OF_CONNECTIONS.contains(&log)).map(Until::new);
+    let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
+    let mut stream = Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?;
+    for error in stream.skipped() {
+        shared.warn(format!("skipped {error}"));
+    }
+    let mut options = shared.options.analysis.clone();
+    options.threads = match limit {
+        Some(limit) if limit <= FEW => 1,
+        // One thread knows all connections.
+        _ if until.is_some() => 1,
+        _ => shared.options.threads,
+    };
+    options.logs.dir = None;
+    options.logs.format = Format::Packed;
+    options.logs.selection = Selection::of([log]);
+    // Optional columns are in the fields where the query names them.
+    let optional = scan.fields.iter().filter(|field| field.optional);
+    options.logs.columns = optional.map(|field| field.name.to_owned()).collect();
+    options.logs.outputs = vec![Arc::new(scan.clone())];
+    stream.set_unpack_threads(options.threads);
+    let threads = options.threads;
+    if threads > 1 {
+        stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+    }
+    let is_done = || {
+        let closed = scan.done.load(Ordering::Relaxed) || scan.to.is_closed();
+        closed || shared.stop.load(Ordering::Relaxed)
+    };
+    let mut engine = Engine::new(options);
+    while !is_done() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                let analysed = engine.batch(&batch);
+                // Rows that are few wait in buffers: a query with a small limit gets them now.
+                let flushed = if threads > 1 { Ok(()) } else { engine.flush() };
+                if let Err(error) = analysed.and(flushed)
+                    && !is_done()
+                {
+                    return Err(Error::new(crate::ErrorKind::Run, error.to_string()));
+                }
+                if let Some(until) = &mut until
+                    && until.is_reached(&batch, &engine)
+                {
+                    break;
+                }
+            }
+            Ok(None) => break,
+            // What was read before is right; the damage is reported with the answer.
+            Err(error) => shared.damaged(error.to_string()),
+        }
+    }
+    if is_done() && threads <= 1 {
+        return Ok(());
+    }
+    match engine.finish() {
+        Err(error) if !is_done() => Err(Error::new(crate::ErrorKind::Run, error.to_string())),
+        _ => Ok(()),
+    }
+}
+
+impl Output for Scan {
+    fn open(&self, _: &gannet_log::Options) -> Box<dyn PackedWriter> {
+        Box::new(Collect { scan: self.clone(), batch: None, target: FIRST })
+    }
+}
+
+struct Collect {
+    scan: Scan,
+    batch: Option<Batch>,
+    /// Rows at which the batch is handed on.
+    target: usize,
+}
+
+impl PackedWriter for Collect {
+    fn write(&mut self, _: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()> {
+        for row in rows {
+            let Scan { schema, fields, .. } = &self.scan;
+            let batch = self.batch.get_or_insert_with(|| {
+                let wanted = |field: &Field| schema.index_of(field.name).is_ok();
+                Batch::of_columns(fields, TimeUnit::Microseconds, self.target, wanted)
+            });
+            batch.push(row);
+            if batch.rows() >= self.target {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _: Time) -> io::Result<()> {
+        self.send()
+    }
+}
+
+impl Collect {
+    fn send(&mut self) -> io::Result<()> {
+        let Some(batch) = self.batch.take() else { return Ok(()) };
+        self.target = (self.target * 2).min(MOST);
+        let batch = fit(&batch.finish()?, &self.scan.schema).map_err(io::Error::other)?;
+        self.scan.to.blocking_send(Ok(batch)).map_err(|_| {
+            self.scan.done.store(true, Ordering::Relaxed);
+            io::Error::other("the query needs no more rows")
+        })
+    }
+}

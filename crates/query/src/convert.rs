@@ -1,0 +1,25 @@
+//! Record batches made to fit the schema of a table.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::RecordBatch;
+use arrow_array::RecordBatchOptions;
+use arrow_array::new_null_array;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
+use datafusion::arrow::compute::cast;
+
+/// The columns of `schema` out of a batch, by their names: those it has not got are null, those of another type are cast.
+pub(crate) fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let column = |field: &Arc<arrow_schema::Field>| -> Result<ArrayRef, ArrowError> {
+        match batch.column_by_name(field.name()) {
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+            Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
+            Some(array) => cast(array, field.data_type()),
+        }
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}

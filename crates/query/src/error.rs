@@ -1,0 +1,298 @@
+//! Errors of queries, with the place in the query that they are about.
+
+use std::fmt;
+
+use datafusion::common::Column;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::Span;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+/// What kind of error it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A file cannot be read, or is neither a capture nor a log.
+    Input,
+    /// The query is wrong.
+    Query,
+    /// The query is right and could not be carried out.
+    Run,
+    /// The answer could not be written.
+    Output,
+    /// The query was cancelled.
+    Cancelled,
+}
+
+/// An error. Its text has the line of the query that it is about, with carets below the place.
+#[derive(Clone, Debug)]
+pub struct Error {
+    /// What kind it is.
+    pub kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    /// Line, first column and length, and the text of the line; numbers from 1.
+    place: Option<(usize, usize, usize, String)>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, place: None }
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    pub(crate) fn query(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Query, message)
+    }
+
+    pub(crate) fn output(error: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Output, error.to_string())
+    }
+
+    pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    /// At a span of the query.
+    pub(crate) fn at(mut self, sql: &str, span: Span) -> Self {
+        let (line, column) = (span.start.line as usize, span.start.column as usize);
+        let end = if span.end.line == span.start.line { span.end.column as usize } else { column };
+        if let Some(text) = line.checked_sub(1).and_then(|at| sql.lines().nth(at)) {
+            // The end of a span is the column behind its last character.
+            let len = end.saturating_sub(column).max(1);
+            self.place = Some((line, column.max(1), len, text.to_owned()));
+        }
+        self
+    }
+
+    /// What may help, if anything is known.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Of DataFusion, about a query.
+    pub(crate) fn of(error: &DataFusionError, sql: &str) -> Self {
+        match error {
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+                Self::of(inner, sql)
+            }
+            DataFusionError::Shared(inner) => Self::of(inner, sql),
+            DataFusionError::Collection(all) => match all.first() {
+                Some(first) => Self::of(first, sql),
+                None => Self::query(error.to_string()),
+            },
+            DataFusionError::SchemaError(inner, _) => Self::of_schema(inner, sql),
+            DataFusionError::SQL(inner, _) => Self::of_parser(&inner.to_string(), sql),
+            DataFusionError::Plan(text) => Self::of_plan(text, sql),
+            DataFusionError::NotImplemented(text) => Self::query(text.clone()),
+            DataFusionError::ResourcesExhausted(text) => {
+                let hint = "the limit of memory can be raised, or the query made to keep less";
+                Self::new(ErrorKind::Run, first_line(text)).with_hint(Some(hint.into()))
+            }
+            DataFusionError::External(inner) => match inner.downcast_ref::<Self>() {
+                Some(own) => own.clone(),
+                None => Self::new(ErrorKind::Run, inner.to_string()),
+            },
+            DataFusionError::ArrowError(inner, _) => Self::new(ErrorKind::Run, inner.to_string()),
+            DataFusionError::Execution(text) => Self::new(ErrorKind::Run, text.clone()),
+            other => Self::new(ErrorKind::Run, first_line(&other.strip_backtrace())),
+        }
+    }
+
+    fn of_schema(error: &SchemaError, sql: &str) -> Self {
+        match error {
+            SchemaError::FieldNotFound { field, valid_fields } => {
+                // What stands before a dot may be a table, or a part of Zeek's name.
+                let full = match &field.relation {
+                    Some(relation) => format!("{}.{}", relation.table(), field.name),
+                    None => field.name.clone(),
+                };
+                let known = || valid_fields.iter().map(Column::name);
+                let near = suggestion(&full, known()).or_else(|| suggestion(&field.name, known()));
+                let name = if find(sql, &full).is_some() { &full } else { &field.name };
+                let mut all = Self::query(format!("no column is named '{name}'")).with_hint(near);
+                if let Some(span) = find(sql, name) {
+                    all = all.at(sql, span);
+                }
+                all
+            }
+            SchemaError::AmbiguousReference { field } => {
+                let name = &field.name;
+                let hint = format!("put the table's name before it: conn.{name}");
+                let all = Self::query(format!("several tables have a column '{name}'"))
+                    .with_hint(Some(hint));
+                match find(sql, name) {
+                    Some(span) => all.at(sql, span),
+                    None => all,
+                }
+            }
+            other => Self::query(other.to_string()),
+        }
+    }
+
+    /// The parser names the place at the end: `… at Line: 1, Column: 8`.
+    fn of_parser(text: &str, sql: &str) -> Self {
+        let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
+        let Some((message, place)) = text.rsplit_once(" at Line: ") else {
+            return Self::query(text);
+        };
+        let mut numbers = place.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
+        let mut number = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let (line, column) = (number(), number());
+        let start = datafusion::sql::sqlparser::tokenizer::Location { line, column };
+        let token = tokens(sql).into_iter().find(|(_, span)| span.start == start);
+        let span = token.map_or(Span { start, end: start }, |(_, span)| span);
+        Self::query(message).at(sql, span)
+    }
+
+    fn of_plan(text: &str, sql: &str) -> Self {
+        let text = first_line(text);
+        if let Some(name) = text.strip_prefix("Invalid function '") {
+            let name = name.split('\'').next().unwrap_or_default();
+            let known = crate::functions::FUNCTIONS.iter().map(|f| f.name);
+            let all = Self::query(format!("no function is named '{name}'"))
+                .with_hint(suggestion(name, known));
+            return match find(sql, name) {
+                Some(span) => all.at(sql, span),
+                None => all,
+            };
+        }
+        // "… call to 'cidr' …": the place of the function.
+        let quoted =
+            text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
+        let all = Self::query(text.clone());
+        match quoted.and_then(|name| find(sql, name)) {
+            Some(span) => all.at(sql, span),
+            None => all,
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some((line, column, len, text)) = &self.place {
+            let margin = line.to_string();
+            let before = " ".repeat(column - 1);
+            write!(
+                f,
+                "\n {margin} | {text}\n {:w$} | {before}{}",
+                "",
+                "^".repeat(*len),
+                w = margin.len()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+fn tokens(sql: &str) -> Vec<(Token, Span)> {
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+    tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
+}
+
+/// Position of a name in a query: as one word, or as words with dots between.
+pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
+    let tokens = tokens(sql);
+    let text = |token: &Token| match token {
+        Token::Word(word) => Some(word.value.clone()),
+        Token::Period => Some(".".to_owned()),
+        Token::SingleQuotedString(text) => Some(text.clone()),
+        _ => None,
+    };
+    for start in 0..tokens.len() {
+        let mut joined = String::new();
+        for (token, span) in tokens.get(start..).unwrap_or_default() {
+            let Some(text) = text(token) else { break };
+            joined.push_str(&text);
+            if joined.eq_ignore_ascii_case(name) {
+                return Some(Span { start: tokens[start].1.start, end: span.end });
+            }
+            if joined.len() >= name.len() {
+                break;
+            }
+        }
+    }
+    None
+}
+
+/// The names that are most like one that is not known.
+pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let wanted = name.to_ascii_lowercase();
+    let last = wanted.rsplit('.').next().unwrap_or(&wanted);
+    let mut near: Vec<(usize, &str)> = Vec::new();
+    for candidate in known {
+        let other = candidate.to_ascii_lowercase();
+        let of_last = other.rsplit('.').next().is_some_and(|end| end == last);
+        let far = if of_last { 0 } else { distance(&wanted, &other) };
+        let most = 1 + wanted.len().min(other.len()) / 3;
+        if far <= most && !near.iter().any(|(_, known)| *known == candidate) {
+            near.push((far, candidate));
+        }
+    }
+    near.sort_unstable();
+    let names: Vec<_> = near.iter().take(3).map(|(_, name)| *name).collect();
+    (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
+}
+
+/// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut least = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows.last().and_then(|row| row.last()).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested() {
+        let known = ["id.orig_h", "id.resp_h", "uid", "orig_bytes", "resp_bytes", "ts"];
+        let near = |name| suggestion(name, known.into_iter());
+        assert_eq!(near("orig_h").as_deref(), Some("did you mean id.orig_h?"));
+        assert_eq!(near("udi").as_deref(), Some("did you mean uid?"));
+        assert_eq!(near("orig_byte").as_deref(), Some("did you mean orig_bytes?"));
+        assert_eq!(near("certificate"), None);
+    }
+
+    #[test]
+    fn carets_stand_below_the_name() {
+        let sql = "SELECT uid,\n  id.orig_x FROM conn";
+        let span = find(sql, "id.orig_x").unwrap();
+        let error = Error::query("no column is named 'id.orig_x'").at(sql, span).to_string();
+        let expected =
+            "no column is named 'id.orig_x'\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^";
+        assert_eq!(error, expected);
+    }
+}

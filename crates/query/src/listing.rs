@@ -1,0 +1,168 @@
+//! From paths to captures and logs.
+
+use std::fs::File;
+use std::io;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+
+use arrow_schema::Schema;
+use gannet_columns::ROW;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::Error;
+use crate::text;
+
+/// A file that queries read.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Content,
+}
+
+/// What is in a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    /// Packets: every log can be made of them.
+    Capture,
+    /// Rows of one log.
+    Log {
+        /// Its name.
+        log: String,
+        /// Its columns.
+        schema: Schema,
+        format: Format,
+    },
+}
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Parquet,
+    Tsv,
+    Json,
+}
+
+/// All captures and logs of these paths: files, folders with all that is below them, and patterns. What a folder has
+/// in addition to captures and logs is skipped, and named in `skipped`.
+pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<Source>, Error> {
+    let mut sources = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            folder(path, &mut sources, skipped)?;
+        } else if path.exists() {
+            sources.push(file(path)?);
+        } else {
+            pattern(path, &mut sources, skipped)?;
+        }
+    }
+    Ok(sources)
+}
+
+fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Result<(), Error> {
+    let text = path.to_string_lossy();
+    let missing = || Error::input(format!("{text}: no such file or folder"));
+    if !text.contains(['*', '?', '[']) {
+        return Err(missing());
+    }
+    let found = glob::glob(&text).map_err(|e| Error::input(format!("{text}: {e}")))?;
+    let mut any = false;
+    for path in found {
+        let path = path.map_err(|e| Error::input(e.to_string()))?;
+        any = true;
+        if path.is_dir() {
+            folder(&path, to, skipped)?;
+        } else {
+            found_file(&path, to, skipped);
+        }
+    }
+    if any { Ok(()) } else { Err(missing()) }
+}
+
+fn folder(
+    folder_path: &Path,
+    to: &mut Vec<Source>,
+    skipped: &mut Vec<String>,
+) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::input(format!("{}: {e}", folder_path.display()));
+    let entries = std::fs::read_dir(folder_path).map_err(failed)?;
+    let mut entries = entries.collect::<io::Result<Vec<_>>>().map_err(failed)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        // Indexes of captures, files that are being written, hidden files.
+        if name.starts_with('.') || name.ends_with(".gannet") || name.ends_with(".tmp") {
+            continue;
+        }
+        // Links to folders are not followed: they may lead in a circle.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            folder(&path, to, skipped)?;
+        } else if path.is_file() {
+            found_file(&path, to, skipped);
+        }
+    }
+    Ok(())
+}
+
+fn found_file(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) {
+    match file(path) {
+        Ok(source) => to.push(source),
+        Err(error) => skipped.push(error.to_string()),
+    }
+}
+
+/// What a file is, by its first bytes.
+pub(crate) fn file(path: &Path) -> Result<Source, Error> {
+    let failed = |e: &dyn std::fmt::Display| Error::input(format!("{}: {e}", path.display()));
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut head));
+    read.map_err(|e| failed(&e))?;
+    let content = if head == b"PAR1" {
+        let file = File::open(path).map_err(|e| failed(&e))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(&e))?;
+        let metadata = builder.metadata().file_metadata().key_value_metadata();
+        let named = metadata.and_then(|all| all.iter().find(|pair| pair.key == "zeek.path"));
+        let log = named.and_then(|pair| pair.value.clone()).unwrap_or_else(|| stem(path));
+        let fields = builder.schema().fields().iter().filter(|field| field.name() != ROW);
+        let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
+        Content::Log { log, schema, format: Format::Parquet }
+    } else {
+        let mut input = open(path).map_err(|e| failed(&e))?;
+        // Packed data that is cut has an error here; a capture reader reports it better.
+        let first = input.fill_buf().unwrap_or_default();
+        if first.starts_with(b"#separator") || first.starts_with(b"#fields") {
+            let (log, schema) = text::tsv_schema(input).map_err(|e| failed(&e))?;
+            Content::Log { log: log.unwrap_or_else(|| stem(path)), schema, format: Format::Tsv }
+        } else if first.trim_ascii_start().starts_with(b"{") {
+            let log = stem(path);
+            let schema = text::json_schema(input, &log).map_err(|e| failed(&e))?;
+            Content::Log { log, schema, format: Format::Json }
+        } else {
+            gannet_capture::Reader::open(path).map_err(|e| Error::input(e.to_string()))?;
+            Content::Capture
+        }
+    };
+    Ok(Source { path: path.to_owned(), content })
+}
+
+/// The name of a log by that of its file: `conn` of `conn.log`, `conn.00:00:00-01:00:00.log.gz` and `conn.parquet`.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// The text of a file, which may be packed with gzip or zstd.
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let head = file.fill_buf()?;
+    Ok(if head.starts_with(&[0x1f, 0x8b]) {
+        Box::new(BufReader::with_capacity(1 << 16, flate2::bufread::MultiGzDecoder::new(file)))
+    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Box::new(BufReader::with_capacity(1 << 16, zstd::Decoder::with_buffer(file)?))
+    } else {
+        Box::new(file)
+    })
+}

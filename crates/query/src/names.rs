@@ -1,0 +1,171 @@
+//! Names of a query made to fit its tables: Zeek's names with dots need no quotes, and case does not matter.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::Ident;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use datafusion::sql::sqlparser::ast::ObjectNamePart;
+use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::ast::Select;
+use datafusion::sql::sqlparser::ast::SelectItem;
+use datafusion::sql::sqlparser::ast::VisitMut as _;
+use datafusion::sql::sqlparser::ast::VisitorMut;
+
+use crate::Error;
+
+/// Names that a query declares itself, and all words that it uses.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    /// Common table expressions, in lower case.
+    tables: BTreeSet<String>,
+    /// Aliases of columns.
+    aliases: BTreeSet<String>,
+    /// Identifiers of expressions.
+    pub(crate) mentioned: BTreeSet<String>,
+}
+
+impl Declared {
+    /// Whether a name is that of a common table expression.
+    pub(crate) fn has_table(&self, name: &str) -> bool {
+        self.tables.contains(&name.to_ascii_lowercase())
+    }
+}
+
+impl VisitorMut for Declared {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.tables.insert(table.alias.name.value.to_ascii_lowercase());
+            let columns = table.alias.columns.iter().map(|column| column.name.value.clone());
+            self.aliases.extend(columns);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.aliases.insert(alias.value.clone());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => {
+                self.mentioned.insert(ident.value.clone());
+            }
+            Expr::CompoundIdentifier(parts) => {
+                self.mentioned.extend(parts.last().map(|part| part.value.clone()));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a statement declares. Statements that are no queries are refused.
+pub(crate) fn declared(statement: &mut Statement) -> Result<Declared, Error> {
+    let mut declared = Declared::default();
+    let _ = query(statement)?.visit(&mut declared);
+    Ok(declared)
+}
+
+/// The query in a statement.
+fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
+    match statement {
+        Statement::Statement(inner) => match inner.as_ref() {
+            ast::Statement::Query(_)
+            | ast::Statement::Explain { .. }
+            | ast::Statement::ExplainTable { .. } => Ok(&mut **inner),
+            _ => Err(refused()),
+        },
+        Statement::Explain(explain) => query(&mut explain.statement),
+        _ => Err(refused()),
+    }
+}
+
+fn refused() -> Error {
+    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE")
+}
+
+/// Calls `resolve` for the name of each table; the identifier that it returns replaces the name.
+pub(crate) fn tables(
+    statement: &mut Statement,
+    mut resolve: impl FnMut(&[Ident]) -> Result<Option<Ident>, Error>,
+) -> Result<(), Error> {
+    let flow = ast::visit_relations_mut(query(statement)?, |name: &mut ObjectName| {
+        let parts: Option<Vec<Ident>> = name.0.iter().map(|p| p.as_ident().cloned()).collect();
+        match parts.map(|parts| resolve(&parts)) {
+            Some(Ok(Some(ident))) => name.0 = vec![ObjectNamePart::Identifier(ident)],
+            Some(Err(error)) => return ControlFlow::Break(error),
+            Some(Ok(None)) | None => {}
+        }
+        ControlFlow::Continue(())
+    });
+    match flow {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Makes identifiers of expressions those of the columns.
+pub(crate) fn columns<'a>(
+    statement: &mut Statement,
+    declared: &Declared,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), Error> {
+    // By lower case; where several differ in case alone, only the exact one is meant.
+    let mut known: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for name in names {
+        known.entry(name.to_ascii_lowercase()).or_default().insert(name);
+    }
+    let canonical = |name: &str| -> Option<&str> {
+        let all = known.get(&name.to_ascii_lowercase())?;
+        all.get(name).or_else(|| all.first().filter(|_| all.len() == 1)).copied()
+    };
+    let rename = |ident: &Ident, name: &str| Ident {
+        value: name.to_owned(),
+        quote_style: Some('"'),
+        span: ident.span,
+    };
+    let _: ControlFlow<()> = ast::visit_expressions_mut(query(statement)?, |expr: &mut Expr| {
+        match expr {
+            Expr::Identifier(ident)
+                if ident.quote_style.is_none() && !declared.aliases.contains(&ident.value) =>
+            {
+                if let Some(name) = canonical(&ident.value) {
+                    *ident = rename(ident, name);
+                }
+            }
+            Expr::CompoundIdentifier(parts) if parts.iter().all(|p| p.quote_style.is_none()) => {
+                let joined = |parts: &[Ident]| {
+                    let words: Vec<_> = parts.iter().map(|part| &*part.value).collect();
+                    canonical(&words.join("."))
+                };
+                if let Some(name) = joined(parts) {
+                    let first = parts.first().map(|first| rename(first, name));
+                    if let Some(ident) = first {
+                        *expr = Expr::Identifier(ident);
+                    }
+                } else if let [table, rest @ ..] = &parts[..]
+                    && let Some(name) = joined(rest)
+                    && let Some(first) = rest.first()
+                {
+                    let column = rename(first, name);
+                    *parts = vec![table.clone(), column];
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    Ok(())
+}

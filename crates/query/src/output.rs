@@ -1,0 +1,267 @@
+//! Answers as text and as Parquet files.
+
+use std::io;
+use std::io::Write;
+
+use arrow_array::Array;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::arrow::json::LineDelimitedWriter;
+use datafusion::arrow::json::WriterBuilder;
+use datafusion::arrow::json::writer::LineDelimited;
+use datafusion::arrow::util::display::ArrayFormatter;
+use datafusion::arrow::util::display::FormatOptions;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use crate::Answer;
+use crate::Error;
+
+/// Writes rows.
+pub trait Writer {
+    /// Some rows.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()>;
+    /// The end.
+    ///
+    /// # Errors
+    /// Where the last rows cannot be written.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Times are written like this, always in UTC.
+const TIME: &str = "%Y-%m-%dT%H:%M:%S%.6fZ";
+
+fn format() -> FormatOptions<'static> {
+    FormatOptions::default()
+        .with_timestamp_format(Some(TIME))
+        .with_timestamp_tz_format(Some(TIME))
+        .with_display_error(true)
+}
+
+/// Calls `each` with the texts of each row; a null is `None`.
+fn rows(
+    batch: &RecordBatch,
+    mut each: impl FnMut(&[Option<String>]) -> io::Result<()>,
+) -> io::Result<()> {
+    let options = format();
+    let columns = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options));
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+    let mut cells = Vec::new();
+    for row in 0..batch.num_rows() {
+        cells.clear();
+        for (array, column) in batch.columns().iter().zip(&columns) {
+            cells.push((!array.is_null(row)).then(|| column.value(row).to_string()));
+        }
+        each(&cells)?;
+    }
+    Ok(())
+}
+
+/// Comma-separated values with a line of names, as RFC 4180 has them. A null is nothing, an empty string is `""`.
+pub struct Csv<W> {
+    out: W,
+    schema: SchemaRef,
+    begun: bool,
+}
+
+impl<W: Write> Csv<W> {
+    /// Rows of this schema.
+    pub fn new(out: W, schema: SchemaRef) -> Self {
+        Self { out, schema, begun: false }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        self.begun = true;
+        let names = self.schema.fields().iter().map(|f| Some(f.name().clone())).collect::<Vec<_>>();
+        csv_line(&mut self.out, &names)
+    }
+}
+
+fn csv_line(out: &mut impl Write, cells: &[Option<String>]) -> io::Result<()> {
+    for (at, cell) in cells.iter().enumerate() {
+        if at > 0 {
+            out.write_all(b",")?;
+        }
+        match cell {
+            None => {}
+            Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+                write!(out, "\"{}\"", text.replace('"', "\"\""))?;
+            }
+            Some(text) => out.write_all(text.as_bytes())?,
+        }
+    }
+    out.write_all(b"\n")
+}
+
+impl<W: Write> Writer for Csv<W> {
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        self.begin()?;
+        let out = &mut self.out;
+        rows(batch, |cells| csv_line(out, cells))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.out.flush()
+    }
+}
+
+/// A JSON object a row; times as `2026-11-21T08:47:00.000000Z`. Nulls are left out, as logs do.
+pub struct Json<W: Write>(LineDelimitedWriter<W>);
+
+impl<W: Write> Json<W> {
+    /// Rows of any schema.
+    pub fn new(out: W) -> Self {
+        let builder = WriterBuilder::new()
+            .with_timestamp_format(TIME.to_owned())
+            .with_timestamp_tz_format(TIME.to_owned());
+        Self(builder.build::<W, LineDelimited>(out))
+    }
+}
+
+impl<W: Write> Writer for Json<W> {
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        self.0.write(batch).map_err(io::Error::other)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish().map_err(io::Error::other)?;
+        self.0.get_mut().flush()
+    }
+}
+
+/// A table for people. The width of its columns comes from its first rows; longer texts of later rows move what is
+/// right of them.
+pub struct Pretty<W> {
+    out: W,
+    schema: SchemaRef,
+    /// The widest that a column may be.
+    widest: usize,
+    /// Rows before the widths are known.
+    waiting: Vec<Vec<Option<String>>>,
+    widths: Vec<usize>,
+    count: u64,
+}
+
+/// Rows that the widths come from.
+const MEASURED: usize = 1_000;
+
+impl<W: Write> Pretty<W> {
+    /// Rows of this schema.
+    pub fn new(out: W, schema: SchemaRef, widest: usize) -> Self {
+        Self { out, schema, widest, waiting: Vec::new(), widths: Vec::new(), count: 0 }
+    }
+
+    /// Rows written.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let Self { schema, waiting, widths, widest, out, .. } = self;
+        let width = |text: &str| text.chars().count();
+        *widths = schema.fields().iter().map(|field| width(field.name())).collect();
+        for row in waiting.iter() {
+            for (most, cell) in widths.iter_mut().zip(row) {
+                *most = (*most).max(cell.as_deref().map_or(1, |text| width(&shown(text, *widest))));
+            }
+        }
+        let names: Vec<_> = schema.fields().iter().map(|f| Some(f.name().clone())).collect();
+        let left = vec![false; names.len()];
+        line(out, &names, widths, &left, usize::MAX)?;
+        let rule: Vec<_> = widths.iter().map(|width| "─".repeat(*width)).collect();
+        writeln!(out, "{}", rule.join("──"))?;
+        let right: Vec<_> = schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
+        for row in waiting.drain(..) {
+            line(out, &row, widths, &right, *widest)?;
+        }
+        Ok(())
+    }
+}
+
+/// A text as a table shows it: cut, and with no characters that move the cursor or change the direction of writing.
+fn shown(text: &str, widest: usize) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = String::new();
+    for (at, c) in text.chars().enumerate() {
+        if at + 1 >= widest && text.chars().nth(widest).is_some() {
+            out.push('…');
+            break;
+        }
+        out.push(if is_hidden(c) { '\u{fffd}' } else { c });
+    }
+    out
+}
+
+fn line(
+    out: &mut impl Write,
+    cells: &[Option<String>],
+    widths: &[usize],
+    right: &[bool],
+    widest: usize,
+) -> io::Result<()> {
+    let mut text = String::new();
+    for ((cell, width), right) in cells.iter().zip(widths).zip(right) {
+        if !text.is_empty() {
+            text.push_str("  ");
+        }
+        let cell = cell.as_deref().map_or_else(|| "-".to_owned(), |cell| shown(cell, widest));
+        text.push_str(&if *right { format!("{cell:>width$}") } else { format!("{cell:<width$}") });
+    }
+    writeln!(out, "{}", text.trim_end())
+}
+
+impl<W: Write> Writer for Pretty<W> {
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        let mut all = Vec::new();
+        rows(batch, |cells| {
+            all.push(cells.to_vec());
+            Ok(())
+        })?;
+        self.count += all.len() as u64;
+        if self.widths.is_empty() {
+            self.waiting.append(&mut all);
+            return if self.waiting.len() >= MEASURED { self.begin() } else { Ok(()) };
+        }
+        let right: Vec<_> =
+            self.schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
+        all.iter().try_for_each(|row| line(&mut self.out, row, &self.widths, &right, self.widest))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if self.widths.is_empty() {
+            self.begin()?;
+        }
+        self.out.flush()
+    }
+}
+
+/// Writes an answer as a Parquet file, with zstd, and returns its number of rows.
+///
+/// # Errors
+/// Where the query fails, or the file cannot be written.
+pub fn parquet<W: Write + Send>(answer: &mut Answer, out: W) -> Result<(u64, W), Error> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_created_by("gannet".to_owned())
+        .build();
+    let writer = ArrowWriter::try_new(out, answer.schema(), Some(properties));
+    let mut writer = writer.map_err(Error::output)?;
+    let mut count = 0;
+    while let Some(batch) = answer.next()? {
+        count += batch.num_rows() as u64;
+        writer.write(&batch).map_err(Error::output)?;
+    }
+    let out = writer.into_inner().map_err(Error::output)?;
+    Ok((count, out))
+}

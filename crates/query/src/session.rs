@@ -1,0 +1,369 @@
+//! Captures and logs that queries are asked about.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use arrow_schema::SchemaRef;
+use datafusion::common::TableReference;
+use datafusion::config::Dialect;
+use datafusion::datasource::TableProvider as _;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::SQLOptions;
+use datafusion::prelude::SessionConfig;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::ast::Ident;
+use tokio::runtime::Runtime;
+
+use crate::Answer;
+use crate::Error;
+use crate::error::suggestion;
+use crate::functions;
+use crate::listing;
+use crate::listing::Content;
+use crate::listing::Source;
+use crate::names;
+use crate::table::LogTable;
+
+/// How queries run.
+#[derive(Clone)]
+pub struct Options {
+    /// Bytes that sorts, groups and joins may take; beyond, they use temporary files.
+    pub memory: usize,
+    /// Threads that compute, and threads that analyse.
+    pub threads: usize,
+    /// How captures are analysed. Where logs go, and which, is up to the query.
+    pub analysis: gannet_engine::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { memory: 1 << 30, threads, analysis: gannet_engine::Options::default() }
+    }
+}
+
+/// What the parts of a query share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    /// The query is to end.
+    pub(crate) stop: Arc<AtomicBool>,
+    problems: Mutex<Problems>,
+    captures: Mutex<Vec<PathBuf>>,
+}
+
+#[derive(Default)]
+struct Problems {
+    warnings: Vec<String>,
+    damaged: Vec<String>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl Shared {
+    fn problems(&self) -> std::sync::MutexGuard<'_, Problems> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was left out that was not named.
+    pub(crate) fn warn(&self, text: String) {
+        let mut problems = self.problems();
+        if !problems.warnings.contains(&text) {
+            problems.warnings.push(text);
+        }
+    }
+
+    /// An input is cut or damaged: the answer has what is before.
+    pub(crate) fn damaged(&self, text: String) {
+        let mut problems = self.problems();
+        if !problems.damaged.contains(&text) {
+            problems.damaged.push(text);
+        }
+    }
+
+    pub(crate) fn captures(&self) -> Vec<PathBuf> {
+        self.captures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Answers queries about captures and logs.
+pub struct Session {
+    context: SessionContext,
+    /// There until the session is dropped.
+    runtime: Option<Runtime>,
+    sources: Vec<Source>,
+    shared: Arc<Shared>,
+}
+
+impl Session {
+    /// Of captures, logs, folders of both, and patterns of paths. Where a query names files itself, there may be none.
+    ///
+    /// # Errors
+    /// Where a path does not exist, or is neither a capture nor a log.
+    pub fn new(paths: &[PathBuf], options: Options) -> Result<Self, Error> {
+        let mut skipped = Vec::new();
+        let sources = listing::list(paths, &mut skipped)?;
+        let failed = |e: DataFusionError| Error::new(crate::ErrorKind::Run, e.to_string());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .enable_time()
+            .build()
+            .map_err(|e| Error::new(crate::ErrorKind::Run, e.to_string()))?;
+        let pool = Arc::new(FairSpillPool::new(options.memory));
+        let environment =
+            RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(failed)?;
+        let mut config = SessionConfig::new().with_target_partitions(options.threads.max(1));
+        let settings = config.options_mut();
+        settings.sql_parser.enable_ident_normalization = false;
+        settings.execution.time_zone = Some("UTC".into());
+        // Which rows a file has is decided by its pages and bloom filters.
+        settings.execution.parquet.pushdown_filters = true;
+        settings.execution.parquet.reorder_filters = true;
+        let context = SessionContext::new_with_config_rt(config, environment);
+        let captures = captures_of(&sources);
+        let shared = Arc::new(Shared {
+            options,
+            stop: Arc::default(),
+            problems: Mutex::default(),
+            captures: Mutex::new(captures),
+        });
+        for function in functions::all(&shared) {
+            context.register_udf(function);
+        }
+        for text in skipped {
+            shared.warn(format!("skipped {text}"));
+        }
+        Ok(Self { context, runtime: Some(runtime), sources, shared })
+    }
+
+    /// Set to end the query that runs.
+    pub fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.stop)
+    }
+
+    /// What was left out since the last call: first what is only worth a warning, then where inputs were cut or
+    /// damaged.
+    pub fn problems(&self) -> (Vec<String>, Vec<String>) {
+        let problems = std::mem::take(&mut *self.shared.problems());
+        (problems.warnings, problems.damaged)
+    }
+
+    /// Names of the tables, in order. Of captures all logs that an analysis can make.
+    pub fn tables(&self) -> Vec<String> {
+        let mut names = BTreeSet::new();
+        for source in &self.sources {
+            match &source.content {
+                Content::Capture => {
+                    names.extend(gannet_engine::schemas().iter().map(|s| s.path.to_owned()));
+                }
+                Content::Log { log, .. } => {
+                    names.insert(log.clone());
+                }
+            }
+        }
+        names.into_iter().collect()
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// Where no table has this name.
+    pub fn columns(&self, table: &str) -> Result<SchemaRef, Error> {
+        let found = LogTable::new(table, &self.sources, &BTreeSet::new(), &self.shared)?;
+        let table = found.ok_or_else(|| self.no_table(table))?;
+        Ok(table.schema())
+    }
+
+    /// Names of all functions.
+    pub fn functions(&self) -> Vec<String> {
+        let state = self.context.state();
+        let mut names: BTreeSet<String> = state.scalar_functions().keys().cloned().collect();
+        names.extend(state.aggregate_functions().keys().cloned());
+        names.extend(state.window_functions().keys().cloned());
+        names.into_iter().collect()
+    }
+
+    /// Plans a query; its rows are computed as they are read.
+    ///
+    /// # Errors
+    /// Where the query is wrong.
+    pub fn query(&self, sql: &str) -> Result<Answer, Error> {
+        self.shared.stop.store(false, Ordering::Relaxed);
+        let failed = |e: DataFusionError| Error::of(&e, sql);
+        let mut statement =
+            self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
+        let declared = names::declared(&mut statement)?;
+        let mut columns = BTreeSet::new();
+        let mut captures = captures_of(&self.sources);
+        let mut registered = BTreeSet::new();
+        names::tables(&mut statement, |parts| {
+            let found =
+                self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
+            let Some(Found { name, table, captures: more, ident }) = found else { return Ok(None) };
+            columns.extend(table.schema().fields().iter().map(|field| field.name().clone()));
+            captures.extend(more);
+            if registered.insert(name.clone()) {
+                let reference = TableReference::bare(name);
+                self.context.deregister_table(reference.clone()).map_err(failed)?;
+                self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
+            }
+            Ok(Some(ident))
+        })?;
+        names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
+        *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
+        let stream = self.runtime().block_on(async {
+            let plan = self.context.state().statement_to_plan(statement).await?;
+            let only_queries = SQLOptions::new()
+                .with_allow_ddl(false)
+                .with_allow_dml(false)
+                .with_allow_statements(false);
+            only_queries.verify_plan(&plan)?;
+            self.context.execute_logical_plan(plan).await?.execute_stream().await
+        });
+        let stream = stream.map_err(failed)?;
+        Ok(Answer::start(sql, stream, self.runtime().handle(), Arc::clone(&self.shared.stop)))
+    }
+
+    #[expect(clippy::expect_used, reason = "only drop() takes it")]
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("a runtime")
+    }
+
+    fn no_table(&self, name: &str) -> Error {
+        let known = self.tables();
+        let hint = match known.is_empty() {
+            true => Some(
+                "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
+            ),
+            false => suggestion(name, known.iter().map(String::as_str)),
+        };
+        Error::query(format!("no table is named '{name}'")).with_hint(hint)
+    }
+
+    /// The table that a name stands for: a log of all sources, a file, or a log of a file. `None` for names that the
+    /// query declares, and DataFusion's own.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn resolve(
+        &self,
+        parts: &[Ident],
+        declared: &names::Declared,
+    ) -> Result<Option<Found>, (Error, datafusion::sql::sqlparser::tokenizer::Span)> {
+        let Some(first) = parts.first() else { return Ok(None) };
+        let wrong = |error| (error, first.span);
+        let name = &first.value;
+        let mentioned = &declared.mentioned;
+        match parts {
+            [_] if declared.has_table(name) || self.is_table_function(name) => Ok(None),
+            [_] if is_path(first) => {
+                let (mut skipped, path) = (Vec::new(), PathBuf::from(name));
+                let sources = listing::list(&[path], &mut skipped).map_err(wrong)?;
+                skipped.into_iter().for_each(|text| self.shared.warn(format!("skipped {text}")));
+                let log = only_log(Path::new(name), &sources).map_err(wrong)?;
+                let table =
+                    LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
+                let missing = || wrong(Error::query(format!("{name} has no log '{log}'")));
+                Ok(Some(Found::new(name, table.ok_or_else(missing)?, &sources, first)))
+            }
+            [_] => {
+                let known = self.tables();
+                let is = |known: &&String| known.eq_ignore_ascii_case(name);
+                let log = known.iter().find(is).ok_or_else(|| wrong(self.no_table(name)))?;
+                let table =
+                    LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
+                let table = table.ok_or_else(|| wrong(self.no_table(name)))?;
+                Ok(Some(Found::new(log, table, &[], first)))
+            }
+            [_, log] if is_path(first) => {
+                let mut skipped = Vec::new();
+                let sources = listing::list(&[PathBuf::from(name)], &mut skipped).map_err(wrong)?;
+                let table =
+                    LogTable::new(&log.value, &sources, mentioned, &self.shared).map_err(wrong)?;
+                let missing = || {
+                    let schemas = gannet_engine::schemas();
+                    let hint = suggestion(&log.value, schemas.iter().map(|schema| schema.path));
+                    let what = format!("{name} has no log '{}'", log.value);
+                    (Error::query(what).with_hint(hint), log.span)
+                };
+                let full = format!("{name}.{}", log.value);
+                Ok(Some(Found::new(&full, table.ok_or_else(missing)?, &sources, first)))
+            }
+            // DataFusion reports what it does not know.
+            _ => Ok(None),
+        }
+    }
+
+    fn is_table_function(&self, name: &str) -> bool {
+        let lower = name.to_ascii_lowercase();
+        lower == "unnest" || self.context.state().table_functions().contains_key(&lower)
+    }
+}
+
+impl Drop for Session {
+    /// A query that was cancelled may still compute one step: nothing waits for it.
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A table that a name stands for.
+struct Found {
+    /// Under which it is registered.
+    name: String,
+    table: LogTable,
+    captures: Vec<PathBuf>,
+    ident: Ident,
+}
+
+impl Found {
+    fn new(name: &str, table: LogTable, sources: &[Source], at: &Ident) -> Self {
+        let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
+        Self { name: name.to_owned(), table, captures: captures_of(sources), ident }
+    }
+}
+
+fn captures_of(sources: &[Source]) -> Vec<PathBuf> {
+    let captures = sources.iter().filter(|source| matches!(source.content, Content::Capture));
+    captures.map(|source| source.path.clone()).collect()
+}
+
+/// Names of files are in single quotes; others may be if they look like one.
+fn is_path(ident: &Ident) -> bool {
+    let looks = ident.value.contains('/') || Path::new(&ident.value).exists();
+    ident.quote_style == Some('\'') || ident.quote_style.is_some() && looks
+}
+
+/// The log that a path alone stands for: the only one in its files, or conn.
+fn only_log(path: &Path, sources: &[Source]) -> Result<String, Error> {
+    let mut logs: BTreeSet<&str> = BTreeSet::new();
+    for source in sources {
+        logs.insert(match &source.content {
+            Content::Capture => "conn",
+            Content::Log { log, .. } => log,
+        });
+    }
+    match logs.len() {
+        1 => Ok(logs.first().copied().unwrap_or_default().to_owned()),
+        0 => Err(Error::input(format!("{} has no capture and no log", path.display()))),
+        _ => {
+            let path = path.display();
+            let names: Vec<_> = logs.into_iter().collect();
+            let hint = format!("name one of them: '{path}'.{}", names[0]);
+            let what = format!("{path} has several logs: {}", names.join(", "));
+            Err(Error::query(what).with_hint(Some(hint)))
+        }
+    }
+}

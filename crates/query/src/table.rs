@@ -1,0 +1,271 @@
+//! A log as a table: the rows of all files that have it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use arrow_schema::Schema;
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::ScalarValue;
+use datafusion::datasource::TableProvider;
+use datafusion::datasource::TableType;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::ListingOptions;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::listing::ListingTableConfig;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::TableProviderFilterPushDown;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::union::UnionExec;
+use gannet_columns::TimeUnit;
+use gannet_log::Field;
+
+use crate::Error;
+use crate::capture::CaptureRows;
+use crate::listing::Content;
+use crate::listing::Format;
+use crate::listing::Source;
+use crate::session::Shared;
+use crate::text::TextRows;
+
+/// One log of some captures and files.
+#[derive(Debug)]
+pub(crate) struct LogTable {
+    schema: SchemaRef,
+    /// Captures, read as one stream, and what the analysis makes of them.
+    captures: Vec<PathBuf>,
+    log: &'static str,
+    fields: Vec<Field>,
+    texts: Vec<Text>,
+    parquet: Option<ListingTable>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Text {
+    path: PathBuf,
+    format: Format,
+    fields: Vec<Field>,
+}
+
+impl LogTable {
+    /// The log of this name in these sources; `None` where none of them has it. Columns of captures that are optional
+    /// are included if they are mentioned.
+    pub(crate) fn new(
+        log: &str,
+        sources: &[Source],
+        mentioned: &BTreeSet<String>,
+        shared: &Arc<Shared>,
+    ) -> Result<Option<Self>, Error> {
+        let known = gannet_engine::schemas().into_iter().find(|schema| schema.path == log);
+        let mut schema: Vec<arrow_schema::FieldRef> = Vec::new();
+        let mut add = |more: &Schema| {
+            for field in more.fields() {
+                match schema.iter_mut().find(|known| known.name() == field.name()) {
+                    None => schema.push(Arc::clone(field)),
+                    Some(known) if known.data_type() == field.data_type() => {}
+                    // Files do not agree: all of them as text, or as the wider number.
+                    Some(known) => {
+                        let ty = common(known.data_type(), field.data_type());
+                        *known = Arc::new(known.as_ref().clone().with_data_type(ty));
+                    }
+                }
+            }
+        };
+        let (mut captures, mut texts, mut parquet) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fields = Vec::new();
+        let mut path = "";
+        if let Some(known) = known
+            && sources.iter().any(|source| matches!(source.content, Content::Capture))
+        {
+            path = known.path;
+            fields = known.fields;
+            fields.retain(|field| !field.optional || mentioned.contains(field.name));
+            add(&gannet_columns::schema(&fields, TimeUnit::Microseconds));
+        }
+        for source in sources {
+            match &source.content {
+                Content::Capture if !path.is_empty() => captures.push(source.path.clone()),
+                Content::Log { log: name, schema, format } if name == log => {
+                    add(schema);
+                    match format {
+                        Format::Parquet => parquet.push(source.path.clone()),
+                        format => texts.push(Text {
+                            path: source.path.clone(),
+                            format: *format,
+                            fields: gannet_columns::fields_of(schema),
+                        }),
+                    }
+                }
+                Content::Capture | Content::Log { .. } => {}
+            }
+        }
+        if captures.is_empty() && texts.is_empty() && parquet.is_empty() {
+            return Ok(None);
+        }
+        let schema = Arc::new(Schema::new(schema));
+        let parquet = match parquet.is_empty() {
+            true => None,
+            false => Some(listing(&parquet, &schema)?),
+        };
+        Ok(Some(Self {
+            schema,
+            captures,
+            log: path,
+            fields,
+            texts,
+            parquet,
+            shared: Arc::clone(shared),
+        }))
+    }
+}
+
+/// A type that holds the values of both.
+fn common(a: &DataType, b: &DataType) -> DataType {
+    match (a, b) {
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => a.clone(),
+        (a, b) if a.is_integer() && b.is_integer() => DataType::Int64,
+        (a, b) if a.is_numeric() && b.is_numeric() => DataType::Float64,
+        _ => DataType::Utf8,
+    }
+}
+
+fn listing(paths: &[PathBuf], schema: &SchemaRef) -> Result<ListingTable, Error> {
+    let failed = |e: datafusion::error::DataFusionError| Error::input(e.to_string());
+    let url = |path: &PathBuf| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        ListingTableUrl::parse(file_url(&path))
+    };
+    let urls = paths.iter().map(url).collect::<Result<Vec<_>>>().map_err(failed)?;
+    let format = ParquetFormat::default().with_force_view_types(false);
+    let options = ListingOptions::new(Arc::new(format)).with_file_extension("");
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(options)
+        .with_schema(Arc::clone(schema));
+    ListingTable::try_new(config).map_err(failed)
+}
+
+/// A file URL, in which no character of the path is a pattern.
+fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
+            byte => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}
+
+#[async_trait]
+impl TableProvider for LogTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    // Filters skip parts of Parquet files, and the end of captures; all rows are filtered again. They are no filters of packets: a packet in a
+    // tunnel, or a fragment, has other addresses than its connection.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = match projection {
+            Some(projection) => Arc::new(self.schema.project(projection)?),
+            None => Arc::clone(&self.schema),
+        };
+        let mut streams: Vec<Arc<dyn PartitionStream>> = Vec::new();
+        if !self.captures.is_empty() {
+            streams.push(Arc::new(CaptureRows {
+                schema: Arc::clone(&schema),
+                log: self.log,
+                fields: self.fields.clone(),
+                paths: self.captures.clone(),
+                limit,
+                until: until(filters),
+                shared: Arc::clone(&self.shared),
+            }));
+        }
+        for text in &self.texts {
+            streams.push(Arc::new(TextRows {
+                schema: Arc::clone(&schema),
+                path: text.path.clone(),
+                format: text.format,
+                fields: text.fields.clone(),
+                shared: Arc::clone(&self.shared),
+            }));
+        }
+        let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
+        if let Some(parquet) = &self.parquet {
+            plans.push(parquet.scan(state, projection, filters, limit).await?);
+        }
+        if !streams.is_empty() {
+            let plan =
+                StreamingTableExec::try_new(Arc::clone(&schema), streams, None, [], false, limit)?;
+            plans.push(Arc::new(plan));
+        }
+        match plans.len() {
+            0 => Ok(Arc::new(EmptyExec::new(schema))),
+            1 => Ok(plans.swap_remove(0)),
+            _ => UnionExec::try_new(plans),
+        }
+    }
+}
+
+/// The latest `ts` that rows may have for which all filters are true, in microseconds.
+fn until(filters: &[Expr]) -> Option<i64> {
+    filters.iter().filter_map(latest).min()
+}
+
+fn latest(filter: &Expr) -> Option<i64> {
+    let is_time = |expr: &Expr| matches!(expr, Expr::Column(column) if column.name == "ts");
+    match filter {
+        Expr::BinaryExpr(binary) => match binary.op {
+            Operator::And => {
+                [&binary.left, &binary.right].into_iter().filter_map(|e| latest(e)).min()
+            }
+            Operator::Lt | Operator::LtEq | Operator::Eq if is_time(&binary.left) => {
+                micros(&binary.right)
+            }
+            Operator::Gt | Operator::GtEq | Operator::Eq if is_time(&binary.right) => {
+                micros(&binary.left)
+            }
+            _ => None,
+        },
+        Expr::Between(between) if !between.negated && is_time(&between.expr) => {
+            micros(&between.high)
+        }
+        _ => None,
+    }
+}
+
+fn micros(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::TimestampMicrosecond(time, _), _) => *time,
+        _ => None,
+    }
+}

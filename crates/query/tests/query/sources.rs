@@ -1,0 +1,282 @@
+//! Where rows come from: captures, logs of every format, folders, patterns, names of files in queries; and what is wrong
+//! with queries.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::support::Scratch;
+use crate::support::csv;
+use crate::support::rows;
+use gannet_query::ErrorKind;
+use gannet_query::Options;
+use gannet_query::Session;
+
+fn session(paths: &[PathBuf]) -> Session {
+    Session::new(paths, Options { threads: 2, ..Options::default() }).unwrap()
+}
+
+fn error(session: &Session, sql: &str) -> (String, Option<String>) {
+    let error = csv(session, sql).unwrap_err();
+    (error.to_string(), error.hint().map(str::to_owned))
+}
+
+#[test]
+fn a_capture_is_named_in_the_query() {
+    let sample = crate::support::sample();
+    let sample = sample.display();
+    let none = session(&[]);
+    let of = |sql: &str| rows(&none, sql).unwrap();
+    let conns = of(&format!("SELECT uid, id.orig_h FROM '{sample}' ORDER BY ts, uid"));
+    assert_eq!(conns.len(), 10, "{conns:?}");
+    let http = of(&format!("SELECT h.uid, h.host FROM '{sample}'.http h"));
+    assert!(http.iter().all(|row| row[1] == "www.example.com") && !http.is_empty(), "{http:?}");
+    let joined =
+        of(&format!("SELECT c.uid FROM '{sample}' c JOIN '{sample}'.http AS h ON c.uid = h.uid"));
+    assert_eq!(joined.len(), http.len());
+    let (text, hint) = error(&none, &format!("SELECT * FROM '{sample}'.htp"));
+    assert!(text.contains("has no log 'htp'"), "{text}");
+    assert_eq!(hint.as_deref().map(|hint| hint.contains("http")), Some(true), "{hint:?}");
+    let (text, hint) = error(&none, "SELECT * FROM conn");
+    assert!(text.starts_with("no table is named 'conn'"), "{text}");
+    assert!(hint.unwrap().contains("FROM 'trace.pcap'"));
+}
+
+#[test]
+fn the_same_log_of_several_files_is_one_table() {
+    let scratch = Scratch::new("mixed");
+    let capture = scratch.traffic("traffic.pcap", 60);
+    for format in ["parquet", "tsv", "json"] {
+        scratch.analyze(&capture, format);
+    }
+    let one = rows(&session(std::slice::from_ref(&capture)), "SELECT count(*) FROM conn").unwrap();
+    let one: u64 = one[0][0].parse().unwrap();
+    // Folders, a pattern, a capture.
+    let paths = vec![
+        scratch.path("parquet"),
+        scratch.path("ts?/conn*"),
+        scratch.path("json").join("conn.log"),
+        capture.clone(),
+    ];
+    let all = session(&paths);
+    let counted = rows(&all, "SELECT count(*), count(DISTINCT uid) FROM conn").unwrap();
+    assert_eq!(counted, [[(4 * one).to_string(), one.to_string()]]);
+    // Each row is found four times, with the same values.
+    let groups = "SELECT count(*) AS n FROM conn GROUP BY ts, uid, id.orig_h, id.orig_p, proto, service, duration, \
+                  orig_bytes, history, local_orig";
+    let groups = rows(&all, groups).unwrap();
+    assert!(groups.iter().all(|row| row[0] == "4"), "{groups:?}");
+    // TSV that is packed, and a log in two parts.
+    let text = fs::read(scratch.path("tsv").join("conn.log")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&text).unwrap();
+    let folder = scratch.path("packed");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("conn.00:00:00-01:00:00.log.gz"), packed.finish().unwrap()).unwrap();
+    fs::write(
+        folder.join("conn.01:00:00-02:00:00.log.zst"),
+        zstd::encode_all(&text[..], 1).unwrap(),
+    )
+    .unwrap();
+    fs::write(folder.join("readme.txt"), "neither a capture nor a log").unwrap();
+    let packed = session(std::slice::from_ref(&folder));
+    let counted = rows(&packed, "SELECT count(*) FROM conn").unwrap();
+    assert_eq!(counted, [[(2 * one).to_string()]]);
+    let (warnings, damaged) = packed.problems();
+    assert!(warnings.len() == 1 && warnings[0].contains("readme.txt"), "{warnings:?}");
+    assert!(damaged.is_empty(), "{damaged:?}");
+}
+
+#[test]
+fn names_that_are_wrong_are_pointed_at() {
+    let session = session(&[crate::support::sample()]);
+    let (text, hint) = error(&session, "SELECT uid,\n  id.orig_x FROM conn");
+    assert!(text.contains("\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^"), "{text}");
+    assert!(hint.unwrap().contains("id.orig_h"));
+    let (text, hint) = error(&session, "SELECT servce FROM conn");
+    assert_eq!(
+        text,
+        "no column is named 'servce'\n 1 | SELECT servce FROM conn\n   |        ^^^^^^"
+    );
+    assert_eq!(hint.as_deref(), Some("did you mean service?"));
+    let (text, hint) = error(&session, "SELECT * FROM cnn");
+    assert_eq!(text, "no table is named 'cnn'\n 1 | SELECT * FROM cnn\n   |               ^^^");
+    assert!(hint.unwrap().contains("conn"));
+    let (text, _) = error(&session, "SELECT uid FORM conn x");
+    assert!(text.contains("^"), "{text}");
+    let (text, hint) = error(&session, "SELECT cdir(id.orig_h, '10.0.0.0/8') FROM conn");
+    assert!(text.starts_with("no function is named 'cdir'") && text.contains("^^^^"), "{text}");
+    assert_eq!(hint.as_deref(), Some("did you mean cidr?"));
+    let (text, _) = error(&session, "SELECT cidr(id.orig_h, '10/8/3') FROM conn");
+    assert!(text.contains("'10/8/3' is no network"), "{text}");
+    // Case does not matter, quotes are kept.
+    assert!(!rows(&session, "SELECT UID, ID.ORIG_H, \"id.resp_h\" FROM CONN").unwrap().is_empty());
+    assert!(!rows(&session, "SELECT AA, rd FROM dns").unwrap().is_empty());
+}
+
+#[test]
+fn only_queries_are_run() {
+    let session = session(&[crate::support::sample()]);
+    let folder = std::env::temp_dir().join("gannet-never-written");
+    for sql in [
+        "CREATE TABLE x AS SELECT 1",
+        "DROP TABLE conn",
+        "INSERT INTO conn SELECT * FROM conn",
+        "SET datafusion.execution.batch_size = 1",
+        &format!("COPY conn TO '{}'", folder.display()),
+        "CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '/etc/passwd'",
+        "SELECT 1; SELECT 2",
+        "",
+    ] {
+        let error = csv(&session, sql).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Query, "{sql}: {error}");
+    }
+    assert!(!folder.exists());
+    assert!(csv(&session, "EXPLAIN SELECT uid FROM conn").unwrap().contains("conn"));
+    assert!(csv(&session, "DESCRIBE conn").unwrap().contains("id.orig_h"));
+}
+
+#[test]
+fn columns_that_are_optional_are_made_where_they_are_named() {
+    let session = session(&[crate::support::sample()]);
+    let all = csv(&session, "SELECT * FROM conn LIMIT 1").unwrap();
+    assert!(!all.contains("community_id"));
+    let query = "SELECT community_id AS made, community_id(id.orig_h, id.orig_p, id.resp_h, id.resp_p, proto) AS asked \
+                 FROM conn WHERE proto <> 'unknown_transport'";
+    let ids = rows(&session, query).unwrap();
+    assert!(!ids.is_empty());
+    for id in ids {
+        assert!(id[0].starts_with("1:") && id[0] == id[1], "{id:?}");
+    }
+}
+
+#[test]
+fn damage_is_reported_beside_the_rows_before_it() {
+    let scratch = Scratch::new("damage");
+    let whole = fs::read(crate::support::sample()).unwrap();
+    let cut = scratch.path("cut.pcap");
+    fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
+    let damaged = session(&[cut]);
+    assert!(!rows(&damaged, "SELECT uid FROM conn").unwrap().is_empty());
+    let (_, problems) = damaged.problems();
+    assert!(problems.len() == 1 && problems[0].contains("cut.pcap"), "{problems:?}");
+
+    let log = scratch.path("conn.log");
+    let head = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tn\n#types\ttime\tstring\tcount\n";
+    fs::write(&log, format!("{head}1.5\tC1\t7\n2.5\tC2\tx\nshort\tline\n3.5\t(empty)\t-\n"))
+        .unwrap();
+    let damaged = session(&[log]);
+    let found = csv(&damaged, "SELECT * FROM conn").unwrap();
+    let expected = "ts,uid,n\n1970-01-01T00:00:01.500000Z,C1,7\n1970-01-01T00:00:02.500000Z,C2,\n\
+                    1970-01-01T00:00:03.500000Z,\"\",\n";
+    assert_eq!(found, expected);
+    let (_, problems) = damaged.problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("1 lines are no rows"), "{problems:?}");
+    assert!(problems[1].contains("1 values of 'n'"), "{problems:?}");
+
+    let json = scratch.path("odd.json");
+    fs::write(&json, "{\"ts\":1.5,\"id\":{\"orig_h\":\"192.0.2.1\"},\"tags\":[\"a\",\"b\"]}\n[1]\n{\"ts\":\"2026-11-21T08:47:00Z\"}\n")
+        .unwrap();
+    let odd = session(&[json]);
+    let found = csv(&odd, "SELECT ts, id.orig_h, tags[2] AS second FROM odd").unwrap();
+    let expected = "ts,id.orig_h,second\n1970-01-01T00:00:01.500000Z,192.0.2.1,b\n2026-11-21T08:47:00.000000Z,,\n";
+    assert_eq!(found, expected);
+    assert!(odd.problems().1[0].contains("1 lines are no rows"));
+}
+
+#[test]
+fn what_is_no_capture_and_no_log_is_refused() {
+    let scratch = Scratch::new("refused");
+    let text = scratch.path("notes.txt");
+    fs::write(&text, "notes").unwrap();
+    for path in [text, scratch.path("missing"), scratch.path("*.pcap")] {
+        let error = Session::new(std::slice::from_ref(&path), Options::default()).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Input, "{error}");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_query_with_a_limit_does_not_read_all_of_a_capture() {
+    let scratch = Scratch::new("limit");
+    let whole = scratch.traffic("traffic.pcap", 3_000);
+    // Damage at the end is met only by those who read so far.
+    let mut bytes = fs::read(&whole).unwrap();
+    bytes.truncate(bytes.len() - 5);
+    fs::write(&whole, bytes).unwrap();
+    let session = session(&[whole]);
+    let ten = rows(&session, "SELECT uid FROM conn LIMIT 10").unwrap();
+    assert_eq!(ten.len(), 10);
+    assert_eq!(session.problems().1, Vec::<String>::new());
+    let all = rows(&session, "SELECT count(*) FROM conn").unwrap();
+    assert!(all[0][0].parse::<u64>().unwrap() > 1_000);
+    assert_eq!(session.problems().1.len(), 1);
+}
+
+#[test]
+fn a_time_range_ends_the_analysis_of_a_capture() {
+    let scratch = Scratch::new("until");
+    // A packet each second, for more than half an hour.
+    let whole = scratch.spread("traffic.pcap", 1_000);
+    let mut bytes = fs::read(&whole).unwrap();
+    bytes.truncate(bytes.len() - 5);
+    fs::write(&whole, bytes).unwrap();
+    scratch.analyze(&whole, "tsv");
+    let (capture, logs) = (session(&[whole]), session(&[scratch.path("tsv")]));
+    let times = rows(&logs, "SELECT ts FROM conn ORDER BY ts").unwrap();
+    let mut ended_early = 0;
+    for share in [10, 3, 1] {
+        let time = &times[times.len() / share - 1][0];
+        for condition in
+            [format!("ts <= '{time}'"), format!("ts BETWEEN '{}' AND '{time}'", times[20][0])]
+        {
+            for log in ["conn", "dns"] {
+                let sql = format!("SELECT * FROM {log} WHERE {condition} ORDER BY ts, uid");
+                let found = rows(&capture, &sql).unwrap();
+                assert!(!found.is_empty(), "{sql}");
+                assert_eq!(found, rows(&logs, &sql).unwrap(), "{sql}");
+                ended_early += usize::from(capture.problems().1.is_empty());
+            }
+        }
+    }
+    assert_eq!(ended_early, 8, "only the last time is near the damage at the end");
+}
+
+#[test]
+fn a_query_ends_when_it_is_cancelled() {
+    let session = session(&[]);
+    let endless = "SELECT count(*) FROM generate_series(1, 20000) a, generate_series(1, 10000000) b \
+                   WHERE a.value * b.value % 7 = 3";
+    let mut answer = session.query(endless).unwrap();
+    let stop = session.stop();
+    let begun = Instant::now();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let error = answer.next().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    drop(answer);
+    // The next one runs.
+    assert_eq!(rows(&session, "SELECT 1 AS one").unwrap(), [["1"]]);
+}
+
+#[test]
+fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
+    let options = |memory| Options { memory, threads: 2, ..Options::default() };
+    let sort = "SELECT max(v + k) FROM (SELECT value AS v, row_number() OVER (ORDER BY value % 1009, value) AS k \
+                FROM generate_series(1, 400000))";
+    let large = Session::new(&[], options(1 << 30)).unwrap();
+    let small = Session::new(&[], options(12 << 20)).unwrap();
+    assert_eq!(rows(&large, sort).unwrap(), rows(&small, sort).unwrap());
+    let tiny = Session::new(&[], options(10_000)).unwrap();
+    let error = rows(&tiny, sort).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Run, "{error}");
+    assert!(error.hint().unwrap().contains("memory"), "{error}");
+}

@@ -1,0 +1,504 @@
+//! Built-in functions that look at the traffic or steer its analysis. Without packets they answer as the functions
+//! of [`passive`](crate::bif) do.
+
+use gannet_base::{Addr, ConnId, Interval, Proto};
+use gannet_event::{Command, ConnCommand, FileCommand};
+
+use super::traffic::{Certificate, Known};
+use crate::bif::{Table, arg};
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::literal::Protocol;
+use crate::value::{OpaqueValue, Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub(crate) const TABLE: Table = &[
+    ("Analyzer::__register_for_port", register_for_port),
+    ("Analyzer::__enable_analyzer", |vm, a| enable(vm, a, true)),
+    ("Analyzer::__disable_analyzer", |vm, a| enable(vm, a, false)),
+    ("Analyzer::__disable_all_analyzers", |vm, _| {
+        vm.m.state.traffic.commands.push(Command::Enable { analyzer: None, on: false });
+        Ok(Value::Unset)
+    }),
+    ("Analyzer::__schedule_analyzer", schedule_analyzer),
+    ("connection_exists", |vm, a| Ok(Value::Bool(known(vm, arg(a, 0)).is_some()))),
+    ("lookup_connection", lookup_connection),
+    ("lookup_connection_analyzer_id", lookup_analyzer_id),
+    ("disable_analyzer", disable_analyzer),
+    ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
+    ("set_inactivity_timeout", set_inactivity_timeout),
+    ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
+    ("set_current_conn_bytes_threshold", |vm, a| set_threshold(vm, a, false)),
+    ("set_current_conn_packets_threshold", |vm, a| set_threshold(vm, a, true)),
+    ("set_current_conn_duration_threshold", set_duration_threshold),
+    ("get_current_conn_bytes_threshold", |vm, a| threshold(vm, a, false)),
+    ("get_current_conn_packets_threshold", |vm, a| threshold(vm, a, true)),
+    ("get_current_conn_duration_threshold", |vm, a| {
+        with_known(vm, a, |known, _| known.duration).map(Value::Interval)
+    }),
+    ("get_conn_transport_proto", transport),
+    ("get_current_packet", current_packet),
+    ("get_current_packet_ts", |vm, _| {
+        let nanos = vm.m.state.traffic.packet.as_ref().map_or(0, |packet| packet.nanos);
+        Ok(Value::Time(super::plan::seconds(nanos)))
+    }),
+    ("get_current_packet_header", current_header),
+    ("set_file_handle", |vm, a| {
+        let handle = arg(a, 0).str_bytes();
+        if let Some(names) = &mut vm.m.state.traffic.names
+            && !handle.is_empty()
+        {
+            names.handle = Some(handle.to_vec());
+        }
+        Ok(Value::Unset)
+    }),
+    ("x509_check_cert_hostname", check_hostname),
+    ("Files::__file_exists", |vm, a| {
+        Ok(Value::Bool(vm.m.state.traffic.files.contains_key(arg(a, 0).str_bytes())))
+    }),
+    ("Files::__lookup_file", lookup_file),
+    ("Files::__add_analyzer", add_file_analyzer),
+    ("Files::__remove_analyzer", |vm, a| {
+        let analyzer = tag_name(vm, arg(a, 1));
+        steer_file(vm, a, FileCommand::Remove(analyzer))
+    }),
+    ("Files::__stop", |vm, a| steer_file(vm, a, FileCommand::Stop)),
+    ("Files::__set_timeout_interval", |vm, a| {
+        let time = interval(arg(a, 1).double());
+        steer_file(vm, a, FileCommand::Timeout(time))
+    }),
+    ("Files::__enable_reassembly", is_file),
+    ("Files::__disable_reassembly", is_file),
+    ("Files::__set_reassembly_buffer", is_file),
+    ("FileExtract::__set_limit", |vm, a| {
+        let limit = arg(a, 2).count();
+        steer_file(vm, a, FileCommand::Limit(limit))
+    }),
+    ("x509_get_certificate_string", certificate_string),
+    ("x509_from_der", |vm, a| {
+        let der = arg(a, 0).str_bytes().to_vec();
+        Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), Certificate(der))))
+    }),
+];
+
+/// The name of an enumerator.
+pub(super) fn tag_name(vm: &Vm<'_>, value: &Value) -> String {
+    match value {
+        Value::Enum(ty, number) => crate::value::describe::enum_name(vm.p, *ty, *number),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn protocol(protocol: Protocol) -> Proto {
+    match protocol {
+        Protocol::Tcp => Proto::Tcp,
+        Protocol::Udp => Proto::Udp,
+        Protocol::Icmp => Proto::Icmp,
+        Protocol::Unknown => Proto::Unknown,
+    }
+}
+
+fn interval(seconds: f64) -> Interval {
+    Interval::from_nanos((seconds * 1e9) as i64)
+}
+
+fn address(value: &Value) -> Option<Addr> {
+    let bytes = value.addr_bytes()?;
+    Some(match bytes {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] => Addr::v4([a, b, c, d]),
+        other => Addr::v6(other),
+    })
+}
+
+const INVALID: &str = "invalid connection ID record encountered";
+
+/// The ends that a `conn_id` names; an error where it is not complete.
+fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
+    let found = ends(vm, value);
+    if let Err(text) = &found {
+        vm.builtin_error(text);
+    }
+    found.ok()
+}
+
+fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
+    let record = value.record().ok_or(INVALID)?;
+    let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
+    let [orig_h, orig_p, resp_h, resp_p, proto] = super::plan::places(vm, record.ty(), names)
+        .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
+    let (Value::Port(orig_p), Value::Port(resp_p)) = (orig_p, resp_p) else {
+        return Err(INVALID.to_owned());
+    };
+    let (Some(orig_h), Some(resp_h)) = (address(&orig_h), address(&resp_h)) else {
+        return Err(INVALID.to_owned());
+    };
+    if matches!(proto, Value::Count(65_535)) {
+        let hint = "the proto field has the \"unknown\" 65535 value. Did you forget to set it?";
+        return Err(format!("{INVALID}: {hint}"));
+    }
+    Ok(ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number })
+}
+
+fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
+    let id = conn_id(vm, cid)?;
+    vm.m.state.traffic.conns.get(&id)
+}
+
+/// What is known of the connection that the first argument names; an error where nothing is.
+fn with_known<R: Default>(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    f: impl FnOnce(&mut Known, ConnId) -> R,
+) -> Result<R> {
+    let id = conn_id(vm, arg(args, 0));
+    match id.and_then(|id| Some((vm.m.state.traffic.conns.get_mut(&id)?, id))) {
+        Some((known, id)) => Ok(f(known, id)),
+        None => {
+            vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+            Ok(R::default())
+        }
+    }
+}
+
+/// Asks something of the connection that the first argument names; whether it is known.
+fn steer(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    what: impl FnOnce(&mut Known) -> ConnCommand,
+) -> Result<Value> {
+    let command = with_known(vm, args, |known, id| {
+        let what = what(known);
+        Some(Command::Connection { uid: known.uid, id, ip_proto: known.ip_proto, what })
+    })?;
+    let found = command.is_some();
+    vm.m.state.traffic.commands.extend(command);
+    Ok(Value::Bool(found))
+}
+
+fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let analyzer = tag_name(vm, arg(args, 0));
+    if let Value::Port(port) = arg(args, 1) {
+        let (proto, port) = (protocol(port.protocol), port.number);
+        vm.m.state.traffic.commands.push(Command::Port { analyzer, proto, port, on: true });
+    }
+    Ok(Value::Bool(true))
+}
+
+fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
+    let analyzer = Some(tag_name(vm, arg(args, 0)));
+    vm.m.state.traffic.commands.push(Command::Enable { analyzer, on });
+    Ok(Value::Bool(true))
+}
+
+fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let orig = address(arg(args, 0)).filter(|addr| addr.octets() != [0; 16]);
+    let orig = orig.filter(|addr| *addr != Addr::v4([0; 4]));
+    if let (Some(resp), Value::Port(port)) = (address(arg(args, 1)), arg(args, 2)) {
+        let (proto, port) = (protocol(port.protocol), port.number);
+        let (analyzer, timeout) = (tag_name(vm, arg(args, 3)), interval(arg(args, 4).double()));
+        let command = Command::Schedule { orig, resp, port, proto, analyzer, timeout };
+        vm.m.state.traffic.commands.push(command);
+    }
+    Ok(Value::Bool(true))
+}
+
+fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let found = with_known(vm, args, |known, _| Some(Value::Record(known.record.clone())))?;
+    match found {
+        Some(record) => Ok(record),
+        None => {
+            let ty = vm.result_type();
+            vm.empty_value(ty, None)
+        }
+    }
+}
+
+fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let tag = tag_name(vm, arg(args, 1));
+    let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
+    let found = analyzers.unwrap_or_default().into_iter();
+    let found = found.filter(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| id).next();
+    Ok(Value::Count(found.unwrap_or_default()))
+}
+
+fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let aid = arg(args, 1).count();
+    let complains = !matches!(arg(args, 2), Value::Bool(false));
+    let Some(known) = known(vm, arg(args, 0)) else {
+        if complains {
+            vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+        }
+        return Ok(Value::Bool(false));
+    };
+    let tag = known.analyzers.iter().find(|(_, id)| *id == aid).map(|(tag, _)| tag.clone());
+    let record = Value::Record(known.record.clone());
+    if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
+        && !vm.p.functions[hook].bodies.is_empty()
+    {
+        let asked = vm.call_func(hook, &[record, tag, Value::Count(aid)])?;
+        if matches!(asked, Value::Bool(false)) {
+            return Ok(Value::Bool(false));
+        }
+    }
+    let prevent = arg(args, 3).truth();
+    steer(vm, args, |_| ConnCommand::Disable { aid, prevent })
+}
+
+fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let seconds = arg(args, 1).double();
+    let mut before = None;
+    let mut proto = Proto::Unknown;
+    steer(vm, args, |known| {
+        before = known.timeout.replace(seconds);
+        proto = known.proto;
+        ConnCommand::Timeout(interval(seconds))
+    })?;
+    let option = match proto {
+        Proto::Tcp => "tcp_inactivity_timeout",
+        Proto::Udp => "udp_inactivity_timeout",
+        Proto::Icmp => "icmp_inactivity_timeout",
+        _ => "unknown_ip_inactivity_timeout",
+    };
+    let default = vm.global_named(option).double();
+    Ok(Value::Interval(before.unwrap_or(if proto == Proto::Unknown { 0.0 } else { default })))
+}
+
+fn set_threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
+    let (threshold, is_orig) = (arg(args, 1).count(), arg(args, 2).truth());
+    steer(vm, args, |known| {
+        known.thresholds[place(packets, is_orig)] = threshold;
+        if packets {
+            ConnCommand::Packets { threshold, is_orig }
+        } else {
+            ConnCommand::Bytes { threshold, is_orig }
+        }
+    })
+}
+
+fn place(packets: bool, is_orig: bool) -> usize {
+    usize::from(!is_orig) * 2 + usize::from(packets)
+}
+
+fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
+    let is_orig = arg(args, 1).truth();
+    with_known(vm, args, |known, _| known.thresholds[place(packets, is_orig)]).map(Value::Count)
+}
+
+fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let seconds = arg(args, 1).double();
+    steer(vm, args, |known| {
+        known.duration = seconds;
+        ConnCommand::Duration(interval(seconds))
+    })
+}
+
+fn transport(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let proto = with_known(vm, args, |known, _| Some(known.proto))?;
+    Ok(vm.enum_named(match proto {
+        Some(Proto::Tcp) => "tcp",
+        Some(Proto::Udp) => "udp",
+        Some(Proto::Icmp) => "icmp",
+        _ => "unknown_transport",
+    }))
+}
+
+/// A record of the function's result with fields of these names.
+fn record_of(vm: &mut Vm<'_>, fields: Vec<(&str, Value)>) -> Result<Value> {
+    let ty: TypeId = vm.result_type();
+    let value = vm.new_record(ty, &[], Vec::new())?;
+    if let Some(record) = value.record() {
+        for (name, value) in fields {
+            if let [Some(place)] = super::plan::places(vm, ty, [name]) {
+                record.set(place, value);
+            }
+        }
+    }
+    Ok(value)
+}
+
+fn current_packet(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let none = super::traffic::Packet { nanos: 0, data: Vec::new(), len: 0, link_type: 0 };
+    let packet = vm.m.state.traffic.packet.as_ref().unwrap_or(&none);
+    let unsigned = |n: i64| u64::try_from(n).unwrap_or_default();
+    let fields = vec![
+        ("ts_sec", Value::Count(unsigned(packet.nanos / 1_000_000_000))),
+        ("ts_usec", Value::Count(unsigned(packet.nanos % 1_000_000_000 / 1_000))),
+        ("caplen", Value::Count(packet.data.len() as u64)),
+        ("len", Value::Count(packet.len)),
+        ("data", Value::string(&packet.data)),
+    ];
+    let link = if packet.link_type == 1 { "LINK_ETHERNET" } else { "LINK_UNKNOWN" };
+    let mut fields = fields;
+    fields.push(("link_type", vm.enum_named(link)));
+    record_of(vm, fields)
+}
+
+fn current_header(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let header = vm.m.state.traffic.header.clone();
+    if header.is_set() {
+        return Ok(header);
+    }
+    let ty = vm.result_type();
+    vm.empty_value(ty, None)
+}
+
+fn is_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(vm.m.state.traffic.files.contains_key(arg(args, 0).str_bytes())))
+}
+
+fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let id = arg(args, 0).str_bytes();
+    match vm.m.state.traffic.files.get(id) {
+        Some((_, record)) => Ok(Value::Record(record.clone())),
+        None => {
+            let id = String::from_utf8_lossy(id).into_owned();
+            Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+        }
+    }
+}
+
+/// Asks something of the file that the first argument names; whether it is known.
+fn steer_file(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Value> {
+    let traffic = &mut vm.m.state.traffic;
+    let found = traffic.files.get(arg(args, 0).str_bytes()).map(|(fuid, _)| *fuid);
+    if let Some(fuid) = found {
+        traffic.commands.push(Command::File { fuid, what });
+    }
+    Ok(Value::Bool(found.is_some()))
+}
+
+fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let analyzer = tag_name(vm, arg(args, 1));
+    let (mut path, mut limit) = (None, 0);
+    if let Some(record) = arg(args, 2).record().filter(|_| analyzer == "Files::ANALYZER_EXTRACT") {
+        let field = |vm: &Vm<'_>, record: &Record, name| {
+            let [place] = super::plan::places(vm, record.ty(), [name]);
+            place.map_or(Value::Unset, |place| record.get(place))
+        };
+        path = Some(field(vm, record, "extract_filename").text());
+        limit = field(vm, record, "extract_limit").count();
+    }
+    steer_file(vm, args, FileCommand::Add { analyzer, path, limit })
+}
+
+fn certificate_string(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
+    let Some(der) = der else { return Ok(Value::string("")) };
+    if !arg(args, 1).truth() {
+        return Ok(Value::string_owned(der));
+    }
+    let _ = vm;
+    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    let digits = crate::support::text::base64::encode(&der, None);
+    for line in digits.chunks(64) {
+        text.push_str(&String::from_utf8_lossy(line));
+        text.push('\n');
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    Ok(Value::string(text))
+}
+
+/// The name of a certificate that stands for a host (RFC 6125), "" where none does.
+fn check_hostname(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
+    let host = arg(args, 1).text();
+    let names = der.map(|der| host_names(&der)).unwrap_or_default();
+    let found = names.into_iter().find(|name| stands_for(name, &host));
+    Ok(Value::string(found.unwrap_or_default()))
+}
+
+/// Whether a name, perhaps with a wildcard, stands for a host.
+fn stands_for(name: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    if name.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let (Some(rest), Some((label, parent))) = (name.strip_prefix("*."), host.split_once('.'))
+    else {
+        return false;
+    };
+    !label.is_empty() && rest.contains('.') && rest.eq_ignore_ascii_case(parent)
+}
+
+/// DNS names of the subject: the alternative ones, else the common names.
+fn host_names(der: &[u8]) -> Vec<String> {
+    /// `2.5.29.17`
+    const ALTERNATIVE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x11];
+    /// `2.5.4.3`
+    const COMMON: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x03];
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut names = Vec::new();
+    if let Some(at) = find(der, ALTERNATIVE) {
+        let mut rest = der.get(at + ALTERNATIVE.len()..).unwrap_or_default();
+        if let Some((0x01, _, after)) = element(rest) {
+            rest = after;
+        }
+        if let Some((0x04, octets, _)) = element(rest)
+            && let Some((0x30, mut list, _)) = element(octets)
+        {
+            while let Some((tag, name, after)) = element(list) {
+                if tag == 0x82 {
+                    names.push(text(name));
+                }
+                list = after;
+            }
+        }
+    }
+    if names.is_empty() {
+        let mut rest = der;
+        while let Some(at) = find(rest, COMMON) {
+            rest = rest.get(at + COMMON.len()..).unwrap_or_default();
+            if let Some((_, name, after)) = element(rest) {
+                names.push(text(name));
+                rest = after;
+            }
+        }
+        // Issuer first, then subject.
+        names.reverse();
+        names.truncate(1);
+    }
+    names
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// An element of DER: tag, content and what follows.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (tag, first) = (*bytes.first()?, usize::from(*bytes.get(1)?));
+    let (len, head) = match first {
+        0..=0x7f => (first, 2),
+        0x81 => (usize::from(*bytes.get(2)?), 3),
+        0x82 => (usize::from(*bytes.get(2)?) << 8 | usize::from(*bytes.get(3)?), 4),
+        _ => return None,
+    };
+    let content = bytes.get(head..head + len)?;
+    Some((tag, content, bytes.get(head + len..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_one_label() {
+        assert!(stands_for("*.example.org", "www.example.org"));
+        assert!(stands_for("WWW.example.org", "www.example.org"));
+        assert!(!stands_for("*.example.org", "a.b.example.org"));
+        assert!(!stands_for("*.org", "example.org"));
+        assert!(!stands_for("*.example.org", "example.org"));
+    }
+
+    #[test]
+    fn names_come_from_alternatives() {
+        let der = [
+            0x30, 0x12, 0x06, 0x03, 0x55, 0x1d, 0x11, 0x04, 0x0b, 0x30, 0x09, 0x82, 0x01, b'a',
+            0x87, 0x04, 1, 2, 3, 4,
+        ];
+        assert_eq!(host_names(&der), ["a"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! What built-in functions know of the current traffic: connections, files, the packet, and what they ask of the
+//! analysis.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use gannet_base::{ConnId, Proto, Uid};
+use gannet_event::{Command, FileState};
+
+use crate::support::order::{SaltedHashes, uid_text};
+use crate::value::{Record, Value};
+
+/// The current traffic. Empty without packets.
+#[derive(Default)]
+pub struct Traffic {
+    /// Whether packets are read.
+    pub(crate) reads: bool,
+    pub(crate) conns: HashMap<ConnId, Known>,
+    /// Files by their ids.
+    pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
+    /// What is asked of the analysis, in order.
+    pub(crate) commands: Vec<Command>,
+    pub(crate) packet: Option<Packet>,
+    /// Headers of the current packet, as `raw_pkt_hdr`.
+    pub(crate) header: Value,
+    /// Number of the current packet.
+    pub(crate) number: u64,
+    /// The capture as the command line names it.
+    pub(crate) capture: String,
+    /// Names that Zeek gives connections and files under seeds.
+    pub(crate) names: Option<Names>,
+}
+
+impl Traffic {
+    /// A string of an event; the name of a connection is Zeek's where that is known.
+    pub(crate) fn named(&self, text: &[u8]) -> Value {
+        if let Some(names) = &self.names
+            && text.first() == Some(&b'C')
+            && (12..=24).contains(&text.len())
+        {
+            let is_it = |uid: &Uid| {
+                let (name, len) = uid.text();
+                name.get(..len) == Some(text)
+            };
+            if let Some((_, name)) = names.conns.iter().find(|(uid, _)| is_it(uid)) {
+                return name.clone();
+            }
+        }
+        Value::string(text)
+    }
+}
+
+/// Zeek's names of connections and files.
+pub(crate) struct Names {
+    salted: SaltedHashes,
+    /// The handle of the file that begins next.
+    pub(crate) handle: Option<Vec<u8>>,
+    /// Names of connections, by those that the analysis gives them.
+    pub(crate) conns: HashMap<Uid, Value>,
+    files: HashMap<Uid, Value>,
+    /// Certificates of each side of a connection so far.
+    certificates: HashMap<(ConnId, bool), u64>,
+}
+
+impl Names {
+    pub(crate) fn new(salt: &[u8]) -> Self {
+        Self {
+            salted: SaltedHashes::new(salt),
+            handle: None,
+            conns: HashMap::new(),
+            files: HashMap::new(),
+            certificates: HashMap::new(),
+        }
+    }
+
+    /// The name of a file, from its handle; `None` where it has none.
+    pub(crate) fn file(&mut self, state: &FileState, start: Option<f64>) -> Option<Value> {
+        if let Some(known) = self.files.get(&state.fuid) {
+            return Some(known.clone());
+        }
+        let handle = match &*state.source {
+            "SSL" => {
+                let (id, _) = state.conns.first()?;
+                let is_orig = state.is_orig.unwrap_or_default();
+                let count = self.certificates.entry((*id, is_orig)).or_default();
+                let side = if is_orig { "T" } else { "F" };
+                let start = time_text(start?);
+                let text = format!(
+                    "Analyzer::ANALYZER_SSL{start}{side}{}:{} > {}:{}{count}",
+                    id.orig_h, id.orig_p, id.resp_h, id.resp_p
+                );
+                *count += 1;
+                text.into_bytes()
+            }
+            _ => self.handle.take()?,
+        };
+        let name = Value::string(uid_text(b"F", self.salted.hash128(&handle), 96));
+        self.files.insert(state.fuid, name.clone());
+        Some(name)
+    }
+}
+
+/// A time with as many digits as it has, six at the most.
+fn time_text(time: f64) -> String {
+    let text = format!("{time:.6}");
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+/// A connection.
+pub(crate) struct Known {
+    pub(crate) record: Rc<Record>,
+    pub(crate) uid: Uid,
+    pub(crate) proto: Proto,
+    pub(crate) ip_proto: u8,
+    /// Seconds of silence after which it ends, where a script set them.
+    pub(crate) timeout: Option<f64>,
+    /// Thresholds of bytes and packets of both sides: originator's bytes and packets, then the responder's.
+    pub(crate) thresholds: [u64; 4],
+    pub(crate) duration: f64,
+    /// The place of the time of its first packet in its record.
+    pub(crate) start: Option<usize>,
+    /// Tags and numbers of analyzers that are known.
+    pub(crate) analyzers: Vec<(Value, u64)>,
+}
+
+/// The current packet.
+pub(crate) struct Packet {
+    pub(crate) nanos: i64,
+    pub(crate) data: Vec<u8>,
+    pub(crate) len: u64,
+    pub(crate) link_type: u64,
+}
+
+/// A certificate in DER form, as an opaque value holds it.
+#[derive(Clone)]
+pub(crate) struct Certificate(pub Vec<u8>);
