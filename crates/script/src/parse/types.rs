@@ -291,11 +291,12 @@ impl Parser<'_> {
             let ty = self.type_()?;
             let attrs = self.attributes()?;
             self.since(start);
-            let attrs = self.check_attrs(attrs, ty, Place::Field);
+            // As it was written: `&default` makes a field optional, too.
             if find_attr(&attrs, AttrKind::Optional).is_some() {
                 let message = "&optional is only valid for record fields";
                 self.error_about(message, &Object::Attrs(&attrs, self.here));
             }
+            let attrs = self.check_attrs(attrs, ty, Place::Field);
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if params.iter().any(|param| param.name == symbol) {
