@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn a_row_type_describes_itself() {
         let schema = Schema::of::<Sample>();
-        assert_eq!((schema.path, schema.doc), ("sample", "One row a test."));
+        assert_eq!((schema.path, schema.doc), ("sample", "One row for each test."));
         assert_eq!(schema.fields.iter().map(|f| f.name).collect::<Vec<_>>(), ["n"]);
     }
 }
