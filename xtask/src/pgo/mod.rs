@@ -5,7 +5,7 @@
 //! is built for a named target, since flags then do not apply to build scripts, and in a separate
 //! folder, since every set of flags is a build of its own.
 //!
-//! If BOLT is installed, it optimises the [layout](layout) of that build with a training of its
+//! If BOLT is installed, it optimises the [layout] of that build with a training of its
 //! own.
 //!
 //! `--table` builds the variants of the published study (plain, link-time optimization, profile,
