@@ -5,6 +5,7 @@ use std::io::Write;
 
 use arrow_array::Array;
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use arrow_schema::SchemaRef;
 use datafusion::arrow::json::LineDelimitedWriter;
 use datafusion::arrow::json::WriterBuilder;
@@ -54,7 +55,9 @@ fn rows(
     for row in 0..batch.num_rows() {
         cells.clear();
         for (array, column) in batch.columns().iter().zip(&columns) {
-            cells.push((!array.is_null(row)).then(|| column.value(row).to_string()));
+            // Columns of the type Null have no validity bits.
+            let is_null = array.is_null(row) || *array.data_type() == DataType::Null;
+            cells.push((!is_null).then(|| column.value(row).to_string()));
         }
         each(&cells)?;
     }
