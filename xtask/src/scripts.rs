@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         None => args.profile.build()?,
     };
     let zeek = format!("{} zeek", command.display());
-    let (is, tests_of, cases_of) = measure(&shared, &zeek)?;
+    let (mut is, tests_of, cases_of) = measure(&shared, &zeek)?;
     let shown = |name: &str, passed: usize, of: usize| {
         print(&format!("{name:<6} {passed:>4} of {of:>4} pass"));
     };
@@ -76,6 +76,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let was = parse(&serde_json::from_str(&text)?).context("conformance/scripts.json")?;
+    // Tests with limits of time fail on a busy machine: those that are lost run again, alone.
+    let lost: Vec<_> = was.tests.difference(&is.tests).map(String::as_str).collect();
+    if (1..=AGAIN).contains(&lost.len()) {
+        let mut command = Command::new("python3");
+        command.arg(shared.join("btest/run.py")).args(["--min", "0", "--only", &lost.join(",")]);
+        let value = suite(&mut command, &zeek, &workspace::target().join("script-again.json"))?;
+        let (passing, _) = passing_tests(&value).context("the figures of btest/run.py")?;
+        is.tests.extend(passing);
+    }
     let lost = compare(&was, &is);
     if lost > 0 {
         bail!("{lost} tests of conformance/scripts.json do not pass any more");
@@ -89,6 +98,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn path() -> PathBuf {
     workspace::root().join("conformance/scripts.json")
 }
+
+/// This many lost tests run a second time.
+const AGAIN: usize = 20;
 
 /// Runs both suites, the cases at the same time as the tests; returns what passes and how many there are of each.
 fn measure(shared: &Path, zeek: &str) -> anyhow::Result<(Passing, usize, usize)> {

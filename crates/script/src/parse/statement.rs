@@ -228,8 +228,7 @@ impl Parser<'_> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            // The place is that of the statement behind the directive.
-            let line = self.ahead.as_ref().map_or(self.directive_line, |ahead| ahead.span);
+            let line = self.directive_line;
             self.program.report(Severity::Error, line, "incorrect use of directive");
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));
