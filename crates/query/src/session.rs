@@ -152,8 +152,8 @@ impl Session {
         Arc::clone(&self.shared.stop)
     }
 
-    /// What was left out since the last call: first what is only worth a warning, then where inputs were cut or
-    /// damaged.
+    /// Returns the problems with inputs since the last call: first warnings, then errors for truncated or damaged
+    /// inputs.
     pub fn problems(&self) -> (Vec<String>, Vec<String>) {
         let problems = std::mem::take(&mut *self.shared.problems());
         (problems.warnings, problems.damaged)

@@ -178,7 +178,7 @@ gannet_event::events! {
     pub struct PacketContents<'a> = "packet_contents", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// What stands behind the header of the transport.
+        /// The payload of the transport protocol.
         contents: &'a [u8] = "contents",
     }
 
