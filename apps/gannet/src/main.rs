@@ -41,11 +41,14 @@ mod spread;
 mod sql;
 mod stdin;
 mod stop;
+mod sums;
 mod synth;
 mod tally;
 #[cfg(feature = "columns")]
 mod tasks;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 mod unanswered;
 mod version;
 mod zeek;
@@ -99,6 +102,8 @@ fn main() -> ExitCode {
         Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
         #[cfg(target_os = "linux")]
         Command::Sensor(args) => sensor::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => top::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

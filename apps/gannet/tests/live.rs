@@ -465,6 +465,38 @@ fn a_capture_gives_up_its_rights() {
 }
 
 #[test]
+fn top_shows_who_talks_most() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-top");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--metrics", "127.0.0.1:9911"]);
+    let top = |more: &[&str]| {
+        let output = link.gannet().arg("top").args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (json, screen) = thread::scope(|scope| {
+        scope.spawn(|| link.send(&sample, &["--rate", "100", "--frames", "700"]));
+        (top(&["--json"]), top(&["--once"]))
+    });
+    let snapshot: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for kind in ["hosts", "pairs", "services"] {
+        let rows = snapshot["talkers"][kind].as_array().unwrap();
+        let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_f64().unwrap()).collect();
+        assert!(bytes.is_sorted_by(|a, b| a >= b) && !bytes.is_empty(), "{kind}: {json}");
+    }
+    assert!(snapshot["packets"].as_u64() > Some(50), "{json}");
+    for part in ["capturing on vb", "HOST", "PAIR OF HOSTS", "SERVICE", "UDP 53", "LOG"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    live.end();
+    let refused = link.gannet().args(["top", "--once"]).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("no sensor answers at 127.0.0.1:9911"), "{words}");
+}
+
+#[test]
 fn rows_go_to_a_socket_as_json_lines() {
     use std::io::BufRead as _;
     let Some(link) = Link::new() else { return };

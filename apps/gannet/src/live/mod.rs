@@ -12,6 +12,7 @@ mod notify;
 mod sensor;
 mod sinks;
 mod snapshot;
+mod talkers;
 pub(crate) mod times;
 
 use std::path::Path;

@@ -26,6 +26,7 @@ use gannet_live::Source;
 use gannet_live::SourceOptions;
 use gannet_log::LiveFiles;
 use gannet_log::LogLosses;
+use serde_json::Value;
 
 use super::Journal;
 use super::archive;
@@ -38,6 +39,7 @@ use super::sinks::Sink;
 use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 use super::snapshot::resident;
+use super::talkers::Talkers;
 use super::times;
 use crate::left_out;
 use crate::names::System;
@@ -96,6 +98,8 @@ pub(crate) struct Sensor {
     /// The snapshot at the last row of stats.log.
     last_row: (Snapshot, Instant),
     gauged: Instant,
+    /// Counts while `gannet top` asks for it.
+    talkers: Option<Talkers>,
     rotate: Option<(Duration, Time)>,
     until: Option<Instant>,
     begun: Instant,
@@ -226,6 +230,7 @@ impl Sensor {
             snapshot: Snapshot::default(),
             last_row: (Snapshot::default(), now),
             gauged: now,
+            talkers: None,
             rotate: args.rotate.map(|every| (every, times::next_multiple(Source::clock(), every))),
             until: args.duration.map(|duration| now + duration),
             begun: now,
@@ -258,6 +263,9 @@ impl Sensor {
             }
             match self.source.packets() {
                 Next::Packets(batch) => {
+                    if let Some(talkers) = &mut self.talkers {
+                        talkers.add(&batch);
+                    }
                     let analysed = analyse(&mut self.engine, &batch, &mut self.snapshot);
                     report(&self.journal, analysed);
                     pending.dirty = true;
@@ -326,11 +334,15 @@ impl Sensor {
         }
         self.flush(pending);
         let is_row = self.last_row.1.elapsed() >= STATISTICS;
-        if is_row || (self.serves_metrics && self.gauged.elapsed() >= GAUGE) {
+        let is_watched = self.serves_metrics && self.latest.is_watched();
+        let is_old = self.serves_metrics && self.gauged.elapsed() >= GAUGE;
+        if is_row || is_watched || is_old {
             self.gauged = Instant::now();
             self.snapshot.gauge = self.engine.gauge();
         }
         self.look();
+        self.snapshot.talkers = self.talkers.take().map_or(Value::Null, |all| all.report());
+        self.talkers = is_watched.then(Talkers::new);
         if is_row {
             self.statistics();
         }
