@@ -563,6 +563,43 @@ fn a_sensor_takes_its_options_from_a_file_and_reports_that_it_is_ready() {
 }
 
 #[test]
+fn sighup_takes_over_what_changed_in_the_file() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-reload");
+    let out = s.path("live");
+    let file = s.path("gannet.toml");
+    let write = |more: &str| {
+        let out = out.display();
+        let text = format!("interface = \"vb\"\nout = \"{out}\"\nthreads = 1\n{more}");
+        // As editors do: another file of the same name.
+        fs::write(s.path("new.toml"), text).unwrap();
+        fs::rename(s.path("new.toml"), &file).unwrap();
+    };
+    write("rotate = \"1h\"\n");
+    let words = s.path("words");
+    let mut command = link.gannet();
+    command.args(["sensor", "--config"]).arg(&file);
+    let child = command.stderr(fs::File::create(&words).unwrap()).spawn().unwrap();
+    let live = Live { child, words };
+    wait(|| live.words().contains("capturing on"));
+
+    write("rotate = \"2h\"\nkeep = \"30d\"\nring-size = \"64M\"\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("ring-size"));
+    let words = live.words();
+    assert!(words.contains("gannet.toml: taken over: "), "{words}");
+    assert!(words.contains("rotate") && words.contains("keep"), "{words}");
+    assert!(words.contains("gannet.toml: changes need a restart: ring-size"), "{words}");
+
+    write("rotat = 1\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("no option is named 'rotat'"));
+    assert!(live.words().contains("the options stay as they are"), "{}", live.words());
+    let words = live.end();
+    assert!(words.contains("logs in"), "{words}");
+}
+
+#[test]
 fn the_unit_is_sound_and_hardened() {
     let unit =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/gannet@.service");

@@ -9,6 +9,7 @@ mod args;
 mod journal;
 mod metrics;
 mod notify;
+pub(crate) mod reload;
 mod sensor;
 mod sinks;
 mod snapshot;

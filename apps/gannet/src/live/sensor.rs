@@ -1,5 +1,6 @@
 //! The loop of a live capture.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
 use std::net::TcpListener;
@@ -34,6 +35,8 @@ use super::archive::Archive;
 use super::args::Args;
 use super::metrics;
 use super::notify::Manager;
+use super::reload::Reload;
+use super::reload::changes;
 use super::sinks;
 use super::sinks::Sink;
 use super::snapshot::Latest;
@@ -101,6 +104,9 @@ pub(crate) struct Sensor {
     /// Counts while `gannet top` asks for it.
     talkers: Option<Talkers>,
     rotate: Option<(Duration, Time)>,
+    rules: archive::Rules,
+    /// How the options are read again, and what they were.
+    reload: Option<(Reload, BTreeMap<String, String>)>,
     until: Option<Instant>,
     begun: Instant,
     has_threads: bool,
@@ -195,7 +201,9 @@ impl Sensor {
         // From here on the process has no more rights than it needs; threads that start later have as few.
         enter(args, out, extract, journal)?;
         let stop = Stop::of_sensor().context("signals")?;
-        let archive = Archive::new(args, out, logs, journal);
+        let rules = archive::Rules::default();
+        rules.set(args);
+        let archive = Archive::new(args, rules.clone(), out, logs, journal);
         let archive = archive::start(archive, files).context("thread of the archive")?;
         let latest = Latest::default();
         if let Some(listener) = listener {
@@ -232,6 +240,11 @@ impl Sensor {
             gauged: now,
             talkers: None,
             rotate: args.rotate.map(|every| (every, times::next_multiple(Source::clock(), every))),
+            rules,
+            reload: args.reload.clone().and_then(|reload| {
+                let values = reload.read().ok()?.values;
+                Some((reload, values))
+            }),
             until: args.duration.map(|duration| now + duration),
             begun: now,
             has_threads,
@@ -331,6 +344,7 @@ impl Sensor {
         if self.stop.takes_reopen() {
             self.with_logs(gannet_log::Logs::reopen);
             self.journal.note(&"logs are reopened");
+            self.reload();
         }
         self.flush(pending);
         let is_row = self.last_row.1.elapsed() >= STATISTICS;
@@ -352,6 +366,50 @@ impl Sensor {
         }
         self.links();
         self.manager.lives();
+    }
+
+    /// Takes over what changed in the file of options, and reports what needs a restart.
+    fn reload(&mut self) {
+        let Some((reload, before)) = &mut self.reload else { return };
+        let file = reload.file.display();
+        let read = match reload.read() {
+            Ok(read) => read,
+            Err(words) => {
+                let words = words.trim_end();
+                self.journal.error(&format_args!("{words}; the options stay as they are"));
+                return;
+            }
+        };
+        let (mut taken, mut others) = changes(before, &read.values);
+        // Without --rotate the names of files are others from the start.
+        if read.args.rotate.is_some() != self.rotate.is_some() {
+            taken.retain(|name| *name != "rotate");
+            others.push("rotate");
+        }
+        if let Some((every, at)) = &mut self.rotate
+            && let Some(new) = read.args.rotate
+            && new != *every
+        {
+            (*every, *at) = (new, times::next_multiple(Source::clock(), new));
+        }
+        self.rules.set(&read.args);
+        if taken.contains(&"duration") {
+            self.until = read.args.duration.map(|duration| self.begun + duration);
+        }
+        match taken.is_empty() {
+            true => self.journal.note(&format_args!("{file}: nothing new that can be taken over")),
+            false => self.journal.note(&format_args!("{file}: taken over: {}", taken.join(", "))),
+        }
+        if !others.is_empty() {
+            let others = others.join(", ");
+            self.journal.warning(&format_args!("{file}: changes need a restart: {others}"));
+        }
+        for name in taken.into_iter().map(str::to_owned).collect::<Vec<_>>() {
+            match read.values.get(&name) {
+                Some(value) => drop(before.insert(name, value.clone())),
+                None => drop(before.remove(&name)),
+            }
+        }
     }
 
     fn with_logs(&mut self, work: impl FnOnce(&mut gannet_log::Logs)) {
@@ -457,9 +515,15 @@ fn enter(
             chown(folder, Some(uid), Some(gid)).with_context(|| folder.display().to_string())?;
         }
     }
+    let mut read = sinks::paths(&args.targets());
+    // Its folder: editors replace a file by another one of the same name.
+    let file = args.reload.as_ref().and_then(|reload| reload.file.parent());
+    read.extend(
+        file.map(|folder| if folder == Path::new("") { ".".into() } else { folder.into() }),
+    );
     let sandbox = Sandbox {
         write,
-        read: sinks::paths(&args.targets()),
+        read,
         connects: !args.targets().is_empty(),
         executes: args.postprocessor.is_some(),
         user: args.user.clone(),
