@@ -18,7 +18,7 @@ pub(crate) struct Read {
     pub(crate) args: Box<Args>,
 }
 
-/// Reads the options anew.
+/// Reads the options again.
 type Reader = dyn Fn() -> Result<Read, String> + Send + Sync;
 
 /// How the options of a sensor are read again.
