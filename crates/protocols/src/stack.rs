@@ -299,7 +299,11 @@ impl Session<'_> {
             conn.look_when_idle();
         }
         if self.stack.entries.iter().any(|e| e.is_late) {
-            self.each_of(conn, |e| !e.is_off && !e.is_late, |a, cx| a.datagram(cx, from, data, len));
+            self.each_of(
+                conn,
+                |e| !e.is_off && !e.is_late,
+                |a, cx| a.datagram(cx, from, data, len),
+            );
             conn.count_packet(from, ip_bytes);
             self.each_of(conn, |e| !e.is_off && e.is_late, |a, cx| a.datagram(cx, from, data, len));
             return;
