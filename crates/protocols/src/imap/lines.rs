@@ -5,7 +5,7 @@ pub struct Line<'a> {
     pub tag: &'a [u8],
     /// Command, or the server's answer.
     pub command: &'a [u8],
-    /// Words of a server's list of capabilities, as they stand in the line.
+    /// The rest of the line where a server lists its capabilities.
     pub capabilities: Option<&'a [u8]>,
 }
 
