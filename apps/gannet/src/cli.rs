@@ -26,6 +26,7 @@ use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+use crate::script;
 #[cfg(target_os = "linux")]
 use crate::sensor;
 #[cfg(feature = "sql")]
@@ -95,6 +96,7 @@ pub(crate) enum Command {
     /// Run one task of a plan (not in this build: feature columns)
     #[cfg(not(feature = "columns"))]
     RunTask(left_out::Args),
+    Script(script::Args),
     #[cfg(target_os = "linux")]
     Sensor(sensor::Args),
     #[cfg(feature = "sql")]

@@ -34,6 +34,7 @@ mod paths;
 mod replay;
 #[cfg(feature = "lua")]
 mod run;
+mod script;
 #[cfg(target_os = "linux")]
 mod sensor;
 mod spread;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
         #[cfg(target_os = "linux")]
         Command::Sensor(args) => sensor::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
