@@ -313,8 +313,7 @@ impl Shard {
             if !deeper {
                 conn.note_limit();
             }
-            session.datagram(conn, from, udp.payload, udp.payload_len);
-            conn.count_packet(from, ip.total_len);
+            session.datagram(conn, from, (udp.payload, udp.payload_len), ip.total_len);
         });
         if observed {
             self.check_thresholds(index, from);
