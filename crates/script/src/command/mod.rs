@@ -1,6 +1,7 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
 mod options;
+pub(crate) mod signatures;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -96,7 +97,11 @@ fn run_scripts(
             return 1;
         }
     }
-    match parse(&mut program, &mut engine, options) {
+    let parsed = parse(&mut program, &mut engine, options).and_then(|()| {
+        let mut vm = engine.with(&mut program);
+        signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
+    });
+    match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
             engine.with(&mut program).set_script_args(&options.script_args);
