@@ -317,11 +317,10 @@ impl Shard {
             if observed {
                 session.match_packet(conn, from, ip);
             }
-            session.datagram(conn, from, udp.payload, udp.payload_len);
+            session.datagram(conn, from, (udp.payload, udp.payload_len), ip.total_len);
             if observed {
                 session.match_data(conn, from, udp.payload);
             }
-            conn.count_packet(from, ip.total_len);
         });
         if observed {
             self.check_thresholds(index, from);

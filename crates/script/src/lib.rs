@@ -29,6 +29,7 @@
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
 //! | [`signature`] | signatures: patterns and conditions over packets and streams |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
+//! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
 //! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
 //!
 //! Everything is in arenas and named by ids of four bytes ([`ids`]); nothing is freed before the program is. Recursion over
@@ -55,6 +56,7 @@ pub mod signature;
 pub mod source;
 pub mod support;
 pub mod symbols;
+pub mod tools;
 pub mod types;
 pub mod value;
 pub mod vm;
