@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod ids;
+mod matching;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -694,6 +695,7 @@ impl tcp::Consumer for Session<'_> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
+        self.match_data(conn, from, data);
     }
 
     fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
@@ -777,7 +779,9 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No || self.stack.entries.iter().any(|e| !e.is_off)
+        self.stack.waiting != Waiting::No
+            || self.stack.entries.iter().any(|e| !e.is_off)
+            || self.matches_data()
     }
 }
 
