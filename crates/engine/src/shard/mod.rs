@@ -253,6 +253,9 @@ impl Shard {
             self.raise_packet(packet);
         }
         self.walk_link(packet);
+        if self.env.logs.events.any() {
+            self.raise_raw_packet(packet);
+        }
         self.rest();
         self.drain_events();
     }

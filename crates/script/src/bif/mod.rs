@@ -76,8 +76,8 @@ const TABLES: &[Table] = &[
 
 /// State of built-in functions.
 pub struct State {
-    /// When tables are looked at next for entries that expire.
-    pub next_sweep: f64,
+    /// Time of the first packet, 0 before it.
+    pub first_packet: f64,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
@@ -131,7 +131,7 @@ impl Default for State {
         }
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
-            next_sweep: 0.0,
+            first_packet: 0.0,
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,

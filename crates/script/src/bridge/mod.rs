@@ -111,7 +111,7 @@ pub fn run(
         likely_ports(&mut machine.with(&mut program));
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
+        let run = Run { program, machine, plans: HashMap::new(), states, over: false, drained: false, stop: None };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
@@ -240,6 +240,8 @@ struct Run {
     states: States,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
+    /// Events of the current packet were drained.
+    drained: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -303,6 +305,9 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
+        if event.decl.name == "net_done" {
+            self.loop_drains()?;
+        }
         let mut vm = self.machine.with(&mut self.program);
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
@@ -345,32 +350,35 @@ impl Run {
         Ok(())
     }
 
-    /// Another packet begins: timers are due.
-    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+    /// The previous packet is over: its events that are left, as far as the main loop gets with them.
+    fn loop_drains(&mut self) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
-        // Events that no event of the analysis followed.
-        if !vm.m.queue.is_empty() {
-            vm.drain()?;
+        if !std::mem::take(&mut self.drained) {
             vm.drain()?;
         }
-        if vm.m.now == 0.0 && now > 0.0 {
-            vm.m.now = now;
+        vm.drain()?;
+        vm.before_packet()
+    }
+
+    /// Another packet begins: timers are due.
+    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+        self.loop_drains()?;
+        let mut vm = self.machine.with(&mut self.program);
+        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+            vm.m.state.first_packet = now;
             vm.queue_named("network_time_init", Vec::new());
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
-        vm.fire_timers(now)?;
-        vm.expire_tables(now)?;
-        Ok(())
+        vm.fire_timers(now)
     }
 
-    /// All events of a packet are queued.
+    /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
     fn drained(&mut self) -> Result<(), Stop> {
         self.states.forget(&mut self.machine.state.traffic);
+        self.drained = true;
         let mut vm = self.machine.with(&mut self.program);
-        // Once for the packet, once for the loop around it.
-        vm.drain()?;
         vm.drain()?;
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;

@@ -206,9 +206,13 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found = with_known(vm, args, |known, _| Some(Value::Record(known.record.clone())))?;
+    let found =
+        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
     match found {
-        Some(record) => Ok(record),
+        Some((record, uid, place)) => {
+            super::state::name_it(vm, &record, uid, place);
+            Ok(Value::Record(record))
+        }
         None => {
             let ty = vm.result_type();
             vm.empty_value(ty, None)
@@ -354,8 +358,9 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     match vm.m.state.traffic.files.get(id) {
         Some((_, record)) => Ok(Value::Record(record.clone())),
         None => {
-            let id = String::from_utf8_lossy(id).into_owned();
-            Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+            let text = format!("file ID {} not a known file", String::from_utf8_lossy(id));
+            vm.report(crate::diagnostics::Severity::Error, &text);
+            Ok(Value::Unset)
         }
     }
 }

@@ -85,7 +85,7 @@ impl States {
         if event.decl.name == "new_connection"
             && let Some(state) = first_connection(event)
         {
-            self.connection(vm, ty, state)?;
+            self.known(vm, ty, state)?;
         }
         Ok(())
     }
@@ -126,17 +126,32 @@ impl States {
         }
     }
 
-    /// The record of a connection, as its state is now.
+    /// The record of a connection that scripts see from now on, as its state is now.
     pub(super) fn connection(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
         state: &ConnState,
     ) -> Result<Value, Stop> {
+        let record = self.known(vm, ty, state)?;
+        if let Some(known) = vm.m.state.traffic.conns.get(&state.id) {
+            let (uid, place) = (known.uid, known.name);
+            name_it(vm, &record, uid, place);
+        }
+        Ok(Value::Record(record))
+    }
+
+    /// The same, where scripts do not see it yet: it has no name.
+    fn known(
+        &mut self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        state: &ConnState,
+    ) -> Result<Rc<Record>, Stop> {
         if self.conn_plan.as_ref().is_none_or(|plan| plan.ty != ty) {
             self.conn_plan = Some(ConnPlan::new(vm, ty));
         }
-        let Some(plan) = &self.conn_plan else { return Ok(Value::Unset) };
+        let Some(plan) = &self.conn_plan else { return Err(Stop::Error) };
         let record = match self.conns.get(&state.uid) {
             Some(record) => Rc::clone(record),
             None => {
@@ -156,12 +171,13 @@ impl States {
                 thresholds: [0; 4],
                 duration: 0.0,
                 start: plan.places[0],
+                name: plan.places[4],
                 analyzers: Vec::new(),
             };
             traffic.conns.insert(state.id, known);
         }
         plan.refresh(vm, &record, state, self.scripted_services)?;
-        Ok(Value::Record(record))
+        Ok(record)
     }
 
     /// The record of a file, as its state is now.
@@ -278,9 +294,6 @@ impl ConnPlan {
         for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
             conn_name(vm, uid);
         }
-        if let Some(place) = self.places[4] {
-            record.set(place, conn_name(vm, state.uid));
-        }
         Ok(record)
     }
 
@@ -325,7 +338,11 @@ impl ConnPlan {
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
         let values = [
             Value::Time(seconds(state.start.as_nanos())),
-            Value::Interval(seconds(state.duration.as_nanos())),
+            // As times of floating point differ.
+            Value::Interval(
+                seconds(state.start.as_nanos() + state.duration.as_nanos())
+                    - seconds(state.start.as_nanos()),
+            ),
             service,
             Value::string(&state.history),
             Value::Unset,
@@ -446,6 +463,16 @@ impl FilePlan {
             }
         }
         Ok(())
+    }
+}
+
+/// Names a connection that a script sees for the first time: numbers are drawn in this order.
+pub(super) fn name_it(vm: &mut Vm<'_>, record: &Record, uid: Uid, place: Option<usize>) {
+    if let Some(place) = place
+        && !record.get(place).is_set()
+    {
+        let name = conn_name(vm, uid);
+        record.set(place, name);
     }
 }
 

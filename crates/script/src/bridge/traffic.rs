@@ -120,6 +120,8 @@ pub(crate) struct Known {
     pub(crate) duration: f64,
     /// The place of the time of its first packet in its record.
     pub(crate) start: Option<usize>,
+    /// The place of its name in its record.
+    pub(crate) name: Option<usize>,
     /// Tags and numbers of analyzers that are known.
     pub(crate) analyzers: Vec<(Value, u64)>,
 }
