@@ -203,12 +203,15 @@ fn expose(now: &Snapshot) -> String {
         }
     };
     sink(&mut text, "gannet_queue_rows", "gauge", "Rows that wait for a sink.", |c| c.queued);
+    sink(&mut text, "gannet_spool_rows", "gauge", "Rows on disk that wait for a sink.", |c| {
+        c.spooled
+    });
     sink(&mut text, "gannet_rows_sent_total", "counter", "Rows sent to a sink.", |c| c.sent);
     sink(
         &mut text,
         "gannet_rows_dropped_total",
         "counter",
-        "Rows dropped because the queue of a sink was full.",
+        "Rows of a sink that were dropped: its queue or spool was full, or they were too long.",
         |c| c.dropped,
     );
     text.family("gannet_build_info", "gauge", "Version of this program.");

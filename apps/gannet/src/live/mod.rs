@@ -39,6 +39,7 @@ pub(crate) fn run(
             journal.error(&words);
             Ok(Outcome::NoCapture)
         }
+        Err(sensor::Failure::LeftOut) => Ok(Outcome::NoCapture),
         Err(sensor::Failure::Other(error)) => Err(error),
     }
 }

@@ -39,6 +39,7 @@ use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 use super::snapshot::resident;
 use super::times;
+use crate::left_out;
 use crate::names::System;
 use crate::outcome::Outcome;
 use crate::stop::Stop;
@@ -69,6 +70,8 @@ const FEW_BLOCKS: usize = 64;
 pub(crate) enum Failure {
     /// Something that was asked for is not possible.
     Usage(Box<dyn Display>),
+    /// Something that this build leaves out, which is reported.
+    LeftOut,
     Other(anyhow::Error),
 }
 
@@ -126,6 +129,10 @@ impl Sensor {
         }
         if args.rotate.is_none() && (args.rotate_to.is_some() || args.rotate_compress.is_some()) {
             journal.note(&"without --rotate only SIGUSR1 and the end rotate logs");
+        }
+        if cfg!(not(feature = "kafka")) && args.kafka.is_some() {
+            left_out::report(&"--kafka", "kafka");
+            return Err(Failure::LeftOut);
         }
         let usage = |error: gannet_live::Error| Failure::Usage(Box::new(error));
         let mut interfaces: Vec<Interface> = Vec::new();
@@ -193,8 +200,10 @@ impl Sensor {
             journal.note(&format_args!("metrics at http://{at}/metrics"));
         }
         let mut sinks = Vec::new();
-        for target in &args.to {
-            sinks.push(Sink::start(target.clone(), journal).context("thread of a sink")?);
+        let spool = args.spool();
+        for target in args.targets() {
+            let context = target.to_string();
+            sinks.push(Sink::start(target, spool.as_ref(), journal).context(context)?);
         }
         let outputs: Vec<Sink> = sinks.iter().map(|(sink, _)| sink.clone()).collect();
         if !outputs.is_empty() {
@@ -390,7 +399,7 @@ impl Sensor {
         snapshot.sinks.clear();
         for (sink, thread) in sinks {
             if thread.join().is_err() {
-                journal.error(&format_args!("--to {}: ended early", sink.target));
+                journal.error(&format_args!("{}: ended early", sink.target));
             }
             snapshot.sinks.push(sink.counts());
         }
@@ -425,6 +434,10 @@ fn enter(
         fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
         write.push(root);
     }
+    if let Some(spool) = &args.spool {
+        fs::create_dir_all(spool).with_context(|| spool.display().to_string())?;
+        write.push(spool.clone());
+    }
     let usage = |error: gannet_live::Refused| Failure::Usage(Box::new(error));
     if let Some(user) = &args.user {
         let (uid, gid) = gannet_live::user_ids(user).map_err(usage)?;
@@ -434,8 +447,8 @@ fn enter(
     }
     let sandbox = Sandbox {
         write,
-        read: sinks::paths(&args.to),
-        connects: !args.to.is_empty(),
+        read: sinks::paths(&args.targets()),
+        connects: !args.targets().is_empty(),
         executes: args.postprocessor.is_some(),
         user: args.user.clone(),
     };

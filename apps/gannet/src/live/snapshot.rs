@@ -125,9 +125,13 @@ impl fmt::Display for Snapshot {
         for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
             line("", &format_args!("{} {what}", HumanCount(*count)))?;
         }
-        for SinkCounts { name, sent, dropped, .. } in &self.sinks {
+        for SinkCounts { name, sent, spooled, dropped, .. } in &self.sinks {
             let (sent, dropped) = (HumanCount(*sent), HumanCount(*dropped));
             line("sent", &format_args!("{sent} rows to {name}, {dropped} dropped"))?;
+            if *spooled > 0 {
+                let spooled = HumanCount(*spooled);
+                line("", &format_args!("{spooled} rows wait in the spool of {name}"))?;
+            }
         }
         for (log, rows) in &self.discarded {
             line(
