@@ -78,6 +78,8 @@ const TABLES: &[Table] = &[
 pub struct State {
     /// Time of the first packet, 0 before it.
     pub first_packet: f64,
+    /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
+    pub weirds: HashMap<(String, String), (u64, f64)>,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
@@ -132,6 +134,7 @@ impl Default for State {
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
             first_packet: 0.0,
+            weirds: HashMap::new(),
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,

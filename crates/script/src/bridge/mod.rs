@@ -108,10 +108,19 @@ pub fn run(
         traffic.capture = capture.to_owned();
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
+        settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, over: false, drained: false, stop: None };
+        let run = Run {
+            program,
+            machine,
+            plans: HashMap::new(),
+            states,
+            over: false,
+            drained: false,
+            stop: None,
+        };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
@@ -155,7 +164,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                 | "file_new"
                 | "file_state_remove"
                 | "net_done" => true,
-                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
                 "gannet::packet_bytes" => {
                     let names =
                         ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
@@ -215,6 +224,31 @@ fn likely_ports(vm: &mut Vm<'_>) {
         let ports = table.keys().into_iter().filter_map(port).collect();
         vm.m.state.traffic.commands.push(Command::LikelyPorts(ports));
     }
+}
+
+/// Options of scripts that steer analyzers.
+const SETTINGS: &[&str] = &["MQTT::max_payload_size"];
+
+/// Passes the values of options to the analysis.
+fn settings(vm: &mut Vm<'_>) {
+    for name in SETTINGS {
+        setting_changed(vm, name);
+    }
+    let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
+    let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
+    let command = Command::Setting { name: "ConnKey::factory", value };
+    vm.m.state.traffic.commands.push(command);
+}
+
+/// Passes the value of an option to the analysis, where that goes by it.
+pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
+    let Some(name) = SETTINGS.iter().find(|setting| **setting == name) else { return };
+    let value = match vm.global_named(name) {
+        Value::Count(value) => value,
+        Value::Bool(value) => u64::from(value),
+        _ => return,
+    };
+    vm.m.state.traffic.commands.push(Command::Setting { name, value });
 }
 
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.

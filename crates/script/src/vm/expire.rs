@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{Callee, Vm};
 use super::events::{Due, ExpiryWalk};
 use super::tables::Change;
+use super::{Callee, Vm};
 use crate::evaluate::Stop;
 use crate::value::table::{TableAttrs, parts};
 use crate::value::{Table, Value};

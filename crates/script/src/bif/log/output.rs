@@ -508,9 +508,11 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
     let (kind, path, opened, now) =
         (writer.kind.clone(), writer.path.clone(), writer.opened, vm.m.now);
     writer.opened = now;
-    let postprocessor = writer.postprocessor.clone().map(Value::Func).or_else(|| {
-        vm.func_value("Log::__default_rotation_postprocessor").map(Value::Func)
-    });
+    let postprocessor = writer
+        .postprocessor
+        .clone()
+        .map(Value::Func)
+        .or_else(|| vm.func_value("Log::__default_rotation_postprocessor").map(Value::Func));
     let (Some(info_ty), Some(func)) =
         (vm.type_named("Log::RotationFmtInfo"), vm.func_value("Log::rotation_format_func"))
     else {
