@@ -465,6 +465,38 @@ fn a_capture_gives_up_its_rights() {
 }
 
 #[test]
+fn top_shows_who_talks_most() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-top");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--metrics", "127.0.0.1:9911"]);
+    let top = |more: &[&str]| {
+        let output = link.gannet().arg("top").args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (json, screen) = thread::scope(|scope| {
+        scope.spawn(|| link.send(&sample, &["--rate", "100", "--frames", "700"]));
+        (top(&["--json"]), top(&["--once"]))
+    });
+    let snapshot: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for kind in ["hosts", "pairs", "services"] {
+        let rows = snapshot["talkers"][kind].as_array().unwrap();
+        let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_f64().unwrap()).collect();
+        assert!(bytes.is_sorted_by(|a, b| a >= b) && !bytes.is_empty(), "{kind}: {json}");
+    }
+    assert!(snapshot["packets"].as_u64() > Some(50), "{json}");
+    for part in ["capturing on vb", "HOST", "PAIR OF HOSTS", "SERVICE", "UDP 53", "LOG"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    live.end();
+    let refused = link.gannet().args(["top", "--once"]).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("no sensor answers at 127.0.0.1:9911"), "{words}");
+}
+
+#[test]
 fn rows_go_to_a_socket_as_json_lines() {
     use std::io::BufRead as _;
     let Some(link) = Link::new() else { return };
@@ -528,6 +560,43 @@ fn a_sensor_takes_its_options_from_a_file_and_reports_that_it_is_ready() {
     let unknown = s.file("wrong.toml", b"rotat = 1\n");
     let refused = gannet().args(["sensor", "--config"]).arg(&unknown).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn sighup_takes_over_what_changed_in_the_file() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-reload");
+    let out = s.path("live");
+    let file = s.path("gannet.toml");
+    let write = |more: &str| {
+        let out = out.display();
+        let text = format!("interface = \"vb\"\nout = \"{out}\"\nthreads = 1\n{more}");
+        // As editors do: another file of the same name.
+        fs::write(s.path("new.toml"), text).unwrap();
+        fs::rename(s.path("new.toml"), &file).unwrap();
+    };
+    write("rotate = \"1h\"\n");
+    let words = s.path("words");
+    let mut command = link.gannet();
+    command.args(["sensor", "--config"]).arg(&file);
+    let child = command.stderr(fs::File::create(&words).unwrap()).spawn().unwrap();
+    let live = Live { child, words };
+    wait(|| live.words().contains("capturing on"));
+
+    write("rotate = \"2h\"\nkeep = \"30d\"\nring-size = \"64M\"\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("ring-size"));
+    let words = live.words();
+    assert!(words.contains("gannet.toml: taken over: "), "{words}");
+    assert!(words.contains("rotate") && words.contains("keep"), "{words}");
+    assert!(words.contains("gannet.toml: changes need a restart: ring-size"), "{words}");
+
+    write("rotat = 1\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("no option is named 'rotat'"));
+    assert!(live.words().contains("the options stay as they are"), "{}", live.words());
+    let words = live.end();
+    assert!(words.contains("logs in"), "{words}");
 }
 
 #[test]

@@ -126,6 +126,11 @@ impl Env {
         if settings.is_empty() { default } else { settings.get(name).copied().unwrap_or(default) }
     }
 
+    /// Whether scripts say which analyzers are used.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.steering.detected.is_some()
+    }
+
     /// Carries out a request of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;

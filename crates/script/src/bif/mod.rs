@@ -80,6 +80,8 @@ pub struct State {
     pub first_packet: f64,
     /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
     pub weirds: HashMap<(String, String), (u64, f64)>,
+    /// Signatures, where there are any that the engine does not replace.
+    pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
@@ -135,6 +137,7 @@ impl Default for State {
         Self {
             first_packet: 0.0,
             weirds: HashMap::new(),
+            signatures: None,
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
