@@ -56,7 +56,7 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Outco
     let [capture] = captures.as_slice() else {
         return refuse("scripts run over one capture: gannet analyze trace.pcap detect.zeek");
     };
-    let mut zeek: Vec<OsString> = Vec::new();
+    let mut zeek: Vec<OsString> = vec!["--diagnostics=rich".into()];
     if matches.get_flag("no_checksums") {
         zeek.push("-C".into());
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn scripts_are_found_among_captures() {
         let taken = |args: &[&str]| match zeek(args) {
-            Some(Ok(words)) => words.join(OsStr::new(" ")).into_string().unwrap_or_default(),
+            Some(Ok(words)) => words[1..].join(OsStr::new(" ")).into_string().unwrap_or_default(),
             Some(Err(_)) => "refused".into(),
             None => "no scripts".into(),
         };

@@ -172,3 +172,18 @@ fn scripts_among_the_captures_of_analyze_run() {
     assert!(words.contains("--hash-files cannot be used with scripts"), "{words}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn errors_name_the_connection_and_the_packet_once_a_place() {
+    let code = format!(
+        "{TYPES}event new_connection(c: connection) {{ local v = vector(1); print v[c$id$resp_p == 80/tcp ? 5 : 6]; }}"
+    );
+    let sample = sample();
+    let output = zeek(&["--diagnostics", "rich", "-C", "-r", sample.to_str().unwrap()], &code);
+    let words = String::from_utf8(output.stderr).unwrap();
+    let place = words.lines().find(|line| line.contains("^")).unwrap_or_default();
+    let (_, about) = place.split_once("connection C").unwrap_or_else(|| panic!("{words}"));
+    assert!(about.contains(", packet "), "{words}");
+    assert_eq!(words.matches("no such index").count(), 1, "{words}");
+    assert!(words.lines().last().unwrap().ends_with("9 times more"), "{words}");
+}

@@ -121,7 +121,7 @@ fn run_scripts(
         }
     }
     let parsed = parse(&mut program, &mut engine, options);
-    if let Some(rich) = rich {
+    if let Some(rich) = &rich {
         rich.parsed(&program);
     }
     let parsed = parsed.and_then(|()| {
@@ -144,6 +144,9 @@ fn run_scripts(
                 },
                 _ => engine.with(&mut program).run(),
             };
+            if let Some(rich) = &rich {
+                rich.ended();
+            }
             status("TERMINATING", "main");
             u8::try_from(code & 0xff).unwrap_or(1)
         }

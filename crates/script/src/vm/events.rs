@@ -234,6 +234,8 @@ impl Vm<'_> {
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, args, time } = event;
         let before = std::mem::replace(&mut self.m.event_time, time);
+        let subject = args.first().cloned().unwrap_or_default();
+        let subject_before = std::mem::replace(&mut self.m.subject, subject);
         let name = self.function_name(func);
         let reporter = name.starts_with("reporter_");
         let reporting = self.m.reporting;
@@ -253,6 +255,7 @@ impl Vm<'_> {
         }
         self.m.reporting = reporting;
         self.m.event_time = before;
+        self.m.subject = subject_before;
         Ok(())
     }
 

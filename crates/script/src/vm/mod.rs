@@ -67,6 +67,8 @@ pub struct Machine {
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
+    /// The first argument of the current event: errors name its connection.
+    pub(crate) subject: Value,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
     /// Types of sets by their index.
     pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
@@ -140,6 +142,7 @@ impl Default for Machine {
             native: Vec::new(),
             delayed: false,
             event_time: 0.0,
+            subject: Value::Unset,
             vectors: HashMap::new(),
             sets: HashMap::new(),
             instantiated: HashSet::new(),
