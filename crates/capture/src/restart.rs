@@ -2,7 +2,7 @@
 //!
 //! A gzip stream can be read from the beginning of any DEFLATE block on, with the bit where the block begins and the
 //! 32 KiB of output before it; zstd from the beginning of any frame on, with nothing else. [`RestartPoints`] collects
-//! such points while a [`Reader`](crate::Reader) reads the capture, one for about every so many decompressed bytes, and
+//! such points while a [`Reader`](crate::Reader) reads the capture, at stated distances in the decompressed data, and
 //! [`unpacked_from`] decompresses from one of them.
 
 use std::fs::File;

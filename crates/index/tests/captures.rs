@@ -52,7 +52,7 @@ fn index(capture: &Path, out: &Path, threads: usize) -> bool {
     index_every(capture, out, threads, gannet_index::RESTARTS_EVERY)
 }
 
-/// The same, with so many decompressed bytes from one restart point to the next.
+/// The same, with at least `every` decompressed bytes from one restart point to the next.
 fn index_every(capture: &Path, out: &Path, threads: usize, every: u64) -> bool {
     fs::create_dir_all(out).unwrap();
     let builder = Arc::new(Builder::default());
