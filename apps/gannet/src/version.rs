@@ -12,7 +12,7 @@ macro_rules! features {
 
 /// All features of the command; a test compares them with the manifest.
 const FEATURES: &[(&str, bool)] =
-    features!("columns" "foreign" "jit" "llvm" "lua" "quic" "self-signed" "sql" "sqlite");
+    features!("columns" "foreign" "jit" "kafka" "llvm" "lua" "quic" "self-signed" "sql" "sqlite");
 
 /// Whether the arguments, the command's own name first, ask for it.
 pub(crate) fn is_asked(args: &[std::ffi::OsString]) -> bool {

@@ -69,7 +69,11 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
     );
     write(&stage.join("DEBIAN/control"), &control, 0o644)?;
     for script in SCRIPTS {
-        copy(&root().join("packaging/deb").join(script), &stage.join("DEBIAN").join(script), 0o755)?;
+        copy(
+            &root().join("packaging/deb").join(script),
+            &stage.join("DEBIAN").join(script),
+            0o755,
+        )?;
     }
     modes(&stage)?;
     let to = dist.out.join(format!("gannet_{}_{}.deb", dist.version, dist.debian_arch()));
