@@ -34,6 +34,8 @@ use crate::sql;
 use crate::synth;
 #[cfg(feature = "columns")]
 use crate::tasks;
+#[cfg(target_os = "linux")]
+use crate::top;
 use crate::zeek;
 
 const EXAMPLES: &str = "\
@@ -105,6 +107,8 @@ pub(crate) enum Command {
     #[cfg(not(feature = "sql"))]
     Sql(left_out::Args),
     Synth(synth::Args),
+    #[cfg(target_os = "linux")]
+    Top(top::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),

@@ -149,6 +149,7 @@ impl Shard {
             let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
             if observed {
                 packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
+                session.match_packet(conn, from, ip);
             }
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             conn.count_packet(from, ip_bytes);
@@ -313,8 +314,13 @@ impl Shard {
             if !deeper {
                 conn.note_limit();
             }
-            session.datagram(conn, from, udp.payload, udp.payload_len);
-            conn.count_packet(from, ip.total_len);
+            if observed {
+                session.match_packet(conn, from, ip);
+            }
+            session.datagram(conn, from, (udp.payload, udp.payload_len), ip.total_len);
+            if observed {
+                session.match_data(conn, from, udp.payload);
+            }
         });
         if observed {
             self.check_thresholds(index, from);
@@ -393,7 +399,9 @@ impl Shard {
                 conn.count_packet(from, ip_bytes);
             }
             if observed {
+                session.match_packet(conn, from, ip);
                 packet_events::icmp(session, conn, ip, &icmp);
+                session.match_data(conn, from, icmp.payload);
             }
             if let Some(name) = fault {
                 session.weird(conn, name, "", "ICMP");

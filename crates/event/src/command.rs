@@ -89,6 +89,8 @@ pub enum ConnCommand {
         /// The parts.
         replay: Vec<(bool, Vec<u8>)>,
     },
+    /// Its further data is no matter of signatures.
+    Unmatched,
     /// Its further packets are ignored.
     Skip,
     /// Silence after which it ends.

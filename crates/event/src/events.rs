@@ -114,6 +114,8 @@ pub struct Events {
     delivered: u64,
     /// What the listener asks for, in order.
     commands: Vec<Command>,
+    /// Whether events were delivered whose handlers did not run.
+    is_handed_over: bool,
     /// Tunnels around connections that have some.
     tunnels: HashMap<Uid, Vec<TunnelState>>,
 }
@@ -259,7 +261,7 @@ impl Events {
     /// Delivers the events that wait.
     #[inline]
     pub fn drain(&mut self) {
-        if !self.queue.is_empty() {
+        if !self.queue.is_empty() || self.is_handed_over {
             self.deliver();
         }
     }
@@ -269,9 +271,28 @@ impl Events {
         self.delivered
     }
 
+    /// Delivers the events that wait without [`drained`](Listener::drained): handlers run later, with those of events
+    /// to come. The listener's requests are taken at once.
+    #[cold]
+    pub fn deliver_early(&mut self) {
+        self.hand_over();
+        if let Some(listener) = &mut self.listener {
+            listener.commands(&mut self.commands);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn deliver(&mut self) {
+        self.hand_over();
+        self.is_handed_over = false;
+        if let Some(listener) = &mut self.listener {
+            listener.drained();
+            listener.commands(&mut self.commands);
+        }
+    }
+
+    fn hand_over(&mut self) {
         // Services change when the event that changes them is handled: changes of queued events are
         // undone first.
         for queued in self.queue.iter().rev() {
@@ -299,11 +320,8 @@ impl Events {
                 }
             }
         }
-        if let Some(listener) = &mut self.listener {
-            listener.drained();
-            listener.commands(&mut self.commands);
-        }
         self.delivered += self.queue.len() as u64;
+        self.is_handed_over = true;
         self.queue.clear();
         self.bytes.clear();
         self.conns.clear();

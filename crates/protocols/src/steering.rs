@@ -117,6 +117,11 @@ impl Env {
         }
     }
 
+    /// Whether scripts say which analyzers are used.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.steering.detected.is_some()
+    }
+
     /// Carries out a request of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;

@@ -67,6 +67,11 @@ impl Shard {
                     self.with_packet(index, |conn, _, session| session.attach(conn, tag, replay));
                 }
             }
+            ConnCommand::Unmatched => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    slot.conn.set_unmatched();
+                }
+            }
             ConnCommand::Skip => {
                 if let Some(slot) = self.table.get_mut(index) {
                     slot.ext.rare().skip = true;

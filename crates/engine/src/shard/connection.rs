@@ -231,6 +231,7 @@ impl Shard {
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
+        session.match_end(conn);
         session.raise(conn, |c| ConnectionStateRemove { c });
         let env = &mut self.env;
         if !slot.conn.was_served() {

@@ -78,6 +78,8 @@ const TABLES: &[Table] = &[
 pub struct State {
     /// When tables are looked at next for entries that expire.
     pub next_sweep: f64,
+    /// Signatures, where there are any that the engine does not replace.
+    pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
@@ -131,6 +133,7 @@ impl Default for State {
         }
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
+            signatures: None,
             next_sweep: 0.0,
             log: log::Logs::default(),
             environment: Vec::new(),

@@ -8,6 +8,7 @@
 //! | module | duty |
 //! |---|---|
 //! | `plan` | how the packed arguments of an event become script values |
+//! | `signatures` | what signatures find in the traffic |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
@@ -20,6 +21,7 @@
 
 mod natives;
 mod plan;
+pub(crate) mod signatures;
 mod state;
 mod traffic;
 
@@ -39,6 +41,7 @@ use crate::vm::{Machine, Vm};
 
 pub(crate) use natives::TABLE as NATIVES;
 use plan::Plan;
+use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Packet};
@@ -111,7 +114,10 @@ pub fn run(
         likely_ports(&mut machine.with(&mut program));
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
+        let matching = machine.state.signatures.clone();
+        let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
+        let plans = HashMap::new();
+        let run = Run { program, machine, plans, states, matching, over: false, stop: None };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
@@ -146,10 +152,12 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
-    any |= interest.any();
+    let signatures = vm.m.state.signatures.as_ref();
+    any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
+                name if signatures.is_some_and(|all| all.needs(name)) => true,
                 "new_connection"
                 | "connection_state_remove"
                 | "file_new"
@@ -219,7 +227,10 @@ fn likely_ports(vm: &mut Vm<'_>) {
 
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
-    for file in &vm.p.signature_files {
+    for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
+        if !crate::command::signatures::is_native(file) {
+            continue;
+        }
         let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
         else {
             continue;
@@ -238,6 +249,7 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
+    matching: Option<Matching>,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
     /// How the scripts ended before the packets did.
@@ -308,6 +320,11 @@ impl Run {
             vm.m.state.traffic.packet = packet_of(event);
             return Ok(());
         }
+        if let Some(matching) = &mut self.matching
+            && matching.event(&mut vm, &mut self.states, event)?
+        {
+            return Ok(());
+        }
         if event.decl.name == "net_done" {
             self.over = true;
             vm.m.state.traffic.packet = None;
@@ -336,6 +353,11 @@ impl Run {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
                 note_analyzer(&mut vm, &args);
+            }
+            "file_sniff" => {
+                if let Some(matching) = &self.matching {
+                    matching.sniff(&mut vm, event, &args)?;
+                }
             }
             "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),

@@ -196,7 +196,7 @@ impl States {
     }
 }
 
-fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
+pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
     let mut reader = event.args();
     let param = event.decl.params.iter().find(|param| param.ty == Type::Connection)?;
     match reader.param(param)? {

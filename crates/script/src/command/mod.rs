@@ -1,6 +1,7 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
 mod options;
+pub(crate) mod signatures;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -103,6 +104,10 @@ fn run_scripts(
     if let Some(rich) = rich {
         rich.parsed(&program);
     }
+    let parsed = parsed.and_then(|()| {
+        let mut vm = engine.with(&mut program);
+        signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
+    });
     match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
