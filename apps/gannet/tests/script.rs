@@ -1,7 +1,7 @@
 //! `gannet script`: checks, formatting, stages, and the language server with a scripted client.
 
 // A panic in a helper is a test's report.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 use std::fs;
 use std::io::BufRead;
