@@ -68,6 +68,13 @@ pub enum Command {
         /// What.
         what: FileCommand,
     },
+    /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.
+    Setting {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+    },
     /// No more packets are read.
     Stop,
 }
