@@ -68,7 +68,7 @@ fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Writes a file beside the old one and renames it, so that a full disk loses nothing.
+/// Writes a file to a new name and renames it, so that a full disk loses nothing.
 fn replace(file: &str, text: &[u8]) -> anyhow::Result<()> {
     let path = fs::canonicalize(file).with_context(|| file.to_owned())?;
     let mut beside = path.clone().into_os_string();

@@ -10,6 +10,7 @@ use gannet_script::tools::stages;
 use super::Load;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::terminal::Terminal;
 
 /// Print what a stage makes of a script
 #[derive(Debug, clap::Args)]
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (text, lines, failed) =
         session::on_large_stack(work).ok_or_else(|| anyhow!("the script could not be read"))?;
     for line in lines {
-        eprintln!("{line}");
+        Terminal::new(false).say(&line);
     }
     out::write(text.as_bytes())?;
     Ok(if failed { Outcome::Code(1) } else { Outcome::Done })

@@ -1,4 +1,4 @@
-//! All of a file as pieces: tokens, patterns, comments and directives, in order, with nothing but blanks between them.
+//! All of a file as pieces: tokens, patterns, comments and directives, in order; between them are only blanks.
 
 use std::rc::Rc;
 

@@ -126,10 +126,10 @@ pub(super) fn findings(session: &Session, own: &str, path: &Path) -> HashMap<Str
 fn diagnostic(session: &Session, finding: &Finding) -> Value {
     let span = finding.span().unwrap_or(Span::NOWHERE);
     let mut message = finding.message.clone();
-    if let Some(label) = finding.labels.first().filter(|label| !label.text.is_empty()) {
-        if !message.contains(&label.text) {
-            message = format!("{message}: {}", label.text);
-        }
+    if let Some(label) = finding.labels.first().filter(|label| !label.text.is_empty())
+        && !message.contains(&label.text)
+    {
+        message = format!("{message}: {}", label.text);
     }
     if let Some(hint) = &finding.hint {
         message = format!("{message}\nhint: {hint}");
