@@ -627,7 +627,7 @@ fn analyse(
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
-    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut options));
+    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut stream, &mut options));
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());

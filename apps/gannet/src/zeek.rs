@@ -24,6 +24,7 @@ use gannet_script::bridge;
 use gannet_script::bridge::Source;
 use gannet_script::bridge::Start;
 
+use crate::memory;
 use crate::stdin;
 use crate::stop::Stop;
 
@@ -52,6 +53,12 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+    let is_profile =
+        |argument: &OsString| argument.to_string_lossy().starts_with("--profile-scripts");
+    if arguments.iter().any(is_profile) {
+        memory::start_counting();
+        gannet_script::vm::profile::count_allocations(memory::allocations);
+    }
     gannet_script::command::main_with(arguments, Some(Box::new(Captures::default())))
 }
 

@@ -32,6 +32,7 @@ Scripts:
 Checks:
   -a, --parse-only          parse and check, run nothing
   --diagnostics rich        errors with their line and a hint
+  --profile-scripts[=FILE]  calls, time and allocations of functions and lines, at the end
   -I, --print-id NAME       print this variable, and what is known about it
 
 Repeatable runs:

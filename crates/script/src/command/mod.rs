@@ -112,6 +112,9 @@ fn run_scripts(
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
+    if let Some(file) = &options.profile {
+        engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
+    }
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => engine.seed(&seeds),
         Ok(None) => {}

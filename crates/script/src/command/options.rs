@@ -55,6 +55,8 @@ pub struct Options {
     pub timing: bool,
     /// `--pseudo-realtime`.
     pub pseudo_realtime: bool,
+    /// `--profile-scripts`: the profile's file, empty for standard error.
+    pub profile: Option<String>,
     /// `--sandbox`: scripts start no processes and touch no files outside of logs.
     pub sandbox: bool,
     /// `--diagnostics rich`.
@@ -251,7 +253,7 @@ impl Options {
             }
             "test" | "profile-script-call-stacks" => return Ok(()),
             "profile-scripts" => {
-                self.ignored.extend(value);
+                self.profile = Some(value.unwrap_or_default());
                 return Ok(());
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),

@@ -15,6 +15,7 @@ mod files;
 mod index;
 mod init;
 mod operators;
+pub mod profile;
 mod run;
 mod statements;
 mod tables;
@@ -72,6 +73,8 @@ pub struct Machine {
     pub(crate) vectors: HashMap<TypeId, TypeId>,
     /// Types of sets by their index.
     pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
+    /// The profile of `--profile-scripts`.
+    pub(crate) profile: Option<Box<profile::Profile>>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
 }
@@ -145,6 +148,7 @@ impl Default for Machine {
             subject: Value::Unset,
             vectors: HashMap::new(),
             sets: HashMap::new(),
+            profile: None,
             instantiated: HashSet::new(),
         }
     }
@@ -170,6 +174,11 @@ impl Machine {
     /// Keeps scripts from starting processes and from changing files other than logs.
     pub fn set_sandbox(&mut self, sandbox: bool) {
         self.state.sandbox = sandbox;
+    }
+
+    /// Starts the profile of scripts; it is written at the end, to standard error or a file.
+    pub fn start_profile(&mut self, to: Option<String>) {
+        self.profile = Some(Box::new(profile::Profile::start(to)));
     }
 
     /// Whether a script called `terminate`.

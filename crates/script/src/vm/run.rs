@@ -13,6 +13,14 @@ use crate::value::{List, Value, Vector};
 impl Vm<'_> {
     /// Runs frames until the one at `floor` has ended; returns its result.
     pub(crate) fn interpret(&mut self, floor: usize) -> Result<Value, Stop> {
+        if self.m.profile.is_some() {
+            self.run_frames::<true>(floor)
+        } else {
+            self.run_frames::<false>(floor)
+        }
+    }
+
+    fn run_frames<const PROFILED: bool>(&mut self, floor: usize) -> Result<Value, Stop> {
         let Some(frame) = self.m.frames.last() else { return Ok(Value::Unset) };
         let mut code = Rc::clone(&frame.code);
         let mut base = frame.base;
@@ -98,6 +106,9 @@ impl Vm<'_> {
 
         loop {
             let op = code.ops[pc];
+            if PROFILED {
+                self.profile_step(&code, pc);
+            }
             pc += 1;
             match op {
                 Op::Move { d, s } => {
