@@ -230,7 +230,7 @@ impl Events {
         }
         if let Some((host, port, link)) = self.links.get(&state.uid) {
             (state.vlan, state.inner_vlan) = (link.vlan, link.inner_vlan);
-            let [mut orig, mut resp] = link.l2;
+            let [mut orig, mut resp] = link.l2.map(|mac| mac.filter(|mac| *mac != [0; 6]));
             if (state.id.orig_h, state.id.orig_p) != (*host, *port) {
                 std::mem::swap(&mut orig, &mut resp);
             }

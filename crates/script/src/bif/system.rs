@@ -286,7 +286,9 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("packet_source", |vm, _| {
-        Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false)])))
+        let capture = &vm.m.state.traffic.capture;
+        let path = if capture.is_empty() { Value::Unset } else { Value::string(capture) };
+        Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false), path])))
     }),
     ("lookup_addr", |_, a| {
         let text = crate::describe::address(arg(a, 0).addr_bytes().unwrap_or_default());

@@ -99,6 +99,7 @@ pub fn run(
     capture: &str,
     source: &mut dyn Source,
 ) -> i32 {
+    machine.state.traffic.capture = capture.to_owned();
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
@@ -108,7 +109,6 @@ pub fn run(
         let salt = machine.with(&mut program).global_named("digest_salt");
         let traffic = &mut machine.state.traffic;
         traffic.reads = true;
-        traffic.capture = capture.to_owned();
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
         settings(&mut machine.with(&mut program));
@@ -236,7 +236,7 @@ fn likely_ports(vm: &mut Vm<'_>) {
 }
 
 /// Options of scripts that steer analyzers.
-const SETTINGS: &[&str] = &["MQTT::max_payload_size"];
+const SETTINGS: &[&str] = &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl"];
 
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {
