@@ -75,14 +75,16 @@ pub enum Value {
     Port(Port),
     /// A version 4 address.
     Addr4([u8; 4]),
-    /// Any other address.
-    Addr6(Rc<[u8; 16]>),
     /// A version 4 network and its width (0 to 32).
     Net4([u8; 4], u8),
+    /// A type.
+    Type(TypeId),
+    /// A string that fits into the cell. Variants up to this one own nothing.
+    Short(ShortStr),
+    /// Any other address.
+    Addr6(Rc<[u8; 16]>),
     /// Any other network.
     Net6(Rc<Subnet>),
-    /// A string that fits into the cell.
-    Short(ShortStr),
     /// Any other string.
     Long(Rc<Vec<u8>>),
     /// `pattern`.
@@ -101,8 +103,6 @@ pub enum Value {
     File(Rc<FileValue>),
     /// A value of an opaque type.
     Opaque(Rc<OpaqueValue>),
-    /// A type.
-    Type(TypeId),
     /// The state of a loop; scripts never see it.
     Iter(Rc<object::Iter>),
 }
@@ -184,6 +184,27 @@ impl Value {
             Self::Short(_) | Self::Long(_) => Literal::String(self.bytes()?.into()),
             _ => return None,
         })
+    }
+
+    /// Whether something must be dropped with it.
+    #[must_use]
+    pub fn owns_memory(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unset
+                | Self::Bool(_)
+                | Self::Int(_)
+                | Self::Count(_)
+                | Self::Double(_)
+                | Self::Time(_)
+                | Self::Interval(_)
+                | Self::Enum(..)
+                | Self::Port(_)
+                | Self::Addr4(_)
+                | Self::Net4(..)
+                | Self::Type(_)
+                | Self::Short(_)
+        )
     }
 
     /// Whether there is a value.

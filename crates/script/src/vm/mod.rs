@@ -17,6 +17,7 @@ mod init;
 mod operators;
 mod run;
 mod statements;
+mod step;
 mod tables;
 mod when;
 
@@ -33,6 +34,7 @@ use crate::value::{FuncValue, Value};
 pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
+pub(crate) use step::Flow;
 
 /// What keeps the state of a run.
 pub struct Machine {
@@ -73,6 +75,8 @@ pub struct Machine {
     pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
+    /// The engine.
+    pub(crate) jit: crate::jit::Jit,
 }
 
 /// The kind of a called function.
@@ -145,6 +149,7 @@ impl Default for Machine {
             vectors: HashMap::new(),
             sets: HashMap::new(),
             instantiated: HashSet::new(),
+            jit: crate::jit::Jit::default(),
         }
     }
 }
@@ -214,6 +219,7 @@ impl Vm<'_> {
         if self.m.globals.len() <= global.index() {
             let len = self.p.globals.arena.len().max(global.index() + 1);
             self.m.globals.resize(len, Value::Unset);
+            self.m.refresh();
         }
         if let Some(slot) = self.m.globals.get_mut(global.index()) {
             let old = std::mem::replace(slot, value);
