@@ -15,12 +15,15 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 
 use super::flow::{Flow, Kind, Next, Operands, next, operands, transfer};
-use super::layout::{Addresses, BOOL, LAST_PLAIN, NUMBER, SIZE, UNSET, bits_of, context, tag_of};
+use super::layout::{
+    Addresses, BOOL, LAST_PLAIN, NUMBER, SIZE, UNSET, bits_of, context, light, tag_of,
+};
 use crate::ast::{BinaryOp, Coercion, ExprKind};
 use crate::code::{Code, Cond, Op, Reg};
 use crate::program::Program;
 use crate::types::Tag;
 use crate::value::Value;
+use crate::vm::Callee;
 
 /// What a function of machine code returns: the frame has ended, with its result in the context.
 pub(super) const DONE: i64 = 0;
@@ -42,6 +45,8 @@ pub(super) struct Source<'a> {
     pub addresses: Addresses,
     /// The number of globals that exist.
     pub globals: usize,
+    /// What functions are, where calls may go to their machine code directly.
+    pub targets: &'a [Callee],
 }
 
 /// Signatures of the functions that machine code calls.
@@ -174,6 +179,11 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(way);
             let index = self.flow().block_at.get(pc).copied().flatten();
             let (Some(index), live) = (index, self.flow().live_at(pc)) else { continue };
+            if pc == 0 && way == start {
+                for reg in self.flow().unset.clone() {
+                    self.unset(reg);
+                }
+            }
             let Some(kinds) = self.flow().kinds.get(index).cloned().flatten() else {
                 let exit = self.exit_with(pc, Vec::new());
                 self.b.ins().jump(exit, &[]);
@@ -439,6 +449,8 @@ impl Emit<'_, '_> {
                 return true;
             }
             Op::End if !self.flow().wants_result => {
+                let unset = self.byte(UNSET);
+                self.b.ins().store(OWN, unset, self.context, context::RESULT);
                 self.done();
                 return true;
             }
@@ -453,12 +465,25 @@ impl Emit<'_, '_> {
                 self.b.ins().jump(out, &[]);
                 return true;
             }
+            Op::Call { .. } => return self.call_directly(pc, op, kinds, after),
             other => return self.call(pc, other, kinds, after),
         }
         false
     }
 
+    /// The end of the frame: what it owns is dropped.
     fn done(&mut self) {
+        let owners: Vec<Reg> = self.flow().owners.iter().collect();
+        if owners.len() <= 4 {
+            for reg in owners {
+                self.unset(reg);
+            }
+        } else if let (Some(first), Some(last)) = (owners.first(), owners.last()) {
+            let cell = self.cell(*first);
+            let n = self.long(i64::from(last - first) + 1);
+            let callee = self.long(self.source.addresses.clear as i64);
+            self.b.ins().call_indirect(self.calls.copy, callee, &[cell, n]);
+        }
         let status = self.long(DONE);
         self.b.ins().return_(&[status]);
     }
@@ -523,6 +548,133 @@ impl Emit<'_, '_> {
                 let value = self.load(reg, known, exit);
                 self.define(reg, known, value);
             }
+        }
+        false
+    }
+
+    /// Calls the machine code of a script function directly. Its frame is a light one: the interpreter gets to see it when something is
+    /// called that could look at frames.
+    fn call_directly(&mut self, pc: usize, op: Op, kinds: &[Kind], after: &[Kind]) -> bool {
+        let Op::Call { d, b, n, f } = op else { return self.call(pc, op, kinds, after) };
+        let fits = |callee: &Code| {
+            callee
+                .body
+                .and_then(|body| self.source.program.bodies.find(body))
+                .is_some_and(|body| body.params.len() == usize::from(n))
+        };
+        let callee = match self.source.targets.get(f.0 as usize) {
+            Some(Callee::Script(callee)) if fits(callee) => callee,
+            _ => return self.call(pc, op, kinds, after),
+        };
+        for reg in b..b + u16::from(n) {
+            if kind(kinds, reg) != Kind::Cell {
+                self.spill(reg, kind(kinds, reg));
+            }
+        }
+        let known = kind(after, d);
+        let [slow, on] = [self.b.create_block(), self.b.create_block()];
+        let param = (known != Kind::Cell).then(|| self.b.append_block_param(on, clif_type(known)));
+        let mut stored = kinds.to_vec();
+        if let Some(slot) = stored.get_mut(usize::from(d)) {
+            *slot = Kind::Cell;
+        }
+
+        // Whether there is code, depth and room.
+        let at = self.long(callee.tier.entry_address() as i64);
+        let entry = self.b.ins().load(types::I64, OWN, at, 0);
+        let left = self.b.ins().load(types::I64, OWN, self.context, context::LEFT);
+        let room = self.b.ins().load(types::I64, OWN, self.context, context::ROOM);
+        let zero = self.long(0);
+        let shift = self.long(i64::from(b));
+        let base = self.b.ins().iadd(self.base, shift);
+        let size = self.long(callee.registers as i64);
+        let end = self.b.ins().iadd(base, size);
+        let no_code = self.b.ins().icmp(IntCC::Equal, entry, zero);
+        self.leave_if(no_code, slow);
+        let too_deep = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, left, zero);
+        self.leave_if(too_deep, slow);
+        let no_room = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, room);
+        self.leave_if(no_room, slow);
+
+        let top = self.b.ins().load(types::I64, OWN, self.context, context::LIGHT);
+        let code = self.long(std::rc::Rc::as_ptr(callee) as i64);
+        let behind = self.long(pc as i64 + 1);
+        let func = self.long(i64::from(f.0));
+        self.b.ins().store(OWN, code, top, light::CODE);
+        self.b.ins().store(OWN, base, top, light::BASE);
+        self.b.ins().store(OWN, behind, top, light::CALLER);
+        self.b.ins().store(OWN, func, top, light::FUNC);
+        let size = self.long(light::SIZE);
+        let above = self.b.ins().iadd(top, size);
+        self.b.ins().store(OWN, above, self.context, context::LIGHT);
+        let one = self.long(1);
+        let fewer = self.b.ins().isub(left, one);
+        self.b.ins().store(OWN, fewer, self.context, context::LEFT);
+        let args = [self.machine, self.context, base, zero];
+        let call = self.b.ins().call_indirect(self.calls.step, entry, &args);
+        let status = self.b.inst_results(call).first().copied().unwrap_or(Clif::from_u32(0));
+        let [unusual, usual, pop, result] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(unusual);
+        self.b.set_cold_block(pop);
+        self.b.ins().brif(status, unusual, &[], usual, &[]);
+
+        self.b.switch_to_block(usual);
+        self.b.ins().store(OWN, top, self.context, context::LIGHT);
+        self.b.ins().store(OWN, left, self.context, context::LEFT);
+        let real = self.b.ins().load(types::I64, OWN, self.context, context::REAL);
+        let is_real = self.b.ins().icmp(IntCC::UnsignedGreaterThan, real, top);
+        self.b.ins().brif(is_real, pop, &[], result, &[]);
+
+        self.b.switch_to_block(pop);
+        let callee = self.long(self.source.addresses.pop as i64);
+        self.b.ins().call_indirect(self.calls.copy, callee, &[self.machine, self.context]);
+        self.b.ins().jump(result, &[]);
+
+        self.b.switch_to_block(unusual);
+        let failed = self.failed();
+        let exit = self.long(EXIT);
+        let left_code = self.b.ins().icmp(IntCC::Equal, status, exit);
+        let resumes = self.b.create_block();
+        self.b.ins().brif(left_code, resumes, &[], failed, &[]);
+        self.b.switch_to_block(resumes);
+        let callee = self.long(self.source.addresses.resume as i64);
+        let args = [self.machine, zero, zero, zero];
+        let call = self.b.ins().call_indirect(self.calls.step, callee, &args);
+        let status = self.b.inst_results(call).first().copied().unwrap_or(Clif::from_u32(0));
+        self.b.ins().brif(status, failed, &[], result, &[]);
+
+        self.b.switch_to_block(result);
+        self.find_cells();
+        let taken = |emit: &mut Self| {
+            let cell = emit.cell(d);
+            let callee = emit.long(emit.source.addresses.take as i64);
+            emit.b.ins().call_indirect(emit.calls.copy, callee, &[emit.context, cell]);
+        };
+        if known == Kind::Cell {
+            taken(self);
+            self.b.ins().jump(on, &[]);
+        } else {
+            let other = self.b.create_block();
+            self.b.set_cold_block(other);
+            let value = self.load_from(self.context, context::RESULT, known, other);
+            self.b.ins().jump(on, &[value.into()]);
+            self.b.switch_to_block(other);
+            taken(self);
+            let out = self.exit(pc + 1, &stored);
+            self.b.ins().jump(out, &[]);
+        }
+
+        self.b.switch_to_block(slow);
+        self.call(pc, op, kinds, after);
+        if known == Kind::Cell {
+            self.b.ins().jump(on, &[]);
+        } else {
+            let value = self.value(d, known);
+            self.b.ins().jump(on, &[value.into()]);
+        }
+        self.b.switch_to_block(on);
+        if let Some(value) = param {
+            self.define(d, known, value);
         }
         false
     }
@@ -771,16 +923,40 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
+    /// Unsets a cell, whatever it holds.
+    fn unset(&mut self, reg: Reg) {
+        let cells = self.b.use_var(self.cells);
+        let tag = self.b.ins().load(types::I8, OWN, cells, place(reg));
+        let last = self.byte(LAST_PLAIN);
+        let owns = self.b.ins().icmp(IntCC::UnsignedGreaterThan, tag, last);
+        let [slow, fast, on] = [(); 3].map(|()| self.b.create_block());
+        self.b.ins().brif(owns, slow, &[], fast, &[]);
+        self.b.switch_to_block(slow);
+        let cell = self.cell(reg);
+        let zero = self.long(0);
+        self.put_bits(cell, zero, zero);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(fast);
+        let unset = self.byte(UNSET);
+        self.b.ins().store(OWN, unset, cells, place(reg));
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    fn put_bits(&mut self, cell: Clif, tag: Clif, bits: Clif) {
+        let callee = self.long(self.source.addresses.put as i64);
+        self.b.ins().call_indirect(self.calls.put, callee, &[cell, tag, bits]);
+    }
+
     /// Puts a number into a cell by a call, which drops what was there.
     fn put(&mut self, cell: Clif, known: Kind, value: Clif) {
-        let callee = self.long(self.source.addresses.put as i64);
         let tag = self.long(i64::from(tag_of(known)));
         let bits = if known.is_float() {
             self.b.ins().bitcast(types::I64, MemFlagsData::new(), value)
         } else {
             value
         };
-        self.b.ins().call_indirect(self.calls.put, callee, &[cell, tag, bits]);
+        self.put_bits(cell, tag, bits);
     }
 
     fn copy_cell(&mut self, d: Reg, s: Reg) {

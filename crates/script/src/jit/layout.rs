@@ -25,6 +25,28 @@ pub(super) mod context {
     pub(crate) const PC: i32 = 16;
     /// The result of the frame that has ended.
     pub(crate) const RESULT: i32 = 24;
+    /// Behind the last light frame.
+    pub(crate) const LIGHT: i32 = 40;
+    /// Behind the last light frame that has a frame of the interpreter.
+    pub(crate) const REAL: i32 = 48;
+    /// How many more calls may be nested.
+    pub(crate) const LEFT: i32 = 56;
+    /// Cells that the stack has room for.
+    pub(crate) const ROOM: i32 = 64;
+}
+
+/// Offsets in a light frame.
+pub(super) mod light {
+    /// The code.
+    pub(crate) const CODE: i32 = 0;
+    /// The place of its first cell.
+    pub(crate) const BASE: i32 = 8;
+    /// The instruction behind the call, in the caller.
+    pub(crate) const CALLER: i32 = 16;
+    /// The function.
+    pub(crate) const FUNC: i32 = 24;
+    /// Bytes of a light frame.
+    pub(crate) const SIZE: i64 = 32;
 }
 
 /// The tag of cells with numbers of a kind.
@@ -69,6 +91,14 @@ pub(super) fn number(tag: u64, bits: u64) -> Value {
 pub(super) struct Addresses {
     pub copy: usize,
     pub put: usize,
+    /// Unsets cells: the address of the first, and how many.
+    pub clear: usize,
+    /// Moves the result of a call to a cell: context, cell.
+    pub take: usize,
+    /// Ends the frame of the interpreter that a light frame got.
+    pub pop: usize,
+    /// Lets the interpreter continue a frame that machine code left.
+    pub resume: usize,
     /// The function that runs an instruction.
     pub step: fn(&Op) -> usize,
 }

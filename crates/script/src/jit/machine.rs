@@ -30,10 +30,10 @@ use cranelift_module::{Module, default_libcall_names};
 use super::emit::{self, DONE, ERROR, JUMP, Source};
 use super::flow::Flow;
 use super::layout::{self, Addresses};
-use crate::code::{Code, Op, Reg};
+use crate::code::{Code, Op};
 use crate::evaluate::Stop;
 use crate::value::Value;
-use crate::vm::{Flow as Step, Vm};
+use crate::vm::{Flow as Step, Frame, Vm};
 
 /// A compiled function: machine, context, place of the frame, entry.
 type Entry = unsafe extern "C" fn(*mut Vm<'static>, *mut Context, u64, u64) -> u64;
@@ -45,25 +45,60 @@ pub(super) struct Context {
     pub globals: *const Value,
     pub pc: u64,
     pub result: Value,
+    light: *mut Light,
+    real: *mut Light,
+    left: i64,
+    pub room: u64,
     pub stop: Option<Stop>,
+    lights: Vec<Light>,
 }
+
+/// A call between compiled functions that has no frame of the interpreter yet.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Light {
+    code: *const Code,
+    base: u64,
+    caller: u64,
+    func: u64,
+}
+
+/// Most light frames.
+const LIGHTS: usize = 1000;
 
 const _: () = {
     assert!(offset_of!(Context, stack) == layout::context::STACK as usize);
     assert!(offset_of!(Context, globals) == layout::context::GLOBALS as usize);
     assert!(offset_of!(Context, pc) == layout::context::PC as usize);
     assert!(offset_of!(Context, result) == layout::context::RESULT as usize);
+    assert!(offset_of!(Context, light) == layout::context::LIGHT as usize);
+    assert!(offset_of!(Context, real) == layout::context::REAL as usize);
+    assert!(offset_of!(Context, left) == layout::context::LEFT as usize);
+    assert!(offset_of!(Context, room) == layout::context::ROOM as usize);
+    assert!(offset_of!(Light, code) == layout::light::CODE as usize);
+    assert!(offset_of!(Light, base) == layout::light::BASE as usize);
+    assert!(offset_of!(Light, caller) == layout::light::CALLER as usize);
+    assert!(offset_of!(Light, func) == layout::light::FUNC as usize);
+    assert!(size_of::<Light>() == layout::light::SIZE as usize);
     assert!(size_of::<Value>() == layout::SIZE);
 };
 
 impl Default for Context {
     fn default() -> Self {
+        let none = Light { code: std::ptr::null(), base: 0, caller: 0, func: 0 };
+        let mut lights = vec![none; LIGHTS];
+        let first = lights.as_mut_ptr();
         Self {
             stack: std::ptr::null_mut(),
             globals: std::ptr::null(),
             pc: 0,
             result: Value::Unset,
+            light: first,
+            real: first,
+            left: 0,
+            room: 0,
             stop: None,
+            lights,
         }
     }
 }
@@ -87,10 +122,6 @@ pub(super) struct Compiled {
     entry: Entry,
     /// Loops that it can be entered at.
     pub loops: Vec<u32>,
-    /// Registers that must be unset at the beginning.
-    pub unset: Vec<Reg>,
-    /// Registers that may own something at the end.
-    pub owners: Vec<Reg>,
     /// The number of parameters.
     pub params: usize,
     _memory: Rc<Memory>,
@@ -156,8 +187,17 @@ pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<C
         program: vm.p,
         code,
         flow: &flow,
-        addresses: Addresses { copy: copy as *const () as usize, put: put as *const () as usize, step: address },
+        addresses: Addresses {
+            copy: copy as *const () as usize,
+            put: put as *const () as usize,
+            clear: clear as *const () as usize,
+            take: take as *const () as usize,
+            pop: pop as *const () as usize,
+            resume: resume as *const () as usize,
+            step: address,
+        },
         globals: vm.m.globals.len(),
+        targets: if vm.m.jit.calls_directly() { &vm.m.targets } else { &[] },
     };
     let mut module = memory.module.borrow_mut();
     let mut context = module.make_context();
@@ -176,12 +216,11 @@ pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<C
     module.finalize_definitions().ok()?;
     // SAFETY: the function was made for this signature.
     let entry = unsafe { std::mem::transmute::<*const u8, Entry>(module.get_finalized_function(id)) };
+    code.tier.set_entry(entry as *const () as usize);
     Some(Compiled {
         entry,
         loops,
         params: flow.params.len(),
-        owners: flow.owners.iter().collect(),
-        unset: flow.unset,
         _memory: Rc::clone(memory),
     })
 }
@@ -203,11 +242,18 @@ impl Vm<'_> {
         entry: u64,
     ) -> Result<Ran, Stop> {
         self.m.refresh();
-        let context = std::ptr::from_mut(&mut *self.m.jit.context);
+        let depth = self.m.max_depth.saturating_sub(self.m.frames.len());
+        let context = &mut *self.m.jit.context;
+        // No light frame is without a frame of the interpreter here: whatever led here has seen to that.
+        let (light, left) = (context.light, context.left);
+        let used = (light.addr() - context.lights.as_ptr().addr()) / size_of::<Light>();
+        context.left = depth.min(LIGHTS - used) as i64;
+        let context = std::ptr::from_mut(context);
         let vm = std::ptr::from_mut(self).cast::<Vm<'static>>();
         // SAFETY: see the module: `self` and its context are lent for the call.
         let status = unsafe { (compiled.entry)(vm, context, base as u64, entry) };
         let context = &mut *self.m.jit.context;
+        (context.light, context.real, context.left) = (light, light, left);
         match status as i64 {
             DONE => Ok(Ran::Done(std::mem::take(&mut context.result))),
             ERROR => Err(context.stop.take().unwrap_or(Stop::Error)),
@@ -236,6 +282,99 @@ unsafe extern "C" fn put(to: *mut Value, tag: u64, bits: u64) {
     // SAFETY: by the contract.
     let old = unsafe { std::ptr::replace(to, layout::number(tag, bits)) };
     drop(old);
+}
+
+/// Unsets cells.
+///
+/// # Safety
+/// `first` is the address of the first of `n` values that nothing else refers to.
+unsafe extern "C" fn clear(first: *mut Value, n: u64) {
+    for index in 0..n as usize {
+        // SAFETY: by the contract.
+        let old = unsafe { std::ptr::replace(first.add(index), Value::Unset) };
+        drop(old);
+    }
+}
+
+/// Moves the result of a call to a cell.
+///
+/// # Safety
+/// Called by machine code: see the module.
+unsafe extern "C" fn take(context: *mut Context, to: *mut Value) {
+    // SAFETY: see the module: nothing else refers to the context or to the cell.
+    let old = unsafe { std::ptr::replace(to, std::mem::take(&mut (*context).result)) };
+    drop(old);
+}
+
+/// Ends the frame of the interpreter that the light frame which has just ended got.
+///
+/// # Safety
+/// Called by machine code: see the module.
+unsafe extern "C" fn pop(vm: *mut Vm<'static>, _: *mut Context) {
+    // SAFETY: see the module.
+    let vm = unsafe { &mut *vm };
+    vm.m.frames.pop();
+    vm.m.jit.context.real = vm.m.jit.context.light;
+}
+
+/// Lets the interpreter continue the frame that machine code which was called directly has left; its result goes to the context.
+///
+/// # Safety
+/// Called by machine code: see the module.
+unsafe extern "C" fn resume(vm: *mut Vm<'static>, _: u64, _: u64, _: u64) -> u64 {
+    // SAFETY: see the module.
+    let vm = unsafe { &mut *vm };
+    vm.show_frames();
+    let pc = vm.m.jit.context.pc as usize;
+    let result = vm.leave_machine(pc);
+    match result {
+        Ok(value) => {
+            let context = &mut *vm.m.jit.context;
+            context.result = value;
+            context.light = context.light.wrapping_sub(1);
+            context.real = context.light;
+            context.left += 1;
+            0
+        }
+        Err(stop) => status(vm, Err(stop)),
+    }
+}
+
+impl Vm<'_> {
+    /// Gives light frames frames of the interpreter.
+    #[inline]
+    fn show_frames(&mut self) {
+        if self.m.jit.context.light != self.m.jit.context.real {
+            self.show_light();
+        }
+    }
+
+    #[cold]
+    fn show_light(&mut self) {
+        while self.m.jit.context.light != self.m.jit.context.real {
+            // SAFETY: it lies between the first light frame and the last, which machine code has written.
+            let light = unsafe { *self.m.jit.context.real };
+            self.m.jit.context.real = self.m.jit.context.real.wrapping_add(1);
+            if let Some(caller) = self.m.frames.last_mut() {
+                caller.pc = light.caller as usize;
+            }
+            // SAFETY: the address is that of a code that `Machine::targets` held when the call was compiled, and that `Machine::codes` holds
+            // as long as the machine lives: it was made by `Rc::as_ptr`, and a counted reference of its own is made first.
+            let code = unsafe {
+                Rc::increment_strong_count(light.code);
+                Rc::from_raw(light.code)
+            };
+            self.m.frames.push(Frame {
+                code,
+                base: light.base as usize,
+                pc: 0,
+                dest: 0,
+                value: None,
+                func: Some(crate::ids::FuncId(light.func as u32)),
+                keep: false,
+            });
+        }
+    }
 }
 
 /// A step of the interpreter, or a call: machine, code, place of the frame, next instruction.
@@ -269,6 +408,7 @@ macro_rules! steps {
             ) -> u64 {
                 // SAFETY: see the module.
                 let (vm, code) = unsafe { (&mut *vm, &*code) };
+                vm.show_frames();
                 let pc = pc as usize;
                 let $pattern = code.ops[pc - 1] else { return ERROR as u64 };
                 let result = vm.step(code, base as usize, pc, $op);
@@ -300,6 +440,7 @@ steps! {
 unsafe extern "C" fn other(vm: *mut Vm<'static>, code: *const Code, base: u64, pc: u64) -> u64 {
     // SAFETY: see the module.
     let (vm, code) = unsafe { (&mut *vm, &*code) };
+    vm.show_frames();
     let pc = pc as usize;
     let result = vm.step(code, base as usize, pc, code.ops[pc - 1]);
     status(vm, result)
@@ -312,6 +453,7 @@ unsafe extern "C" fn other(vm: *mut Vm<'static>, code: *const Code, base: u64, p
 unsafe extern "C" fn call(vm: *mut Vm<'static>, code: *const Code, base: u64, pc: u64) -> u64 {
     // SAFETY: see the module.
     let (vm, code) = unsafe { (&mut *vm, &*code) };
+    vm.show_frames();
     let result = vm.call_from_machine(code, base as usize, pc as usize);
     status(vm, result.map(|()| Step::Next))
 }

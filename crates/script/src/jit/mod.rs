@@ -65,7 +65,7 @@ impl Machine {
     #[inline]
     pub(crate) fn refresh(&mut self) {
         #[cfg(feature = "jit")]
-        self.jit.moved(self.stack.as_mut_ptr(), self.globals.as_ptr());
+        self.jit.moved(self.stack.as_mut_ptr(), self.stack.len(), self.globals.as_ptr());
     }
 }
 

@@ -25,7 +25,23 @@ pub(crate) struct Tier {
     /// How often it is not entered before it is tried again.
     wait: Cell<u32>,
     compiled: OnceCell<Option<Compiled>>,
+    /// Where machine code may call its machine code: zero where it may not.
+    entry: Cell<usize>,
 }
+
+impl Tier {
+    /// The address of the cell in which machine code looks up where to call.
+    pub(super) fn entry_address(&self) -> *const usize {
+        self.entry.as_ptr()
+    }
+
+    pub(super) fn set_entry(&self, entry: usize) {
+        self.entry.set(entry);
+    }
+}
+
+/// Code that was left this often is not called directly any more.
+const LEFT_OFTEN: u32 = 100;
 
 /// The state of the engine.
 #[derive(Default)]
@@ -50,6 +66,11 @@ impl Jit {
         Ok(())
     }
 
+    /// Whether machine code may call machine code directly.
+    pub(super) fn calls_directly(&self) -> bool {
+        self.engine == Engine::Jit
+    }
+
     /// Whether anything is compiled.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
@@ -57,7 +78,8 @@ impl Jit {
     }
 
     #[inline]
-    pub(super) fn moved(&mut self, stack: *mut Value, globals: *const Value) {
+    pub(super) fn moved(&mut self, stack: *mut Value, room: usize, globals: *const Value) {
+        self.context.room = room as u64;
         self.context.stack = stack;
         self.context.globals = globals;
     }
@@ -230,22 +252,13 @@ impl Vm<'_> {
     ) -> Result<Value, Stop> {
         self.enter(&callee, base)?;
         let floor = self.m.frames.len();
-        let compiled = self.compiled(&callee);
-        let from = base + n;
-        match compiled {
-            Some(compiled) if compiled.params <= n => {
-                for reg in &compiled.unset {
-                    self.m.stack[base + usize::from(*reg)] = Value::Unset;
-                }
-            }
-            _ => {
-                let end = base + callee.registers;
-                if from < end {
-                    self.m.stack[from..end].fill(Value::Unset);
-                }
+        let compiled = self.compiled(&callee).filter(|compiled| compiled.params <= n);
+        if compiled.is_none() {
+            let (from, end) = (base + n, base + callee.registers);
+            if from < end {
+                self.m.stack[from..end].fill(Value::Unset);
             }
         }
-        let compiled = compiled.filter(|compiled| compiled.params <= n);
         self.m.frames.push(Frame {
             code: Rc::clone(&callee),
             base,
@@ -259,10 +272,21 @@ impl Vm<'_> {
             && let Some(result) = self.run_tier(&callee, compiled, base, 0)?
         {
             self.m.frames.pop();
-            for reg in &compiled.owners {
-                self.m.stack[base + usize::from(*reg)] = Value::Unset;
-            }
             return Ok(result);
+        }
+        self.interpret(floor)
+    }
+
+    /// The interpreter continues the topmost frame, which machine code has left at `pc`, to its end.
+    pub(super) fn leave_machine(&mut self, pc: usize) -> Result<Value, Stop> {
+        let floor = self.m.frames.len().saturating_sub(1);
+        if let Some(frame) = self.m.frames.last_mut() {
+            frame.pc = pc;
+            let tier = &frame.code.tier;
+            tier.exits.set(tier.exits.get() + 1);
+            if tier.exits.get() > LEFT_OFTEN {
+                tier.entry.set(0);
+            }
         }
         self.interpret(floor)
     }
