@@ -99,7 +99,11 @@ pub(super) fn signature(mut signature: Signature) -> Signature {
 }
 
 /// Emits a function. Returns the instructions of loops that it can be entered at: the numbers of entries count from one.
-pub(super) fn emit(b: &mut FunctionBuilder<'_>, plain: &Signature, source: &Source<'_>) -> Vec<u32> {
+pub(super) fn emit(
+    b: &mut FunctionBuilder<'_>,
+    plain: &Signature,
+    source: &Source<'_>,
+) -> Vec<u32> {
     let mut call = |n: usize, returns: bool| {
         let mut signature = plain.clone();
         signature.params = vec![AbiParam::new(types::I64); n];
@@ -191,7 +195,8 @@ impl Emit<'_, '_> {
             };
             let out = self.exit_with(pc, Vec::new());
             for reg in live.iter() {
-                if let Some(kind) = kinds.get(usize::from(reg)).filter(|kind| **kind != Kind::Cell) {
+                if let Some(kind) = kinds.get(usize::from(reg)).filter(|kind| **kind != Kind::Cell)
+                {
                     let value = self.load(reg, *kind, out);
                     let variable = self.variable(reg, *kind);
                     self.b.def_var(variable, value);

@@ -297,7 +297,9 @@ impl Set {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (index * 64 + bit) as Reg)
+            (0..64)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| (index * 64 + bit) as Reg)
         })
     }
 }
@@ -492,14 +494,7 @@ pub(super) fn transfer(program: &Program, code: &Code, pc: usize, kinds: &mut [K
 }
 
 /// The kind of what an instruction writes to `reg`. Machine code checks what comes from elsewhere.
-fn result_kind(
-    program: &Program,
-    code: &Code,
-    pc: usize,
-    op: &Op,
-    reg: Reg,
-    offset: u16,
-) -> Kind {
+fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, offset: u16) -> Kind {
     let of = |ty: TypeId| Kind::of(program.types.tag(ty));
     let site = code.sites.get(pc).and_then(|site| program.exprs.find(*site));
     match *op {
@@ -525,11 +520,9 @@ fn result_kind(
         | Op::Is { .. }
         | Op::CanCast { .. } => Kind::Bool,
         Op::Const { k, .. } => code.consts.get(k as usize).map_or(Kind::Cell, Kind::of_value),
-        Op::Global { g, .. } => program
-            .globals
-            .arena
-            .find(g)
-            .map_or(Kind::Cell, |global| of(global.ty)),
+        Op::Global { g, .. } => {
+            program.globals.arena.find(g).map_or(Kind::Cell, |global| of(global.ty))
+        }
         Op::Binary { .. }
         | Op::Unary { .. }
         | Op::Field { .. }
@@ -553,13 +546,11 @@ fn result_kind(
                 _ => table.index.get(usize::from(offset)).map_or(Kind::Cell, |ty| of(*ty)),
             }
         }
-        Op::NextItem { k, v, .. } => {
-            match site.map(|site| program.types.get(site.ty)) {
-                Some(Type::Vector(_)) if reg == k && reg != v => Kind::Count,
-                Some(Type::Vector(element)) if reg == v && reg != k => of(*element),
-                _ => Kind::Cell,
-            }
-        }
+        Op::NextItem { k, v, .. } => match site.map(|site| program.types.get(site.ty)) {
+            Some(Type::Vector(_)) if reg == k && reg != v => Kind::Count,
+            Some(Type::Vector(element)) if reg == v && reg != k => of(*element),
+            _ => Kind::Cell,
+        },
         _ => Kind::Cell,
     }
 }

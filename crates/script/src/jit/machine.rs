@@ -215,14 +215,10 @@ pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<C
     }
     module.finalize_definitions().ok()?;
     // SAFETY: the function was made for this signature.
-    let entry = unsafe { std::mem::transmute::<*const u8, Entry>(module.get_finalized_function(id)) };
+    let entry =
+        unsafe { std::mem::transmute::<*const u8, Entry>(module.get_finalized_function(id)) };
     code.tier.set_entry(entry as *const () as usize);
-    Some(Compiled {
-        entry,
-        loops,
-        params: flow.params.len(),
-        _memory: Rc::clone(memory),
-    })
+    Some(Compiled { entry, loops, params: flow.params.len(), _memory: Rc::clone(memory) })
 }
 
 /// The end of a run of machine code.
@@ -430,6 +426,13 @@ steps! {
     next_entry: Op::NextEntry { w, k, n, v, to } => Op::NextEntry { w, k, n, v, to };
     next_item: Op::NextItem { w, k, v, to } => Op::NextItem { w, k, v, to };
     set_global: Op::SetGlobal { g, s } => Op::SetGlobal { g, s };
+    binary: Op::Binary { op, d, a, b } => Op::Binary { op, d, a, b };
+    is_in: Op::In { d, a, b } => Op::In { d, a, b };
+    add_to: Op::AddTo { d, a, b } => Op::AddTo { d, a, b };
+    add_key: Op::AddKey { t, k, n } => Op::AddKey { t, k, n };
+    delete_key: Op::DeleteKey { t, k, n } => Op::DeleteKey { t, k, n };
+    new_record: Op::NewRecord { d, b, plan } => Op::NewRecord { d, b, plan };
+    unary: Op::Unary { op, d, a } => Op::Unary { op, d, a };
     append: Op::Append { d, s } => Op::Append { d, s };
 }
 
@@ -474,6 +477,13 @@ fn address(op: &Op) -> usize {
         Op::NextItem { .. } => next_item,
         Op::SetGlobal { .. } => set_global,
         Op::Append { .. } => append,
+        Op::Binary { .. } => binary,
+        Op::In { .. } => is_in,
+        Op::AddTo { .. } => add_to,
+        Op::AddKey { .. } => add_key,
+        Op::DeleteKey { .. } => delete_key,
+        Op::NewRecord { .. } => new_record,
+        Op::Unary { .. } => unary,
         _ => other,
     };
     function as *const () as usize

@@ -144,6 +144,55 @@ impl Table {
         self.len() == 0
     }
 
+    /// Whether it has any attributes.
+    #[must_use]
+    pub fn has_attrs(&self) -> bool {
+        self.attrs.borrow().is_some()
+    }
+
+    /// Whether finding an entry changes nothing: no `&read_expire`.
+    #[must_use]
+    pub fn is_read_freely(&self) -> bool {
+        self.attrs.borrow().as_ref().is_none_or(|attrs| attrs.expire.is_none())
+    }
+
+    /// Whether changing an entry has no further effects: no expiry, no `&on_change`.
+    #[must_use]
+    pub fn is_written_freely(&self) -> bool {
+        self.attrs
+            .borrow()
+            .as_ref()
+            .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+    }
+
+    /// Whether there are keys that are networks.
+    #[must_use]
+    pub fn has_networks(&self) -> bool {
+        self.state.borrow().widths.is_some()
+    }
+
+    /// The value of the entry whose key is the longest network that has this address or network in it.
+    #[must_use]
+    pub fn get_longest(&self, key: &Value) -> Option<Value> {
+        self.find_longest(key).map(|place| self.value_at(place))
+    }
+
+    /// Adds or changes an entry; `ty` is the type of lists of keys. Returns the previous value.
+    pub fn put(&self, key: &[Value], value: Value, time: f64, ty: TypeId) -> Option<Value> {
+        let hash = hash_key(key);
+        {
+            let state = &mut *self.state.borrow_mut();
+            if let Some(place) = state.find(key, hash) {
+                state.found(place);
+                let entry = state.entries.get_mut(place)?;
+                entry.time = time;
+                return Some(std::mem::replace(&mut entry.value, value));
+            }
+        }
+        self.add(make_key(key, ty), value, time, hash);
+        None
+    }
+
     /// Whether keys have one part.
     #[must_use]
     pub fn is_single(&self) -> bool {
@@ -177,12 +226,27 @@ impl Table {
     /// The place of the entry whose key is the longest network that has this address or network in it.
     #[must_use]
     pub fn find_longest(&self, key: &Value) -> Option<usize> {
-        let (address, longest) = match key {
+        let (address, mut longest) = match key {
             Value::Addr4(_) | Value::Addr6(_) => (key.addr_bytes()?, 128),
             _ => key.as_subnet().map(|net| (net.prefix, net.width))?,
         };
         let state = self.state.borrow();
         let widths = state.widths.as_ref()?;
+        if let Value::Addr4(_) | Value::Net4(..) = key {
+            // Networks of version 4 first: they are 96 bits longer in the form of version 6.
+            let [.., a, b, c, d] = address;
+            let bits = u32::from_be_bytes([a, b, c, d]);
+            for width in (0..=longest.saturating_sub(96)).rev() {
+                if widths.get(usize::from(width) + 96).is_some_and(|count| *count > 0) {
+                    let kept = u32::MAX.checked_shl(32 - u32::from(width)).unwrap_or(0);
+                    let probe = [Value::Net4((bits & kept).to_be_bytes(), width)];
+                    if let Some(place) = state.find(&probe, hash_key(&probe)) {
+                        return Some(place);
+                    }
+                }
+            }
+            longest = longest.min(95);
+        }
         for width in (0..=longest).rev() {
             if widths.get(usize::from(width)).is_some_and(|count| *count > 0) {
                 let probe = [Value::subnet(mask(address, width), width)];
@@ -300,13 +364,22 @@ impl Table {
     /// several parts. Returns the previous value.
     pub fn insert(&self, key: Value, value: Value, time: f64) -> Option<Value> {
         let hash = hash_key(parts(&key));
-        let state = &mut *self.state.borrow_mut();
-        if let Some(place) = state.find(parts(&key), hash) {
-            state.found(place);
-            let entry = state.entries.get_mut(place)?;
-            entry.time = time;
-            return Some(std::mem::replace(&mut entry.value, value));
+        {
+            let state = &mut *self.state.borrow_mut();
+            if let Some(place) = state.find(parts(&key), hash) {
+                state.found(place);
+                let entry = state.entries.get_mut(place)?;
+                entry.time = time;
+                return Some(std::mem::replace(&mut entry.value, value));
+            }
         }
+        self.add(key, value, time, hash);
+        None
+    }
+
+    /// Adds an entry that is not there.
+    fn add(&self, key: Value, value: Value, time: f64, hash: u64) {
+        let state = &mut *self.state.borrow_mut();
         let reused = state.free.pop();
         let place = reused.unwrap_or(u32::try_from(state.entries.len()).unwrap_or(u32::MAX));
         if let Value::Net4(..) | Value::Net6(_) = key {
@@ -331,7 +404,6 @@ impl Table {
         state.places.insert_unique(hash, place, |place| {
             entries.get(*place as usize).map_or(0, |entry| entry.hash)
         });
-        None
     }
 
     /// Removes an entry; returns its value.

@@ -46,7 +46,8 @@ pub struct Machine {
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
     pub(crate) natives: Natives,
-    pub(crate) templates: HashMap<TypeId, Rc<Vec<init::FieldInit>>>,
+    /// First values of the fields of records, by type.
+    pub(crate) templates: Vec<Option<Rc<Vec<init::FieldInit>>>>,
     pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
@@ -127,7 +128,7 @@ impl Default for Machine {
             frames: Vec::new(),
             max_depth: 1000,
             natives: Natives::default(),
-            templates: HashMap::new(),
+            templates: Vec::new(),
             conversions: HashMap::new(),
             queue: Queue::default(),
             args: Vec::new(),

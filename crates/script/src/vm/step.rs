@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::Vm;
+use crate::ast::BinaryOp;
 use crate::code::{Code, NO_REG, Op, Target};
 use crate::evaluate::Stop;
-use crate::ids::ExprId;
+use crate::ids::{ExprId, TypeId};
 use crate::value::object::Iter;
 use crate::value::{List, Value, Vector};
 
@@ -112,9 +113,7 @@ impl Vm<'_> {
                 }
             }
             Op::Attrs { s, a } => {
-                if let (Value::Table(table), Some(attrs)) =
-                    (&reg!(s), code.attrs.get(a as usize))
-                {
+                if let (Value::Table(table), Some(attrs)) = (&reg!(s), code.attrs.get(a as usize)) {
                     let table = Rc::clone(table);
                     table.set_attrs(attrs.clone());
                     self.watch_expiry(&table);
@@ -126,6 +125,12 @@ impl Vm<'_> {
                 }
             }
             Op::Binary { op, d, a, b } => {
+                if let (BinaryOp::Equal | BinaryOp::NotEqual, a, b) = (op, &reg!(a), &reg!(b))
+                    && let Some(same) = super::operators::same_plain(a, b)
+                {
+                    set!(d, Value::Bool(same == (op == BinaryOp::Equal)));
+                    return Ok(Flow::Next);
+                }
                 let (a, b) = (reg!(a).clone(), reg!(b).clone());
                 let site = sync!();
                 let value = self.binary(site, op, &a, &b)?;
@@ -201,7 +206,15 @@ impl Vm<'_> {
             }
             Op::IndexTable { d, t, k, n } => {
                 let found = match &reg!(t) {
-                    Value::Table(table) if table.attrs().is_none() => table.get(regs!(k, n)),
+                    Value::Table(table) if self.m.whens.is_empty() && table.is_read_freely() => {
+                        match regs!(k, n) {
+                            [key @ (Value::Addr4(_) | Value::Addr6(_))] if table.has_networks() => {
+                                table.get_longest(key)
+                            }
+                            [Value::Net4(..) | Value::Net6(_)] => None,
+                            key => table.get(key),
+                        }
+                    }
                     _ => None,
                 };
                 match found {
@@ -216,6 +229,17 @@ impl Vm<'_> {
                 }
             }
             Op::SetTable { t, k, n, s } => {
+                if let Value::Table(table) = &reg!(t)
+                    && self.m.whens.is_empty()
+                    && table.is_written_freely()
+                    && is_plain_key(regs!(k, n))
+                {
+                    let list =
+                        self.p.types.table(table.ty()).map_or(TypeId::EMPTY_LIST, |t| t.list);
+                    let old = table.put(regs!(k, n), reg!(s).clone(), self.m.now, list);
+                    drop(old);
+                    return Ok(Flow::Next);
+                }
                 let site = sync!();
                 let table = reg!(t).clone();
                 let key = regs!(k, n).to_vec();
@@ -265,9 +289,13 @@ impl Vm<'_> {
             }
             Op::InTable { d, t, k, n } => {
                 let plain = match &reg!(t) {
-                    Value::Table(table) if table.attrs().is_none() => {
+                    Value::Table(table) if self.m.whens.is_empty() && table.is_read_freely() => {
                         let key = regs!(k, n);
-                        if table.find(key).is_some() {
+                        if let [address @ (Value::Addr4(_) | Value::Addr6(_))] = key
+                            && table.has_networks()
+                        {
+                            Some(table.find_longest(address).is_some())
+                        } else if table.find(key).is_some() {
                             Some(true)
                         } else if let [
                             Value::Addr4(_)
@@ -299,6 +327,13 @@ impl Vm<'_> {
             }
             Op::In { d, a, b } => {
                 let site = sync!();
+                if let (Value::Pattern(pattern), text @ (Value::Short(_) | Value::Long(_))) =
+                    (&reg!(a), &reg!(b))
+                {
+                    let found = pattern.is_in(text.str_bytes());
+                    set!(d, Value::Bool(found));
+                    return Ok(Flow::Next);
+                }
                 let (a, b) = (reg!(a).clone(), reg!(b).clone());
                 let found = self.contains(site, &a, &b)?;
                 set!(d, Value::Bool(found));
@@ -322,6 +357,15 @@ impl Vm<'_> {
                 self.assign_table(site, &table, &key, Value::Unset)?;
             }
             Op::DeleteKey { t, k, n } => {
+                if let Value::Table(table) = &reg!(t)
+                    && self.m.whens.is_empty()
+                    && table.is_written_freely()
+                    && is_plain_key(regs!(k, n))
+                {
+                    let old = table.remove(regs!(k, n));
+                    drop(old);
+                    return Ok(Flow::Next);
+                }
                 sync!();
                 let table = reg!(t).clone();
                 let key = regs!(k, n).to_vec();
@@ -434,8 +478,7 @@ impl Vm<'_> {
                         } else if n > 1
                             && let Value::List(list) = &key
                         {
-                            for (offset, part) in
-                                list.items.iter().take(usize::from(n)).enumerate()
+                            for (offset, part) in list.items.iter().take(usize::from(n)).enumerate()
                             {
                                 set!(k + offset as u16, part.clone());
                             }
@@ -467,8 +510,7 @@ impl Vm<'_> {
                 sync!();
                 if let Some(plan) = code.whens.get(plan as usize).cloned() {
                     let captures = regs!(b, plan.when.captures.len() as u16).to_vec();
-                    let wait =
-                        if timeout == NO_REG { None } else { Some(reg!(timeout).double()) };
+                    let wait = if timeout == NO_REG { None } else { Some(reg!(timeout).double()) };
                     let result = self.begin_when(&plan, captures, wait)?;
                     if plan.when.returns {
                         return Ok(Flow::Leave(result.unwrap_or_default()));
@@ -496,6 +538,16 @@ impl Vm<'_> {
         }
         Ok(Flow::Next)
     }
+}
+
+/// Whether a key is stored as it is: each part is a value without parts.
+fn is_plain_key(key: &[Value]) -> bool {
+    !key.iter().any(|part| {
+        matches!(
+            part,
+            Value::Unset | Value::Record(_) | Value::Table(_) | Value::Vector(_) | Value::List(_)
+        )
+    })
 }
 
 fn next_entry(walk: &Iter) -> Option<(Value, Value)> {
