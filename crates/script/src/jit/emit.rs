@@ -898,12 +898,15 @@ impl Emit<'_, '_> {
 
     /// Stores a number in a cell that owns nothing.
     fn store(&mut self, at: Clif, offset: i32, known: Kind, value: Clif) {
-        let tag = self.byte(tag_of(known));
-        self.b.ins().store(OWN, tag, at, offset);
+        // The tag is written with the bytes behind it: who reads all of them need not wait for the cache.
+        let tag = self.long(i64::from(tag_of(known)));
         if known == Kind::Bool {
-            let value = self.b.ins().ireduce(types::I8, value);
-            self.b.ins().store(OWN, value, at, offset + 1);
+            let eight = self.long(8);
+            let value = self.b.ins().ishl(value, eight);
+            let word = self.b.ins().bor(value, tag);
+            self.b.ins().store(OWN, word, at, offset);
         } else {
+            self.b.ins().store(OWN, tag, at, offset);
             self.b.ins().store(OWN, value, at, offset + NUMBER);
         }
     }
@@ -979,6 +982,15 @@ impl Emit<'_, '_> {
         let [slow, fast, on] = [(); 3].map(|()| self.b.create_block());
         self.b.ins().brif(owns, slow, &[], fast, &[]);
         self.b.switch_to_block(slow);
+        // Loops load the same object again and again.
+        let words = [d, s].map(|(at, offset)| {
+            let tag = self.b.ins().load(types::I8, OWN, at, offset);
+            (tag, self.b.ins().load(types::I64, OWN, at, offset + NUMBER))
+        });
+        let tags = self.b.ins().icmp(IntCC::Equal, words[0].0, words[1].0);
+        let objects = self.b.ins().icmp(IntCC::Equal, words[0].1, words[1].1);
+        let same = self.b.ins().band(tags, objects);
+        self.leave_if(same, on);
         let callee = self.long(self.source.addresses.copy as i64);
         let [to, at] = [d, s].map(|(at, offset)| {
             let offset = self.long(i64::from(offset));

@@ -298,8 +298,8 @@ unsafe extern "C" fn clear(first: *mut Value, n: u64) {
 /// Called by machine code: see the module.
 unsafe extern "C" fn take(context: *mut Context, to: *mut Value) {
     // SAFETY: see the module: nothing else refers to the context or to the cell.
-    let old = unsafe { std::ptr::replace(to, std::mem::take(&mut (*context).result)) };
-    drop(old);
+    let (to, context) = unsafe { (&mut *to, &mut *context) };
+    Value::put(to, std::mem::take(&mut context.result));
 }
 
 /// Ends the frame of the interpreter that the light frame which has just ended got.

@@ -9,6 +9,8 @@
 //! | `flow` | operands, live registers, kinds of registers |
 //! | `emit` | from register code to Cranelift's form |
 //! | `layout` | tags, offsets, addresses |
+//! | `tier` | heat, the way into machine code and back |
+//! | `verify` | calls that both engines run |
 //! | `machine` | memory, calls in both directions: all unsafe code |
 
 #[cfg(feature = "jit")]
@@ -21,6 +23,8 @@ mod layout;
 mod machine;
 #[cfg(feature = "jit")]
 mod tier;
+#[cfg(feature = "jit")]
+mod verify;
 
 #[cfg(feature = "jit")]
 pub(crate) use tier::{Jit, Tier};
@@ -61,6 +65,11 @@ impl Machine {
         self.jit.start(engine)
     }
 
+    /// Sets after how many calls and turns of loops code is compiled.
+    pub fn set_heat(&mut self, heat: u32) {
+        self.jit.set_heat(heat);
+    }
+
     /// Brings what machine code knows of addresses up to date.
     #[inline]
     pub(crate) fn refresh(&mut self) {
@@ -87,6 +96,8 @@ impl Jit {
             _ => Err("this build has no engine but the interpreter"),
         }
     }
+
+    fn set_heat(&mut self, _: u32) {}
 
     pub(crate) const fn is_on(&self) -> bool {
         false

@@ -25,6 +25,8 @@ pub(crate) struct Tier {
     /// How often it is not entered before it is tried again.
     wait: Cell<u32>,
     compiled: OnceCell<Option<Compiled>>,
+    /// Whether running it has no effect but its result.
+    pub(super) pure: OnceCell<bool>,
     /// Where machine code may call its machine code: zero where it may not.
     entry: Cell<usize>,
 }
@@ -44,16 +46,36 @@ impl Tier {
 const LEFT_OFTEN: u32 = 100;
 
 /// The state of the engine.
-#[derive(Default)]
 pub(crate) struct Jit {
     engine: Engine,
-    on: bool,
+    hot: u32,
+    /// Whether a call is being verified.
+    pub(super) verifying: bool,
+    pub(super) on: bool,
     depth: u32,
     memory: Option<Rc<Memory>>,
     pub(super) context: Box<Context>,
 }
 
+impl Default for Jit {
+    fn default() -> Self {
+        Self {
+            engine: Engine::Interp,
+            hot: HOT,
+            verifying: false,
+            on: false,
+            depth: 0,
+            memory: None,
+            context: Box::default(),
+        }
+    }
+}
+
 impl Jit {
+    pub(super) fn set_heat(&mut self, heat: u32) {
+        self.hot = heat;
+    }
+
     pub(super) fn start(&mut self, engine: Engine) -> Result<(), &'static str> {
         if engine != Engine::Interp && self.memory.is_none() {
             self.memory = Memory::new();
@@ -120,7 +142,7 @@ impl Vm<'_> {
             None => {
                 let heat = tier.heat.get() + 1;
                 tier.heat.set(heat);
-                if heat < HOT && self.m.jit.engine != Engine::Verify {
+                if heat < self.m.jit.hot && self.m.jit.engine != Engine::Verify {
                     return None;
                 }
                 let memory = self.m.jit.memory.as_ref()?;
@@ -146,9 +168,19 @@ impl Vm<'_> {
         base: usize,
         entry: u64,
     ) -> Result<Option<Value>, Stop> {
+        let expected = if self.m.jit.engine == Engine::Verify && entry == 0 {
+            self.expected(code, compiled, base)
+        } else {
+            None
+        };
+        self.m.jit.verifying |= expected.is_some();
         self.m.jit.depth += 1;
         let ran = self.run_compiled(compiled, base, entry);
         self.m.jit.depth -= 1;
+        if let Some(expected) = expected {
+            self.m.jit.verifying = false;
+            self.compare(code, &expected, &ran);
+        }
         match ran? {
             Ran::Done(value) => Ok(Some(value)),
             Ran::Exit(pc) => {
@@ -237,7 +269,7 @@ impl Vm<'_> {
             }
             _ => return Ok(()),
         };
-        self.m.stack[base + usize::from(d)] = value;
+        Value::put(&mut self.m.stack[base + usize::from(d)], value);
         Ok(())
     }
 

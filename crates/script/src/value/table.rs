@@ -65,7 +65,10 @@ pub struct Table {
 struct State {
     places: HashTable<u32>,
     entries: Vec<Entry>,
+    /// How many keys are networks of each width.
     widths: Option<Box<[u32; 129]>>,
+    /// For each width of networks of version 4, whether there are any.
+    widths4: u64,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
     order: Option<Box<SlotDict<u32, ()>>>,
     /// Places without an entry; only where there is an order.
@@ -236,13 +239,14 @@ impl Table {
             // Networks of version 4 first: they are 96 bits longer in the form of version 6.
             let [.., a, b, c, d] = address;
             let bits = u32::from_be_bytes([a, b, c, d]);
-            for width in (0..=longest.saturating_sub(96)).rev() {
-                if widths.get(usize::from(width) + 96).is_some_and(|count| *count > 0) {
-                    let kept = u32::MAX.checked_shl(32 - u32::from(width)).unwrap_or(0);
-                    let probe = [Value::Net4((bits & kept).to_be_bytes(), width)];
-                    if let Some(place) = state.find(&probe, hash_key(&probe)) {
-                        return Some(place);
-                    }
+            let mut left = state.widths4 & (u64::MAX >> (63 - u32::from(longest.saturating_sub(96))));
+            while left != 0 {
+                let width = 63 - left.leading_zeros();
+                left &= !(1 << width);
+                let kept = u32::MAX.checked_shl(32 - width).unwrap_or(0);
+                let probe = [Value::Net4((bits & kept).to_be_bytes(), width as u8)];
+                if let Some(place) = state.find(&probe, hash_key(&probe)) {
+                    return Some(place);
                 }
             }
             longest = longest.min(95);
@@ -388,6 +392,9 @@ impl Table {
             if let Some(count) = widths.get_mut(width) {
                 *count += 1;
             }
+            if let Value::Net4(_, width) = key {
+                state.widths4 |= 1 << width;
+            }
         }
         state.patterns = None;
         let mut slot = 0;
@@ -501,6 +508,16 @@ impl State {
     }
 
     fn find(&self, key: &[Value], hash: u64) -> Option<usize> {
+        if let [Value::Count(number)] = key {
+            let is_it = |place: &u32| {
+                self.entries.get(*place as usize).is_some_and(|entry| match entry.key {
+                    Value::Count(other) => other == *number,
+                    Value::Int(other) => u64::try_from(other) == Ok(*number),
+                    _ => false,
+                })
+            };
+            return self.places.find(hash, is_it).map(|place| *place as usize);
+        }
         self.places
             .find(hash, |place| {
                 self.entries.get(*place as usize).is_some_and(|entry| {
@@ -540,6 +557,11 @@ impl State {
             let width = key.as_subnet().map_or(0, |net| usize::from(net.width));
             if let Some(count) = widths.get_mut(width) {
                 *count = count.saturating_sub(1);
+                if *count == 0
+                    && let Value::Net4(_, width) = key
+                {
+                    self.widths4 &= !(1 << width);
+                }
             }
         }
         self.patterns = None;

@@ -44,7 +44,7 @@ impl Vm<'_> {
         macro_rules! set {
             ($d:expr, $value:expr) => {{
                 let value = $value;
-                self.m.stack[base + usize::from($d)] = value;
+                Value::put(&mut self.m.stack[base + usize::from($d)], value);
             }};
         }
         // Keeps where the frame is, before anything that may report or call.

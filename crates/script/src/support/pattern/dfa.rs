@@ -41,6 +41,8 @@ struct Cache {
     /// By state and class: [`OFFSET`] and flags.
     transitions: Vec<u32>,
     states: Vec<Known>,
+    /// The state that walks begin in.
+    start: Option<u32>,
     ids: HashMap<Arc<[u32]>, u32>,
     /// Scratch: states of the NFA that a search reached, by the number of the search.
     seen: Vec<u32>,
@@ -257,16 +259,27 @@ impl Dfa {
         (state, leaving.map(|leaving| at + leaving.find(rest).unwrap_or(rest.len())))
     }
 
+    #[inline]
     fn start_state(&self, cache: &mut Cache) -> u32 {
+        match cache.start {
+            Some(start) => start,
+            None => self.find_start(cache),
+        }
+    }
+
+    #[cold]
+    fn find_start(&self, cache: &mut Cache) -> u32 {
         if cache.states.is_empty() {
             // The first state is that which leads nowhere, the second the start.
             self.intern(cache, Vec::new());
             cache.search += 1;
             cache.stack.push(self.start);
             let found = self.close(cache);
-            return self.intern(cache, found);
+            self.intern(cache, found);
         }
-        self.value_of(cache, 1)
+        let start = self.value_of(cache, 1);
+        cache.start = Some(start);
+        start
     }
 
     /// What transitions to a state are.
@@ -350,6 +363,7 @@ impl Dfa {
             cache.ids.clear();
             cache.idle = None;
             cache.loops.clear();
+            cache.start = None;
             self.start_state(cache);
             return self.intern(cache, found);
         }
