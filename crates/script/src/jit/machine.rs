@@ -332,7 +332,7 @@ unsafe extern "C" fn resume(vm: *mut Vm<'static>, _: u64, _: u64, _: u64) -> u64
             context.left += 1;
             0
         }
-        Err(stop) => status(vm, Err(stop)),
+        Err(stop) => status(vm, &Err(stop)),
     }
 }
 
@@ -377,14 +377,14 @@ impl Vm<'_> {
 type Call = unsafe extern "C" fn(*mut Vm<'static>, *const Code, u64, u64) -> u64;
 
 #[inline(always)]
-fn status(vm: &mut Vm<'_>, result: Result<Step, Stop>) -> u64 {
+fn status(vm: &mut Vm<'_>, result: &Result<Step, Stop>) -> u64 {
     match result {
         Ok(Step::Next) => 0,
         Ok(Step::Jump(_)) => JUMP as u64,
         // No instruction that is run by a step ends a frame.
         Ok(Step::Leave(_)) => ERROR as u64,
         Err(stop) => {
-            vm.m.jit.context.stop = Some(stop);
+            vm.m.jit.context.stop = Some(*stop);
             ERROR as u64
         }
     }
@@ -408,7 +408,7 @@ macro_rules! steps {
                 let pc = pc as usize;
                 let $pattern = code.ops[pc - 1] else { return ERROR as u64 };
                 let result = vm.step(code, base as usize, pc, $op);
-                status(vm, result)
+                status(vm, &result)
             }
         )*
     };
@@ -446,7 +446,7 @@ unsafe extern "C" fn other(vm: *mut Vm<'static>, code: *const Code, base: u64, p
     vm.show_frames();
     let pc = pc as usize;
     let result = vm.step(code, base as usize, pc, code.ops[pc - 1]);
-    status(vm, result)
+    status(vm, &result)
 }
 
 /// A call of a script or built-in function.
@@ -458,7 +458,7 @@ unsafe extern "C" fn call(vm: *mut Vm<'static>, code: *const Code, base: u64, pc
     let (vm, code) = unsafe { (&mut *vm, &*code) };
     vm.show_frames();
     let result = vm.call_from_machine(code, base as usize, pc as usize);
-    status(vm, result.map(|()| Step::Next))
+    status(vm, &result.map(|()| Step::Next))
 }
 
 /// The function that runs an instruction.

@@ -225,7 +225,7 @@ impl Vm<'_> {
                             .body
                             .is_some_and(|body| self.p.bodies[body].params.len() == n) =>
                     {
-                        self.call_code(callee, first, n, f, None)?
+                        self.call_code(&callee, first, n, f, None)?
                     }
                     Callee::Script(_) => {
                         let ty = self.p.functions[f].ty;
@@ -258,7 +258,7 @@ impl Vm<'_> {
                 let first = base + usize::from(b);
                 let value = match self.callee(func.func) {
                     Callee::Script(callee) => {
-                        self.call_code(callee, first, n, func.func, Some(func))?
+                        self.call_code(&callee, first, n, func.func, Some(func))?
                     }
                     _ => {
                         let args = self.m.stack[first..first + n].to_vec();
@@ -276,15 +276,15 @@ impl Vm<'_> {
     /// Calls a script function whose arguments are in the registers where its frame begins.
     fn call_code(
         &mut self,
-        callee: Rc<Code>,
+        callee: &Rc<Code>,
         base: usize,
         n: usize,
         func: crate::ids::FuncId,
         value: Option<Rc<FuncValue>>,
     ) -> Result<Value, Stop> {
-        self.enter(&callee, base)?;
+        self.enter(callee, base)?;
         let floor = self.m.frames.len();
-        let compiled = self.compiled(&callee).filter(|compiled| compiled.params <= n);
+        let compiled = self.compiled(callee).filter(|compiled| compiled.params <= n);
         if compiled.is_none() {
             let (from, end) = (base + n, base + callee.registers);
             if from < end {
@@ -292,7 +292,7 @@ impl Vm<'_> {
             }
         }
         self.m.frames.push(Frame {
-            code: Rc::clone(&callee),
+            code: Rc::clone(callee),
             base,
             pc: 0,
             dest: 0,
@@ -301,7 +301,7 @@ impl Vm<'_> {
             keep: false,
         });
         if let Some(compiled) = compiled
-            && let Some(result) = self.run_tier(&callee, compiled, base, 0)?
+            && let Some(result) = self.run_tier(callee, compiled, base, 0)?
         {
             self.m.frames.pop();
             return Ok(result);

@@ -6,8 +6,8 @@ use super::machine::{Compiled, Ran};
 use crate::code::{Code, Op};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::value::describe::{Form, describe};
 use crate::value::Value;
+use crate::value::describe::{Form, describe};
 use crate::vm::{Callee, Vm};
 
 impl Vm<'_> {

@@ -239,7 +239,8 @@ impl Table {
             // Networks of version 4 first: they are 96 bits longer in the form of version 6.
             let [.., a, b, c, d] = address;
             let bits = u32::from_be_bytes([a, b, c, d]);
-            let mut left = state.widths4 & (u64::MAX >> (63 - u32::from(longest.saturating_sub(96))));
+            let mut left =
+                state.widths4 & (u64::MAX >> (63 - u32::from(longest.saturating_sub(96))));
             while left != 0 {
                 let width = 63 - left.leading_zeros();
                 left &= !(1 << width);

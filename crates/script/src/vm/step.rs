@@ -99,11 +99,9 @@ impl Vm<'_> {
                     drop(old);
                 }
             }
-            Op::Check { s } => {
-                if !reg!(s).is_set() {
-                    let site = sync!();
-                    return Err(self.error_at(site, "value used but not set"));
-                }
+            Op::Check { s } if !reg!(s).is_set() => {
+                let site = sync!();
+                return Err(self.error_at(site, "value used but not set"));
             }
             Op::InitLocal { d, local } => {
                 sync!();
@@ -517,10 +515,8 @@ impl Vm<'_> {
                     }
                 }
             }
-            Op::AssertSkip { c, to } => {
-                if reg!(c).truth() && !self.watches_assertions() {
-                    return Ok(Flow::Jump(to));
-                }
+            Op::AssertSkip { c, to } if reg!(c).truth() && !self.watches_assertions() => {
+                return Ok(Flow::Jump(to));
             }
             Op::Assert { c, m, stmt } => {
                 let site = sync!();
