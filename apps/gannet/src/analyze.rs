@@ -370,6 +370,18 @@ impl Args {
         self.live.is_asked()
     }
 
+    /// The options of a live capture alone.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn into_live(self) -> crate::live::Args {
+        self.live
+    }
+
+    /// How SIGHUP reads the options again.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn set_reload(&mut self, reload: crate::live::reload::Reload) {
+        self.live.reload = Some(reload);
+    }
+
     fn counts_memory(&self) -> bool {
         let limited = self.limit.iter().any(|(name, _)| name == "state");
         self.max_state.is_some() || limited || self.stats_state

@@ -26,6 +26,7 @@ use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
+use crate::script;
 #[cfg(target_os = "linux")]
 use crate::sensor;
 #[cfg(feature = "sql")]
@@ -33,6 +34,8 @@ use crate::sql;
 use crate::synth;
 #[cfg(feature = "columns")]
 use crate::tasks;
+#[cfg(target_os = "linux")]
+use crate::top;
 use crate::zeek;
 
 const EXAMPLES: &str = "\
@@ -95,6 +98,7 @@ pub(crate) enum Command {
     /// Run one task of a plan (not in this build: feature columns)
     #[cfg(not(feature = "columns"))]
     RunTask(left_out::Args),
+    Script(script::Args),
     #[cfg(target_os = "linux")]
     Sensor(sensor::Args),
     #[cfg(feature = "sql")]
@@ -103,6 +107,8 @@ pub(crate) enum Command {
     #[cfg(not(feature = "sql"))]
     Sql(left_out::Args),
     Synth(synth::Args),
+    #[cfg(target_os = "linux")]
+    Top(top::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),

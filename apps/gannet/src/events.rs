@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_event::Command;
 use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
@@ -51,6 +52,10 @@ pub(crate) struct Args {
     /// All events: also those of every packet, and others that Zeek's default scripts do not handle
     #[arg(long, conflicts_with = "only")]
     all: bool,
+    /// Analyzers that are not used, by their names in analyzer.log; a Zeek without Spicy has no
+    /// quic,ldap_tcp,ldap_udp,postgresql,redis
+    #[arg(long, value_name = "ANALYZERS", value_delimiter = ',')]
+    disable: Vec<String>,
     /// One JSON object a line; always on
     #[arg(long)]
     json: bool,
@@ -74,6 +79,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.hint(&"gannet events --list prints all names");
             return Ok(Outcome::NoCapture);
         }
+    }
+    let mut commands = Vec::new();
+    for name in &args.disable {
+        let mut known = gannet_engine::analyzers();
+        let Some((_, tag)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
+            terminal.error(&format_args!("--disable: no analyzer is named '{name}'"));
+            return Ok(Outcome::NoCapture);
+        };
+        commands.push(Command::Enable { analyzer: Some(tag.to_owned()), on: false });
     }
     if args.list {
         return list(wanted);
@@ -100,6 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         out: BufWriter::with_capacity(1 << 16, io::stdout()),
         line: Vec::new(),
         closed: Arc::clone(&closed),
+        commands,
     };
     let interest = Interest::of(gannet_engine::events(), wanted);
     let mut engine = Engine::with_listener(options, interest, Box::new(lines));
@@ -144,6 +159,8 @@ struct Lines {
     line: Vec<u8>,
     /// The reader of standard output is gone, or it cannot be written.
     closed: Arc<AtomicBool>,
+    /// Requests of the command line to the analysis, until it asks for them.
+    commands: Vec<Command>,
 }
 
 impl Listener for Lines {
@@ -154,6 +171,10 @@ impl Listener for Lines {
         if self.out.write_all(&self.line).is_err() {
             self.closed.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        to.append(&mut self.commands);
     }
 }
 

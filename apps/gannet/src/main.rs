@@ -34,6 +34,7 @@ mod paths;
 mod replay;
 #[cfg(feature = "lua")]
 mod run;
+mod script;
 #[cfg(target_os = "linux")]
 mod sensor;
 mod spread;
@@ -41,11 +42,14 @@ mod spread;
 mod sql;
 mod stdin;
 mod stop;
+mod sums;
 mod synth;
 mod tally;
 #[cfg(feature = "columns")]
 mod tasks;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 mod unanswered;
 mod version;
 mod zeek;
@@ -99,7 +103,10 @@ fn main() -> ExitCode {
         Command::RunTask(_) => Ok(left_out::report(&"gannet run-task", "columns")),
         #[cfg(target_os = "linux")]
         Command::Sensor(args) => sensor::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::Synth(args) => synth::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => top::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -26,6 +26,15 @@ fn run_names_its_feature() {
 }
 
 #[test]
+#[cfg(all(target_os = "linux", not(feature = "kafka")))]
+fn kafka_names_its_feature() {
+    let run = Run::of(gannet().args(["analyze", "-i", "lo", "--kafka", "127.0.0.1:9092"]));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("error: --kafka is not in this build"), "{}", run.stderr);
+    assert!(run.stderr.contains("--features kafka"), "{}", run.stderr);
+}
+
+#[test]
 #[cfg(not(feature = "columns"))]
 fn parquet_names_its_feature() {
     let run = Run::of(gannet().args(["analyze", "--format", "tsv,parquet", "x.pcap"]));

@@ -82,6 +82,11 @@ pub fn events() -> impl Iterator<Item = &'static gannet_event::Decl> {
     gannet_protocols::events::all()
 }
 
+/// The analyzers of protocols: the name in analyzer.log, and the name of the tag in Zeek's scripts.
+pub fn analyzers() -> impl Iterator<Item = (&'static str, &'static str)> {
+    gannet_protocols::Tag::ALL.iter().map(|tag| (tag.name(), tag.zeek_name()))
+}
+
 /// The analysis of one stream of packets.
 pub struct Engine {
     work: Work,

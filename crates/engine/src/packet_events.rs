@@ -35,8 +35,15 @@ impl Shard {
                 link_type: u64::from(link_type),
             });
         }
+    }
+
+    /// The packet as a whole, after the events of its layers.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
+        let events = &mut self.env.logs.events;
         if events.wants::<RawPacket>() {
-            let p = build::frame(link_type, packet.data, packet.wire_len);
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
             events.raise(&RawPacket { p });
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod ids;
+mod matching;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -103,6 +104,7 @@ enum Waiting {
 struct Released {
     tag: Tag,
     violations: u16,
+    is_late: bool,
 }
 
 struct Entry {
@@ -112,6 +114,8 @@ struct Entry {
     is_inner: bool,
     /// Disabled, but its state is kept until it is enabled again, or for the end.
     is_off: bool,
+    /// Of a datagram connection: detects its protocol, or was started for what was detected.
+    is_late: bool,
     /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
     violations: u16,
 }
@@ -280,15 +284,33 @@ impl Session<'_> {
         }
     }
 
-    /// Gives a datagram to all analyzers.
-    pub fn datagram(&mut self, conn: &mut Conn, from: Dir, data: &[u8], len: u32) {
+    /// Gives a datagram to all analyzers, and counts its packet of `ip_bytes`: after those of its port, and before
+    /// those that are detected, whose events show it, as in Zeek.
+    pub fn datagram(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        (data, len): (&[u8], u32),
+        ip_bytes: u32,
+    ) {
         let detect = self.start_waiting(conn);
         // The looks that DNS asked for outlive its analyzer until the next datagram, as in Zeek.
         let is_dns = |e: &Entry| e.analyzer.tag() == Tag::Dns;
         if conn.look_every > 0 && !self.stack.entries.iter().any(is_dns) {
             conn.look_when_idle();
         }
+        if self.stack.entries.iter().any(|e| e.is_late) {
+            self.each_of(
+                conn,
+                |e| !e.is_off && !e.is_late,
+                |a, cx| a.datagram(cx, from, data, len),
+            );
+            conn.count_packet(from, ip_bytes);
+            self.each_of(conn, |e| !e.is_off && e.is_late, |a, cx| a.datagram(cx, from, data, len));
+            return;
+        }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
+        conn.count_packet(from, ip_bytes);
         if detect && !self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_))) {
             self.add(conn, Tag::Detector);
             let detector = |a: &Analyzer| a.tag() == Tag::Detector;
@@ -314,8 +336,9 @@ impl Session<'_> {
             && entry.confirmed
             && entry.analyzer.is_idle()
         {
-            let (tag, violations) = (entry.analyzer.tag(), entry.violations);
-            self.stack.waiting = Waiting::Idle(Released { tag, violations });
+            let (tag, violations, is_late) =
+                (entry.analyzer.tag(), entry.violations, entry.is_late);
+            self.stack.waiting = Waiting::Idle(Released { tag, violations, is_late });
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
     }
@@ -477,7 +500,9 @@ impl Session<'_> {
             self.stack.entries = self.scratch.entries();
         }
         let is_inner = replay.is_some_and(|r| r.is_inner);
-        let fresh = Entry { analyzer, confirmed: false, is_inner, is_off: false, violations: 0 };
+        let is_late = is_udp && (replay.is_some() || tag == Tag::Detector);
+        let fresh =
+            Entry { analyzer, confirmed: false, is_inner, is_off: false, is_late, violations: 0 };
         self.stack.entries.push(fresh);
     }
 
@@ -505,8 +530,15 @@ impl Session<'_> {
         };
         let Some(analyzer) = Analyzer::new(released.tag, &mut cx) else { return };
         self.stack.entries = self.scratch.entries();
-        let violations = released.violations;
-        let entry = Entry { analyzer, confirmed: true, is_inner: false, is_off: false, violations };
+        let Released { violations, is_late, .. } = released;
+        let entry = Entry {
+            analyzer,
+            confirmed: true,
+            is_inner: false,
+            is_off: false,
+            is_late,
+            violations,
+        };
         self.stack.entries.push(entry);
     }
 
@@ -663,6 +695,7 @@ impl tcp::Consumer for Session<'_> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
+        self.match_data(conn, from, data);
     }
 
     fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
@@ -746,7 +779,9 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No || self.stack.entries.iter().any(|e| !e.is_off)
+        self.stack.waiting != Waiting::No
+            || self.stack.entries.iter().any(|e| !e.is_off)
+            || self.matches_data()
     }
 }
 

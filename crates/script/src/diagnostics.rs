@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::ids::{ExprId, TypeId};
 use crate::source::{Sources, Span};
 
 /// How bad it is.
@@ -70,6 +71,35 @@ pub struct Diagnostic {
     pub location: String,
     /// What Zeek says, bytes of strings among it.
     pub text: Vec<u8>,
+    /// The subjects of the diagnostic, for its rich form.
+    pub about: About,
+}
+
+/// The subjects of a diagnostic, which its rich form labels.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct About {
+    /// Expressions that the message names.
+    pub exprs: [Option<ExprId>; 2],
+    /// Types that the message names.
+    pub types: [Option<TypeId>; 2],
+    /// The place of the second subject; of a syntax error, the token before.
+    pub other: Span,
+    /// Length of the message without the texts of its subjects; 0 if it has none.
+    pub message: usize,
+    /// The token that a syntax error lacks.
+    pub expected: Option<&'static str>,
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self {
+            exprs: [None; 2],
+            types: [None; 2],
+            other: Span::NOWHERE,
+            message: 0,
+            expected: None,
+        }
+    }
 }
 
 impl Diagnostic {

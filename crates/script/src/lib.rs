@@ -28,7 +28,9 @@
 //! | [`evaluate`] | the seam between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
 //! | [`jit`] | engines: machine code for what is hot |
+//! | [`signature`] | signatures: patterns and conditions over packets and streams |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
+//! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
 //! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
 //!
 //! Everything is in arenas and named by ids of four bytes ([`ids`]); nothing is freed before the program is. Recursion over
@@ -52,9 +54,11 @@ pub mod names;
 pub mod parse;
 pub mod program;
 pub mod report;
+pub mod signature;
 pub mod source;
 pub mod support;
 pub mod symbols;
+pub mod tools;
 pub mod types;
 pub mod value;
 pub mod vm;

@@ -1,12 +1,32 @@
 //! A program: everything that the parser builds and everything else reads.
 
 use crate::ast::{Body, Expr, Function, Stmt};
-use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::ids::{Arena, BodyId, ExprId, FuncId, Name, StmtId};
+use crate::diagnostics::{About, Diagnostic, Diagnostics, Severity};
+use crate::ids::{Arena, BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId};
 use crate::names::Names;
 use crate::source::{Sources, Span};
 use crate::symbols::Globals;
 use crate::types::Types;
+
+/// A name in a file and its meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// The place of the name.
+    pub span: Span,
+    /// Its meaning.
+    pub target: Target,
+}
+
+/// The meaning of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A global.
+    Global(GlobalId),
+    /// A local of a body.
+    Local(BodyId, LocalId),
+    /// A field of a record type, by its offset.
+    Field(TypeId, u32),
+}
 
 /// All arenas of a program.
 #[derive(Debug, Default)]
@@ -29,12 +49,18 @@ pub struct Program {
     pub bodies: Arena<BodyId, Body>,
     /// Statements at file level, run once after `zeek_init` was queued.
     pub main: Option<BodyId>,
-    /// Files that `@load-sigs` and `-s` name, as found.
+    /// Files that `@load-sigs` names, as found.
     pub signature_files: Vec<Box<str>>,
+    /// Files that `-s` names, as found.
+    pub command_signatures: Vec<Box<str>>,
     /// `@prefixes`.
     pub prefixes: Vec<Box<str>>,
     /// Where diagnostics go.
     pub diagnostics: Diagnostics,
+    /// Names as they are used, where an index was requested: for editors.
+    pub uses: Option<Vec<Use>>,
+    /// Where the parser is: the place of errors about items that were declared elsewhere.
+    pub near: Option<Span>,
     /// Whether the command line sets variables.
     pub has_parameters: bool,
 }
@@ -49,7 +75,8 @@ impl Program {
     /// Emits a diagnostic with a place and no object.
     pub fn report(&mut self, severity: Severity, span: Span, text: impl Into<Vec<u8>>) {
         let location = self.sources.location(span);
-        self.emit(&Diagnostic { severity, span, location, text: text.into() });
+        let about = About::default();
+        self.emit(&Diagnostic { severity, span, location, text: text.into(), about });
     }
 
     /// Emits a diagnostic.

@@ -1,7 +1,7 @@
 //! Errors about objects: Zeek's `error in PLACE and PLACE: MESSAGE (TEXT and TEXT)`.
 
 use crate::describe;
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::diagnostics::{About, Diagnostic, Severity};
 use crate::ids::{ExprId, GlobalId, StmtId, TypeId};
 use crate::program::Program;
 use crate::source::Span;
@@ -22,6 +22,16 @@ pub enum Object<'a> {
     Attrs(&'a [Attr], Span),
     /// Something with a text of its own.
     Text(&'a [u8], Span),
+}
+
+impl Object<'_> {
+    fn expr(&self) -> Option<ExprId> {
+        if let Self::Expr(expr) = self { Some(*expr) } else { None }
+    }
+
+    fn ty(&self) -> Option<TypeId> {
+        if let Self::Type(ty) = self { Some(*ty) } else { None }
+    }
 }
 
 impl Program {
@@ -55,15 +65,25 @@ impl Program {
         text.push(b')');
         let (place, span) = self.object_place(object);
         let mut location = place;
+        let mut about = About {
+            exprs: [object.expr(), None],
+            types: [object.ty(), None],
+            message: message.len(),
+            other: self.near.take().unwrap_or(Span::NOWHERE),
+            ..About::default()
+        };
         if let Some(other) = other {
-            let (place, _) = self.object_place(other);
+            let (place, span) = self.object_place(other);
+            about.exprs[1] = other.expr();
+            about.types[1] = other.ty();
+            about.other = span;
             if location.is_empty() {
                 location = place;
             } else if !place.is_empty() && place != location {
                 location = format!("{location} and {place}");
             }
         }
-        self.emit(&Diagnostic { severity, span, location, text });
+        self.emit(&Diagnostic { severity, span, location, text, about });
     }
 
     /// The text of an object.

@@ -8,6 +8,10 @@ use clap::ValueEnum;
 use gannet_live::Mode;
 use gannet_log::Names;
 
+use super::reload::Reload;
+use super::sinks;
+use super::sinks::KafkaOptions;
+use super::sinks::SpoolOptions;
 use super::sinks::Target;
 use super::times;
 use crate::limits;
@@ -57,6 +61,21 @@ pub(crate) struct Args {
     /// Send rows as JSON lines as well: tcp://HOST:PORT, unix:PATH, syslog:, or syslog://HOST:PORT (UDP); may be given several times
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<Target>,
+    /// Send rows as JSON to Kafka as well, keyed by uid: HOST:PORT of brokers, with commas between them
+    #[arg(long, value_name = "BROKERS", value_parser = sinks::brokers)]
+    pub(crate) kafka: Option<String>,
+    /// Name of a log's topic, in which {log} stands for the log
+    #[arg(long, value_name = "NAME", default_value = "zeek.{log}", requires = "kafka")]
+    pub(crate) kafka_topic: String,
+    /// Speak TLS to the brokers, with the certificates that the system trusts
+    #[arg(long, requires = "kafka")]
+    pub(crate) kafka_tls: bool,
+    /// Keep rows for --to and --kafka in this folder while the target is away or the sensor is not running
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spool: Option<PathBuf>,
+    /// Size of the spool of each target; beyond, its oldest rows are dropped and counted
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = limits::size, requires = "spool")]
+    pub(crate) spool_size: u64,
     /// Become this user once the rings are open: a name, or UID:GID
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
@@ -66,6 +85,9 @@ pub(crate) struct Args {
     /// Form of messages on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
+    /// How SIGHUP reads the options again, where they come from a file.
+    #[arg(skip)]
+    pub(crate) reload: Option<Reload>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,5 +147,20 @@ impl Args {
     /// Whether a live capture is asked for.
     pub(crate) fn is_asked(&self) -> bool {
         !self.interfaces.is_empty()
+    }
+
+    /// All targets of rows.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        let kafka = self.kafka.clone().map(|brokers| {
+            let topic = self.kafka_topic.clone();
+            Target::Kafka(KafkaOptions { brokers, topic, tls: self.kafka_tls })
+        });
+        self.to.iter().cloned().chain(kafka).collect()
+    }
+
+    /// Where rows wait for targets that are away.
+    pub(crate) fn spool(&self) -> Option<SpoolOptions> {
+        let folder = self.spool.clone()?;
+        Some(SpoolOptions { folder, limit: self.spool_size })
     }
 }

@@ -9,9 +9,11 @@ mod args;
 mod journal;
 mod metrics;
 mod notify;
+pub(crate) mod reload;
 mod sensor;
 mod sinks;
 mod snapshot;
+mod talkers;
 pub(crate) mod times;
 
 use std::path::Path;
@@ -39,6 +41,7 @@ pub(crate) fn run(
             journal.error(&words);
             Ok(Outcome::NoCapture)
         }
+        Err(sensor::Failure::LeftOut) => Ok(Outcome::NoCapture),
         Err(sensor::Failure::Other(error)) => Err(error),
     }
 }

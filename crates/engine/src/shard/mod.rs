@@ -16,6 +16,7 @@ use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_event::Events;
 use gannet_event::Interest;
+use gannet_event::LinkState;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
@@ -134,6 +135,10 @@ pub(crate) struct Shard {
     community: Option<u16>,
     /// No more packets are analyzed.
     pub(crate) stopped: bool,
+    /// The link layer of the current packet, where events are raised.
+    pub(crate) link: LinkState,
+    /// VLAN tags distinguish connections.
+    pub(crate) keyed_by_vlan: bool,
 }
 
 impl Shard {
@@ -190,6 +195,8 @@ impl Shard {
             trail: wants_trail.then(Vec::new),
             community,
             stopped: false,
+            link: LinkState::default(),
+            keyed_by_vlan: false,
         }
     }
 
@@ -253,6 +260,9 @@ impl Shard {
             self.raise_packet(packet);
         }
         self.walk_link(packet);
+        if self.env.logs.events.any() {
+            self.raise_raw_packet(packet);
+        }
         self.rest();
         self.drain_events();
     }

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::AggregateMsgs;
 use super::events::DhcpMessage;
 use super::message::COOKIE;
 use super::message::Message;
@@ -42,7 +43,7 @@ impl Analyze for Analyzer {
             cx.violation(Tag::Dhcp, &reason, b"");
             return;
         }
-        if cx.wants::<DhcpMessage>() {
+        if cx.wants::<DhcpMessage<'_>>() || cx.wants::<AggregateMsgs<'_>>() {
             raise::message(cx, from, data, message.options.kind, relayed);
         }
         shared::note(cx, cx.conn.id, from, &message);

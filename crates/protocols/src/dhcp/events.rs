@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use gannet_base::Addr;
 use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_event::Connection;
+use gannet_event::Id4;
 
 gannet_event::record! {
     /// The fixed part of a message (RFC 2131 §2).
@@ -142,6 +145,22 @@ gannet_event::events! {
     pub struct DhcpMessage<'a> = "dhcp_message" {
         /// The connection.
         c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Its fixed part.
+        msg: Msg<'a> = "msg",
+        /// Its options.
+        options: Options<'a> = "options",
+    }
+
+    /// A message of DHCP, for those who combine the messages of one exchange.
+    pub struct AggregateMsgs<'a> = "DHCP::aggregate_msgs", scripted {
+        /// Time of the message.
+        ts: Time = "ts",
+        /// Ends of the connection.
+        id: Id4 = "id",
+        /// Identifier of the connection.
+        uid: Uid = "uid",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
         /// Its fixed part.

@@ -6,7 +6,9 @@
 use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_event::Id4;
 
+use super::events::AggregateMsgs;
 use super::events::ClientFqdn;
 use super::events::ClientId;
 use super::events::DhcpMessage;
@@ -22,7 +24,15 @@ use crate::support::Bytes;
 #[cold]
 pub(super) fn message(cx: &mut Context<'_>, from: Dir, data: &[u8], kind: u8, relayed: u8) {
     let Some((msg, options)) = read(data, kind, relayed) else { return };
-    cx.raise(|c| DhcpMessage { c, is_orig: from.is_orig(), msg, options });
+    let is_orig = from.is_orig();
+    cx.raise(|c| DhcpMessage { c, is_orig, msg, options });
+    if cx.wants::<AggregateMsgs<'_>>()
+        && let Some((msg, options)) = read(data, kind, relayed)
+    {
+        let (ts, uid) = (cx.now, cx.conn.uid);
+        let id = Id4(cx.conn.id, cx.conn.proto, cx.conn.ip_proto);
+        cx.raise(|_| AggregateMsgs { ts, id, uid, is_orig, msg, options });
+    }
 }
 
 fn read(data: &[u8], kind: u8, mut relayed: u8) -> Option<(Msg<'_>, Options<'_>)> {

@@ -5,7 +5,10 @@
 //! reported as incomplete.
 
 pub mod events;
+use events::FingerReply;
+use events::FingerRequest;
 use gannet_base::Dir;
+use gannet_event::Connection;
 
 use crate::Analyze;
 use crate::Context;
@@ -51,6 +54,12 @@ impl Analyze for Analyzer {
             if line.cut {
                 cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
             }
+            // Zeek's limit counts the NUL behind a line.
+            let text = &line.text[..line.text.len().min(MAX_LINE - 1)];
+            match from {
+                Dir::Orig => cx.raise(|c| request(c, text)),
+                Dir::Resp => cx.raise(|c| FingerReply { c, reply_line: text }),
+            }
         }
         if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr_told, true) {
             cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
@@ -70,6 +79,18 @@ impl Analyze for Analyzer {
     }
 }
 
+/// The event of a line of the originator (RFC 1288 section 2.3).
+fn request(c: Connection, line: &[u8]) -> FingerRequest<'_> {
+    let line = line.trim_ascii_start();
+    let (full, line) = match line.get(..2).is_some_and(|w| w.eq_ignore_ascii_case(b"/W")) {
+        true => (true, line[2..].trim_ascii_start()),
+        false => (false, line),
+    };
+    let at = line.iter().position(|b| *b == b'@').unwrap_or(line.len());
+    let hostname = line.get(at + 1..).unwrap_or_default();
+    FingerRequest { c, full, username: &line[..at], hostname }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +106,21 @@ mod tests {
         h.conn.note(Dir::Orig, b'F');
         Analyzer::new(&mut h.cx()).finish(&mut h.cx());
         assert_eq!(h.rows("weird")[0]["source"], "FINGER");
+    }
+
+    #[test]
+    fn requests_name_users_and_hosts() {
+        let connection = || {
+            let mut h = Harness::new(Proto::Tcp, 79);
+            crate::conn_state::mention(&mut h.env.logs, &h.conn)
+        };
+        let parts = |line| {
+            let r = request(connection(), line);
+            (r.full, r.username, r.hostname)
+        };
+        assert_eq!(parts(b"/W  julien@host@other"), (true, &b"julien"[..], &b"host@other"[..]));
+        assert_eq!(parts(b" julien"), (false, &b"julien"[..], &b""[..]));
+        assert_eq!(parts(b""), (false, &b""[..], &b""[..]));
     }
 
     #[test]

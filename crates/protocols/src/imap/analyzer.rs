@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::ImapCapabilities;
 use super::events::ImapStarttls;
 use super::lines::Line;
 use super::lines::lines;
@@ -45,6 +46,10 @@ impl Talk for Session {
         ) {
             cx.confirm(Tag::Imap);
             return Then::Past;
+        }
+        if let Some(list) = line.capabilities {
+            let words = list.split(|b| !b.is_ascii_graphic()).filter(|word| !word.is_empty());
+            cx.raise(|c| ImapCapabilities { c, capabilities: words.collect() });
         }
         match from {
             Dir::Orig if starttls => {

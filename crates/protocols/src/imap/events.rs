@@ -10,4 +10,12 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     }
+
+    /// A server lists its capabilities.
+    pub struct ImapCapabilities<'a> = "imap_capabilities", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Capabilities.
+        capabilities: Vec<&'a [u8]> = "capabilities",
+    }
 }

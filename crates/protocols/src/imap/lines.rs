@@ -5,6 +5,8 @@ pub struct Line<'a> {
     pub tag: &'a [u8],
     /// Command, or the server's answer.
     pub command: &'a [u8],
+    /// The rest of the line where a server lists its capabilities.
+    pub capabilities: Option<&'a [u8]>,
 }
 
 /// The lines of a chunk; `Err` in place of the first that is none, and then nothing more.
@@ -47,14 +49,17 @@ fn line(d: &[u8], client: bool) -> Option<(Line<'_>, &[u8])> {
     }
     let (command, d) = word(d)?;
     let (_, mut d) = split(d, |b| b == b' ');
+    let mut capabilities = None;
     if !client && tag == b"*" && command.eq_ignore_ascii_case(b"capability") {
         // A list of words, which may do without blanks between them.
+        let list = d;
         loop {
             let (_, rest) = word(d)?;
             let (_, rest) = split(rest, |b| b == b' ');
             let (ends, rest) = split(rest, is_end);
             d = rest;
             if !ends.is_empty() {
+                capabilities = list.get(..list.len() - rest.len());
                 break;
             }
         }
@@ -66,7 +71,7 @@ fn line(d: &[u8], client: bool) -> Option<(Line<'_>, &[u8])> {
         }
         d = rest;
     }
-    Some((Line { tag, command }, d))
+    Some((Line { tag, command, capabilities }, d))
 }
 
 #[cfg(test)]
@@ -76,14 +81,18 @@ mod tests {
     #[test]
     fn words() {
         let all = |d, client| lines(d, client).collect::<Vec<_>>();
-        let ok = |tag, command| Ok(Line { tag, command });
+        let ok = |tag, command| Ok(Line { tag, command, capabilities: None });
+        let list = |capabilities| {
+            let (tag, command) = (&b"*"[..], &b"CAPABILITY"[..]);
+            Ok(Line { tag, command, capabilities: Some(capabilities) })
+        };
         assert_eq!(
             all(b"a1 LOGIN me pw\r\n\r\na2 NOOP\n", true),
             [ok(b"a1", b"LOGIN"), ok(b"a2", b"NOOP")]
         );
         assert_eq!(
             all(b"* CAPABILITY A B\r\na1 OK done\r\n", false),
-            [ok(b"*", b"CAPABILITY"), ok(b"a1", b"OK")]
+            [list(&b"A B\r\n"[..]), ok(b"a1", b"OK")]
         );
         assert_eq!(all(b"a1 NOOP", true), [Err(())]);
         assert_eq!(all(b"a1\r\n", true), [Err(())]);

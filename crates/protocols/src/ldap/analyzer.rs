@@ -1,11 +1,13 @@
 use gannet_base::Dir;
 
+use super::events::Starttls;
 use super::message;
 use super::message::Auth;
 use super::message::Body;
 use super::message::Malformed;
 use super::message::Message;
 use super::message::operation;
+use super::raise;
 use super::rows::Pending;
 use super::sasl;
 use super::sasl::Mode;
@@ -63,6 +65,9 @@ impl Core {
     /// A message from its first byte; the end of a `cut` one is missing.
     fn message(&mut self, cx: &mut Context<'_>, data: &[u8], cut: bool) -> Result<(), Malformed> {
         let m = message::parse(data, cut)?;
+        if cx.env.logs.events.any() {
+            raise::message(cx, data, &m);
+        }
         match &m.body {
             Body::Bind { auth, .. } => self.login(cx, auth)?,
             Body::BindResponse(outcome, credentials) => {
@@ -78,6 +83,7 @@ impl Core {
         }
         if self.tls_requested && is_success(&m) {
             self.mode = Mode::Tls;
+            cx.raise(|c| Starttls { c });
         }
         Ok(())
     }

@@ -180,7 +180,7 @@ pub(super) fn value<'a>(b: &mut Bytes<'a>) -> Result<Value<'a>, Malformed> {
 }
 
 impl<'a> Value<'a> {
-    fn integer(self) -> Result<i64, Malformed> {
+    pub(super) fn integer(self) -> Result<i64, Malformed> {
         if self.class != 0 || !matches!(self.number, 2 | 10) {
             return Err("no number where there must be one");
         }

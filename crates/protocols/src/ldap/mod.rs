@@ -17,6 +17,7 @@ pub mod events;
 pub mod filter;
 pub mod message;
 mod names;
+mod raise;
 mod rows;
 mod sasl;
 

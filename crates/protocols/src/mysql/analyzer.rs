@@ -1,5 +1,8 @@
 use gannet_base::Dir;
 
+use super::events::MysqlAuthMoreData;
+use super::events::MysqlAuthPlugin;
+use super::events::MysqlAuthSwitchRequest;
 use super::events::MysqlChangeUser;
 use super::events::MysqlCommandRequest;
 use super::events::MysqlEof;
@@ -86,7 +89,10 @@ impl Analyzer {
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Result<(), Wrong> {
         let body = &frame[HEADER..];
         match (from, self.logged_in) {
-            (Dir::Orig, false) if self.more_login => Ok(()),
+            (Dir::Orig, false) if self.more_login => {
+                cx.raise(|c| MysqlAuthMoreData { c, is_orig: true, data: body });
+                Ok(())
+            }
             (Dir::Orig, false) => self.login(cx, body),
             (Dir::Orig, true) => self.command(cx, body),
             (Dir::Resp, false) => {
@@ -104,8 +110,16 @@ impl Analyzer {
 
     fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         match Greeting::parse(body)? {
-            Greeting::Version { version, server, query_attributes } => {
+            Greeting::Version { version, server, query_attributes, plugin } => {
                 cx.raise(|c| MysqlServerVersion { c, ver: server });
+                if let Some((name, data)) = plugin {
+                    cx.raise(|c| MysqlAuthPlugin {
+                        c,
+                        is_orig: false,
+                        name,
+                        data: data.concat().into(),
+                    });
+                }
                 let host = cx.conn.id.resp_h;
                 if !server.is_empty()
                     && let Some(mut policy) = cx.env.policy()
@@ -137,6 +151,7 @@ impl Analyzer {
             return Ok(());
         };
         cx.raise(|c| MysqlHandshake { c, username: user });
+        raise_plugin(cx, login.plugin);
         self.more_login = login.capabilities & capability::PLUGIN_AUTH != 0;
         if self.pending.is_none() {
             self.pending = Some(Pending { ts: cx.now, cmd: Command::Login, arg: user.to_vec() });
@@ -149,9 +164,13 @@ impl Analyzer {
         let mut b = Bytes(body);
         match message::first(&mut b, RECORD, "pkt_type")? {
             0x00 => self.ok(cx, &mut b),
-            0x01 => Ok(()),
+            0x01 => {
+                cx.raise(|c| MysqlAuthMoreData { c, is_orig: false, data: b.rest() });
+                Ok(())
+            }
             0xfe => {
-                message::text(&mut b)?;
+                let name = message::text(&mut b)?;
+                cx.raise(|c| MysqlAuthSwitchRequest { c, name, data: b.rest() });
                 self.more_login = true;
                 self.expect = Expect::Status;
                 Ok(())
@@ -173,6 +192,7 @@ impl Analyzer {
         cx.raise(|conn| MysqlCommandRequest { c: conn, command: c.code.into(), arg: sent });
         if c.code == message::CHANGE_USER {
             cx.raise(|conn| MysqlChangeUser { c: conn, username: c.arg });
+            raise_plugin(cx, c.plugin);
         }
         match c.code {
             0..=2 | 5..=8 | 0x0b..=0x10 | 0x1d | 0x1f => self.expect = Expect::Status,
@@ -317,6 +337,13 @@ impl Analyzer {
         if let Some(pending) = self.pending.take() {
             pending.write(cx, outcome);
         }
+    }
+}
+
+/// Raises the event of the plugin that a client authenticates with.
+fn raise_plugin(cx: &mut Context<'_>, plugin: Option<message::Plugin<'_, 1>>) {
+    if let Some((name, [data])) = plugin {
+        cx.raise(|c| MysqlAuthPlugin { c, is_orig: true, name, data: data.into() });
     }
 }
 

@@ -1,5 +1,7 @@
 //! Events of MySQL.
 
+use std::borrow::Cow;
+
 use gannet_event::Connection;
 
 gannet_event::events! {
@@ -77,5 +79,37 @@ gannet_event::events! {
         c: Connection = "c",
         /// Its fields.
         row: Vec<&'a [u8]> = "row",
+    }
+
+    /// A side names the plugin that authenticates the user, with data for it.
+    pub struct MysqlAuthPlugin<'a> = "mysql_auth_plugin", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the client sent it.
+        is_orig: bool = "is_orig",
+        /// Name of the plugin; empty if the client leaves it out.
+        name: &'a [u8] = "name",
+        /// Data: a challenge of the server, or the client's answer.
+        data: Cow<'a, [u8]> = "data",
+    }
+
+    /// A server asks the client to use another plugin for authentication.
+    pub struct MysqlAuthSwitchRequest<'a> = "mysql_auth_switch_request", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Name of the plugin.
+        name: &'a [u8] = "name",
+        /// Data for it.
+        data: &'a [u8] = "data",
+    }
+
+    /// More data of the plugin that authenticates the user.
+    pub struct MysqlAuthMoreData<'a> = "mysql_auth_more_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the client sent it.
+        is_orig: bool = "is_orig",
+        /// Data.
+        data: &'a [u8] = "data",
     }
 }

@@ -81,6 +81,9 @@ pub fn text<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     Ok(text)
 }
 
+/// A plugin for authentication: its name and its data.
+pub type Plugin<'a, const PARTS: usize> = (&'a [u8], [&'a [u8]; PARTS]);
+
 /// The server's greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting<'a> {
@@ -92,6 +95,8 @@ pub enum Greeting<'a> {
         server: &'a [u8],
         /// Whether queries may carry attributes.
         query_attributes: bool,
+        /// Plugin for authentication with both parts of its data, if it is named.
+        plugin: Option<Plugin<'a, 2>>,
     },
     /// No greeting: an error.
     Error(Error<'a>),
@@ -108,7 +113,7 @@ impl<'a> Greeting<'a> {
                 let within = Within::new("Handshake_v10", b);
                 let server = text(b)?;
                 within.part(b, "connection_id", 4)?;
-                within.part(b, "auth_plugin_data_part_1", 8)?;
+                let part_1 = within.part(b, "auth_plugin_data_part_1", 8)?;
                 let flags = within.part(b, "reserved", 19)?;
                 let high = u32::from(u16::from_le_bytes([flags[6], flags[7]])) << 16;
                 let scramble = u64::from(flags[8]);
@@ -116,19 +121,20 @@ impl<'a> Greeting<'a> {
                     return Err(Wrong::Value("Handshake_v10:auth_plugin_data_len"));
                 }
                 let more = if scramble > 21 { scramble - 8 } else { 13 };
-                within.part(b, "auth_plugin_data_part_2", more)?;
-                if high & capability::PLUGIN_AUTH != 0 {
-                    text(b)?;
-                }
+                let part_2 = within.part(b, "auth_plugin_data_part_2", more)?;
+                let plugin = match high & capability::PLUGIN_AUTH {
+                    0 => None,
+                    _ => Some((text(b)?, [part_1, part_2])),
+                };
                 let query_attributes = high & capability::QUERY_ATTRIBUTES != 0;
-                Ok(Self::Version { version, server, query_attributes })
+                Ok(Self::Version { version, server, query_attributes, plugin })
             }
             9 => {
                 let within = Within::new("Handshake_v9", b);
                 let server = text(b)?;
                 within.part(b, "connection_id", 4)?;
                 text(b)?;
-                Ok(Self::Version { version, server, query_attributes: false })
+                Ok(Self::Version { version, server, query_attributes: false, plugin: None })
             }
             _ => error(b).map(Self::Error),
         }
@@ -142,6 +148,8 @@ pub struct Login<'a> {
     pub capabilities: u32,
     /// User name. `None` if TLS is requested first.
     pub user: Option<&'a [u8]>,
+    /// Plugin for authentication, whose name may be left out, if the client has some.
+    pub plugin: Option<Plugin<'a, 1>>,
 }
 
 impl<'a> Login<'a> {
@@ -154,17 +162,18 @@ impl<'a> Login<'a> {
                 let flags = Within::new("Handshake_Response_Packet_v10", b).part(b, "pad", 32)?;
                 let capabilities = flags.first_chunk().map_or(0, |f| u32::from_le_bytes(*f));
                 if capabilities & capability::SSL != 0 {
-                    return Ok(Self { capabilities, user: None });
+                    return Ok(Self { capabilities, user: None, plugin: None });
                 }
                 let within = Within::new("Handshake_Plain_v10", b);
                 let user = text(b)?;
-                string(b)?;
+                let password = string(b)?;
                 if capabilities & capability::CONNECT_WITH_DB != 0 {
                     text(b)?;
                 }
+                let mut plugin = None;
                 if capabilities & capability::PLUGIN_AUTH != 0 {
                     // May be left out, zero and all.
-                    let _ = text(b);
+                    plugin = Some((text(b).unwrap_or_default(), [password]));
                 }
                 if capabilities & capability::CONNECT_ATTRS != 0 {
                     attributes(b)?;
@@ -172,7 +181,7 @@ impl<'a> Login<'a> {
                 if capabilities & capability::ZSTD != 0 {
                     within.part(b, "zstd_compression_level", 1)?;
                 }
-                Ok(Self { capabilities, user: Some(user) })
+                Ok(Self { capabilities, user: Some(user), plugin })
             }
             9 => {
                 let within = Within::new("Handshake_Response_Packet_v9", b);
@@ -182,7 +191,7 @@ impl<'a> Login<'a> {
                 if u32::from(flags[0]) & capability::CONNECT_WITH_DB != 0 {
                     text(b)?;
                 }
-                Ok(Self { capabilities: 0, user: Some(user) })
+                Ok(Self { capabilities: 0, user: Some(user), plugin: None })
             }
             index => Err(Wrong::Case { record: "Handshake_Response_Packet", index: index.into() }),
         }
@@ -210,6 +219,8 @@ pub struct Command<'a> {
     pub code: u8,
     /// The argument; for a change of user the user name.
     pub arg: &'a [u8],
+    /// Plugin for authentication of a change of user.
+    pub plugin: Option<Plugin<'a, 1>>,
 }
 
 /// `COM_QUERY`.
@@ -231,18 +242,19 @@ impl<'a> Command<'a> {
             let within = Within::new("Change_User_Packet", b);
             let user = text(b)?;
             let n = within.part(b, "auth_plugin_data_len", 1)?[0];
-            within.part(b, "auth_plugin_data", n.into())?;
+            let data = within.part(b, "auth_plugin_data", n.into())?;
             text(b)?;
             within.part(b, "charset", 2)?;
+            let mut name: &[u8] = &[];
             if capabilities & capability::PLUGIN_AUTH != 0 {
-                text(b)?;
+                name = text(b)?;
             }
             if capabilities & capability::CONNECT_ATTRS != 0 {
                 attributes(b)?;
             }
-            return Ok(Self { code, arg: user });
+            return Ok(Self { code, arg: user, plugin: Some((name, [data])) });
         }
-        Ok(Self { code, arg: b.rest() })
+        Ok(Self { code, arg: b.rest(), plugin: None })
     }
 }
 
@@ -472,7 +484,12 @@ mod tests {
         g.extend_from_slice(&[0; 23]);
         assert_eq!(Greeting::parse(&g), Err(Wrong::Words), "plugin's name is missing");
         g.extend_from_slice(b"native\0");
-        let v = Greeting::Version { version: 10, server: b"8.0", query_attributes: true };
+        let v = Greeting::Version {
+            version: 10,
+            server: b"8.0",
+            query_attributes: true,
+            plugin: Some((b"native", [&[1; 8], &[0; 13]])),
+        };
         assert_eq!(Greeting::parse(&g), Ok(v));
         let e = b"\xff\x69\x04#08004Too many";
         let error = Error { code: 1129, words: b"Too many" };
@@ -497,10 +514,10 @@ mod tests {
     #[test]
     fn commands() {
         let c = Command::parse(b"\x03select 1", false, 0);
-        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1" }));
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1", plugin: None }));
         let with = b"\x03\x02\x01\x02\x01\x01\0\x01a\xfe\0\x01b\x07select 1";
         let c = Command::parse(with, true, 0);
-        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1" }));
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1", plugin: None }));
         let time = b"\x03\x01\x01\0\x01\x0b\0\x01t\x08\x01\0\0\0\0\x01\x02\x03select 1";
         let mut odd = time.to_vec();
         assert_eq!(Command::parse(time, true, 0).map(|c| c.arg), Ok(&b"select 1"[..]));
@@ -509,8 +526,9 @@ mod tests {
         assert_eq!(sign, "&enforce violation : DurationTime:is_negative");
         // The values are missing, and so is the query.
         let c = Command::parse(&with[..13], true, 0);
-        assert_eq!(c, Ok(Command { code: QUERY, arg: b"" }));
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"", plugin: None }));
         let c = Command::parse(b"\x11root\0\x01xdb\0\x21\0", false, 0);
-        assert_eq!(c, Ok(Command { code: CHANGE_USER, arg: b"root" }));
+        let plugin = Some((&b""[..], [&b"x"[..]]));
+        assert_eq!(c, Ok(Command { code: CHANGE_USER, arg: b"root", plugin }));
     }
 }

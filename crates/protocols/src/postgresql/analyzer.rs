@@ -1,10 +1,15 @@
 use gannet_base::Dir;
 
+use super::events::SslReply;
+use super::events::SslRequest;
+use super::events::StartupMessage;
+use super::events::StartupParameter;
 use super::message;
 use super::message::Backend;
 use super::message::First;
 use super::message::Frontend;
 use super::message::Malformed;
+use super::raise;
 use super::rows;
 use super::rows::Pending;
 use super::rows::Who;
@@ -106,6 +111,7 @@ impl Analyzer {
             self.lost[Dir::Resp.index()] = true;
             return Ok(());
         };
+        cx.raise(|c| SslReply { c, data: [*word] });
         cx.confirm(Tag::Postgresql);
         let mut row = self.pending.take().unwrap_or_else(|| Pending::new(cx.now));
         row.answer("ssl_reply");
@@ -142,10 +148,16 @@ impl Analyzer {
             result = match from {
                 Dir::Orig if is_first => self.first(cx, frame),
                 Dir::Orig => Frontend::parse(frame, cut).map(|(m, wrong)| {
+                    if wrong.is_none() && cx.env.logs.events.any() {
+                        raise::frontend(cx, frame, &m);
+                    }
                     self.frontend(cx, m);
                     wrong
                 }),
                 Dir::Resp => Backend::parse(frame, cut).map(|(m, wrong)| {
+                    if cx.env.logs.events.any() {
+                        raise::backend(cx, frame, &m, wrong.is_some());
+                    }
                     self.backend(cx, &m);
                     wrong
                 }),
@@ -179,6 +191,7 @@ impl Analyzer {
         match message {
             First::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
             First::Tls => {
+                cx.raise(|c| SslRequest { c });
                 self.row(cx).ask("ssl_request");
                 self.phase = Phase::Asked;
             }
@@ -187,10 +200,17 @@ impl Analyzer {
                     self.row(cx);
                 }
                 for (name, value) in parameters {
+                    cx.raise(|c| StartupParameter { c, name, value });
                     self.who.parameter(name, value);
                 }
                 self.phase = Phase::Plain;
                 if wrong.is_none() {
+                    let version = |at: usize| {
+                        let two = frame.get(at..).and_then(<[u8]>::first_chunk);
+                        two.map_or(0, |b| u16::from_be_bytes(*b).into())
+                    };
+                    let (major, minor) = (version(4), version(6));
+                    cx.raise(|c| StartupMessage { c, major, minor });
                     self.row(cx).ask("startup");
                     cx.confirm(Tag::Postgresql);
                 }

@@ -12,6 +12,7 @@
 mod analyzer;
 pub mod events;
 pub mod message;
+mod raise;
 mod rows;
 
 pub use analyzer::Analyzer;

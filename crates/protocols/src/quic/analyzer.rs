@@ -3,6 +3,7 @@ use gannet_base::Dir;
 use super::crypto::Hello;
 use super::crypto::Progress;
 use super::crypto::TOO_MUCH;
+use super::events::*;
 use super::message;
 use super::message::Frame;
 use super::message::Kind;
@@ -54,6 +55,8 @@ pub struct Analyzer {
     /// The client's own id is that long: short headers to it do not tell.
     client_id_len: usize,
     opened: bool,
+    /// Packets that were decrypted.
+    decrypted: u64,
     discarded: u32,
     shorts: [Shorts; 2],
     /// The bytes are something else.
@@ -74,6 +77,7 @@ impl Analyzer {
             hellos: Default::default(),
             client_id_len: 0,
             opened: false,
+            decrypted: 0,
             discarded: 0,
             shorts: [Shorts::default(); 2],
             skip: false,
@@ -88,16 +92,23 @@ impl Analyzer {
             Packet::NoPacket => {
                 self.discarded = self.discarded.saturating_add(1);
                 if self.opened && self.discarded <= MAX_DISCARDED {
+                    let (is_orig, total_decrypted) = (from.is_orig(), self.decrypted);
+                    cx.raise(|c| DiscardedPacket { c, is_orig, total_decrypted });
                     self.note_or_weird(cx, from, b'X', "QUIC_spurious_discarded_packet", "");
                 }
             }
             Packet::Short => {
                 if let Some(n) = self.shorts[from.index()].add() {
+                    let is_orig = from.is_orig();
+                    cx.raise(|c| ShortHeaderPacketThresholdCrossed { c, is_orig, threshold: n });
                     let name = "QUIC_spurious_short_header_packet_threshold_crossed";
                     self.note_or_weird(cx, from, b'O', name, &n.to_string());
                 }
             }
             Packet::UnknownVersion(header) => {
+                let Long { version, destination: dcid, source: scid, .. } = header;
+                let is_orig = from.is_orig();
+                cx.raise(|c| UnhandledVersion { c, is_orig, version, dcid, scid });
                 self.begin(cx, from, &header, false).note(cx, from, b'U');
                 self.close(cx);
                 return Err("unhandled QUIC version");
@@ -114,6 +125,7 @@ impl Analyzer {
         header: &Long<'_>,
         packet: &[u8],
     ) -> Result<(), Malformed> {
+        raise_long(cx, from, header, packet);
         match header.kind {
             Kind::Handshake => self.begin(cx, from, header, true).note(cx, from, b'H'),
             Kind::ZeroRtt => self.begin(cx, from, header, true).note(cx, from, b'Z'),
@@ -204,15 +216,22 @@ impl Analyzer {
             return Err("decryption failed");
         }
         self.opened = true;
+        self.decrypted += 1;
         cx.confirm(Tag::Quic);
-        let read = self.frames(cx, from, &plain);
+        let read = self.frames(cx, from, header, &plain);
         if !self.hellos.iter().all(Hello::is_finished) {
             self.plain = plain;
         }
         read
     }
 
-    fn frames(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+    fn frames(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: &Long<'_>,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
         let mut b = Bytes(data);
         while let Some(frame) = message::frame(&mut b)? {
             match frame {
@@ -228,7 +247,18 @@ impl Analyzer {
                         return Err(TOO_MUCH);
                     }
                 }
-                Frame::Close => {
+                Frame::Close { error, reason } => {
+                    let is_orig = from.is_orig();
+                    let Long { version, destination: dcid, source: scid, .. } = *header;
+                    cx.raise(|c| ConnectionCloseFrame {
+                        c,
+                        is_orig,
+                        version,
+                        dcid,
+                        scid,
+                        error_code: error,
+                        reason_phrase: reason,
+                    });
                     if let Some(session) = &mut self.session {
                         session.note(cx, from, b'C');
                         self.close(cx);
@@ -259,6 +289,34 @@ impl Analyzer {
             tls.finish(cx);
             self.tls = None;
             self.tls_failed = true;
+        }
+    }
+}
+
+/// Raises the event of a packet with a long header.
+fn raise_long(cx: &mut Context<'_>, from: Dir, header: &Long<'_>, packet: &[u8]) {
+    let is_orig = from.is_orig();
+    let Long { version, destination: dcid, source: scid, kind } = *header;
+    match kind {
+        Kind::Initial { .. } => {
+            cx.raise(|c| InitialPacket { c, is_orig, version, dcid, scid });
+        }
+        Kind::Handshake => cx.raise(|c| HandshakePacket { c, is_orig, version, dcid, scid }),
+        Kind::ZeroRtt => cx.raise(|c| ZeroRttPacket { c, is_orig, version, dcid, scid }),
+        Kind::Retry => {
+            // First byte, version, and the ids with their lengths.
+            let rest = packet.get(7 + dcid.len() + scid.len()..).unwrap_or_default();
+            let at = rest.len().saturating_sub(message::RETRY_TAG);
+            let (retry_token, retry_integrity_tag) = rest.split_at(at);
+            cx.raise(|c| RetryPacket {
+                c,
+                is_orig,
+                version,
+                dcid,
+                scid,
+                retry_token,
+                retry_integrity_tag,
+            });
         }
     }
 }

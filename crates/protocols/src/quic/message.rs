@@ -12,7 +12,7 @@ pub type Malformed = &'static str;
 /// (RFC 9001 section 5.4.2).
 const MIN_PROTECTED: u64 = 20;
 /// Bytes of a Retry packet's integrity tag (RFC 9001 section 5.8).
-const RETRY_TAG: usize = 16;
+pub(super) const RETRY_TAG: usize = 16;
 
 /// A packet's header, which is all that is in clear text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,12 @@ pub enum Frame<'a> {
         data: &'a [u8],
     },
     /// The QUIC connection is over.
-    Close,
+    Close {
+        /// Why, as a number.
+        error: u64,
+        /// Why, in words.
+        reason: &'a [u8],
+    },
 }
 
 /// The next frame that says something, of those in an opened Initial packet (RFC 9000 section
@@ -167,11 +172,11 @@ pub fn frame<'a>(b: &mut Bytes<'a>) -> Result<Option<Frame<'a>>, Malformed> {
                 return Ok(Some(Frame::Crypto { offset, data }));
             }
             0x1c => {
-                number(b).ok_or(cut)?; // error
+                let error = number(b).ok_or(cut)?;
                 number(b).ok_or(cut)?; // frame at fault
                 let reason = number(b).ok_or(cut)?;
-                take(b, reason).ok_or(cut)?;
-                return Ok(Some(Frame::Close));
+                let reason = take(b, reason).ok_or(cut)?;
+                return Ok(Some(Frame::Close { error, reason }));
             }
             _ => return Err("frame that Initial packets cannot hold"),
         }
@@ -266,7 +271,7 @@ mod tests {
             \x06\x04\x02hi\0\x1c\x0a\x00\x03bye\0";
         let mut b = Bytes(all);
         assert_eq!(frame(&mut b), Ok(Some(Frame::Crypto { offset: 4, data: b"hi" })));
-        assert_eq!(frame(&mut b), Ok(Some(Frame::Close)));
+        assert_eq!(frame(&mut b), Ok(Some(Frame::Close { error: 10, reason: b"bye" })));
         assert_eq!(frame(&mut b), Ok(None));
         assert!(frame(&mut Bytes(b"\x08\x00")).is_err(), "data of streams comes later");
         assert!(frame(&mut Bytes(b"\x06\x00\x05hi")).is_err());

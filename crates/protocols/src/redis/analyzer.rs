@@ -8,6 +8,7 @@ use super::command::Command;
 use super::command::Commands;
 use super::command::Malformed;
 use super::command::key_at;
+use super::events;
 use super::rows::Pending;
 use super::value::Value;
 use super::value::Values;
@@ -184,8 +185,10 @@ pub struct Analyzer {
 
 impl Analyzer {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self::default()
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        let mut new = Self::default();
+        new.commands.keep_all = cx.env.logs.events.any();
+        new
     }
 
     fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
@@ -193,6 +196,9 @@ impl Analyzer {
         if from == Dir::Orig {
             self.asked = true;
             while let Some(command) = self.commands.next(&mut rest)? {
+                if cx.env.logs.events.any() {
+                    raise_command(cx, &command);
+                }
                 self.state.command(cx, command);
             }
             return Ok(());
@@ -210,6 +216,9 @@ impl Analyzer {
                 Ok(None) => return Ok(()),
                 Ok(Some(value)) => {
                     cx.confirm(Tag::Redis);
+                    if cx.env.logs.events.any() {
+                        raise_reply(cx, &value);
+                    }
                     self.state.reply(cx, value);
                 }
                 Err(_) => {
@@ -249,6 +258,52 @@ impl Analyzer {
         // After a violation, pending requests are unreliable.
         self.state = State::default();
         cx.violation(Tag::Redis, reason, data);
+    }
+}
+
+#[cold]
+fn raise_command(cx: &mut Context<'_>, command: &Command) {
+    let word = |at: usize| command.words.get(at).map(Vec::as_slice);
+    match command.lower().as_bytes() {
+        b"set" => {
+            if let Some(set) = events::set(command) {
+                cx.raise(|c| events::Set { c, command: set });
+            }
+        }
+        b"get" => {
+            if let Some(key) = word(1) {
+                cx.raise(|c| events::Get { c, key });
+            }
+        }
+        b"auth" => {
+            let both = match (word(1), word(2)) {
+                (username, Some(password)) => Some((username, password)),
+                (password, None) => password.map(|password| (None, password)),
+            };
+            if let Some((username, password)) = both {
+                let command = events::AuthCommand { username, password };
+                cx.raise(|c| events::Auth { c, command });
+            }
+        }
+        b"hello" => {
+            let command = events::HelloCommand { version: word(1) };
+            cx.raise(|c| events::Hello { c, command });
+        }
+        _ => {}
+    }
+    cx.raise(|c| events::CommandSeen { c, cmd: events::any(command) });
+}
+
+#[cold]
+fn raise_reply(cx: &mut Context<'_>, value: &Value) {
+    let version = if value.version_3 { 3 } else { 2 };
+    let attributes = value.attributes.as_ref().map(|text| [b"{", &text[..], b"}"].concat());
+    let attributes = attributes.as_deref();
+    let data = events::ReplyData { attributes, value: &value.text, version };
+    match () {
+        () if value.is_error() => cx.raise(|c| events::Error { c, data }),
+        () if value.is_push() => cx.raise(|c| events::ServerPush { c, data }),
+        () => cx.raise(|c| events::Reply { c, data }),
     }
 }
 

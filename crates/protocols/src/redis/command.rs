@@ -15,15 +15,15 @@ const MAX_WORDS: usize = 4;
 /// A command: its first words, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The first words, each truncated to its logged length. There is at least one.
+    /// The first words, or all of them for events, each truncated to its logged length. There is at least one.
     pub words: Vec<Vec<u8>>,
     /// How many there are in all.
     pub count: u64,
 }
 
 impl Command {
-    fn push(&mut self, word: &[u8]) {
-        if self.words.len() < MAX_WORDS {
+    fn push(&mut self, word: &[u8], keep_all: bool) {
+        if keep_all || self.words.len() < MAX_WORDS {
             self.words.push(word[..word.len().min(MAX_KEPT)].to_vec());
         }
         self.count += 1;
@@ -124,6 +124,8 @@ enum Want {
 /// Reads commands off a stream.
 #[derive(Debug, Default)]
 pub struct Commands {
+    /// Keep all words, not only those that rows show.
+    pub keep_all: bool,
     want: Want,
     line: Line,
     /// Words still to come.
@@ -181,8 +183,8 @@ impl Commands {
     fn line_ended(&mut self) -> Result<bool, Malformed> {
         match self.want {
             Want::Inline => {
-                let Self { line, command, .. } = self;
-                split(line.text(), |word| command.push(word));
+                let Self { line, command, keep_all, .. } = self;
+                split(line.text(), |word| command.push(word, *keep_all));
                 self.want = Want::Command;
                 if self.command.words.is_empty() {
                     return Err("command without a name");
@@ -206,7 +208,7 @@ impl Commands {
                 };
             }
             Want::End => {
-                self.command.push(&self.word);
+                self.command.push(&self.word, self.keep_all);
                 self.left -= 1;
                 self.want = if self.left > 0 { Want::Kind } else { Want::Command };
             }

@@ -27,6 +27,8 @@ pub struct Value {
     pub text: Vec<u8>,
     /// Only version 3 of the protocol has such values.
     pub version_3: bool,
+    /// Attributes before it, as text without brackets; truncated likewise.
+    pub attributes: Option<Vec<u8>>,
 }
 
 impl Value {
@@ -150,7 +152,7 @@ impl Values {
         }
         // What separates it from the value before was written with its attributes.
         if !described && let Some(level) = self.levels.last_mut() {
-            let (n, pairs) = (level.count, level.kind == b'%');
+            let (n, pairs) = (level.count, matches!(level.kind, b'%' | b'|'));
             level.count += 1;
             match n {
                 0 => {}
@@ -242,8 +244,12 @@ impl Values {
         false
     }
 
-    /// Appends to the text, unless it is about attributes.
+    /// Appends to the text, or to the attributes.
     fn write(&mut self, text: &[u8]) {
+        if self.levels.first().is_some_and(|level| level.kind == b'|') {
+            append(self.value.attributes.get_or_insert_default(), text);
+            return;
+        }
         if self.value.text.len() < MAX_KEPT && !is_described(&self.levels) {
             append(&mut self.value.text, text);
         }

@@ -2,8 +2,11 @@
 //! SSL 2.0.
 
 use gannet_base::Dir;
+use gannet_base::Time;
 
 use super::events::Alert;
+use super::events::ClientHelloSeen;
+use super::events::ServerHelloSeen;
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::ServerHello;
@@ -11,6 +14,7 @@ use super::names;
 use super::record::Core;
 use super::record::content;
 use super::rows::Role;
+use super::rows::padded;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -106,8 +110,10 @@ impl Analyzer {
                 if side.ahead > 0 {
                     return Ok(());
                 }
-                side.header = None;
-                self.core.ciphertext(cx);
+                if let Some(header) = side.header.take() {
+                    self.core.record = (header.version, header.kind, header.len);
+                }
+                self.core.ciphertext(cx, from);
                 continue;
             }
             let Some(header) = side.header else {
@@ -238,7 +244,7 @@ impl Analyzer {
         self.core.record = (header.version, header.kind, data.len());
         while !data.is_empty() {
             if self.is_encrypted(from, header.kind) {
-                self.core.ciphertext(cx);
+                self.core.ciphertext(cx, from);
                 return Ok(());
             }
             if header.kind == content::CHANGE_CIPHER_SPEC {
@@ -301,11 +307,21 @@ impl Analyzer {
         let lengths = r.take(6, "V2ClientHello:chal_len")?;
         let len = |i: usize| usize::from(u16::from_be_bytes([lengths[i], lengths[i + 1]]));
         let mut parts = r.within(len(0) + len(2) + len(4), "V2ClientHello")?;
-        parts.array(len(0) / 3, 3, "V2ClientHello:ciphers")?;
+        let ciphers = parts.array(len(0) / 3, 3, "V2ClientHello:ciphers")?;
         let session_id = parts.array(len(2), 1, "V2ClientHello:session_id")?;
         if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.tail)) {
             self.core.confirm(cx);
         }
+        cx.raise(|c| ClientHelloSeen {
+            c,
+            version: u16::from_be_bytes(header.tail),
+            record_version: 0,
+            possible_ts: Time::ZERO,
+            client_random: parts.rest(),
+            session_id: padded(session_id),
+            ciphers: triples(ciphers),
+            comp_methods: Vec::new(),
+        });
         self.core.session.client_hello(cx.now, session_id);
         self.core.session.note(cx, Role::Client, b'c');
         Ok(r.rest())
@@ -342,6 +358,16 @@ impl Analyzer {
             compression: 0,
             extensions: Reader::new(&[]),
         };
+        cx.raise(|c| ServerHelloSeen {
+            c,
+            version,
+            record_version: 0,
+            possible_ts: Time::ZERO,
+            server_random: connection,
+            session_id: padded(&[]),
+            cipher,
+            comp_method: 0,
+        });
         self.core.session.server_hello(cx.now, &hello, cipher);
         self.core.session.note(cx, Role::Server, b's');
         self.core.certificate(cx, from, 0, certificate);
@@ -362,6 +388,11 @@ impl Analyzer {
         self.core.establish(cx);
         Ok(r.rest())
     }
+}
+
+/// Numbers of three bytes: cipher suites of SSL 2.0.
+fn triples(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_be_bytes([0, *a, *b, *c])).collect()
 }
 
 /// The next `N` bytes of stored and new data, if available.
@@ -390,7 +421,7 @@ impl Analyze for Analyzer {
             self.sides[from.index()] = Side::default();
             self.core.violation(cx, &e.to_string());
         }
-        if self.core.skip || self.core.is_done() {
+        if self.core.skip || self.core.is_done(cx) {
             self.rest(cx);
         }
     }

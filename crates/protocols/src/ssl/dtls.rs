@@ -147,7 +147,8 @@ impl Dtls {
             }
         }
         self.core.encrypted[from.index()] = true;
-        self.core.ciphertext(cx);
+        self.core.record = (names::DTLS13, content::APPLICATION_DATA, r.rest().len());
+        self.core.ciphertext(cx, from);
         Ok(())
     }
 
@@ -162,7 +163,7 @@ impl Dtls {
     ) -> Result<(), Malformed> {
         while !data.is_empty() {
             if encrypted {
-                self.core.ciphertext(cx);
+                self.core.ciphertext(cx, from);
                 return Ok(());
             }
             match u16::from(kind) {
@@ -316,7 +317,7 @@ impl Analyze for Dtls {
         if let Err(e) = self.records(cx, from, data) {
             self.core.violation(cx, &e.to_string());
         }
-        if self.core.skip || self.core.is_done() {
+        if self.core.skip || self.core.is_done(cx) {
             self.idle = true;
             self.fragments = <[Fragments; 2]>::default();
             cx.done(Tag::Dtls);

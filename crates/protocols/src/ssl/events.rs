@@ -14,6 +14,17 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// A pre-shared key that a client offers (RFC 8446 section 4.2.11).
+    #[derive(Clone, Copy, Debug)]
+    pub struct PskIdentity<'a> = "SSL::PSKIdentity" {
+        /// Label of the key.
+        identity: &'a [u8] = "identity",
+        /// Age of the key, obfuscated.
+        age: u32 = "obfuscated_ticket_age",
+    }
+}
+
 /// Declares events that have the connection and the sender first.
 macro_rules! tls_events {
     ($(
@@ -50,7 +61,7 @@ macro_rules! tls_events {
                 /// Session to resume, filled up to 32 bytes with zeros.
                 session_id: [u8; 32] = "session_id",
                 /// Cipher suites that the client offers.
-                ciphers: Vec<u16> = "ciphers",
+                ciphers: Vec<u32> = "ciphers",
                 /// Compression methods that the client offers.
                 comp_methods: Vec<u16> = "comp_methods",
             }
@@ -95,6 +106,50 @@ macro_rules! tls_events {
                 q: &'a [u8] = "q",
                 /// Public value.
                 ys: &'a [u8] = "Ys",
+            }
+
+            /// The signature of a server's key exchange.
+            pub struct ServerSignature<'a> = "ssl_server_signature", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Its algorithm; 256 for both parts before TLS 1.2, whose signatures do not state it.
+                algorithm: SignatureAndHash = "signature_and_hashalgorithm",
+                /// Signature.
+                signature: &'a [u8] = "signature",
+            }
+
+            /// A client sends the encrypted secret of an RSA key exchange.
+            pub struct RsaClientPms<'a> = "ssl_rsa_client_pms", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// The body of the message.
+                pms: &'a [u8] = "pms",
+            }
+
+            /// A client sends its part of a Diffie-Hellman key exchange.
+            pub struct DhClientParams<'a> = "ssl_dh_client_params", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// The body of the message.
+                yc: &'a [u8] = "Yc",
+            }
+
+            /// A client sends its part of an elliptic-curve key exchange.
+            pub struct EcdhClientParams<'a> = "ssl_ecdh_client_params", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// The body of the message.
+                point: &'a [u8] = "point",
+            }
+
+            /// A server gives the client a ticket to resume the session with (RFC 5077).
+            pub struct SessionTicket<'a> = "ssl_session_ticket_handshake", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Seconds for which it is valid.
+                ticket_lifetime_hint: u32 = "ticket_lifetime_hint",
+                /// Ticket.
+                ticket: &'a [u8] = "ticket",
             }
 
             $(
@@ -166,6 +221,92 @@ tls_events! {
     PskModesSeen = "ssl_extension_psk_key_exchange_modes", opt_in {
         /// Modes.
         modes: Vec<u16> = "modes",
+    }
+
+    /// Signature algorithms of certificates that a side supports (RFC 8446 section 4.2.3).
+    SignatureAlgorithmsCertSeen = "ssl_extension_signature_algorithms_cert", opt_in {
+        /// Algorithms.
+        signature_schemes: Vec<u16> = "signature_schemes",
+    }
+
+    /// Pre-shared keys that a client offers (RFC 8446 section 4.2.11).
+    OfferedPsksSeen<'a> = "ssl_extension_pre_shared_key_client_hello", opt_in {
+        /// Keys.
+        identities: Vec<PskIdentity<'a>> = "identities",
+        /// Proofs that the client has the keys.
+        binders: Vec<&'a [u8]> = "binders",
+    }
+
+    /// The pre-shared key that a server chose (RFC 8446 section 4.2.11).
+    SelectedPskSeen = "ssl_extension_pre_shared_key_server_hello", opt_in {
+        /// Its position in the client's list.
+        selected_identity: u16 = "selected_identity",
+    }
+
+    /// A connection identifier of DTLS (RFC 9146).
+    ConnectionIdSeen<'a> = "ssl_extension_connection_id", opt_in {
+        /// Identifier.
+        cid: &'a [u8] = "cid",
+    }
+
+    /// An encrypted hello of a client (RFC 9849).
+    EncryptedClientHelloSeen<'a> = "ssl_extension_encrypted_client_hello", opt_in {
+        /// Function that derives keys.
+        kdf_id: u16 = "kdf_id",
+        /// Cipher.
+        aead_id: u16 = "aead_id",
+        /// Configuration of the server's key.
+        config_id: u64 = "config_id",
+        /// Encapsulated key.
+        enc: &'a [u8] = "enc",
+        /// Length of the encrypted hello.
+        payload_length: u64 = "payload_length",
+    }
+
+    /// A promise of a log of certificates (RFC 6962 section 3.3).
+    TimestampSeen<'a> = "ssl_extension_signed_certificate_timestamp", opt_in {
+        /// Version.
+        version: u64 = "version",
+        /// Identifier of the log.
+        logid: &'a [u8] = "logid",
+        /// Time of the promise: milliseconds since 1970.
+        timestamp: u64 = "timestamp",
+        /// Algorithm of the signature.
+        algorithm: SignatureAndHash = "signature_and_hashalgorithm",
+        /// Signature.
+        signature: &'a [u8] = "signature",
+    }
+
+    /// A server asks for a certificate of the client (RFC 5246 section 7.4.4).
+    CertificateRequested<'a> = "ssl_certificate_request", opt_in {
+        /// Kinds of certificates.
+        certificate_types: Vec<u16> = "certificate_types",
+        /// Signature algorithms.
+        algorithms: Vec<SignatureAndHash> = "supported_signature_algorithms",
+        /// Issuers, each a name in DER.
+        authorities: Vec<&'a [u8]> = "certificate_authorities",
+    }
+
+    /// A server sends the OCSP response of its certificate (RFC 6066 section 8).
+    StapledOcsp<'a> = "ssl_stapled_ocsp", opt_in {
+        /// Response.
+        response: &'a [u8] = "response",
+    }
+
+    /// An encrypted record was read.
+    EncryptedData = "ssl_encrypted_data", opt_in {
+        /// Version in its header.
+        record_version: u16 = "record_version",
+        /// Type of its content, as its header states it.
+        content_type: u16 = "content_type",
+        /// Length of its content.
+        length: u64 = "length",
+    }
+
+    /// An encrypted record of TLS 1.3 that probably belongs to the handshake.
+    ProbableHandshake = "ssl_probable_encrypted_handshake_message", opt_in {
+        /// Length of its content.
+        length: u64 = "length",
     }
 
     /// A handshake message was read.

@@ -3,7 +3,6 @@
 
 use gannet_base::Dir;
 use gannet_base::Proto;
-use gannet_base::Time;
 use gannet_files::FileStart;
 
 use super::ciphers::KeyExchange;
@@ -20,6 +19,8 @@ use super::message::ServerHello;
 use super::message::SignatureForm;
 use super::message::kind;
 use super::names;
+use super::raise;
+use super::raise::algorithm;
 use super::record::Core;
 use super::rows::Role;
 use super::rows::padded;
@@ -143,7 +144,10 @@ impl Core {
             kind::CLIENT_HELLO => self.client_hello(cx, from, body)?,
             kind::SERVER_HELLO => self.server_hello(cx, from, body)?,
             kind::HELLO_VERIFY_REQUEST => message::check_hello_verify_request(body)?,
-            kind::SESSION_TICKET => message::check_session_ticket(body)?,
+            kind::SESSION_TICKET => {
+                let (ticket_lifetime_hint, ticket) = message::session_ticket(body)?;
+                cx.raise(|c| SessionTicket { c, ticket_lifetime_hint, ticket });
+            }
             kind::CERTIFICATE => {
                 for (i, der) in message::certificates(body)?.into_iter().enumerate() {
                     self.certificate(cx, from, i, der);
@@ -151,12 +155,15 @@ impl Core {
             }
             kind::SERVER_KEY_EXCHANGE => self.server_key_exchange(cx, body)?,
             kind::CERTIFICATE_REQUEST => {
-                message::check_certificate_request(body, self.handshake.signature_form())?;
+                let form = self.handshake.signature_form();
+                message::check_certificate_request(body, form)?;
+                let is_client = self.role(from) == Role::Client;
+                raise::certificate_request(cx, is_client, body, form);
             }
-            kind::CERTIFICATE_STATUS => self.certificate_status(cx, body)?,
+            kind::CERTIFICATE_STATUS => self.certificate_status(cx, from, body)?,
+            kind::CLIENT_KEY_EXCHANGE => raise::client_key(cx, self.handshake.cipher, body),
             kind::SERVER_HELLO_DONE
             | kind::CERTIFICATE_VERIFY
-            | kind::CLIENT_KEY_EXCHANGE
             | kind::FINISHED
             | kind::CERTIFICATE_URL => {}
             _ => {
@@ -246,7 +253,7 @@ impl Core {
                 possible_ts,
                 client_random,
                 session_id: padded(hello.session_id),
-                ciphers: words(hello.ciphers),
+                ciphers: words(hello.ciphers).into_iter().map(u32::from).collect(),
                 comp_methods: octets(hello.compressions),
             }
         });
@@ -299,8 +306,7 @@ impl Core {
         self.check_version(cx, Role::Server, hello.version);
         let (record_version, ..) = self.record;
         cx.raise(|c| {
-            let is_short = hello.version == names::TLS13 || hello.version >> 8 == 0x7f;
-            let possible_ts = if is_short { Time::ZERO } else { clock(hello.random).0 };
+            let (possible_ts, _) = clock(hello.random);
             ServerHelloSeen {
                 c,
                 version: hello.version,
@@ -410,17 +416,28 @@ impl Core {
         if let Some(curve) = curve {
             let point = body.get(4..4 + usize::from(body[3])).unwrap_or_default();
             cx.raise(|c| EcdhServerParams { c, curve, point });
+            if key_exchange(u32::from(cipher)) == KeyExchange::Ecdhe {
+                raise::server_signature(cx, body.get(4 + point.len()..), form);
+            }
             self.session.chosen_curve(cx.now, curve);
         } else if matches!(key_exchange(u32::from(cipher)), KeyExchange::Dhe | KeyExchange::DhAnon)
             && let Ok([p, q, ys]) = message::dh_values(body)
         {
             cx.raise(|c| DhServerParams { c, p, q, ys });
+            if key_exchange(u32::from(cipher)) == KeyExchange::Dhe {
+                raise::server_signature(cx, body.get(6 + p.len() + q.len() + ys.len()..), form);
+            }
         }
         Ok(())
     }
 
     /// A stapled OCSP response, which is a file.
-    fn certificate_status(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Malformed> {
+    fn certificate_status(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
         const OCSP: u8 = 1;
         let (ty, response) = message::certificate_status(body)?;
         if response.is_empty() {
@@ -436,6 +453,8 @@ impl Core {
                 mime_type: Some("application/ocsp-response"),
             });
             cx.file_data(file, response);
+            let is_client = self.role(from) == Role::Client;
+            cx.raise(|c| StapledOcsp { c, is_client, response });
             cx.file_end(file);
         }
         Ok(())
@@ -446,6 +465,13 @@ impl Core {
 fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) {
     let word_list = || words(data.get(2..).unwrap_or_default());
     match ty {
+        extension::ty::SIGNATURE_ALGORITHMS_CERT => {
+            cx.raise(|c| SignatureAlgorithmsCertSeen {
+                c,
+                is_client,
+                signature_schemes: word_list(),
+            });
+        }
         extension::ty::SUPPORTED_VERSIONS if is_client => {
             let versions = || words(data.get(1..).unwrap_or_default());
             cx.raise(|c| SupportedVersionsSeen { c, is_client, versions: versions() });
@@ -462,12 +488,8 @@ fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) 
             cx.raise(|c| PointFormatsSeen { c, is_client, point_formats: formats() });
         }
         extension::ty::SIGNATURE_ALGORITHMS => {
-            let one = |word: u16| SignatureAndHash {
-                hash: u64::from(word >> 8),
-                signature: u64::from(word & 0xff),
-            };
             cx.raise(|c| {
-                let signature_algorithms = word_list().into_iter().map(one).collect();
+                let signature_algorithms = word_list().into_iter().map(algorithm).collect();
                 SignatureAlgorithmsSeen { c, is_client, signature_algorithms }
             });
         }
@@ -475,7 +497,7 @@ fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) 
             let modes = || octets(data.get(1..).unwrap_or_default());
             cx.raise(|c| PskModesSeen { c, is_client, modes: modes() });
         }
-        _ => {}
+        _ => raise::rare_extension(cx, is_client, ty, data),
     }
 }
 

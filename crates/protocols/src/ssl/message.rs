@@ -456,15 +456,17 @@ impl SignatureForm {
     }
 }
 
-/// Makes sure that a NewSessionTicket holds together (RFC 5077 section 3.3).
+/// Lifetime in seconds and ticket of a NewSessionTicket (RFC 5077 section 3.3).
 ///
 /// # Errors
 /// When the message is cut short.
-pub fn check_session_ticket(body: &[u8]) -> Result<(), Malformed> {
+pub fn session_ticket(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     let mut r = Reader::new(body);
     r.need(6, "SessionTicketHandshake:length")?;
-    r.take(4, "SessionTicketHandshake:length")?;
-    r.vector16("SessionTicketHandshake:length", "SessionTicketHandshake:data").map(drop)
+    let lifetime = r.take(4, "SessionTicketHandshake:length")?;
+    let lifetime = lifetime.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+    let data = r.vector16("SessionTicketHandshake:length", "SessionTicketHandshake:data")?;
+    Ok((lifetime, data.rest()))
 }
 
 /// Makes sure that a HelloVerifyRequest holds together (RFC 6347 section 4.2.1).

@@ -1,4 +1,5 @@
-//! Raises the events of certificates: each is a file of its own.
+//! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
+//! of its own.
 
 use std::net::IpAddr;
 
@@ -29,6 +30,12 @@ use gannet_files::hash::Wanted;
 use gannet_files::x509::Certificate;
 use gannet_files::x509::text;
 
+use super::ciphers::cipher;
+use super::events::*;
+use super::extension::ty;
+use super::message::Malformed;
+use super::message::Reader;
+use super::message::SignatureForm;
 use crate::Context;
 use crate::conn_state::mention;
 
@@ -99,6 +106,167 @@ pub(super) fn certificate(
     }
     if sinks.events.wants::<FileStateRemove>() {
         sinks.events.raise(&FileStateRemove { f });
+    }
+}
+
+/// A signature algorithm from its two octets.
+pub(super) fn algorithm(word: u16) -> SignatureAndHash {
+    SignatureAndHash { hash: u64::from(word >> 8), signature: u64::from(word & 0xff) }
+}
+
+/// Raises the event of an extension that few listeners ask for; it is known to hold together.
+pub(super) fn rare_extension(cx: &mut Context<'_>, is_client: bool, kind: u16, data: &[u8]) {
+    let mut r = Reader::new(data);
+    match kind {
+        ty::PRE_SHARED_KEY if is_client => {
+            if cx.wants::<OfferedPsksSeen<'_>>()
+                && let Ok((identities, binders)) = offered_psks(&mut r)
+            {
+                cx.raise(|c| OfferedPsksSeen { c, is_client, identities, binders });
+            }
+        }
+        ty::PRE_SHARED_KEY => {
+            let selected_identity = r.u16("").unwrap_or(0);
+            cx.raise(|c| SelectedPskSeen { c, is_client, selected_identity });
+        }
+        ty::CONNECTION_ID => {
+            let cid = data.get(1..).unwrap_or_default();
+            cx.raise(|c| ConnectionIdSeen { c, is_client, cid });
+        }
+        ty::ENCRYPTED_CLIENT_HELLO if data.first() == Some(&0) => {
+            if let [_, k0, k1, a0, a1, config, e0, e1, rest @ ..] = data {
+                let word = |a: &u8, b: &u8| u16::from_be_bytes([*a, *b]);
+                let len = usize::from(word(e0, e1));
+                let (enc, payload) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+                let payload_length = match payload {
+                    [a, b, ..] => u64::from(word(a, b)),
+                    _ => 0,
+                };
+                cx.raise(|c| EncryptedClientHelloSeen {
+                    c,
+                    is_client,
+                    kdf_id: word(k0, k1),
+                    aead_id: word(a0, a1),
+                    config_id: (*config).into(),
+                    enc,
+                    payload_length,
+                });
+            }
+        }
+        ty::SIGNED_CERTIFICATE_TIMESTAMP if cx.wants::<TimestampSeen<'_>>() => {
+            let Ok(mut list) = r.vector16("", "") else { return };
+            while let Ok(mut one) = list.vector16("", "") {
+                let Ok(seen) = timestamp(&mut one) else { return };
+                let (version, logid, timestamp, algorithm, signature) = seen;
+                cx.raise(|c| TimestampSeen {
+                    c,
+                    is_client,
+                    version,
+                    logid,
+                    timestamp,
+                    algorithm,
+                    signature,
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+type Psks<'a> = (Vec<PskIdentity<'a>>, Vec<&'a [u8]>);
+
+fn offered_psks<'a>(r: &mut Reader<'a>) -> Result<Psks<'a>, Malformed> {
+    let (mut identities, mut binders) = (Vec::new(), Vec::new());
+    let mut list = r.vector16("", "")?;
+    while !list.is_empty() {
+        let identity = list.vector16("", "")?.rest();
+        let age = list.take(4, "")?.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+        identities.push(PskIdentity { identity, age });
+    }
+    let mut list = r.vector16("", "")?;
+    while !list.is_empty() {
+        binders.push(list.vector8("", "")?.rest());
+    }
+    Ok((identities, binders))
+}
+
+type Promise<'a> = (u64, &'a [u8], u64, SignatureAndHash, &'a [u8]);
+
+fn timestamp<'a>(r: &mut Reader<'a>) -> Result<Promise<'a>, Malformed> {
+    let version = r.u8("")?.into();
+    let logid = r.take(32, "")?;
+    let millis = r.take(8, "")?.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+    r.vector16("", "")?;
+    let algorithm = algorithm(r.u16("")?);
+    Ok((version, logid, millis, algorithm, r.vector16("", "")?.rest()))
+}
+
+/// Raises the event of a CertificateRequest that is known to hold together.
+pub(super) fn certificate_request(
+    cx: &mut Context<'_>,
+    is_client: bool,
+    body: &[u8],
+    form: SignatureForm,
+) {
+    if !cx.wants::<CertificateRequested<'_>>() {
+        return;
+    }
+    let read = || {
+        let mut r = Reader::new(body);
+        let types = r.vector8("", "")?.rest();
+        let mut algorithms = Vec::new();
+        if form == SignatureForm::WithAlgorithm {
+            let list = words(r.vector16("", "")?.rest());
+            algorithms.extend(list.into_iter().map(algorithm));
+        }
+        let mut authorities = Vec::new();
+        let mut list = r.vector16("", "")?;
+        while !list.is_empty() {
+            authorities.push(list.vector16("", "")?.rest());
+        }
+        Ok::<_, Malformed>((octets(types), algorithms, authorities))
+    };
+    if let Ok((certificate_types, algorithms, authorities)) = read() {
+        cx.raise(|c| CertificateRequested {
+            c,
+            is_client,
+            certificate_types,
+            algorithms,
+            authorities,
+        });
+    }
+}
+
+/// Raises the event of a client's part of the key exchange, by the cipher suite that the server chose.
+pub(super) fn client_key(cx: &mut Context<'_>, suite: Option<u16>, body: &[u8]) {
+    let wants = cx.wants::<RsaClientPms<'_>>()
+        || cx.wants::<DhClientParams<'_>>()
+        || cx.wants::<EcdhClientParams<'_>>();
+    let Some(suite) = suite.filter(|_| wants) else { return };
+    let name = cipher(suite.into());
+    if name.starts_with("TLS_RSA_") {
+        cx.raise(|c| RsaClientPms { c, pms: body });
+    } else if name.starts_with("TLS_ECDH") {
+        cx.raise(|c| EcdhClientParams { c, point: body });
+    } else if name.starts_with("TLS_DH") {
+        cx.raise(|c| DhClientParams { c, yc: body });
+    }
+}
+
+/// Raises the event of the signature at the end of a server's part of the key exchange.
+pub(super) fn server_signature(
+    cx: &mut Context<'_>,
+    signed: Option<&[u8]>,
+    form: Option<SignatureForm>,
+) {
+    let mut r = Reader::new(signed.unwrap_or_default());
+    let algorithm = match form {
+        Some(SignatureForm::WithAlgorithm) => algorithm(r.u16("").unwrap_or(0)),
+        _ => SignatureAndHash { hash: 256, signature: 256 },
+    };
+    if let Ok(signature) = r.vector16("", "") {
+        let signature = signature.rest();
+        cx.raise(|c| ServerSignature { c, algorithm, signature });
     }
 }
 

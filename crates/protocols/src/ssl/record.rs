@@ -11,9 +11,11 @@ use gannet_base::Proto;
 
 use super::events::Alert;
 use super::events::ChangeCipherSpec;
+use super::events::EncryptedData;
 use super::events::Established;
 use super::events::Heartbeat;
 use super::events::PlaintextData;
+use super::events::ProbableHandshake;
 use super::handshake::Handshake;
 use super::message::Malformed;
 use super::message::Reader;
@@ -115,11 +117,19 @@ impl Core {
         version == Some(names::TLS13) || version.is_some_and(names::is_draft13)
     }
 
-    /// A record that is encrypted.
-    pub(super) fn ciphertext(&mut self, cx: &mut Context<'_>) {
+    /// A record that is encrypted; its header is [`record`](Self::record).
+    pub(super) fn ciphertext(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let (record_version, content_type, length) = self.record;
+        let length = length as u64;
+        if !self.established && self.is_tls13() {
+            let is_client = from.is_orig();
+            cx.raise(|c| ProbableHandshake { c, is_client, length });
+        }
         if !self.established && self.encrypted == [true; 2] {
             self.establish(cx);
         }
+        let is_client = self.role(from) == Role::Client;
+        cx.raise(|c| EncryptedData { c, is_client, record_version, content_type, length });
     }
 
     /// Establishes the session.
@@ -130,8 +140,10 @@ impl Core {
     }
 
     /// Whether nothing is left to be seen: the row is written and the analyzer may go.
-    pub(super) fn is_done(&self) -> bool {
-        self.established && self.session.analyzing
+    ///
+    /// Scripts decide themselves when they remove it.
+    pub(super) fn is_done(&self, cx: &Context<'_>) -> bool {
+        self.established && self.session.analyzing && !cx.env.is_scripted()
     }
 
     /// A record in clear text: `kind` as in [`content`], `data` without its header.

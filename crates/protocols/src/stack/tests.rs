@@ -32,7 +32,7 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
     let mut session =
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let mut say = |from, data: &[u8]| {
-        session.datagram(&mut h.conn, from, data, data.len() as u32);
+        session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
         session.settle(&mut h.conn);
     };
     say(Dir::Orig, b"INVITE sip:b SIP/2.0\r\nTo: b\r\nwhat\r\n\r\n");
@@ -277,7 +277,7 @@ fn an_idle_release_is_no_start_and_keeps_what_was_counted() {
         for (from, data) in [(Dir::Orig, &query[..]), (Dir::Resp, &done[..])] {
             let mut session =
                 Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
-            session.datagram(&mut h.conn, from, data, data.len() as u32);
+            session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
             session.settle(&mut h.conn);
             session.rest(&h.conn);
         }

@@ -1,6 +1,9 @@
 use gannet_base::Dir;
 
+use super::events::WebsocketClose;
 use super::events::WebsocketEstablished;
+use super::events::WebsocketFrame;
+use super::events::WebsocketFrameData;
 use super::events::WebsocketMessage;
 use super::frame::Event;
 use super::frame::Frames;
@@ -103,6 +106,18 @@ impl Analyzer {
                 flow.mask = header.mask;
                 flow.len = header.len;
                 flow.closes = header.opcode == opcode::CLOSE;
+                let (is_orig, fin) = (from.is_orig(), header.fin);
+                cx.raise(|c| WebsocketFrame {
+                    c,
+                    is_orig,
+                    fin,
+                    rsv: header.rsv.into(),
+                    opcode: header.opcode.into(),
+                    payload_len: header.len,
+                });
+                if flow.closes && header.len == 0 {
+                    cx.raise(|c| WebsocketClose { c, is_orig, status: 0, reason: &[] });
+                }
                 let control = matches!(kind, opcode::CLOSE | opcode::PING | opcode::PONG);
                 if control && header.len > MAX_CONTROL {
                     let addl = format!("{} > {MAX_CONTROL}", header.len);
@@ -114,11 +129,19 @@ impl Analyzer {
                 if flow.closes && flow.len == 1 {
                     return Err(NO_STATUS);
                 }
-                if !matches!(flow.message, Some(opcode::TEXT | opcode::BINARY)) {
+                let carries = matches!(flow.message, Some(opcode::TEXT | opcode::BINARY));
+                let shows =
+                    cx.wants::<WebsocketFrameData<'_>>() || cx.wants::<WebsocketClose<'_>>();
+                if !carries && !shows {
                     return Ok(());
                 }
+                let closes = flow.closes;
                 while !data.is_empty() {
-                    if let Some(piece) = flow.piece(&mut at, &mut data) {
+                    let Some(piece) = flow.piece(&mut at, &mut data) else { continue };
+                    if shows {
+                        show(cx, from, piece, carries, closes);
+                    }
+                    if carries {
                         self.nested.stream(cx, from, piece);
                     }
                 }
@@ -133,6 +156,19 @@ impl Analyzer {
             }
         }
         Ok(())
+    }
+}
+
+/// Raises the events of a piece of payload; of control frames only what they may hold.
+#[cold]
+fn show(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bool) {
+    let is_orig = from.is_orig();
+    let most = if carries { piece.len() } else { MAX_CONTROL as usize };
+    let data = &piece[..piece.len().min(most)];
+    cx.raise(|c| WebsocketFrameData { c, is_orig, data });
+    if let ([a, b, reason @ ..], true) = (data, closes) {
+        let status = u16::from_be_bytes([*a, *b]).into();
+        cx.raise(|c| WebsocketClose { c, is_orig, status, reason });
     }
 }
 

@@ -13,6 +13,44 @@ gannet_event::events! {
         aid: u64 = "aid",
     }
 
+    /// A frame begins.
+    pub struct WebsocketFrame = "websocket_frame", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Whether the message ends with it.
+        fin: bool = "fin",
+        /// The three reserved bits.
+        rsv: u64 = "rsv",
+        /// What it is: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+        opcode: u64 = "opcode",
+        /// Bytes of payload.
+        payload_len: u64 = "payload_len",
+    }
+
+    /// A part of the payload of a frame, in pieces of 8 KiB.
+    pub struct WebsocketFrameData<'a> = "websocket_frame_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Payload, unmasked.
+        data: &'a [u8] = "data",
+    }
+
+    /// A frame closes the connection.
+    pub struct WebsocketClose<'a> = "websocket_close", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Why, as a number; 0 if the frame has none.
+        status: u64 = "status",
+        /// Why, in words.
+        reason: &'a [u8] = "reason",
+    }
+
     /// A message is complete.
     pub struct WebsocketMessage = "websocket_message", opt_in {
         /// The connection.

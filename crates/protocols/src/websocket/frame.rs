@@ -24,6 +24,8 @@ const MAX_HEADER: usize = 14;
 pub struct Header {
     /// The message ends with this frame.
     pub fin: bool,
+    /// The three reserved bits, which extensions use.
+    pub rsv: u8,
     /// See [`opcode`].
     pub opcode: u8,
     /// The mask of the payload.
@@ -61,7 +63,7 @@ impl Header {
             0 => None,
             _ => Some(*rest.first_chunk()?),
         };
-        Some(Self { fin: first & 0x80 != 0, opcode: first & 0x0f, mask, len })
+        Some(Self { fin: first & 0x80 != 0, rsv: first >> 4 & 7, opcode: first & 0x0f, mask, len })
     }
 }
 
@@ -155,7 +157,10 @@ mod tests {
     fn frames_of_all_sizes() {
         // A ping without payload, a masked text of three bytes.
         let (headers, payload, ends) = all(&[b"\x89\x00\x81\x83\x01\x02\x03\x04abc"]);
-        assert_eq!(headers[0], Header { fin: true, opcode: opcode::PING, mask: None, len: 0 });
+        assert_eq!(
+            headers[0],
+            Header { fin: true, rsv: 0, opcode: opcode::PING, mask: None, len: 0 }
+        );
         assert_eq!(headers[1].mask, Some([1, 2, 3, 4]));
         assert_eq!((&payload[..], ends), (&b"abc"[..], 2));
         assert_eq!(Header::parse(b"\x02\x7e\x01\x00").map(|h| h.len), Some(256));

@@ -8,6 +8,7 @@
 //! | module | duty |
 //! |---|---|
 //! | `plan` | how the packed arguments of an event become script values |
+//! | `signatures` | what signatures find in the traffic |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
@@ -20,6 +21,7 @@
 
 mod natives;
 mod plan;
+pub(crate) mod signatures;
 mod state;
 mod traffic;
 
@@ -39,6 +41,7 @@ use crate::vm::{Machine, Vm};
 
 pub(crate) use natives::TABLE as NATIVES;
 use plan::Plan;
+use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Packet};
@@ -108,10 +111,23 @@ pub fn run(
         traffic.capture = capture.to_owned();
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
+        settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
+        let matching = machine.state.signatures.clone();
+        let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
+        let plans = HashMap::new();
+        let run = Run {
+            program,
+            machine,
+            plans,
+            states,
+            matching,
+            over: false,
+            drained: false,
+            stop: None,
+        };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
@@ -146,16 +162,18 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
-    any |= interest.any();
+    let signatures = vm.m.state.signatures.as_ref();
+    any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
+                name if signatures.is_some_and(|all| all.needs(name)) => true,
                 "new_connection"
                 | "connection_state_remove"
                 | "file_new"
                 | "file_state_remove"
                 | "net_done" => true,
-                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
                 "gannet::packet_bytes" => {
                     let names =
                         ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
@@ -217,9 +235,37 @@ fn likely_ports(vm: &mut Vm<'_>) {
     }
 }
 
+/// Options of scripts that steer analyzers.
+const SETTINGS: &[&str] = &["MQTT::max_payload_size"];
+
+/// Passes the values of options to the analysis.
+fn settings(vm: &mut Vm<'_>) {
+    for name in SETTINGS {
+        setting_changed(vm, name);
+    }
+    let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
+    let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
+    let command = Command::Setting { name: "ConnKey::factory", value };
+    vm.m.state.traffic.commands.push(command);
+}
+
+/// Passes the value of an option to the analysis, where that goes by it.
+pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
+    let Some(name) = SETTINGS.iter().find(|setting| **setting == name) else { return };
+    let value = match vm.global_named(name) {
+        Value::Count(value) => value,
+        Value::Bool(value) => u64::from(value),
+        _ => return,
+    };
+    vm.m.state.traffic.commands.push(Command::Setting { name, value });
+}
+
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
-    for file in &vm.p.signature_files {
+    for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
+        if !crate::command::signatures::is_native(file) {
+            continue;
+        }
         let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
         else {
             continue;
@@ -238,8 +284,11 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
+    matching: Option<Matching>,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
+    /// Events of the current packet were drained.
+    drained: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -303,9 +352,17 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
+        if event.decl.name == "net_done" {
+            self.loop_drains()?;
+        }
         let mut vm = self.machine.with(&mut self.program);
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
+            return Ok(());
+        }
+        if let Some(matching) = &mut self.matching
+            && matching.event(&mut vm, &mut self.states, event)?
+        {
             return Ok(());
         }
         if event.decl.name == "net_done" {
@@ -337,6 +394,11 @@ impl Run {
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
                 note_analyzer(&mut vm, &args);
             }
+            "file_sniff" => {
+                if let Some(matching) = &self.matching {
+                    matching.sniff(&mut vm, event, &args)?;
+                }
+            }
             "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
             _ => {}
@@ -345,32 +407,35 @@ impl Run {
         Ok(())
     }
 
-    /// Another packet begins: timers are due.
-    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+    /// The previous packet is over: its events that are left, as far as the main loop gets with them.
+    fn loop_drains(&mut self) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
-        // Events that no event of the analysis followed.
-        if !vm.m.queue.is_empty() {
-            vm.drain()?;
+        if !std::mem::take(&mut self.drained) {
             vm.drain()?;
         }
-        if vm.m.now == 0.0 && now > 0.0 {
-            vm.m.now = now;
+        vm.drain()?;
+        vm.before_packet()
+    }
+
+    /// Another packet begins: timers are due.
+    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+        self.loop_drains()?;
+        let mut vm = self.machine.with(&mut self.program);
+        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+            vm.m.state.first_packet = now;
             vm.queue_named("network_time_init", Vec::new());
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
-        vm.fire_timers(now)?;
-        vm.expire_tables(now)?;
-        Ok(())
+        vm.fire_timers(now)
     }
 
-    /// All events of a packet are queued.
+    /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
     fn drained(&mut self) -> Result<(), Stop> {
         self.states.forget(&mut self.machine.state.traffic);
+        self.drained = true;
         let mut vm = self.machine.with(&mut self.program);
-        // Once for the packet, once for the loop around it.
-        vm.drain()?;
         vm.drain()?;
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;

@@ -1,6 +1,7 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
 mod options;
+pub(crate) mod signatures;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use crate::parse::{Halt, Input, Parser};
 use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::support::order::Seeds;
+use crate::tools::render::Rich;
 use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
@@ -84,7 +86,9 @@ fn run_scripts(
     source: Option<Box<dyn Source>>,
     status: &dyn Fn(&str, &str),
 ) -> u8 {
-    let mut program = Program { diagnostics: standard_error(), ..Program::default() };
+    let rich = options.rich.then(Rich::default);
+    let diagnostics = rich.as_ref().map_or_else(standard_error, Rich::diagnostics);
+    let mut program = Program { diagnostics, ..Program::default() };
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
@@ -96,7 +100,15 @@ fn run_scripts(
             return 1;
         }
     }
-    match parse(&mut program, &mut engine, options) {
+    let parsed = parse(&mut program, &mut engine, options);
+    if let Some(rich) = rich {
+        rich.parsed(&program);
+    }
+    let parsed = parsed.and_then(|()| {
+        let mut vm = engine.with(&mut program);
+        signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
+    });
+    match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
             if let Err(text) = engine.set_engine(options.engine) {

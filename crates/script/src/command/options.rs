@@ -35,6 +35,8 @@ pub struct Options {
     pub capture: Option<String>,
     /// `-s`: signature files.
     pub signatures: Vec<String>,
+    /// `-T`: tests of headers in a row down to which signatures have automata of their own.
+    pub level: Option<usize>,
     /// `-u`: how often.
     pub usage: u32,
     /// `--no-unused-warnings`.
@@ -114,6 +116,11 @@ impl Options {
         Ok(options)
     }
 
+    /// `-T`, or its default.
+    pub(crate) fn signature_level(&self) -> usize {
+        self.level.unwrap_or(crate::signature::Limits::default().level)
+    }
+
     fn plain(&mut self, arg: String) {
         if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains('/')) {
             self.redefs.push((name.to_owned(), value.to_owned()));
@@ -185,7 +192,8 @@ impl Options {
                 self.ignored.push(value);
             }
             'U' => self.status_file = Some(value),
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' => self.ignored.push(value),
+            'T' => self.level = value.parse().ok(),
+            'B' | 'c' | 'E' | 'o' | 'O' | 't' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }

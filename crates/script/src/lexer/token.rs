@@ -70,6 +70,14 @@ macro_rules! ops {
 
         /// All of them, longer ones first.
         pub(super) const OPS: &[(&[u8], Op)] = &[$(($text, Op::$variant),)*];
+
+        impl Op {
+            /// As it is written.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$variant => std::str::from_utf8($text).unwrap_or_default(),)* }
+            }
+        }
     };
 }
 

@@ -136,10 +136,12 @@ impl Parser<'_> {
         let Some(path) = find::script(name, &self.folder(), &self.search_path) else {
             return Err(self.cannot_open("can't find", name));
         };
-        if !self.seen.insert(canonical(&path)) {
+        let known = canonical(&path);
+        let text = self.overlay.get(&known).map(|text| text.to_vec());
+        if !self.seen.insert(known) {
             return Ok(());
         }
-        let Ok(text) = std::fs::read(&path) else {
+        let Some(text) = text.or_else(|| std::fs::read(&path).ok()) else {
             return Err(self.cannot_open("can't open", name));
         };
         let shown = path.to_string_lossy().into_owned();
@@ -221,7 +223,7 @@ impl Parser<'_> {
     /// A signature file of `-s`.
     fn command_signatures(&mut self, name: &str) {
         match find::signatures(name, "", &self.search_path) {
-            Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
+            Some(path) => self.program.command_signatures.push(path.to_string_lossy().into()),
             None => {
                 let text = format!("failed to find file associated with @load-sigs {name}");
                 self.program.report(Severity::Error, Span::NOWHERE, text);

@@ -5,6 +5,7 @@ use crate::ast::{BinaryOp, ExprKind, LocalKind, UnaryOp};
 use crate::ids::{ExprId, TypeId};
 use crate::lexer::{Op, Token, Word};
 use crate::literal::Literal;
+use crate::program::Target;
 use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
@@ -204,8 +205,16 @@ impl Parser<'_> {
             Op::Dollar | Op::HasField => {
                 let name = self.identifier()?;
                 self.span_from(left, place);
-                let name = self.program.names.intern(&name);
-                return Ok(self.field(left, name, op == Op::HasField));
+                let text = name;
+                let name = self.program.names.intern(&text);
+                let found = self.field(left, name, op == Op::HasField);
+                if let ExprKind::Field(base, offset) | ExprKind::HasField(base, offset) =
+                    self.program.exprs[found].kind
+                {
+                    let record = self.ty(base);
+                    self.record_use(&text, Target::Field(record, offset));
+                }
+                return Ok(found);
             }
             Op::CanCast => {
                 let ty = self.type_()?;
@@ -806,7 +815,10 @@ impl Parser<'_> {
         let args = self.expressions_until(Op::ParenRight)?;
         self.expect(Op::ParenRight)?;
         self.since(start);
-        let global = match self.lookup(&name) {
+        let last = std::mem::replace(&mut self.previous, start);
+        let found = self.lookup(&name);
+        self.previous = last;
+        let global = match found {
             Some(Symbol::Global(global)) => {
                 self.warn_deprecated(global);
                 self.program.globals[global].uses += 1;

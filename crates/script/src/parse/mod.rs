@@ -23,6 +23,8 @@ mod check_operator;
 mod declare;
 mod directive;
 mod expression;
+pub(crate) use unused::signature_file;
+
 mod find;
 mod function;
 mod infer;
@@ -39,6 +41,7 @@ mod when;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::evaluate::{Evaluate, Stop};
@@ -167,6 +170,10 @@ pub struct Parser<'a> {
     /// The file that the end of input was met behind, for messages.
     last_file: Option<FileId>,
     last_token_file: Option<FileId>,
+    /// What a syntax error that is reported next lacks.
+    wanted: Option<&'static str>,
+    /// Texts that stand for files, by canonical path: what an editor has not saved.
+    pub overlay: HashMap<PathBuf, Rc<[u8]>>,
 }
 
 /// A file that is being read.
@@ -253,6 +260,8 @@ impl<'a> Parser<'a> {
             empty_records: HashSet::new(),
             last_file: None,
             last_token_file: None,
+            wanted: None,
+            overlay: HashMap::new(),
         }
     }
 
@@ -273,10 +282,17 @@ impl<'a> Parser<'a> {
             self.validate(main, Flavor::Function);
         }
         self.validate_all();
+        self.use_signatures();
         if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
             self.report_unused();
         }
         result
+    }
+
+    /// How many files that were to be read were not reached.
+    #[must_use]
+    pub fn unread_files(&self) -> usize {
+        self.inputs.iter().filter(|input| matches!(input, Input::File(_))).count()
     }
 
     fn declarations(&mut self) -> Parsed<()> {

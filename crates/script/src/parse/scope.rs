@@ -9,6 +9,7 @@ use super::Parser;
 use crate::ast::{Capture, Local, LocalKind};
 use crate::diagnostics::Severity;
 use crate::ids::{BodyId, ExprId, GlobalId, LocalId, Name, TypeId};
+use crate::program::{Target, Use};
 use crate::symbols::{Global, GlobalKind, Symbol};
 use crate::types::{AttrKind, Attrs, Flavor};
 
@@ -121,6 +122,31 @@ impl Parser<'_> {
         same_module: bool,
         check_export: bool,
     ) -> Option<Symbol> {
+        let found = self.search(name, same_module, check_export);
+        if self.program.uses.is_some()
+            && let Some(symbol) = found
+        {
+            let target = match symbol {
+                Symbol::Global(global) => Target::Global(global),
+                Symbol::Local(local) => Target::Local(self.body(), local),
+            };
+            self.record_use(name, target);
+        }
+        found
+    }
+
+    /// Records that the token that was taken last, if it is `name`, means `target`.
+    pub(super) fn record_use(&mut self, name: &str, target: Target) {
+        let span = self.previous;
+        if self.program.uses.is_some()
+            && self.text_of(span) == name
+            && let Some(uses) = &mut self.program.uses
+        {
+            uses.push(Use { span, target });
+        }
+    }
+
+    fn search(&mut self, name: &str, same_module: bool, check_export: bool) -> Option<Symbol> {
         let module = self.module;
         let full = self.full_name(module, name);
         if let Some(local) = self.find_local(full) {
@@ -237,6 +263,9 @@ impl Parser<'_> {
         if let Some(block) = scope.blocks.last_mut() {
             block.push(local);
         }
+        if let Some(uses) = &mut self.program.uses {
+            uses.push(Use { span, target: Target::Local(body, local) });
+        }
         local
     }
 
@@ -272,7 +301,12 @@ impl Parser<'_> {
             module: self.module,
             uses: 0,
         };
-        self.program.globals.add(global)
+        let span = global.span;
+        let id = self.program.globals.add(global);
+        if let Some(uses) = &mut self.program.uses {
+            uses.push(Use { span, target: Target::Global(id) });
+        }
+        id
     }
 
     /// The global that a declaration names: known in this module or new.

@@ -1,7 +1,7 @@
 //! The token ahead, places, and syntax errors.
 
 use super::{Ahead, Halt, Parsed, Parser};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{About, Diagnostic, Severity};
 use crate::lexer::{LexError, Op, Token, Word};
 use crate::report::Object;
 use crate::source::Span;
@@ -60,18 +60,18 @@ impl Parser<'_> {
 
     /// Takes the operator, which must be there.
     pub(super) fn expect(&mut self, op: Op) -> Parsed<()> {
-        if self.accept(op)? { Ok(()) } else { Err(self.syntax_error()) }
+        if self.accept(op)? { Ok(()) } else { Err(self.expected(op.text())) }
     }
 
     /// Takes the word, which must be there.
     pub(super) fn expect_word(&mut self, word: Word) -> Parsed<()> {
-        if self.accept_word(word)? { Ok(()) } else { Err(self.syntax_error()) }
+        if self.accept_word(word)? { Ok(()) } else { Err(self.expected(word.text())) }
     }
 
     /// Takes an identifier, which must be there, and returns its text.
     pub(super) fn identifier(&mut self) -> Parsed<String> {
         if *self.peek()? != Token::Ident {
-            return Err(self.syntax_error());
+            return Err(self.expected("an identifier"));
         }
         self.take()?;
         Ok(self.text_of(self.previous))
@@ -107,6 +107,12 @@ impl Parser<'_> {
         self.here = from.to(self.previous);
     }
 
+    /// Reports a syntax error at the token ahead, where `wanted` should be.
+    pub(super) fn expected(&mut self, wanted: &'static str) -> Halt {
+        self.wanted = Some(wanted);
+        self.syntax_error()
+    }
+
     /// Reports a syntax error at the token ahead.
     pub(super) fn syntax_error(&mut self) -> Halt {
         self.unexpected("syntax error");
@@ -126,7 +132,7 @@ impl Parser<'_> {
                 || format!("{message}, at end of file"),
                 |file| format!("{message}, at end of file {file}"),
             );
-            return self.program.report(Severity::Error, Span::NOWHERE, text);
+            return self.report_syntax(Severity::Error, Span::NOWHERE, &text);
         }
         self.near(message, span);
     }
@@ -151,7 +157,16 @@ impl Parser<'_> {
     /// Reports something at the line that is being read.
     pub(super) fn report_here(&mut self, severity: Severity, message: &str) {
         let line = Span { first: self.lexed.last, ..self.lexed };
-        self.program.report(severity, line, message);
+        self.report_syntax(severity, line, message);
+    }
+
+    /// Reports something with the token before and what should stand there.
+    fn report_syntax(&mut self, severity: Severity, span: Span, message: &str) {
+        let location = self.program.sources.location(span);
+        let about =
+            About { other: self.previous, expected: self.wanted.take(), ..About::default() };
+        let text = message.as_bytes().to_vec();
+        self.program.emit(&Diagnostic { severity, span, location, text, about });
     }
 
     /// Reports a fatal error at the line that is being read.
@@ -162,6 +177,9 @@ impl Parser<'_> {
 
     /// Reports an error about an object.
     pub(super) fn error_about(&mut self, message: &str, object: &Object<'_>) {
+        if matches!(object, Object::Global(_)) {
+            self.program.near = Some(self.previous);
+        }
         self.program.report_about(Severity::Error, message, object, None);
     }
 

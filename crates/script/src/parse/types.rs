@@ -425,6 +425,7 @@ impl Parser<'_> {
                     span: here,
                     location,
                     text: message.into_bytes(),
+                    about: crate::diagnostics::About { other: known.span, ..Default::default() },
                 });
             }
             return;

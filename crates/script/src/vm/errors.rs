@@ -115,7 +115,8 @@ impl Vm<'_> {
         let to_stderr = self.report_event(severity, &location, &text);
         if to_stderr {
             self.m.out.flush();
-            self.p.emit(&Diagnostic { severity, span, location, text });
+            let about = crate::diagnostics::About::default();
+            self.p.emit(&Diagnostic { severity, span, location, text, about });
         }
     }
 

@@ -57,7 +57,6 @@ pub struct Machine {
     pub(crate) disabled_groups: HashSet<String>,
     pub(crate) disabled_modules: HashSet<Name>,
     pub(crate) whens: when::Triggers,
-    pub(crate) expiring: Vec<std::rc::Weak<crate::value::Table>>,
     pub(crate) out: files::Output,
     /// Whether `zeek_init` was queued.
     pub(crate) running: bool,
@@ -136,7 +135,6 @@ impl Default for Machine {
             disabled_groups: HashSet::new(),
             disabled_modules: HashSet::new(),
             whens: when::Triggers::default(),
-            expiring: Vec::new(),
             out: files::Output::default(),
             running: false,
             terminating: false,
@@ -274,6 +272,15 @@ impl Vm<'_> {
             crate::symbols::GlobalKind::Function(func) => Some(func),
             _ => None,
         }
+    }
+
+    /// The function that a global of this full name is: another one may have been assigned to it.
+    pub(crate) fn func_value(&self, name: &str) -> Option<Rc<FuncValue>> {
+        if let Value::Func(func) = self.global_named(name) {
+            return Some(func);
+        }
+        let func = self.function_named(name)?;
+        Some(FuncValue::new(func, self.p.functions[func].ty))
     }
 
     /// The code of a body, compiled at its first use.

@@ -1,0 +1,61 @@
+//! `gannet script`: tools for authors of Zeek scripts.
+
+mod check;
+
+use std::path::Path;
+
+use gannet_script::tools::session::Settings;
+use gannet_script::tools::warn;
+
+use crate::outcome::Outcome;
+
+/// Check, format and inspect Zeek scripts
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  gannet script check my.zeek\n  \
+                        gannet script check --diagnostics rich --warnings all my.zeek")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(check::Args),
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Command::Check(args) => check::run(args),
+    }
+}
+
+/// Where scripts and what they load are found.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Load {
+    /// Do not load Zeek's default scripts, as -b of zeek
+    #[arg(short, long)]
+    bare: bool,
+    /// The folder of Zeek's scripts; without it ZEEKPATH is searched
+    #[arg(long, value_name = "DIR")]
+    zeek_scripts: Option<String>,
+}
+
+impl Load {
+    /// Settings to read `files` with. Paths are taken as they are, not searched.
+    fn settings(&self, files: &[String]) -> Settings {
+        let files = files.iter().map(|file| found(file)).collect();
+        Settings {
+            files,
+            bare: self.bare,
+            scripts: self.zeek_scripts.clone(),
+            warnings: warn::Level::None,
+            ..Settings::default()
+        }
+    }
+}
+
+/// A file of this folder is not searched for in ZEEKPATH.
+fn found(file: &str) -> String {
+    let relative = !Path::new(file).is_absolute() && !file.starts_with('.') && file != "-";
+    if relative && Path::new(file).exists() { format!("./{file}") } else { file.to_owned() }
+}

@@ -1,0 +1,3 @@
+# stages: rich
+event zeek_init() {
+ print 1;

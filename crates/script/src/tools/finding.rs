@@ -1,0 +1,343 @@
+//! Findings: diagnostics with labelled places, a code and a hint.
+//!
+//! Zeek's line about a wrong type repeats for each construct around it. A finding is made of the first; later errors whose place contains it, and
+//! later errors about the same unknown name, are left out.
+
+use std::collections::HashSet;
+
+use crate::ast::ExprKind;
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::ids::{ExprId, FileId, TypeId};
+use crate::program::Program;
+use crate::source::Span;
+use crate::tools::explain;
+
+/// A place with a remark.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is remarkable there; empty for a mere caret.
+    pub text: String,
+}
+
+/// An error or a warning as the tools show it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Its code: stable, to be named in configuration.
+    pub code: &'static str,
+    /// The message, one line.
+    pub message: String,
+    /// Places; the first is the finding's own.
+    pub labels: Vec<Label>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Zeek's line, where Zeek has one.
+    pub zeek: Option<String>,
+}
+
+impl Finding {
+    /// A warning at `span`.
+    #[must_use]
+    pub fn warning(code: &'static str, span: Span, message: String, hint: &str) -> Self {
+        let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+        let labels = vec![Label { span, text: String::new() }];
+        Self { severity: Severity::Warning, code, message, labels, hint, zeek: None }
+    }
+
+    /// The same with another place.
+    #[must_use]
+    pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
+        if span.is_somewhere() {
+            self.labels.push(Label { span, text: text.into() });
+        }
+        self
+    }
+
+    /// Its own place.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        self.labels.first().map(|label| label.span).filter(|span| span.is_somewhere())
+    }
+
+    /// The file that it is in.
+    #[must_use]
+    pub fn file(&self) -> Option<FileId> {
+        self.span().map(|span| span.file)
+    }
+}
+
+/// The findings of `diagnostics`, without follow-up errors.
+#[must_use]
+pub fn findings(program: &Program, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut unknown = HashSet::new();
+    for diagnostic in diagnostics {
+        let finding = finding(program, diagnostic);
+        if finding.severity.is_error() && follows(&found, &finding) {
+            continue;
+        }
+        if finding.code == explain::UNKNOWN_NAME && !unknown.insert(finding.message.clone()) {
+            continue;
+        }
+        found.push(finding);
+    }
+    found
+}
+
+/// The finding of a diagnostic.
+#[must_use]
+pub fn finding(program: &Program, diagnostic: &Diagnostic) -> Finding {
+    let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
+    let message = match diagnostic.about.message {
+        0 => text.as_str(),
+        length => text.get(..length).unwrap_or(&text),
+    };
+    let explained = explain::explain(message);
+    let mut labels = labels(program, diagnostic);
+    let mut message = message.to_owned();
+    let mut hint = explained.hint.map(str::to_owned);
+    if message.starts_with("syntax error") {
+        message = syntax(program, diagnostic, &mut labels);
+    } else if explained.code == explain::UNKNOWN_NAME {
+        if let Some(end) = message.find(", at or near") {
+            message.truncate(end);
+        }
+        let name = message.rsplit(' ').next().unwrap_or_default();
+        hint = similar(program, name).map(|known| format!("`{known}` has a similar name")).or(hint);
+    } else if message == "no such field in record"
+        && let Some(known) = similar_field(program, diagnostic)
+    {
+        hint = Some(known);
+    }
+    Finding {
+        severity: diagnostic.severity,
+        code: explained.code,
+        message,
+        labels,
+        hint,
+        zeek: Some(String::from_utf8_lossy(&diagnostic.line()).into_owned()),
+    }
+}
+
+/// Whether an earlier error is the cause of this one: its place is inside.
+fn follows(found: &[Finding], new: &Finding) -> bool {
+    let Some(span) = new.span() else {
+        // Errors without a place that sum up earlier ones.
+        return new.message.contains("see previous errors") && !found.is_empty();
+    };
+    found.iter().rev().take(16).any(|old| {
+        old.severity.is_error()
+            && old.span().is_some_and(|inner| {
+                inner.file == span.file && inner.start >= span.start && inner.end <= span.end
+            })
+    })
+}
+
+fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
+    let about = &diagnostic.about;
+    let mut labels = Vec::new();
+    let mut add = |span: Span, text: String| {
+        if span.is_somewhere() && !labels.iter().any(|label: &Label| label.span == span) {
+            labels.push(Label { span, text });
+        }
+    };
+    match (about.exprs[0], about.exprs[1]) {
+        (Some(first), second) => {
+            let parts = operands(program, first);
+            let place = program.exprs[first].span;
+            match (&program.exprs[first].kind, parts.as_slice()) {
+                (ExprKind::Assign(..) | ExprKind::AddTo(..), [left, right]) => {
+                    let (to, from) = (program.exprs[*left].ty, program.exprs[*right].ty);
+                    add(program.exprs[*right].span, mismatch(program, to, from));
+                    let (value, target) = (program.exprs[*right].span, program.exprs[*left].span);
+                    if target.end <= value.start {
+                        add(target, is_of(program, *left));
+                    }
+                }
+                (_, [left, right]) => {
+                    add(place, String::new());
+                    add(program.exprs[*left].span, is_of(program, *left));
+                    add(program.exprs[*right].span, is_of(program, *right));
+                }
+                _ => {
+                    let text = match about.types[1].or(about.types[0]) {
+                        Some(ty) => mismatch(program, ty, program.exprs[first].ty),
+                        None => is_of(program, first),
+                    };
+                    add(place, text);
+                }
+            }
+            if let Some(second) = second {
+                add(program.exprs[second].span, is_of(program, second));
+            }
+        }
+        (None, Some(second)) => {
+            let ty = about.types[0].unwrap_or(TypeId::ERROR);
+            add(program.exprs[second].span, mismatch(program, ty, program.exprs[second].ty));
+        }
+        (None, None) => {
+            // About an item that was declared elsewhere: the place of the error is the second one.
+            if about.message > 0 && about.other.is_somewhere() {
+                add(about.other, String::new());
+                add(diagnostic.span, "declared here".to_owned());
+            } else {
+                add(diagnostic.span, String::new());
+            }
+        }
+    }
+    if labels.is_empty() {
+        labels.push(Label { span: diagnostic.span, text: String::new() });
+    }
+    labels
+}
+
+fn operands(program: &Program, expr: ExprId) -> Vec<ExprId> {
+    match program.exprs[expr].kind {
+        ExprKind::Binary(_, a, b)
+        | ExprKind::In(a, b)
+        | ExprKind::Index(a, b)
+        | ExprKind::Assign(a, b)
+        | ExprKind::AddTo(_, a, b)
+        | ExprKind::RemoveFrom(a, b) => vec![a, b],
+        _ => Vec::new(),
+    }
+}
+
+fn is_of(program: &Program, expr: ExprId) -> String {
+    match program.exprs[expr].ty {
+        TypeId::ERROR | TypeId::VOID => String::new(),
+        ty => format!("of type `{}`", type_name(program, ty)),
+    }
+}
+
+fn mismatch(program: &Program, expected: TypeId, found: TypeId) -> String {
+    match (expected, found) {
+        (TypeId::ERROR, TypeId::ERROR) => String::new(),
+        (TypeId::ERROR, found) => format!("of type `{}`", type_name(program, found)),
+        (expected, TypeId::ERROR) => format!("expected `{}`", type_name(program, expected)),
+        (expected, found) => {
+            format!(
+                "expected `{}`, found `{}`",
+                type_name(program, expected),
+                type_name(program, found)
+            )
+        }
+    }
+}
+
+/// The name of a type, or its text.
+#[must_use]
+pub fn type_name(program: &Program, ty: TypeId) -> String {
+    match program.types.data(ty).name {
+        Some(name) => program.name(name).to_owned(),
+        None => crate::describe::type_text(program, ty),
+    }
+}
+
+/// The message of a syntax error: what was expected and what was found.
+fn syntax(program: &Program, diagnostic: &Diagnostic, labels: &mut Vec<Label>) -> String {
+    let source = |span: Span| {
+        let file = program.sources.files.find(span.file)?;
+        Some(
+            String::from_utf8_lossy(file.text.get(span.start as usize..span.end as usize)?)
+                .into_owned(),
+        )
+    };
+    let found = source(diagnostic.span).filter(|_| diagnostic.span.is_somewhere());
+    let found = found.map_or_else(|| "end of file".to_owned(), |text| format!("`{text}`"));
+    let before = diagnostic.about.other;
+    match diagnostic.about.expected {
+        Some(wanted) => {
+            let wanted =
+                if wanted.contains(' ') { wanted.to_owned() } else { format!("`{wanted}`") };
+            let behind = Span { start: before.end, end: before.end, first: before.last, ..before };
+            let elsewhere = before.is_somewhere() && before.last != diagnostic.span.first;
+            if elsewhere {
+                labels.retain(|label| label.span.is_somewhere());
+                labels.insert(0, Label { span: behind, text: format!("expected {wanted}") });
+                if let Some(label) = labels.get_mut(1) {
+                    label.text = "found this".to_owned();
+                }
+            } else if let Some(label) = labels.first_mut() {
+                label.text = format!("expected {wanted}");
+            }
+            format!("expected {wanted}, found {found}")
+        }
+        None => {
+            if !diagnostic.span.is_somewhere() && before.is_somewhere() {
+                labels.clear();
+                labels.push(Label { span: before, text: "behind this".to_owned() });
+            }
+            format!("unexpected {found}")
+        }
+    }
+}
+
+/// A global whose name is most like `name`.
+fn similar(program: &Program, name: &str) -> Option<String> {
+    let names = program.globals.arena.iter().map(|(_, global)| program.name(global.name));
+    closest(name, names)
+}
+
+fn similar_field(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
+    let base = program.exprs.iter().rev().find_map(|(_, expr)| match expr.kind {
+        ExprKind::Field(base, u32::MAX) | ExprKind::HasField(base, u32::MAX)
+            if expr.span == diagnostic.span =>
+        {
+            Some(base)
+        }
+        _ => None,
+    })?;
+    let record = program.types.record(program.exprs[base].ty)?;
+    let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
+    let name = text.trim_end_matches(')').rsplit('$').next()?;
+    let fields = record.fields.iter().map(|field| program.name(field.name));
+    let of = type_name(program, program.exprs[base].ty);
+    Some(match closest(name, fields) {
+        Some(known) => format!("`{of}` has a field `{known}`"),
+        None => {
+            let names: Vec<&str> =
+                record.fields.iter().take(8).map(|field| program.name(field.name)).collect();
+            let more = if record.fields.len() > names.len() { ", …" } else { "" };
+            format!("fields of `{of}`: {}{more}", names.join(", "))
+        }
+    })
+}
+
+/// The name that differs from `name` in the fewest letters, a third of them at most.
+fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let limit = (name.len() / 3).clamp(1, 4);
+    let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_owned();
+    let mut best: Option<(usize, &str)> = None;
+    for known in names {
+        let distance = if last(known) == last(name) { 1 } else { distance(name, known, limit) };
+        if distance <= limit && best.is_none_or(|(least, text)| (distance, known) < (least, text)) {
+            best = Some((distance, known));
+        }
+    }
+    best.map(|(_, known)| known.to_owned()).filter(|known| known != name)
+}
+
+/// How many letters must be changed, added or removed to turn `a` into `b`; more than `limit` where it is more.
+fn distance(a: &str, b: &str, limit: usize) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len().abs_diff(b.len()) > limit || a.len() > 200 {
+        return limit + 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, y) in b.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (above + 1).min(row[j] + 1).min(diagonal + usize::from(x != y));
+            diagonal = above;
+        }
+    }
+    row.last().copied().unwrap_or(limit + 1)
+}

@@ -1,0 +1,162 @@
+//! Scripts are read into a program; nothing is run except what reading needs: initializers and conditions of `@if`, in the sandbox.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::command::{self, Options};
+use crate::diagnostics::Diagnostic;
+use crate::ids::FileId;
+use crate::parse::{Halt, Input, Parser};
+use crate::program::Program;
+use crate::tools::finding::{self, Finding};
+use crate::tools::warn;
+use crate::vm::Machine;
+
+/// Stack of the thread that reads scripts; pages are allocated when they are used.
+const STACK: usize = 1 << 30;
+
+/// What is read, and how.
+#[derive(Clone, Default, Debug)]
+pub struct Settings {
+    /// Scripts, as `@load` names them.
+    pub files: Vec<String>,
+    /// Without Zeek's default scripts.
+    pub bare: bool,
+    /// The folder of Zeek's scripts; otherwise `ZEEKPATH` has them.
+    pub scripts: Option<String>,
+    /// Texts that stand for files, by canonical path.
+    pub overlay: HashMap<PathBuf, Vec<u8>>,
+    /// Which warnings are emitted.
+    pub warnings: warn::Level,
+    /// Also warnings about Zeek's own scripts and about files that the named ones load.
+    pub warn_loaded: bool,
+    /// Whether names are recorded in [`Program::uses`].
+    pub index: bool,
+}
+
+/// What was read.
+pub struct Session {
+    /// The program, incomplete where reading ended early.
+    pub program: Program,
+    /// The interpreter that evaluated initializers.
+    pub machine: Machine,
+    /// Errors and warnings, in the order in which they were found.
+    pub findings: Vec<Finding>,
+    /// The same with follow-up errors: a finding for each of Zeek's lines.
+    pub lines: Vec<Finding>,
+    /// How reading ended.
+    pub end: Result<(), Halt>,
+    /// How many of the named files were not reached.
+    pub unread: usize,
+    /// Whether Zeek's own scripts were found.
+    pub has_scripts: bool,
+}
+
+/// Runs `work` on a thread whose stack suffices for every script; `None` where no thread could be started or it panicked.
+pub fn on_large_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let thread = std::thread::Builder::new().name("scripts".to_owned()).stack_size(STACK);
+    thread.spawn(work).ok()?.join().ok()
+}
+
+/// Reads scripts as one program. Where a syntax error ends it, the files behind are read as another, so that each is checked. To be called on a
+/// thread of [`on_large_stack`].
+#[must_use]
+pub fn read_all(settings: &Settings) -> Vec<Session> {
+    let mut sessions = Vec::new();
+    let mut settings = settings.clone();
+    loop {
+        let session = read(&settings);
+        let from = settings.files.len() - session.unread.min(settings.files.len());
+        let again = session.end.is_err() && from > 0 && from < settings.files.len();
+        sessions.push(session);
+        if !again {
+            return sessions;
+        }
+        settings.files.drain(..from);
+    }
+}
+
+/// Reads scripts. To be called on a thread of [`on_large_stack`].
+#[must_use]
+pub fn read(settings: &Settings) -> Session {
+    let options = Options {
+        files: settings.files.clone(),
+        bare: settings.bare,
+        scripts: settings.scripts.clone(),
+        ..Options::default()
+    };
+    let all: Rc<RefCell<Vec<Diagnostic>>> = Rc::default();
+    let sink = Rc::clone(&all);
+    let diagnostics = crate::diagnostics::Diagnostics::new(Box::new(move |diagnostic, _| {
+        sink.borrow_mut().push(diagnostic.clone());
+    }));
+    let mut program = Program { diagnostics, ..Program::default() };
+    if settings.index {
+        program.uses = Some(Vec::new());
+    }
+    let mut machine = Machine::new();
+    machine.set_bare(settings.bare);
+    machine.set_sandbox(true);
+    machine.set_output(Box::new(std::io::sink()));
+    let path = command::search_path(&options);
+    let trees = script_trees(&path);
+    crate::components::declare(&mut program);
+    let inputs = command::inputs(&options, &path);
+    // `-` stands for standard input where no file is named: the tools read only what is named.
+    let inputs = inputs.into_iter().filter(|input| !matches!(input, Input::File(name) if name == "-" && !settings.files.contains(name)));
+    let mut parser = Parser::new(&mut program, &mut machine, path);
+    parser.warn_unused = settings.warnings != warn::Level::None;
+    parser.overlay = settings
+        .overlay
+        .iter()
+        .map(|(path, text)| (path.clone(), Rc::from(text.as_slice())))
+        .collect();
+    let end = parser.run(inputs);
+    let unread = parser.unread_files();
+    let mut raw = all.take();
+    // Refused by the sandbox: an error of the check, not of the script.
+    // Without Zeek's scripts nothing declares the events that Zeek raises.
+    let has_scripts = !trees.is_empty();
+    raw.retain(|raw| has_scripts || !raw.text.starts_with(b"handler for non-existing event"));
+    raw.retain(|raw| memchr::memmem::find(&raw.text, b"not allowed in a sandbox").is_none());
+    let errors = raw.iter().any(|raw| raw.severity.is_error());
+    let mut findings = finding::findings(&program, &raw);
+    let mut lines: Vec<Finding> = raw.iter().map(|raw| finding::finding(&program, raw)).collect();
+    if !errors && settings.warnings != warn::Level::None {
+        let wanted =
+            |file: FileId| settings.warn_loaded || is_named(&program, file, settings, &trees);
+        let warnings = warn::warnings(&program, settings.warnings, &wanted);
+        lines.extend(warnings.iter().cloned());
+        findings.extend(warnings);
+    }
+    let shown = |finding: &Finding| {
+        finding.severity.is_error()
+            || settings.warn_loaded
+            || finding.file().is_none_or(|file| is_named(&program, file, settings, &trees))
+    };
+    findings.retain(shown);
+    lines.retain(shown);
+    Session { program, machine, findings, lines, end, unread, has_scripts }
+}
+
+/// The folders of Zeek's own scripts in the search path.
+fn script_trees(path: &[String]) -> Vec<PathBuf> {
+    path.iter()
+        .filter(|folder| Path::new(folder).join("base/init-bare.zeek").is_file())
+        .map(PathBuf::from)
+        .collect()
+}
+
+/// Whether a file was named, or is loaded by one that was, and is not one of Zeek's own.
+fn is_named(program: &Program, file: FileId, settings: &Settings, trees: &[PathBuf]) -> bool {
+    let Some(source) = program.sources.files.find(file) else { return false };
+    let path = Path::new(&*source.path);
+    if trees.iter().any(|tree| path.starts_with(tree)) {
+        return false;
+    }
+    source.depth == 0
+        || settings.files.iter().any(|name| Path::new(name) == path)
+        || settings.overlay.keys().any(|known| known == path)
+}

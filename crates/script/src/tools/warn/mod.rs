@@ -1,0 +1,169 @@
+//! Warnings that Zeek lacks. Each has a code; a comment `# gannet: allow(CODE)` in the line of the finding or the line above silences it.
+//!
+//! | code | module | by default |
+//! |---|---|---|
+//! | `unused-local`, `unreachable-code` | `flow` | yes |
+//! | `shadowed-name` | `names` | yes |
+//! | `unhandled-event`, `schedule-in-init` | `events` | yes |
+//! | `default-changed`, `attribute-lost`, `unbounded-table` | `tables` | yes |
+//! | `unordered-output` | `tables` | no |
+//! | `optional-field` | `optional` | no |
+
+mod events;
+mod flow;
+mod names;
+mod optional;
+mod tables;
+
+use std::collections::HashSet;
+
+use crate::ast::StmtKind;
+use crate::ids::{BodyId, ExprId, FileId, GlobalId, StmtId};
+use crate::program::Program;
+use crate::source::Span;
+use crate::symbols::GlobalKind;
+use crate::tools::finding::Finding;
+use crate::walk;
+
+/// Which warnings are emitted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Level {
+    /// None.
+    None,
+    /// Those that seldom err.
+    #[default]
+    Default,
+    /// All.
+    All,
+}
+
+/// The warnings about files that `wanted` accepts, by place.
+#[must_use]
+pub fn warnings(program: &Program, level: Level, wanted: &dyn Fn(FileId) -> bool) -> Vec<Finding> {
+    let mut lint = Lint { program, level, wanted, frames: HashSet::new(), found: Vec::new() };
+    for (_, stmt) in program.stmts.iter() {
+        if let StmtKind::When(when) = &stmt.kind {
+            lint.frames.insert(when.frame);
+        }
+    }
+    flow::check(&mut lint);
+    names::check(&mut lint);
+    events::check(&mut lint);
+    tables::check(&mut lint);
+    if level == Level::All {
+        optional::check(&mut lint);
+    }
+    let mut found = lint.found;
+    found.retain(|finding| !is_allowed(program, finding));
+    found.sort_by_key(|finding| finding.span().map(|span| (span.file, span.start)));
+    found.dedup();
+    found
+}
+
+/// The state of the passes.
+struct Lint<'a> {
+    program: &'a Program,
+    level: Level,
+    wanted: &'a dyn Fn(FileId) -> bool,
+    /// Frames of `when`s: parts of other bodies.
+    frames: HashSet<BodyId>,
+    found: Vec<Finding>,
+}
+
+impl Lint<'_> {
+    fn is_wanted(&self, span: Span) -> bool {
+        span.is_somewhere() && (self.wanted)(span.file)
+    }
+
+    fn warn(&mut self, code: &'static str, span: Span, message: String, hint: &str) {
+        self.push(Finding::warning(code, span, message, hint));
+    }
+
+    fn push(&mut self, finding: Finding) {
+        if finding.span().is_some_and(|span| self.is_wanted(span)) {
+            self.found.push(finding);
+        }
+    }
+
+    /// Bodies of functions, handlers, hooks and lambdas in wanted files, and the statements at file level.
+    fn bodies(&self) -> Vec<BodyId> {
+        self.program
+            .bodies
+            .iter()
+            .filter(|(id, body)| {
+                !self.frames.contains(id)
+                    && (Some(*id) == self.program.main
+                        || self.is_wanted(self.program.stmts[body.stmt].span))
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// The name of a local or global without its module.
+    fn short(&self, name: crate::ids::Name) -> &str {
+        self.program.name(name).rsplit("::").next().unwrap_or_default()
+    }
+
+    /// The variable that an expression names, conversions around it aside.
+    fn global(&self, expr: ExprId) -> Option<GlobalId> {
+        match &self.program.exprs[expr].kind {
+            crate::ast::ExprKind::Global(global)
+                if matches!(
+                    self.program.globals[*global].kind,
+                    GlobalKind::Variable | GlobalKind::Option | GlobalKind::Constant
+                ) =>
+            {
+                Some(*global)
+            }
+            crate::ast::ExprKind::Coerce(_, inner) => self.global(*inner),
+            _ => None,
+        }
+    }
+}
+
+/// Calls `visit` for each statement of a body with the frame that it runs in: that of the body or of a `when`.
+fn statements(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, StmtId)) {
+    let mut open = vec![(body, program.bodies[body].stmt)];
+    while let Some((frame, stmt)) = open.pop() {
+        visit(frame, stmt);
+        let frame = match &program.stmts[stmt].kind {
+            StmtKind::When(when) => when.frame,
+            _ => frame,
+        };
+        let mut inside = Vec::new();
+        walk::substatements(program, stmt, &mut inside);
+        open.extend(inside.into_iter().rev().map(|stmt| (frame, stmt)));
+    }
+}
+
+/// Calls `visit` for each expression of a body, bodies of lambdas not among them, with the frame that it is evaluated in.
+fn expressions(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, ExprId)) {
+    statements(program, body, &mut |frame, stmt| {
+        let mut tops = Vec::new();
+        walk::stmt_expressions(program, stmt, &mut tops);
+        let inner = match &program.stmts[stmt].kind {
+            StmtKind::When(when) => Some((when.frame, when.condition)),
+            _ => None,
+        };
+        for top in tops {
+            let frame =
+                inner.filter(|(_, condition)| *condition == top).map_or(frame, |(frame, _)| frame);
+            walk::expressions(program, top, &mut |expr| visit(frame, expr));
+        }
+    });
+}
+
+/// Whether a comment allows the finding.
+fn is_allowed(program: &Program, finding: &Finding) -> bool {
+    let Some(span) = finding.span() else { return false };
+    let Some(file) = program.sources.files.find(span.file) else { return false };
+    let first = (span.first as usize).saturating_sub(2);
+    let lines = file.text.split(|byte| *byte == b'\n').skip(first);
+    let count = (span.first as usize).min(2);
+    lines.take(count).any(|line| {
+        let line = String::from_utf8_lossy(line);
+        line.split_once("gannet: allow(")
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .is_some_and(|(codes, _)| codes.split(',').any(|code| code.trim() == finding.code))
+    })
+}
