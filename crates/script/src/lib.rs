@@ -27,6 +27,7 @@
 //! | [`program`] | all arenas together: the result of the parser, which everything else reads |
 //! | [`evaluate`] | the seam between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
+//! | [`jit`] | engines: machine code for what is hot |
 //! | [`signature`] | signatures: patterns and conditions over packets and streams |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
 //! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
@@ -46,6 +47,7 @@ pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
 pub mod ids;
+pub mod jit;
 pub mod lexer;
 pub mod literal;
 pub mod names;

@@ -134,6 +134,10 @@ fn run_scripts(
     match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
+            if let Err(text) = engine.set_engine(options.engine) {
+                fatal(&mut program, text);
+                return 1;
+            }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
             let code = match (source, &options.capture) {

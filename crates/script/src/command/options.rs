@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::jit::Engine;
+
 /// The options of the command line.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -63,6 +65,8 @@ pub struct Options {
     pub rich: bool,
     /// `--zeek-scripts`: the folder of Zeek's scripts.
     pub scripts: Option<String>,
+    /// `--engine`.
+    pub engine: Engine,
     /// Files.
     pub files: Vec<String>,
     /// `name=value`.
@@ -264,7 +268,10 @@ impl Options {
                 match name {
                     "diagnostics" => self.rich = value == "rich",
                     "zeek-scripts" => self.scripts = Some(value),
-                    _ => self.ignored.push(value),
+                    _ => {
+                        let text = "option '--engine' is one of interp, jit, verify";
+                        self.engine = Engine::named(&value).ok_or(text)?;
+                    }
                 }
                 return Ok(());
             }

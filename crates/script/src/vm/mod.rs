@@ -18,6 +18,7 @@ mod operators;
 pub mod profile;
 mod run;
 mod statements;
+mod step;
 mod tables;
 mod when;
 
@@ -34,6 +35,7 @@ use crate::value::{FuncValue, Value};
 pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
+pub(crate) use step::Flow;
 
 /// What keeps the state of a run.
 pub struct Machine {
@@ -45,7 +47,8 @@ pub struct Machine {
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
     pub(crate) natives: Natives,
-    pub(crate) templates: HashMap<TypeId, Rc<Vec<init::FieldInit>>>,
+    /// First values of the fields of records, by type.
+    pub(crate) templates: Vec<Option<Rc<Vec<init::FieldInit>>>>,
     pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
@@ -77,6 +80,8 @@ pub struct Machine {
     pub(crate) profile: Option<Box<profile::Profile>>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
+    /// The engine.
+    pub(crate) jit: crate::jit::Jit,
 }
 
 /// The kind of a called function.
@@ -127,7 +132,7 @@ impl Default for Machine {
             frames: Vec::new(),
             max_depth: 1000,
             natives: Natives::default(),
-            templates: HashMap::new(),
+            templates: Vec::new(),
             conversions: HashMap::new(),
             queue: Queue::default(),
             args: Vec::new(),
@@ -150,6 +155,7 @@ impl Default for Machine {
             sets: HashMap::new(),
             profile: None,
             instantiated: HashSet::new(),
+            jit: crate::jit::Jit::default(),
         }
     }
 }
@@ -224,6 +230,7 @@ impl Vm<'_> {
         if self.m.globals.len() <= global.index() {
             let len = self.p.globals.arena.len().max(global.index() + 1);
             self.m.globals.resize(len, Value::Unset);
+            self.m.refresh();
         }
         if let Some(slot) = self.m.globals.get_mut(global.index()) {
             let old = std::mem::replace(slot, value);
