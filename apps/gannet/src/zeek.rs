@@ -77,16 +77,27 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
-        if let Some(text) = &options.filter {
+        // Zeek's scripts install the filter themselves.
+        let search_path = gannet_script::command::search_path(options);
+        if let Some(text) = &options.filter
+            && !gannet_script::command::has_base(&search_path)
+        {
             let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
             self.filter = Some(filter);
         }
         let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
         let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| reason(&error))?;
         self.open = Some((stream, stop));
         Ok(())
+    }
+
+    fn filter_check(&self) -> bridge::FilterCheck {
+        |text| match Filter::parse(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("can't parse filter expression: syntax error: {error}")),
+        }
     }
 
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
@@ -117,6 +128,18 @@ impl Source for Captures {
             engine.finish().map_err(|error| error.to_string())?;
         }
         trouble.map_or(Ok(()), Err)
+    }
+}
+
+/// Why a capture cannot be read, in Zeek's words where it has some.
+fn reason(error: &gannet_capture::Error) -> String {
+    use gannet_capture::Error;
+    match error {
+        Error::NotACapture { .. } => "unknown file format".to_owned(),
+        Error::Io { file, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            format!("unable to open {}: No such file or directory", file.display())
+        }
+        other => other.to_string(),
     }
 }
 

@@ -68,6 +68,10 @@ pub enum Command {
         /// What.
         what: FileCommand,
     },
+    /// Only packets that match this filter are analyzed; `None`: all.
+    Filter(Option<String>),
+    /// Checksums of packets from these networks are not verified.
+    Unchecked(Vec<gannet_base::Subnet>),
     /// No more packets are read.
     Stop,
 }

@@ -249,6 +249,7 @@ impl Files {
             extraction: Extraction::No,
             bof: None,
             unseen: Vec::new(),
+            heard: None,
             stopped: false,
             timeout: TIMEOUT,
             beginning: Vec::new(),
@@ -524,6 +525,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -536,6 +538,7 @@ impl Files {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -563,6 +566,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }

@@ -166,7 +166,11 @@ impl Env {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
                 steering.likely = Some(all.collect());
             }
-            Command::Connection { .. } | Command::File { .. } | Command::Stop => {}
+            Command::Connection { .. }
+            | Command::File { .. }
+            | Command::Filter(_)
+            | Command::Unchecked(_)
+            | Command::Stop => {}
         }
     }
 }

@@ -5,6 +5,7 @@ use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
+use gannet_filter::Filter;
 use gannet_flow::Conn;
 use gannet_flow::Key;
 use gannet_protocols::Session;
@@ -31,6 +32,11 @@ impl Shard {
         for command in self.env.logs.events.take_commands() {
             match command {
                 Command::Stop => self.stopped = true,
+                // The listener checked it.
+                Command::Filter(text) => {
+                    self.filter = text.and_then(|text| Filter::parse(&text).ok());
+                }
+                Command::Unchecked(nets) => self.unchecked = nets,
                 Command::Connection { id, ip_proto, uid, what } => {
                     let found = self.find_known(&id, ip_proto);
                     let is_it = |index: &u32| {

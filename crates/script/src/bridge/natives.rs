@@ -63,6 +63,10 @@ pub(crate) const TABLE: Table = &[
     ("Files::__add_analyzer", add_file_analyzer),
     ("Files::__remove_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 1));
+        if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(a, 0).str_bytes()) {
+            let fuid = *fuid;
+            vm.m.state.traffic.listening.remove(fuid, &analyzer);
+        }
         steer_file(vm, a, FileCommand::Remove(analyzer))
     }),
     ("Files::__stop", |vm, a| steer_file(vm, a, FileCommand::Stop)),
@@ -380,6 +384,15 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         };
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
+    }
+    if matches!(&*analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+        && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
+        && let Some(record) = arg(args, 2).record()
+    {
+        let fuid = *fuid;
+        let events = super::plan::places(vm, record.ty(), ["chunk_event", "stream_event"]);
+        let events = events.map(|place| Some(record.get(place?).func()?.func));
+        vm.m.state.traffic.listening.add(fuid, &analyzer, events);
     }
     steer_file(vm, args, FileCommand::Add { analyzer, path, limit })
 }

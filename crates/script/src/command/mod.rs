@@ -113,9 +113,15 @@ fn run_scripts(
         Ok(()) => {
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
+            if let Some(interface) = &options.interface {
+                let why = "scripts read captures only: gannet capture writes one";
+                let text = format!("problem with interface {interface} ({why})");
+                fatal(&mut program, &text);
+                return 1;
+            }
             let code = match (source, &options.capture) {
                 (Some(mut source), Some(capture)) => match source.open(options) {
-                    Ok(()) => crate::bridge::run(program, engine, capture, &mut *source),
+                    Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
                         fatal(&mut program, &text);
@@ -214,14 +220,20 @@ pub fn parse(
     }
 }
 
+/// Whether Zeek's scripts are in the search path.
+#[must_use]
+pub fn has_base(search_path: &[String]) -> bool {
+    let is_base =
+        |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
+    search_path.iter().any(is_base)
+}
+
 /// The inputs to parse, in order.
 #[must_use]
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();
     let file = |name: &str| Input::File(name.to_owned());
-    let has_scripts = search_path
-        .iter()
-        .any(|folder| std::path::Path::new(folder).join("base/init-bare.zeek").is_file());
+    let has_scripts = has_base(search_path);
     if has_scripts {
         inputs.push(file("base/init-bare.zeek"));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
@@ -231,6 +243,9 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+    }
+    if has_scripts && options.filter.is_some() {
+        inputs.push(file("base/frameworks/packet-filter"));
     }
     inputs.extend(options.files.iter().map(|name| file(name)));
     let nothing = options.files.is_empty()
@@ -246,6 +261,14 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     }
     inputs.extend(options.signatures.iter().map(|name| Input::Signatures(name.clone())));
     inputs.push(Input::Prefixes);
+    if let Some(filter) = options.filter.as_ref().filter(|_| has_scripts) {
+        let name = "cmd_line_bpf_filter".to_owned();
+        inputs.push(Input::Redef { name, value: filter.clone() });
+    }
+    if options.ignore_checksums && has_scripts {
+        let name = "ignore_checksums".to_owned();
+        inputs.push(Input::Redef { name, value: "T".to_owned() });
+    }
     inputs.extend(
         options
             .redefs
