@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
+use std::io::Read as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -91,6 +92,20 @@ impl Source for Captures {
             .map_err(|error| reason(&error))?;
         self.open = Some((stream, stop));
         Ok(())
+    }
+
+    fn link_type(&self, options: &gannet_script::command::Options) -> Option<u64> {
+        // Of other formats each packet says it.
+        let mut header = [0; 24];
+        let mut file = File::open(options.capture.as_ref()?).ok()?;
+        file.read_exact(&mut header).ok()?;
+        let [.., a, b, c, d] = header;
+        let link_type = match header.get(..4)? {
+            [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1] => u32::from_le_bytes([a, b, c, d]),
+            [0xa1, 0xb2, 0xc3, 0xd4] | [0xa1, 0xb2, 0x3c, 0x4d] => u32::from_be_bytes([a, b, c, d]),
+            _ => return None,
+        };
+        Some(u64::from(link_type & 0xffff))
     }
 
     fn filter_check(&self) -> bridge::FilterCheck {

@@ -37,6 +37,22 @@ const BEGINNING: usize = 4096;
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
 
+/// Bytes for a listener.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    bytes: Vec<u8>,
+    /// Bytes that it receives before the type of the file is known: they come again.
+    ahead: usize,
+}
+
+impl Heard {
+    fn hear(&mut self, data: &[u8]) {
+        let again = self.ahead.min(data.len());
+        self.ahead -= again;
+        self.bytes.extend_from_slice(data.get(again..).unwrap_or_default());
+    }
+}
+
 /// One file, as far as it came.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -70,7 +86,7 @@ pub(crate) struct File {
     /// Bytes that came before the handlers of its type ran.
     pub(crate) unseen: Vec<u8>,
     /// Bytes that a listener asked for and did not receive yet.
-    pub(crate) heard: Option<Box<Vec<u8>>>,
+    pub(crate) heard: Option<Box<Heard>>,
     /// A script ended its analysis.
     pub(crate) stopped: bool,
     /// Silence after which it is given up.
@@ -167,6 +183,10 @@ impl File {
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
                 self.beginning.extend_from_slice(data);
+                if let Some(heard) = &mut self.heard {
+                    heard.bytes.extend_from_slice(data);
+                    heard.ahead += data.len();
+                }
                 let before = self.seen;
                 self.count(data.len());
                 if self.beginning.len() >= BEGINNING {
@@ -187,7 +207,7 @@ impl File {
             return self.unseen.extend_from_slice(data);
         }
         if let Some(heard) = &mut self.heard {
-            heard.extend_from_slice(data);
+            heard.hear(data);
         }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
@@ -278,14 +298,14 @@ impl File {
     /// Reports the bytes that a listener asked for.
     #[inline]
     pub(crate) fn raise_heard(&mut self, sinks: &mut Sinks) {
-        if self.heard.as_ref().is_some_and(|heard| !heard.is_empty()) {
+        if self.heard.as_ref().is_some_and(|heard| !heard.bytes.is_empty()) {
             self.raise_data(sinks);
         }
     }
 
     #[cold]
     fn raise_data(&mut self, sinks: &mut Sinks) {
-        let Some(heard) = self.heard.as_mut().map(|heard| std::mem::take(&mut **heard)) else {
+        let Some(heard) = self.heard.as_mut().map(|heard| std::mem::take(&mut heard.bytes)) else {
             return;
         };
         if sinks.events.wants::<FileData<'_>>() {

@@ -61,6 +61,9 @@ pub trait Source: Send {
     /// The error, in a line.
     fn open(&mut self, options: &Options) -> Result<(), String>;
 
+    /// The type of the link of the capture by its number, where it is known before the first packet.
+    fn link_type(&self, options: &Options) -> Option<u64>;
+
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
 
@@ -111,6 +114,7 @@ pub fn run(
     traffic.capture = options.capture.clone().unwrap_or_default();
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
+    traffic.link_type = source.link_type(options);
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
@@ -181,10 +185,15 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                 | "net_done" => true,
                 "get_file_handle" => vm.m.state.uids.is_deterministic(),
                 "gannet::packet_bytes" => {
-                    let names =
-                        ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
+                    let names = [
+                        "get_current_packet",
+                        "get_current_packet_ts",
+                        "dump_current_packet",
+                        "get_net_stats",
+                    ];
                     calls(vm, &names) || vm.m.state.traffic.write.is_some()
                 }
+                "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
                 "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
                 "raw_packet" => calls(vm, &["get_current_packet_header"]),
                 _ => false,
@@ -336,6 +345,7 @@ impl Run {
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
             let traffic = &mut vm.m.state.traffic;
+            traffic.bytes += traffic.packet.as_ref().map_or(0, |packet| packet.len);
             traffic.link_type = traffic.packet.as_ref().map(|packet| packet.link_type);
             if let (Some(path), Some(packet)) = (&traffic.write, &traffic.packet)
                 && let Err(error) = traffic.dumps.write(path, packet)
@@ -359,6 +369,20 @@ impl Run {
             vm.m.state.traffic.packet = None;
             let path = Value::string(&vm.m.state.traffic.capture);
             vm.queue_named("Pcap::file_done", vec![path]);
+        }
+        if event.decl.name == "gannet::analyzer_planned" {
+            return self.states.plan(&mut vm, event);
+        }
+        let stopped = &mut vm.m.state.traffic.stopped;
+        if !stopped.is_empty()
+            && let Some(file) = state::first_file(event)
+            && stopped.contains(&file.fuid)
+        {
+            if event.decl.name == "file_state_remove" {
+                stopped.remove(&file.fuid);
+            }
+            self.states.over(event);
+            return Ok(());
         }
         let plan = match self.plans.get(&event.decl.id.get()) {
             Some(plan) => plan.clone(),

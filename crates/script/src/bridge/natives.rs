@@ -69,7 +69,19 @@ pub(crate) const TABLE: Table = &[
         }
         steer_file(vm, a, FileCommand::Remove(analyzer))
     }),
-    ("Files::__stop", |vm, a| steer_file(vm, a, FileCommand::Stop)),
+    ("Files::__stop", |vm, a| {
+        let traffic = &mut vm.m.state.traffic;
+        if let Some((fuid, _)) = traffic.files.get(arg(a, 0).str_bytes()) {
+            traffic.stopped.insert(*fuid);
+        }
+        steer_file(vm, a, FileCommand::Stop)
+    }),
+    ("get_net_stats", |vm, _| {
+        let (number, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
+        let fields =
+            vec![("pkts_recvd", Value::Count(number)), ("bytes_recvd", Value::Count(bytes))];
+        record_of(vm, fields)
+    }),
     ("Files::__set_timeout_interval", |vm, a| {
         let time = interval(arg(a, 1).double());
         steer_file(vm, a, FileCommand::Timeout(time))
@@ -215,7 +227,18 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Some(record) => Ok(record),
         None => {
             let ty = vm.result_type();
-            vm.empty_value(ty, None)
+            let empty = vm.empty_value(ty, None)?;
+            let names = ["start_time", "duration", "history"];
+            let values = [Value::Time(vm.m.now), Value::Interval(0.0), Value::string("")];
+            if let Some(record) = empty.record() {
+                let places = super::plan::places(vm, record.ty(), names);
+                for (place, value) in places.into_iter().zip(values) {
+                    if let Some(place) = place {
+                        record.set(place, value);
+                    }
+                }
+            }
+            Ok(empty)
         }
     }
 }
@@ -359,7 +382,9 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Some((_, record)) => Ok(Value::Record(record.clone())),
         None => {
             let id = String::from_utf8_lossy(id).into_owned();
-            Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+            let text = format!("file ID {id} not a known file");
+            vm.report(crate::diagnostics::Severity::Error, text);
+            Ok(Value::Unset)
         }
     }
 }

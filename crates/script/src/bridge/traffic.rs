@@ -37,6 +37,10 @@ pub struct Traffic {
     pub(crate) filters: super::packets::Filters,
     /// What scripts want of the contents of files.
     pub(crate) listening: super::listening::Listening,
+    /// Files whose analysis scripts ended: nothing more is reported of them.
+    pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Bytes of packets so far.
+    pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.
     pub(crate) names: Option<Names>,
 }

@@ -19,6 +19,7 @@ use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::support::order::Seeds;
 use crate::tools::render::Rich;
+use crate::value::Value;
 use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
@@ -106,6 +107,11 @@ fn run_scripts(
     }
     let parsed = parsed.and_then(|()| {
         let mut vm = engine.with(&mut program);
+        if options.ignore_checksums
+            && let Some(global) = vm.find_global("ignore_checksums")
+        {
+            vm.set_global(global, Value::Bool(true));
+        }
         signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
     });
     match parsed {
@@ -264,10 +270,6 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     if let Some(filter) = options.filter.as_ref().filter(|_| has_scripts) {
         let name = "cmd_line_bpf_filter".to_owned();
         inputs.push(Input::Redef { name, value: filter.clone() });
-    }
-    if options.ignore_checksums && has_scripts {
-        let name = "ignore_checksums".to_owned();
-        inputs.push(Input::Redef { name, value: "T".to_owned() });
     }
     inputs.extend(
         options

@@ -275,9 +275,10 @@ impl Vm<'_> {
     /// Waits while scripts suspend the processing of packets: input and timers of scripts go on.
     pub(crate) fn wait_while_suspended(&mut self) -> Result<(), Stop> {
         while self.m.state.suspended > 0 && !self.m.stop_requested {
-            let busy = crate::bif::poll(self)?;
             let now = self.m.now;
             self.fire_timers(now)?;
+            self.drain()?;
+            let busy = crate::bif::poll(self)?;
             self.drain()?;
             if !busy && self.m.queue.is_empty() {
                 self.m.out.flush();
