@@ -62,6 +62,7 @@ Examples:
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
   gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
+  gannet analyze trace.pcap detect.zeek            the same as gannet zeek -r trace.pcap detect.zeek
   gannet analyze -i eth0 -o live                   traffic of an interface, until Ctrl-C
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 

@@ -200,7 +200,7 @@ fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Zeek's habit: options without a command (`-C -r FILE`) mean `analyze`.
-fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
+pub(crate) fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
     let own = ["-h", "--help", "-V", "--version"];
     if let Some(first) = args.get(1).and_then(|a| a.to_str())
         && first.starts_with('-')

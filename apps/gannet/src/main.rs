@@ -35,6 +35,7 @@ mod replay;
 #[cfg(feature = "lua")]
 mod run;
 mod script;
+mod scripted;
 #[cfg(target_os = "linux")]
 mod sensor;
 mod spread;
@@ -72,6 +73,11 @@ fn main() -> ExitCode {
     }
     if version::is_asked(&args) {
         return version::print().unwrap_or(Outcome::Failed).into();
+    }
+    match scripted::arguments(&args) {
+        Some(Ok(arguments)) => return zeek::run(arguments),
+        Some(Err(outcome)) => return outcome.into(),
+        None => {}
     }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),

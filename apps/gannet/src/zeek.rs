@@ -81,7 +81,7 @@ impl Source for Captures {
         // Zeek's scripts install the filter themselves.
         let search_path = gannet_script::command::search_path(options);
         if let Some(text) = &options.filter
-            && !gannet_script::command::has_base(&search_path)
+            && !gannet_script::command::has_scripts(&search_path)
         {
             let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
             self.filter = Some(filter);

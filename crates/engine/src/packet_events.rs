@@ -37,14 +37,13 @@ impl Shard {
         }
     }
 
-    /// A packet that was walked.
+    /// The packet as a whole, after the events of its layers.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_packet(&mut self, packet: &Packet<'_>) {
-        let link_type = packet.link_type.0;
+    pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
         let events = &mut self.env.logs.events;
         if events.wants::<RawPacket>() {
-            let p = build::frame(link_type, packet.data, packet.wire_len);
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
             events.raise(&RawPacket { p });
         }
     }

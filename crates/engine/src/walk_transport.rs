@@ -54,7 +54,7 @@ impl Shard {
         one_way: bool,
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
-        let known = self.look_up(&Key::new(id, ip.protocol, one_way));
+        let known = self.look_up(&Key::new(id, ip.protocol, one_way).of_vlans(self.vlans()));
         self.found(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
     }
 
@@ -115,7 +115,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
         if segment.flags & flag::SYN != 0 {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
@@ -215,7 +215,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
         // A SYN with invalid options starts another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
@@ -271,7 +271,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let known = self.look_up(&key);
         let (index, from) =
             self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {

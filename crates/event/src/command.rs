@@ -72,6 +72,13 @@ pub enum Command {
     Filter(Option<String>),
     /// Checksums of packets from these networks are not verified.
     Unchecked(Vec<gannet_base::Subnet>),
+    /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.
+    Setting {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+    },
     /// No more packets are read.
     Stop,
 }

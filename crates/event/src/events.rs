@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
 
@@ -16,6 +17,7 @@ use crate::read::Args;
 use crate::read::Reader;
 use crate::state::ConnState;
 use crate::state::FileState;
+use crate::state::LinkState;
 use crate::state::TransportState;
 use crate::state::TunnelState;
 
@@ -118,6 +120,8 @@ pub struct Events {
     is_handed_over: bool,
     /// Tunnels around connections that have some.
     tunnels: HashMap<Uid, Vec<TunnelState>>,
+    /// The link layer of connections, with the sender of the first packet.
+    links: HashMap<Uid, (Addr, u16, LinkState)>,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
@@ -224,6 +228,14 @@ impl Events {
         {
             state.tunnels.clone_from(tunnels);
         }
+        if let Some((host, port, link)) = self.links.get(&state.uid) {
+            (state.vlan, state.inner_vlan) = (link.vlan, link.inner_vlan);
+            let [mut orig, mut resp] = link.l2;
+            if (state.id.orig_h, state.id.orig_p) != (*host, *port) {
+                std::mem::swap(&mut orig, &mut resp);
+            }
+            (state.ends[0].l2, state.ends[1].l2) = (orig, resp);
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -231,6 +243,21 @@ impl Events {
             None => self.conns.push(state),
         }
         Connection(index)
+    }
+
+    /// The link layer of a new connection, whose first packet came from this host and port.
+    pub fn set_link(&mut self, uid: Uid, from: (Addr, u16), link: LinkState) {
+        self.links.insert(uid, (from.0, from.1, link));
+    }
+
+    /// The link layer of a connection.
+    pub fn link(&self, uid: Uid) -> Option<LinkState> {
+        self.links.get(&uid).map(|(.., link)| *link)
+    }
+
+    /// Forgets the link layer of a connection that ended.
+    pub fn forget_link(&mut self, uid: Uid) {
+        self.links.remove(&uid);
     }
 
     /// The tunnels around a connection from now on, outermost first; none forgets it.

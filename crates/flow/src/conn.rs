@@ -142,6 +142,7 @@ mod mark {
 #[derive(Clone, Debug, Default)]
 struct Rare {
     tunnel_parents: Vec<Uid>,
+    vlans: u32,
     failed: Services,
     high: [High; 2],
 }
@@ -304,6 +305,19 @@ impl Conn {
         let parents = &mut self.rare.get_or_insert_default().tunnel_parents;
         if !parents.contains(&uid) {
             parents.push(uid);
+        }
+    }
+
+    /// The VLAN tags that distinguish it from other connections, as one number; 0 without any.
+    #[inline]
+    pub fn vlans(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.vlans)
+    }
+
+    /// Sets the tags that distinguish it.
+    pub fn set_vlans(&mut self, vlans: u32) {
+        if vlans != 0 {
+            self.rare.get_or_insert_default().vlans = vlans;
         }
     }
 

@@ -18,6 +18,7 @@ use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_event::Events;
 use gannet_event::Interest;
+use gannet_event::LinkState;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
@@ -141,6 +142,10 @@ pub(crate) struct Shard {
     filter: Option<Filter>,
     /// Networks of which no checksums are verified, besides those of the options.
     pub(crate) unchecked: Vec<Subnet>,
+    /// The link layer of the current packet, where events are raised.
+    pub(crate) link: LinkState,
+    /// VLAN tags distinguish connections.
+    pub(crate) keyed_by_vlan: bool,
 }
 
 impl Shard {
@@ -199,6 +204,8 @@ impl Shard {
             stopped: false,
             filter: None,
             unchecked: Vec::new(),
+            link: LinkState::default(),
+            keyed_by_vlan: false,
         }
     }
 
@@ -277,7 +284,7 @@ impl Shard {
         }
         self.walk_link(packet);
         if self.env.logs.events.any() {
-            self.raise_packet(packet);
+            self.raise_raw_packet(packet);
         }
         self.rest();
         self.drain_events();

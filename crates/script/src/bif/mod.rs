@@ -77,8 +77,10 @@ const TABLES: &[Table] = &[
 
 /// State of built-in functions.
 pub struct State {
-    /// When tables are looked at next for entries that expire.
-    pub next_sweep: f64,
+    /// Time of the first packet, 0 before it.
+    pub first_packet: f64,
+    /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
+    pub weirds: HashMap<(String, String), (u64, f64)>,
     /// Signatures, where there are any that the engine does not replace.
     pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
@@ -136,8 +138,9 @@ impl Default for State {
         }
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
+            first_packet: 0.0,
+            weirds: HashMap::new(),
             signatures: None,
-            next_sweep: 0.0,
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,

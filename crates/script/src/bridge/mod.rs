@@ -125,6 +125,7 @@ pub fn run(
         let traffic = &mut machine.state.traffic;
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
+        settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
         let unchecked =
             packets::nets(&machine.with(&mut program).global_named("ignore_checksums_nets"));
@@ -136,7 +137,16 @@ pub fn run(
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
-        let run = Run { program, machine, plans, states, matching, over: false, stop: None };
+        let run = Run {
+            program,
+            machine,
+            plans,
+            states,
+            matching,
+            over: false,
+            drained: false,
+            stop: None,
+        };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
@@ -183,7 +193,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                 | "file_new"
                 | "file_state_remove"
                 | "net_done" => true,
-                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
                 "gannet::packet_bytes" => {
                     let names = [
                         "get_current_packet",
@@ -251,6 +261,31 @@ fn likely_ports(vm: &mut Vm<'_>) {
     }
 }
 
+/// Options of scripts that steer analyzers.
+const SETTINGS: &[&str] = &["MQTT::max_payload_size"];
+
+/// Passes the values of options to the analysis.
+fn settings(vm: &mut Vm<'_>) {
+    for name in SETTINGS {
+        setting_changed(vm, name);
+    }
+    let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
+    let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
+    let command = Command::Setting { name: "ConnKey::factory", value };
+    vm.m.state.traffic.commands.push(command);
+}
+
+/// Passes the value of an option to the analysis, where that goes by it.
+pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
+    let Some(name) = SETTINGS.iter().find(|setting| **setting == name) else { return };
+    let value = match vm.global_named(name) {
+        Value::Count(value) => value,
+        Value::Bool(value) => u64::from(value),
+        _ => return,
+    };
+    vm.m.state.traffic.commands.push(Command::Setting { name, value });
+}
+
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
     for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
@@ -278,6 +313,8 @@ struct Run {
     matching: Option<Matching>,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
+    /// Events of the current packet were drained.
+    drained: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -341,6 +378,9 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
+        if event.decl.name == "net_done" {
+            self.loop_drains()?;
+        }
         let mut vm = self.machine.with(&mut self.program);
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
@@ -422,35 +462,38 @@ impl Run {
         Ok(())
     }
 
-    /// Another packet begins: timers are due.
-    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+    /// The previous packet is over: its events that are left, as far as the main loop gets with them.
+    fn loop_drains(&mut self) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
-        // Events that no event of the analysis followed.
-        if !vm.m.queue.is_empty() {
-            vm.drain()?;
+        if !std::mem::take(&mut self.drained) {
             vm.drain()?;
         }
+        vm.drain()?;
+        vm.before_packet()
+    }
+
+    /// Another packet begins: timers are due.
+    fn packet(&mut self, now: f64) -> Result<(), Stop> {
+        self.loop_drains()?;
+        let mut vm = self.machine.with(&mut self.program);
         if vm.m.state.suspended > 0 {
             vm.wait_while_suspended()?;
         }
-        if vm.m.now == 0.0 && now > 0.0 {
-            vm.m.now = now;
+        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+            vm.m.state.first_packet = now;
             vm.queue_named("network_time_init", Vec::new());
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
-        vm.fire_timers(now)?;
-        vm.expire_tables(now)?;
-        Ok(())
+        vm.fire_timers(now)
     }
 
-    /// All events of a packet are queued.
+    /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
     fn drained(&mut self) -> Result<(), Stop> {
         self.states.forget(&mut self.machine.state.traffic);
+        self.drained = true;
         let mut vm = self.machine.with(&mut self.program);
-        // Once for the packet, once for the loop around it.
-        vm.drain()?;
         vm.drain()?;
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;
@@ -466,8 +509,9 @@ impl Run {
 /// where it is not named after any.
 fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let conns = &vm.m.state.traffic.conns;
-    let id = state::first_connection(event).map(|state| state.id);
-    let Some(known) = id.and_then(|id| conns.get(&id)) else { return 0 };
+    let known = state::first_connection(event)
+        .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
+    let Some(known) = known else { return 0 };
     let is_named = |tag: &Value| {
         let tag = natives::tag_name(vm, tag).to_ascii_lowercase();
         let name = tag.rsplit("analyzer_").next().unwrap_or_default();

@@ -132,7 +132,7 @@ fn address(value: &Value) -> Option<Addr> {
 const INVALID: &str = "invalid connection ID record encountered";
 
 /// The ends that a `conn_id` names; an error where it is not complete.
-fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
+fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
@@ -140,7 +140,7 @@ fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
     found.ok()
 }
 
-fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
+fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
     let record = value.record().ok_or(INVALID)?;
     let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
     let [orig_h, orig_p, resp_h, resp_p, proto] = super::plan::places(vm, record.ty(), names)
@@ -155,7 +155,8 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
         let hint = "the proto field has the \"unknown\" 65535 value. Did you forget to set it?";
         return Err(format!("{INVALID}: {hint}"));
     }
-    Ok(ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number })
+    let vlans = super::plan::IdPlan::new(vm, record.ty()).tags(record);
+    Ok((ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number }, vlans))
 }
 
 fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
@@ -171,7 +172,7 @@ fn with_known<R: Default>(
 ) -> Result<R> {
     let id = conn_id(vm, arg(args, 0));
     match id.and_then(|id| Some((vm.m.state.traffic.conns.get_mut(&id)?, id))) {
-        Some((known, id)) => Ok(f(known, id)),
+        Some((known, (id, _))) => Ok(f(known, id)),
         None => {
             vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
             Ok(R::default())
@@ -222,9 +223,13 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found = with_known(vm, args, |known, _| Some(Value::Record(known.record.clone())))?;
+    let found =
+        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
     match found {
-        Some(record) => Ok(record),
+        Some((record, uid, place)) => {
+            super::state::name_it(vm, &record, uid, place);
+            Ok(Value::Record(record))
+        }
         None => {
             let ty = vm.result_type();
             let empty = vm.empty_value(ty, None)?;
@@ -381,9 +386,8 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     match vm.m.state.traffic.files.get(id) {
         Some((_, record)) => Ok(Value::Record(record.clone())),
         None => {
-            let id = String::from_utf8_lossy(id).into_owned();
-            let text = format!("file ID {id} not a known file");
-            vm.report(crate::diagnostics::Severity::Error, text);
+            let text = format!("file ID {} not a known file", String::from_utf8_lossy(id));
+            vm.report(crate::diagnostics::Severity::Error, &text);
             Ok(Value::Unset)
         }
     }

@@ -247,7 +247,8 @@ impl Matching {
                 Effect::Event(func, args) => vm.queue_event(func, args),
                 Effect::Start(analyzer) if matched.stage == Stage::Matching => {
                     let tag = vm.enum_named(&analyzer);
-                    if let Some(conn) = vm.m.state.traffic.conns.get(&state.id) {
+                    let mut conns = vm.m.state.traffic.conns.values();
+                    if let Some(conn) = conns.find(|conn| conn.uid == state.uid) {
                         let record = Value::Record(Rc::clone(&conn.record));
                         vm.queue_named("protocol_late_match", vec![record, tag]);
                     }

@@ -15,7 +15,8 @@ use crate::value::{Record, Value};
 pub struct Traffic {
     /// Whether packets are read.
     pub(crate) reads: bool,
-    pub(crate) conns: HashMap<ConnId, Known>,
+    /// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
+    pub(crate) conns: HashMap<(ConnId, u32), Known>,
     /// Files by their ids.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
     /// What is asked of the analysis, in order.
@@ -134,6 +135,8 @@ pub(crate) struct Known {
     pub(crate) duration: f64,
     /// The place of the time of its first packet in its record.
     pub(crate) start: Option<usize>,
+    /// The place of its name in its record.
+    pub(crate) name: Option<usize>,
     /// Tags and numbers of analyzers that are known.
     pub(crate) analyzers: Vec<(Value, u64)>,
 }

@@ -1,5 +1,6 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
+mod help;
 mod options;
 pub(crate) mod signatures;
 
@@ -52,6 +53,11 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
             return 1;
         }
     };
+    if options.help {
+        // A reader that went away wants no more.
+        let _ = std::io::stdout().write_all(help::HELP.as_bytes());
+        return 0;
+    }
     if options.version {
         error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
         return 0;
@@ -65,6 +71,20 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         // A reader that went away wants no more.
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
+    }
+    if let Some(interface) = &options.interface {
+        error_line(&format!(
+            "fatal error: problem with interface {interface} (scripts run over captures: tcpdump -i {interface} -w - | \
+             gannet zeek -r -; gannet analyze -i {interface} captures without scripts)"
+        ));
+        return 1;
+    }
+    if !options.bare && !has_scripts(&search_path(&options)) {
+        error_line(
+            "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
+             installation of Zeek; with -b, scripts that need only the language run without",
+        );
+        return 1;
     }
     let status = |state: &str, why: &str| write_status(options.status_file.as_deref(), state, why);
     status("INITIALIZING", "main");
@@ -102,7 +122,7 @@ fn run_scripts(
         }
     }
     let parsed = parse(&mut program, &mut engine, options);
-    if let Some(rich) = rich {
+    if let Some(rich) = &rich {
         rich.parsed(&program);
     }
     let parsed = parsed.and_then(|()| {
@@ -136,6 +156,9 @@ fn run_scripts(
                 },
                 _ => engine.with(&mut program).run(),
             };
+            if let Some(rich) = &rich {
+                rich.ended();
+            }
             status("TERMINATING", "main");
             u8::try_from(code & 0xff).unwrap_or(1)
         }
@@ -226,20 +249,12 @@ pub fn parse(
     }
 }
 
-/// Whether Zeek's scripts are in the search path.
-#[must_use]
-pub fn has_base(search_path: &[String]) -> bool {
-    let is_base =
-        |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
-    search_path.iter().any(is_base)
-}
-
 /// The inputs to parse, in order.
 #[must_use]
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();
     let file = |name: &str| Input::File(name.to_owned());
-    let has_scripts = has_base(search_path);
+    let has_scripts = has_scripts(search_path);
     if has_scripts {
         inputs.push(file("base/init-bare.zeek"));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
@@ -282,6 +297,13 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(Input::Text { name: "<command line>".to_owned(), code });
     }
     inputs
+}
+
+/// Whether Zeek's own scripts are in one of the folders.
+pub fn has_scripts(search_path: &[String]) -> bool {
+    let holds =
+        |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
+    search_path.iter().any(holds)
 }
 
 /// Where scripts are searched: `ZEEKPATH`, or the folder of `--zeek-scripts`.

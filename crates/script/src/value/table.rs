@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 use super::equal::{equal, hash_key, same_key};
 use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
-use crate::support::order::SlotDict;
+use crate::support::order::{RobustWalk, SlotDict};
 use crate::support::pattern::PatternSet;
 
 /// Attributes of a table's declaration or constructor.
@@ -403,6 +403,27 @@ impl Table {
         self.walks.set(self.walks.get().saturating_sub(1));
         if let Some(order) = &mut self.state.borrow_mut().order {
             order.end_loop();
+        }
+    }
+
+    /// A walk begins that sees each entry once, whatever is removed meanwhile; `None` where indices stay valid
+    /// without it.
+    #[must_use]
+    pub fn robust_begins(&self) -> Option<RobustWalk> {
+        self.state.borrow_mut().order.as_mut().map(|order| order.begin_robust())
+    }
+
+    /// The place of the next entry of such a walk.
+    #[must_use]
+    pub fn robust_next(&self, walk: &RobustWalk) -> Option<u32> {
+        let mut state = self.state.borrow_mut();
+        state.order.as_mut()?.next_robust(walk).map(|(_, place)| place)
+    }
+
+    /// Such a walk ends.
+    pub fn robust_ends(&self, walk: RobustWalk) {
+        if let Some(order) = &mut self.state.borrow_mut().order {
+            order.end_robust(walk);
         }
     }
 

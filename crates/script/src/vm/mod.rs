@@ -54,7 +54,6 @@ pub struct Machine {
     pub(crate) disabled_groups: HashSet<String>,
     pub(crate) disabled_modules: HashSet<Name>,
     pub(crate) whens: when::Triggers,
-    pub(crate) expiring: Vec<std::rc::Weak<crate::value::Table>>,
     pub(crate) out: files::Output,
     /// Whether `zeek_init` was queued.
     pub(crate) running: bool,
@@ -68,6 +67,8 @@ pub struct Machine {
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
+    /// The first argument of the current event: errors name its connection.
+    pub(crate) subject: Value,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
     /// Types of sets by their index.
     pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
@@ -131,7 +132,6 @@ impl Default for Machine {
             disabled_groups: HashSet::new(),
             disabled_modules: HashSet::new(),
             whens: when::Triggers::default(),
-            expiring: Vec::new(),
             out: files::Output::default(),
             running: false,
             terminating: false,
@@ -142,6 +142,7 @@ impl Default for Machine {
             native: Vec::new(),
             delayed: false,
             event_time: 0.0,
+            subject: Value::Unset,
             vectors: HashMap::new(),
             sets: HashMap::new(),
             instantiated: HashSet::new(),
@@ -267,6 +268,15 @@ impl Vm<'_> {
             crate::symbols::GlobalKind::Function(func) => Some(func),
             _ => None,
         }
+    }
+
+    /// The function that a global of this full name is: another one may have been assigned to it.
+    pub(crate) fn func_value(&self, name: &str) -> Option<Rc<FuncValue>> {
+        if let Value::Func(func) = self.global_named(name) {
+            return Some(func);
+        }
+        let func = self.function_named(name)?;
+        Some(FuncValue::new(func, self.p.functions[func].ty))
     }
 
     /// The code of a body, compiled at its first use.
