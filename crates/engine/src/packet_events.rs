@@ -21,10 +21,10 @@ use gannet_wire::Ip;
 use crate::shard::Shard;
 
 impl Shard {
-    /// A packet, before it is walked.
+    /// The bytes of a packet, before it is walked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_packet(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn raise_packet_bytes(&mut self, packet: &Packet<'_>) {
         let link_type = packet.link_type.0;
         let events = &mut self.env.logs.events;
         if events.wants::<PacketBytes<'_>>() {

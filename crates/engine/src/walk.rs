@@ -1,5 +1,6 @@
 //! Walking a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
+use gannet_base::Addr;
 use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_event::LinkState;
@@ -26,6 +27,7 @@ impl Shard {
         let encapsulation = Encapsulation::default();
         if link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
+            && self.unchecked.is_empty()
             && let Some((ip, bytes)) =
                 gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
         {
@@ -157,7 +159,13 @@ impl Shard {
         wire_len: u32,
         encapsulation: &Encapsulation,
     ) -> bool {
-        let verify = !self.options.ignore_checksums;
+        let verify = match data.first_chunk::<20>() {
+            _ if self.unchecked.is_empty() => !self.options.ignore_checksums,
+            Some([_, _, _, _, _, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                self.verifies(Addr::v4([*a, *b, *c, *d]))
+            }
+            None => !self.options.ignore_checksums,
+        };
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
             return self.walk_transport(&ip, self.datagram(data, &ip), encapsulation);
         }

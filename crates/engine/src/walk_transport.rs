@@ -131,7 +131,7 @@ impl Shard {
                 return true;
             }
         }
-        let bad = !self.options.ignore_checksums
+        let bad = self.verifies(ip.src)
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
@@ -288,7 +288,7 @@ impl Shard {
         // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
         // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
-        let verify = !self.options.ignore_checksums && !is_cut;
+        let verify = self.verifies(ip.src) && !is_cut;
         if verify && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
             self.settle(index);
@@ -376,8 +376,7 @@ impl Shard {
                 return true;
             }
         }
-        let bad =
-            !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
+        let bad = self.verifies(ip.src) && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);

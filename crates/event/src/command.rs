@@ -68,6 +68,10 @@ pub enum Command {
         /// What.
         what: FileCommand,
     },
+    /// Only packets that match this filter are analyzed; `None`: all.
+    Filter(Option<String>),
+    /// Checksums of packets from these networks are not verified.
+    Unchecked(Vec<gannet_base::Subnet>),
     /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.
     Setting {
         /// The option.

@@ -253,6 +253,7 @@ impl Files {
             extraction: Extraction::No,
             bof: None,
             unseen: Vec::new(),
+            heard: None,
             stopped: false,
             timeout: TIMEOUT,
             beginning: Vec::new(),
@@ -526,6 +527,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -538,6 +540,7 @@ impl Files {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -565,6 +568,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }

@@ -27,6 +27,7 @@ use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
 use crate::stack::events::AnalyzerFailed;
+use crate::stack::events::AnalyzerPlanned;
 use crate::stack::events::ScheduledAnalyzerApplied;
 use crate::stack::events::ViolationInfo;
 
@@ -153,6 +154,16 @@ impl Stack {
         let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
         env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+        if env.logs.events.wants::<AnalyzerPlanned>() {
+            for atype in planned {
+                let aid = env.analyzer_ids.of(conn.uid, conn.proto, atype);
+                crate::conn_state::raise(&mut env.logs, conn, |c| AnalyzerPlanned {
+                    c,
+                    atype,
+                    aid,
+                });
+            }
+        }
     }
 
     /// Raises the event of an analyzer that another connection announced.

@@ -178,7 +178,11 @@ impl Env {
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
             }
-            Command::Connection { .. } | Command::File { .. } | Command::Stop => {}
+            Command::Connection { .. }
+            | Command::File { .. }
+            | Command::Filter(_)
+            | Command::Unchecked(_)
+            | Command::Stop => {}
         }
     }
 }

@@ -6,6 +6,7 @@ use gannet_base::Interval;
 use gannet_base::Uid;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
+use gannet_filter::Filter;
 use gannet_flow::Conn;
 use gannet_flow::Key;
 use gannet_protocols::Session;
@@ -32,6 +33,11 @@ impl Shard {
         for command in self.env.logs.events.take_commands() {
             match command {
                 Command::Stop => self.stopped = true,
+                // The listener checked it.
+                Command::Filter(text) => {
+                    self.filter = text.and_then(|text| Filter::parse(&text).ok());
+                }
+                Command::Unchecked(nets) => self.unchecked = nets,
                 Command::Setting { name: "ConnKey::factory", value } => {
                     self.keyed_by_vlan = value != 0;
                 }

@@ -72,6 +72,7 @@ const TABLES: &[Table] = &[
     log::TABLE,
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
+    crate::bridge::PACKET_NATIVES,
 ];
 
 /// State of built-in functions.
@@ -96,6 +97,8 @@ pub struct State {
     pub initialized: bool,
     /// Metadata of events that scripts registered, with their types.
     pub event_metadata: HashMap<i64, TypeId>,
+    /// The number of the analyzer that raised the current event; 0 for none.
+    pub(crate) analyzer: u64,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
@@ -146,6 +149,7 @@ impl Default for State {
             initialized: false,
             event_metadata: HashMap::new(),
             suspended: 0,
+            analyzer: 0,
             bare: false,
             sandbox: false,
             random: system::random(),

@@ -63,9 +63,25 @@ pub(crate) const TABLE: Table = &[
     ("Files::__add_analyzer", add_file_analyzer),
     ("Files::__remove_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 1));
+        if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(a, 0).str_bytes()) {
+            let fuid = *fuid;
+            vm.m.state.traffic.listening.remove(fuid, &analyzer);
+        }
         steer_file(vm, a, FileCommand::Remove(analyzer))
     }),
-    ("Files::__stop", |vm, a| steer_file(vm, a, FileCommand::Stop)),
+    ("Files::__stop", |vm, a| {
+        let traffic = &mut vm.m.state.traffic;
+        if let Some((fuid, _)) = traffic.files.get(arg(a, 0).str_bytes()) {
+            traffic.stopped.insert(*fuid);
+        }
+        steer_file(vm, a, FileCommand::Stop)
+    }),
+    ("get_net_stats", |vm, _| {
+        let (number, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
+        let fields =
+            vec![("pkts_recvd", Value::Count(number)), ("bytes_recvd", Value::Count(bytes))];
+        record_of(vm, fields)
+    }),
     ("Files::__set_timeout_interval", |vm, a| {
         let time = interval(arg(a, 1).double());
         steer_file(vm, a, FileCommand::Timeout(time))
@@ -216,7 +232,18 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         None => {
             let ty = vm.result_type();
-            vm.empty_value(ty, None)
+            let empty = vm.empty_value(ty, None)?;
+            let names = ["start_time", "duration", "history"];
+            let values = [Value::Time(vm.m.now), Value::Interval(0.0), Value::string("")];
+            if let Some(record) = empty.record() {
+                let places = super::plan::places(vm, record.ty(), names);
+                for (place, value) in places.into_iter().zip(values) {
+                    if let Some(place) = place {
+                        record.set(place, value);
+                    }
+                }
+            }
+            Ok(empty)
         }
     }
 }
@@ -386,6 +413,15 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         };
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
+    }
+    if matches!(&*analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+        && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
+        && let Some(record) = arg(args, 2).record()
+    {
+        let fuid = *fuid;
+        let events = super::plan::places(vm, record.ty(), ["chunk_event", "stream_event"]);
+        let events = events.map(|place| Some(record.get(place?).func()?.func));
+        vm.m.state.traffic.listening.add(fuid, &analyzer, events);
     }
     steer_file(vm, args, FileCommand::Add { analyzer, path, limit })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto, Uid};
-use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type};
+use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
 
 use super::plan::{IdPlan, places, seconds};
 use super::traffic::{Known, Traffic};
@@ -76,6 +76,27 @@ impl States {
             .function_named("analyzer_confirmation_info")
             .is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
         Self { scripted_services, ..Self::default() }
+    }
+
+    /// An analyzer of a port or of an announcement has a number: `gannet::analyzer_planned`.
+    pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+        let Some(ty) = vm.type_named("connection") else { return Ok(()) };
+        let Some(state) = first_connection(event) else { return Ok(()) };
+        self.connection(vm, ty, state)?;
+        let mut reader = event.args();
+        let mut args = event.decl.params.iter().map(|param| reader.param(param));
+        if let (_, Some(Some(Head::Enum(name))), Some(Some(Head::Count(number)))) =
+            (args.next(), args.next(), args.next())
+        {
+            let tag = vm.enum_named(name);
+            let key = (state.id, self.vlans(state));
+            if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+                && !known.analyzers.iter().any(|(_, id)| *id == number)
+            {
+                known.analyzers.push((tag, number));
+            }
+        }
+        Ok(())
     }
 
     /// An event that no script handles: its connections are known from now on.
@@ -235,7 +256,7 @@ pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> 
     }
 }
 
-fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
+pub(super) fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
     let mut reader = event.args();
     let param = event.decl.params.iter().find(|param| param.ty == Type::File)?;
     match reader.param(param)? {

@@ -28,6 +28,20 @@ pub struct Traffic {
     pub(crate) number: u64,
     /// The capture as the command line names it.
     pub(crate) capture: String,
+    /// The type of its link, once it is known.
+    pub(crate) link_type: Option<u64>,
+    /// Where all packets are written to (`-w`).
+    pub(crate) write: Option<String>,
+    /// Captures that are written.
+    pub(crate) dumps: super::packets::Dumps,
+    /// Capture filters.
+    pub(crate) filters: super::packets::Filters,
+    /// What scripts want of the contents of files.
+    pub(crate) listening: super::listening::Listening,
+    /// Files whose analysis scripts ended: nothing more is reported of them.
+    pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Bytes of packets so far.
+    pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.
     pub(crate) names: Option<Names>,
 }

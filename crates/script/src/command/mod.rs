@@ -20,6 +20,7 @@ use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::support::order::Seeds;
 use crate::tools::render::Rich;
+use crate::value::Value;
 use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
@@ -129,6 +130,11 @@ fn run_scripts(
     }
     let parsed = parsed.and_then(|()| {
         let mut vm = engine.with(&mut program);
+        if options.ignore_checksums
+            && let Some(global) = vm.find_global("ignore_checksums")
+        {
+            vm.set_global(global, Value::Bool(true));
+        }
         signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
     });
     match parsed {
@@ -140,9 +146,15 @@ fn run_scripts(
             }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
+            if let Some(interface) = &options.interface {
+                let why = "scripts read captures only: gannet capture writes one";
+                let text = format!("problem with interface {interface} ({why})");
+                fatal(&mut program, &text);
+                return 1;
+            }
             let code = match (source, &options.capture) {
                 (Some(mut source), Some(capture)) => match source.open(options) {
-                    Ok(()) => crate::bridge::run(program, engine, capture, &mut *source),
+                    Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
                         fatal(&mut program, &text);
@@ -249,7 +261,8 @@ pub fn parse(
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();
     let file = |name: &str| Input::File(name.to_owned());
-    if has_scripts(search_path) {
+    let has_scripts = has_scripts(search_path);
+    if has_scripts {
         inputs.push(file("base/init-bare.zeek"));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
         inputs.push(file("base/init-frameworks-and-bifs.zeek"));
@@ -258,6 +271,9 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+    }
+    if has_scripts && options.filter.is_some() {
+        inputs.push(file("base/frameworks/packet-filter"));
     }
     inputs.extend(options.files.iter().map(|name| file(name)));
     let nothing = options.files.is_empty()
@@ -273,6 +289,10 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     }
     inputs.extend(options.signatures.iter().map(|name| Input::Signatures(name.clone())));
     inputs.push(Input::Prefixes);
+    if let Some(filter) = options.filter.as_ref().filter(|_| has_scripts) {
+        let name = "cmd_line_bpf_filter".to_owned();
+        inputs.push(Input::Redef { name, value: filter.clone() });
+    }
     inputs.extend(
         options
             .redefs
@@ -287,7 +307,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
 }
 
 /// Whether Zeek's own scripts are in one of the folders.
-fn has_scripts(search_path: &[String]) -> bool {
+pub fn has_scripts(search_path: &[String]) -> bool {
     let holds =
         |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
     search_path.iter().any(holds)

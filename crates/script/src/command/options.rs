@@ -125,6 +125,7 @@ impl Options {
 
     fn plain(&mut self, arg: String) {
         if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains('/')) {
+            let (name, value) = (name.trim_end(), value.trim_start());
             self.redefs.push((name.to_owned(), value.to_owned()));
         } else if arg.contains("::") {
             self.activated.push(arg);

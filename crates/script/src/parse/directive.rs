@@ -182,7 +182,7 @@ impl Parser<'_> {
 
     fn redef_text(&mut self, name: &str, value: &str) -> Parsed<()> {
         let (name, op) = match name.strip_suffix(['+', '-']) {
-            Some(plain) => (plain, &name[plain.len()..]),
+            Some(plain) => (plain.trim_end(), &name[plain.len()..]),
             None => (name, ""),
         };
         let symbol = self.program.names.intern(name);

@@ -19,6 +19,8 @@ pub struct QueuedEvent {
     pub args: Vec<Value>,
     /// The time that it is said to be of.
     pub time: f64,
+    /// The number of the analyzer that raised it; 0 for none.
+    pub analyzer: u64,
 }
 
 /// Events in order, and timers.
@@ -121,7 +123,15 @@ impl Vm<'_> {
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
         if self.has_bodies(func) {
             let time = self.m.now;
-            self.m.queue.events.push_back(QueuedEvent { func, args, time });
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer: 0 });
+        }
+    }
+
+    /// Queues an event that an analyzer of this number raised.
+    pub(crate) fn queue_event_of(&mut self, func: FuncId, args: Vec<Value>, analyzer: u64) {
+        if self.has_bodies(func) {
+            let time = self.m.now;
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer });
         }
     }
 
@@ -177,7 +187,8 @@ impl Vm<'_> {
                 Due::Event(func, args) => {
                     if self.has_bodies(func) {
                         let time = if self.m.terminating { self.m.now } else { timer.time };
-                        self.m.queue.events.push_back(QueuedEvent { func, args, time });
+                        let event = QueuedEvent { func, args, time, analyzer: 0 };
+                        self.m.queue.events.push_back(event);
                     }
                 }
                 Due::When(id) => {
@@ -232,7 +243,8 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
-        let QueuedEvent { func, args, time } = event;
+        let QueuedEvent { func, args, time, analyzer } = event;
+        self.m.state.analyzer = analyzer;
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
@@ -296,6 +308,22 @@ impl Vm<'_> {
             Err(Stop::Fatal) => 1,
             Err(Stop::Exit(status)) => status,
         }
+    }
+
+    /// Waits while scripts suspend the processing of packets: input and timers of scripts go on.
+    pub(crate) fn wait_while_suspended(&mut self) -> Result<(), Stop> {
+        while self.m.state.suspended > 0 && !self.m.stop_requested {
+            let now = self.m.now;
+            self.fire_timers(now)?;
+            self.drain()?;
+            let busy = crate::bif::poll(self)?;
+            self.drain()?;
+            if !busy && self.m.queue.is_empty() {
+                self.m.out.flush();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        Ok(())
     }
 
     fn report_termination(&mut self) {
@@ -409,7 +437,12 @@ impl Vm<'_> {
         self.m.terminating = true;
         let now = self.m.now;
         if let Some(func) = self.function_named("net_done").filter(|_| net_done) {
-            self.dispatch(QueuedEvent { func, args: vec![Value::Time(now)], time: now })?;
+            self.dispatch(QueuedEvent {
+                func,
+                args: vec![Value::Time(now)],
+                time: now,
+                analyzer: 0,
+            })?;
         }
         self.fire_timers(f64::INFINITY)?;
         self.drain()?;
