@@ -100,7 +100,10 @@ impl Analyzer {
             Packet::Short => {
                 if let Some(n) = self.shorts[from.index()].add() {
                     let is_orig = from.is_orig();
-                    cx.raise(|c| ShortHeaderPacketThresholdCrossed { c, is_orig, threshold: n });
+                    if self.opened || self.session.is_some() {
+                        let threshold = n;
+                        cx.raise(|c| ShortHeaderPacketThresholdCrossed { c, is_orig, threshold });
+                    }
                     let name = "QUIC_spurious_short_header_packet_threshold_crossed";
                     self.note_or_weird(cx, from, b'O', name, &n.to_string());
                 }

@@ -42,7 +42,7 @@ pub(crate) const TABLE: Table = &[
         let traffic = &mut vm.m.state.traffic;
         let Some(packet) = traffic.packet.as_ref() else { return Ok(Value::Bool(false)) };
         let result = traffic.dumps.write(&path, packet);
-        Ok(report(vm, &path, result))
+        Ok(report(vm, &path, &result))
     }),
     ("dump_packet", dump_packet),
     ("current_analyzer", |vm, _| Ok(Value::Count(vm.m.state.analyzer))),
@@ -110,8 +110,8 @@ impl Dumps {
     }
 }
 
-fn report(vm: &mut Vm<'_>, path: &str, result: std::io::Result<()>) -> Value {
-    if let Err(error) = &result {
+fn report(vm: &mut Vm<'_>, path: &str, result: &std::io::Result<()>) -> Value {
+    if let Err(error) = result {
         let text = format!("can't write packets to '{path}': {error}");
         vm.report(crate::diagnostics::Severity::Error, text);
     }
@@ -129,7 +129,7 @@ fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let data = data.str_bytes().to_vec();
     let packet = Packet { nanos, data, len: len.count(), link_type };
     let result = vm.m.state.traffic.dumps.write(&path, &packet);
-    Ok(report(vm, &path, result))
+    Ok(report(vm, &path, &result))
 }
 
 fn precompile(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

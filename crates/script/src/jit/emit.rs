@@ -956,7 +956,7 @@ impl Emit<'_, '_> {
         self.b.ins().call_indirect(self.calls.put, callee, &[cell, tag, bits]);
     }
 
-    /// Puts a number into a cell by a call, which drops what was there.
+    /// Puts a number into a cell by a call, which drops the value that the cell held.
     fn put(&mut self, cell: Clif, known: Kind, value: Clif) {
         let tag = self.long(i64::from(tag_of(known)));
         let bits = if known.is_float() {

@@ -6,7 +6,7 @@
 //! uniquely for as long as the function runs, and that of the machine's [`Context`]. The functions below are called by machine code
 //! alone, with these very addresses: while one of them runs, nothing else uses the `Vm`, since machine code waits for it, and the
 //! caller of `run_compiled` has lent it. The address of the [`Code`] is that of the code whose [`Tier`](super::Tier) keeps the
-//! compiled function; whoever runs a frame holds a counted reference to it.
+//! compiled function; the caller of a frame holds a counted reference to it.
 //!
 //! Cells: machine code reads and writes cells of the current frame only, at `stack + 16 * (base + register)`. [`Vm::enter`] has made room for
 //! all registers of the frame; the context holds the address of the stack, which [`Machine::moved`](super::Jit::moved) brings up to date after each
