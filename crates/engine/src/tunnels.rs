@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
-use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
@@ -47,9 +46,8 @@ impl Encapsulation {
     /// The tunnels as events show them.
     pub(crate) fn states(&self) -> Vec<TunnelState> {
         let state = |tunnel: &Tunnel| {
-            let is_conn = tunnel.id.orig_p != 0 || tunnel.id.resp_p != 0;
-            let proto = if is_conn { Proto::Udp } else { Proto::Unknown };
-            TunnelState { uid: tunnel.uid, id: tunnel.id, proto, kind: tunnel.kind }
+            let &Tunnel { uid, id, ip_proto, kind } = tunnel;
+            TunnelState { uid, id, proto: tunnel.proto(), ip_proto, kind }
         };
         self.iter().map(state).collect()
     }
@@ -73,13 +71,14 @@ pub(crate) struct IpTunnels {
 }
 
 impl IpTunnels {
-    /// The tunnel between two hosts without a connection of its own; `uid` is used if it is new.
+    /// The tunnel between two hosts without a connection of its own, by the IP protocol of its packets and its kind;
+    /// `uid` is used if it is new.
     pub(crate) fn between(
         &mut self,
         now: Time,
         src: Addr,
         dst: Addr,
-        kind: &'static str,
+        (ip_proto, kind): (u8, &'static str),
         uid: impl FnOnce() -> Uid,
     ) -> Tunnel {
         if self.known.len() >= MAX_IP_TUNNELS {
@@ -91,7 +90,7 @@ impl IpTunnels {
             }
         }
         let id = ConnId { orig_h: src, orig_p: 0, resp_h: dst, resp_p: 0 };
-        let fresh = |uid| (Tunnel { uid: Some(uid), id, kind }, now);
+        let fresh = |uid| (Tunnel { uid: Some(uid), id, ip_proto, kind }, now);
         let entry = self.known.entry((src.min(dst), src.max(dst)));
         let (tunnel, used) = match entry {
             std::collections::hash_map::Entry::Occupied(e) => {
@@ -128,7 +127,7 @@ mod tests {
         let mut tunnels = IpTunnels::default();
         let mut at = |now: i64, src, dst| {
             let uid = || UidSource::new(0).connection(now as u64, 0);
-            tunnels.between(Time::from_secs(now), addr(src), addr(dst), "Tunnel::IP", uid)
+            tunnels.between(Time::from_secs(now), addr(src), addr(dst), (41, "Tunnel::IP"), uid)
         };
         let first = at(0, 1, 2);
         assert_eq!(at(80_000, 2, 1), first, "either way");
@@ -145,7 +144,7 @@ mod tests {
         let uids = UidSource::new(0);
         for n in 0..MAX_IP_TUNNELS as u32 + 10 {
             let uid = || uids.connection(u64::from(n), 0);
-            tunnels.between(Time::from_secs(1), addr(n), addr(0), "Tunnel::IP", uid);
+            tunnels.between(Time::from_secs(1), addr(n), addr(0), (41, "Tunnel::IP"), uid);
             assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
         }
         assert_eq!(tunnels.known.len(), 10);
@@ -160,7 +159,7 @@ mod tests {
         let most = MAX_IP_TUNNELS as u32;
         let mut at = |n: u32, nanos: i64| {
             let uid = || uids.connection(u64::from(n), 0);
-            tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), "Tunnel::IP", uid);
+            tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), (41, "Tunnel::IP"), uid);
             tunnels.known.len()
         };
         let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(most);
@@ -178,7 +177,7 @@ mod tests {
     #[test]
     fn more_tunnels_than_fit_are_left_out() {
         let id = ConnId { orig_h: addr(1), orig_p: 0, resp_h: addr(2), resp_p: 0 };
-        let tunnel = |kind| Tunnel { uid: None, id, kind };
+        let tunnel = |kind| Tunnel { uid: None, id, ip_proto: 4, kind };
         let mut encapsulation = Encapsulation::default();
         assert!(encapsulation.last().is_none());
         for kind in ["1", "2", "3", "4", "5"] {

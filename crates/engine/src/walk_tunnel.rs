@@ -72,7 +72,7 @@ impl Shard {
         };
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
-        let tunnel = self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid);
+        let tunnel = self.ip_tunnels.between(self.now, ip.src, ip.dst, (ip.protocol, kind), uid);
         if self.ip_tunnels.take_cut() {
             self.env.weirds.net(&mut self.env.logs, self.now, "ip_tunnel_limit_reached", "");
         }
@@ -272,8 +272,12 @@ impl Shard {
             return;
         }
         slot.ext.rare().carries = true;
-        let encapsulation =
-            encapsulation.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
+        let encapsulation = encapsulation.with(Tunnel {
+            uid: Some(slot.conn.uid),
+            id: slot.conn.id,
+            ip_proto: 17,
+            kind,
+        });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
         self.walk_inner(inner, wire_len, tag.name(), &encapsulation);
     }

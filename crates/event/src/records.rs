@@ -182,6 +182,7 @@ mod tests {
                 uid: Some(uids.connection(2, 0)),
                 id: id(),
                 proto: Proto::Udp,
+                ip_proto: 17,
                 kind: "Tunnel::TEREDO",
             }],
         };

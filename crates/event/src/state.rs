@@ -65,6 +65,8 @@ pub struct TunnelState {
     pub id: ConnId,
     /// Transport of that connection.
     pub proto: Proto,
+    /// IP protocol of the packets that carry it.
+    pub ip_proto: u8,
     /// Its kind as Zeek's scripts name it (`Tunnel::TEREDO`).
     pub kind: &'static str,
 }

@@ -275,7 +275,7 @@ impl Context<'_> {
     /// count as one tunnel of this `kind` (`Tunnel::SOCKS`), whatever the originator's port.
     pub fn register_tunnel(&mut self, kind: &'static str) {
         let id = ConnId { orig_p: 0, ..self.conn.id };
-        let tunnel = Tunnel { uid: None, id, kind };
+        let tunnel = Tunnel { uid: None, id, ip_proto: 6, kind };
         self.env.tunnels.register(&mut self.env.logs, self.now, tunnel);
     }
 

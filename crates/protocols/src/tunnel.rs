@@ -51,6 +51,8 @@ pub struct Tunnel {
     pub uid: Option<Uid>,
     /// Its ends.
     pub id: ConnId,
+    /// IP protocol of the packets that carry it.
+    pub ip_proto: u8,
     /// Its kind as the log spells it: `Tunnel::SOCKS`.
     pub kind: &'static str,
 }
@@ -193,14 +195,19 @@ impl Tunnels {
 pub struct TunnelType(pub &'static str);
 
 impl Tunnel {
-    /// As events carry it: tunnels between hosts have no transport.
+    /// Transport of the connection that is the tunnel; tunnels between hosts have none.
+    #[must_use]
+    pub fn proto(&self) -> Proto {
+        match self.ip_proto {
+            6 => Proto::Tcp,
+            17 => Proto::Udp,
+            _ => Proto::Unknown,
+        }
+    }
+
+    /// As events carry it.
     fn record(&self) -> EncapsulatingConn {
-        let (proto, number) = match self.kind {
-            "Tunnel::IP" | "Tunnel::GRE" => (Proto::Unknown, 0),
-            "Tunnel::SOCKS" | "Tunnel::HTTP" => (Proto::Tcp, 6),
-            _ => (Proto::Udp, 17),
-        };
-        let cid = Id4(self.id, proto, number);
+        let cid = Id4(self.id, self.proto(), self.ip_proto);
         EncapsulatingConn { cid, tunnel_type: TunnelType(self.kind), uid: self.uid }
     }
 }
@@ -289,7 +296,8 @@ mod tests {
     #[test]
     fn closed_with_its_connection() {
         let mut h = Harness::new(Proto::Udp, 3544);
-        let tunnel = Tunnel { uid: Some(h.conn.uid), id: h.conn.id, kind: "Tunnel::TEREDO" };
+        let tunnel =
+            Tunnel { uid: Some(h.conn.uid), id: h.conn.id, ip_proto: 17, kind: "Tunnel::TEREDO" };
         let env = &mut h.env;
         env.tunnels.register(&mut env.logs, h.now, tunnel);
         let other = gannet_base::UidSource::new(7).connection(9, 9);

@@ -265,10 +265,15 @@ impl Shard {
     /// Processes one packet.
     #[inline]
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
-        self.begin(packet.number, packet.time);
+        let is_empty = packet.data.is_empty() || packet.wire_len == 0;
+        if is_empty {
+            // Its time does not count.
+            self.begin_at(packet.number, packet.time, self.now);
+        } else {
+            self.begin(packet.number, packet.time);
+        }
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
-        if packet.data.is_empty() || packet.wire_len == 0 {
-            // An empty packet; its time does not count.
+        if is_empty {
             self.set_step(0);
             self.env.logs.set_time(self.now);
             let name = match packet.format {
@@ -276,6 +281,7 @@ impl Shard {
                 _ => "empty_pcap_header",
             };
             self.env.weirds.net(&mut self.env.logs, self.now, name, "");
+            self.drain_events();
             return;
         }
         self.advance_if_due(packet.time);
@@ -311,11 +317,16 @@ impl Shard {
     /// Starts another packet.
     #[inline]
     pub(crate) fn begin(&mut self, number: u64, time: Time) {
+        self.begin_at(number, time, time.max(clock::BEGINNING).max(self.now));
+    }
+
+    /// Starts another packet; events that are raised from now on are of the time `now`.
+    #[inline]
+    fn begin_at(&mut self, number: u64, time: Time, now: Time) {
         self.packet_number = number;
         self.ordinal = 0;
         self.time = time;
         if self.env.logs.events.any() {
-            let now = time.max(clock::BEGINNING).max(self.now);
             self.env.logs.events.set_time(now, number);
             self.carry_out();
         }

@@ -403,8 +403,7 @@ impl ConnPlan {
         {
             let mut items = Vec::with_capacity(state.tunnels.len());
             for tunnel in &state.tunnels {
-                let number = if tunnel.proto == Proto::Udp { 17 } else { 255 };
-                let cid = id.value(vm, &tunnel.id, tunnel.proto, number)?;
+                let cid = id.value(vm, &tunnel.id, tunnel.proto, tunnel.ip_proto)?;
                 let uid = tunnel.uid.map_or(Value::Unset, |uid| conn_name(vm, uid));
                 let kind = vm.enum_named(tunnel.kind);
                 let item = fresh(vm, *element)?;
