@@ -57,6 +57,8 @@ catalogue! {
     RFB rfb::events;
     SIP sip::events;
     SMB smb::events;
+    SMB1 smb::events::v1;
+    SMB2 smb::events::v2;
     SMTP smtp::events;
     SNMP snmp::events;
     SOCKS socks::events;
