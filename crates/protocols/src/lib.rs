@@ -67,6 +67,7 @@ pub mod socks;
 pub mod ssh;
 pub mod ssl;
 pub mod syslog;
+pub mod tftp;
 pub mod websocket;
 pub mod xmpp;
 

@@ -221,6 +221,7 @@ registry! {
         Ssh ssh::Analyzer, "SSH", "ssh", tcp [22], udp [];
         Ssl ssl::Analyzer, "SSL", "ssl", tcp [443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223], udp [];
         Syslog syslog::Analyzer, "SYSLOG", "syslog", tcp [], udp [514];
+        Tftp tftp::Analyzer, "TFTP", "tftp", tcp [], udp [69];
         WebSocket websocket::Analyzer, "WEBSOCKET", "websocket", tcp [], udp [];
         Xmpp xmpp::Analyzer, "XMPP", "xmpp", tcp [5222, 5269], udp [];
     }
