@@ -46,6 +46,7 @@ fuzz_target!(|data: &[u8]| {
             (Stop::Input, None) if used == packed.len() => break Ok(false),
             (Stop::Input, None) => assert_eq!(step.used, input.len()),
             (Stop::Output, None) => assert_eq!(at, buffer.len()),
+            (Stop::Block, None) => unreachable!("no stop was requested"),
         }
     };
     match theirs_ended {

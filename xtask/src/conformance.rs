@@ -2,7 +2,8 @@
 //! repository.
 //!
 //! `conformance/scores.json` holds, log by log, how many rows are equal of how many. A score may
-//! rise and never fall: a change that loses rows fails here.
+//! rise and never fall: a change that loses rows fails here. `conformance/by-scripts.json` holds the same for the logs
+//! that Zeek's own default scripts write when `gannet zeek` runs them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,6 +16,7 @@ use anyhow::bail;
 use anyhow::ensure;
 use serde_json::Value;
 
+use crate::scripts;
 use crate::workspace;
 use crate::workspace::Profile;
 use crate::workspace::print;
@@ -23,9 +25,12 @@ use crate::workspace::say;
 /// Compare our logs of real captures with Zeek's.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Write today's scores to conformance/scores.json
+    /// Write today's scores to the file of scores
     #[arg(long)]
     update: bool,
+    /// Compare the logs of Zeek's default scripts, which gannet zeek runs: scores in conformance/by-scripts.json
+    #[arg(long)]
+    scripts: bool,
     /// The build to compare; its logs are the same
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
@@ -90,6 +95,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let command = args.profile.build()?;
     let figures = workspace::target().join("conformance.json");
+    let arguments = if args.scripts {
+        let folder = scripts::unpacked(&shared.join("zeek"), &workspace::target())?;
+        let folder = folder.display();
+        format!("zeek -C --zeek-scripts {folder} -r {{pcap}} Log::default_logdir={{out}}")
+    } else {
+        "analyze -C -o {out} {pcap}".to_owned()
+    };
     let shared = shared.join("conformance");
     let mut is = Scores::default();
     for root in [shared.clone(), shared.join("found")].iter().filter(|root| root.is_dir()) {
@@ -98,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .arg("--root")
             .arg(root)
             .arg("--run")
-            .arg(format!("{} analyze -C -o {{out}} {{pcap}}", command.display()))
+            .arg(format!("{} {arguments}", command.display()))
             .arg("--json")
             .arg(&figures)
             .args(&args.more)
@@ -117,25 +129,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.more.is_empty() {
         return Ok(());
     }
-    let path = path();
+    let path = path(args.scripts);
     if args.update {
         fs::write(&path, render(&is)).with_context(|| path.display().to_string())?;
         return Ok(());
     }
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let was = parse(&serde_json::from_str(&text)?).context("conformance/scores.json")?;
+    let was = parse(&serde_json::from_str(&text)?).with_context(|| path.display().to_string())?;
     let fallen = compare(&was, &is);
     if fallen > 0 {
-        bail!("{fallen} scores fell below conformance/scores.json");
+        bail!("{fallen} scores fell below {}", path.display());
     }
     if was != is {
-        say("hint: cargo xtask conformance --update keeps the new scores");
+        let scripts = if args.scripts { " --scripts" } else { "" };
+        say(&format!("hint: cargo xtask conformance{scripts} --update keeps the new scores"));
     }
     Ok(())
 }
 
-fn path() -> PathBuf {
-    workspace::root().join("conformance/scores.json")
+fn path(scripts: bool) -> PathBuf {
+    let name = if scripts { "by-scripts.json" } else { "scores.json" };
+    workspace::root().join("conformance").join(name)
 }
 
 /// Prints changes; returns how many scores fell.

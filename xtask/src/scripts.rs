@@ -154,7 +154,7 @@ fn tests<'a>(
 }
 
 /// Zeek's scripts, which the cases load.
-fn unpacked(shared: &Path, target: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn unpacked(shared: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("zeek-scripts");
     if !folder.join("scripts").is_dir() {
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

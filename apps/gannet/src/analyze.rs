@@ -62,6 +62,7 @@ Examples:
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
   gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
+  gannet analyze trace.pcap detect.zeek            the same as gannet zeek -r trace.pcap detect.zeek
   gannet analyze -i eth0 -o live                   traffic of an interface, until Ctrl-C
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
@@ -370,6 +371,18 @@ impl Args {
         self.live.is_asked()
     }
 
+    /// The options of a live capture alone.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn into_live(self) -> crate::live::Args {
+        self.live
+    }
+
+    /// How SIGHUP reads the options again.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn set_reload(&mut self, reload: crate::live::reload::Reload) {
+        self.live.reload = Some(reload);
+    }
+
     fn counts_memory(&self) -> bool {
         let limited = self.limit.iter().any(|(name, _)| name == "state");
         self.max_state.is_some() || limited || self.stats_state
@@ -614,7 +627,7 @@ fn analyse(
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
-    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut options));
+    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut stream, &mut options));
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());

@@ -34,6 +34,8 @@ use crate::sql;
 use crate::synth;
 #[cfg(feature = "columns")]
 use crate::tasks;
+#[cfg(target_os = "linux")]
+use crate::top;
 use crate::zeek;
 
 const EXAMPLES: &str = "\
@@ -105,6 +107,8 @@ pub(crate) enum Command {
     #[cfg(not(feature = "sql"))]
     Sql(left_out::Args),
     Synth(synth::Args),
+    #[cfg(target_os = "linux")]
+    Top(top::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -196,7 +200,7 @@ fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Zeek's habit: options without a command (`-C -r FILE`) mean `analyze`.
-fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
+pub(crate) fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
     let own = ["-h", "--help", "-V", "--version"];
     if let Some(first) = args.get(1).and_then(|a| a.to_str())
         && first.starts_with('-')

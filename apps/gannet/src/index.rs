@@ -54,15 +54,16 @@ pub(crate) struct Indexing {
 
 impl Indexing {
     /// The analysis with these options notes what belongs into it.
-    pub(crate) fn begin(capture: &Path, options: &mut Options) -> Self {
+    pub(crate) fn begin(capture: &Path, stream: &mut Stream, options: &mut Options) -> Self {
         let builder = Arc::new(Builder::default());
+        builder.keep_restarts(stream);
         options.index = Some(builder.clone());
         Self { builder, capture: capture.to_owned() }
     }
 
     /// The next batch of the capture.
     pub(crate) fn batch(&mut self, batch: &Batch<'_>) {
-        self.builder.batch(batch, batch.position());
+        self.builder.batch(batch);
     }
 
     /// Writes it, once the analysis is finished.
@@ -119,7 +120,7 @@ fn index(
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
-    let mut indexing = Indexing::begin(capture, &mut options);
+    let mut indexing = Indexing::begin(capture, &mut stream, &mut options);
     let (mut engine, mut outcome) = (Engine::new(options), Outcome::Done);
     while stop.asked().is_none() {
         match stream.next_batch() {

@@ -35,6 +35,7 @@ mod replay;
 #[cfg(feature = "lua")]
 mod run;
 mod script;
+mod scripted;
 #[cfg(target_os = "linux")]
 mod sensor;
 mod spread;
@@ -42,11 +43,14 @@ mod spread;
 mod sql;
 mod stdin;
 mod stop;
+mod sums;
 mod synth;
 mod tally;
 #[cfg(feature = "columns")]
 mod tasks;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 mod unanswered;
 mod version;
 mod zeek;
@@ -69,6 +73,11 @@ fn main() -> ExitCode {
     }
     if version::is_asked(&args) {
         return version::print().unwrap_or(Outcome::Failed).into();
+    }
+    match scripted::arguments(&args) {
+        Some(Ok(arguments)) => return zeek::run(arguments),
+        Some(Err(outcome)) => return outcome.into(),
+        None => {}
     }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),
@@ -102,6 +111,8 @@ fn main() -> ExitCode {
         Command::Sensor(args) => sensor::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Synth(args) => synth::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => top::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -248,6 +248,11 @@ pub(crate) fn allocations_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (made, CALLS.load(Ordering::Relaxed).wrapping_sub(before))
 }
 
+/// Allocations and growths since counting began.
+pub(crate) fn allocations() -> u64 {
+    CALLS.load(Ordering::Relaxed) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! A file has the options of `gannet analyze` by their names without dashes. Options of the command line take
 //! precedence.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -17,6 +18,8 @@ use clap::parser::ValueSource;
 use toml::Value;
 
 use crate::analyze;
+use crate::live::reload::Read;
+use crate::live::reload::Reload;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
@@ -27,7 +30,7 @@ const DEFAULT: &str = "/etc/gannet/gannet.toml";
 /// The file has options of gannet analyze by their names without dashes, like rotate = "1h". All options of gannet
 /// analyze can be given as well, after --config; they take precedence. Without --config, /etc/gannet/gannet.toml is
 /// read if it exists.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file
     #[arg(long, value_name = "FILE")]
@@ -62,11 +65,16 @@ struct Options {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let parsed = args.options().and_then(|options| {
-        analyze::Args::from_arg_matches(&options.matches).map_err(|error| error.to_string())
-    });
+    let parsed = args.options().and_then(|options| options.args());
     match parsed {
-        Ok(args) if args.is_live() => analyze::run(&args),
+        Ok(mut parsed) if parsed.is_live() => {
+            let (file, again) = (args.file(), args.clone());
+            parsed.set_reload(Reload::new(file, move || {
+                let options = again.options()?;
+                Ok(Read { values: options.values(), args: Box::new(options.args()?.into_live()) })
+            }));
+            analyze::run(&parsed)
+        }
         Ok(_) => Ok(refuse("no interface: give -i eth0, or interface = \"eth0\" in the file")),
         Err(words) => Ok(refuse(&words)),
     }
@@ -105,8 +113,12 @@ fn command() -> clap::Command {
 }
 
 impl Args {
+    fn file(&self) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| DEFAULT.into())
+    }
+
     fn options(&self) -> Result<Options, String> {
-        let file = self.config.clone().unwrap_or_else(|| DEFAULT.into());
+        let file = self.file();
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if self.config.is_none() && error.kind() == io::ErrorKind::NotFound => {
@@ -178,6 +190,27 @@ fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
 }
 
 impl Options {
+    fn args(&self) -> Result<analyze::Args, String> {
+        analyze::Args::from_arg_matches(&self.matches).map_err(|error| error.to_string())
+    }
+
+    /// All options that have a value, by name, as text.
+    fn values(&self) -> BTreeMap<String, String> {
+        let command = command();
+        let value = |arg: &clap::Arg| {
+            let (long, id) = (arg.get_long()?, arg.get_id().as_str());
+            let value = match arg.get_action().takes_values() {
+                false => self.matches.try_get_one::<bool>(id).ok()??.to_string(),
+                true => {
+                    let all = self.matches.get_raw(id)?;
+                    all.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",")
+                }
+            };
+            Some((long.to_owned(), value))
+        };
+        command.get_arguments().filter_map(value).collect()
+    }
+
     /// All options as a file has them, each with where it comes from; defaults as comments.
     fn show(&self) -> String {
         let mut out = String::new();

@@ -4,15 +4,15 @@ use crate::out;
 use crate::outcome::Outcome;
 
 /// Features of the build, and whether it has them.
-const FEATURES: [(&str, bool); 7] = [
-    ("columns", cfg!(feature = "columns")),
-    ("foreign", cfg!(feature = "foreign")),
-    ("jit", cfg!(feature = "jit")),
-    ("llvm", cfg!(feature = "llvm")),
-    ("lua", cfg!(feature = "lua")),
-    ("quic", cfg!(feature = "quic")),
-    ("self-signed", cfg!(feature = "self-signed")),
-];
+macro_rules! features {
+    ($($name:literal)*) => {
+        &[$(($name, cfg!(feature = $name))),*]
+    };
+}
+
+/// All features of the command; a test compares them with the manifest.
+const FEATURES: &[(&str, bool)] =
+    features!("columns" "foreign" "jit" "kafka" "llvm" "lua" "quic" "self-signed" "sql" "sqlite");
 
 /// Whether the arguments, the command's own name first, ask for it.
 pub(crate) fn is_asked(args: &[std::ffi::OsString]) -> bool {
@@ -48,6 +48,20 @@ pub(crate) fn print() -> anyhow::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All features of the manifest, but for those that are sets of others.
+    #[test]
+    fn no_feature_is_missing() {
+        let manifest = include_str!("../Cargo.toml");
+        let (_, features) = manifest.split_once("\n[features]\n").unwrap();
+        let (features, _) = features.split_once("\n[").unwrap();
+        let names = features.lines().filter_map(|line| line.split_once(" = "));
+        let names = names.map(|(name, _)| name).filter(|name| !["default", "full"].contains(name));
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('#')).collect();
+        names.sort_unstable();
+        let listed: Vec<_> = FEATURES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(listed, names);
+    }
 
     #[test]
     fn it_is_asked_for_in_either_order() {

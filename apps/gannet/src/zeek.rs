@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
+use std::io::Read as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use gannet_script::bridge;
 use gannet_script::bridge::Source;
 use gannet_script::bridge::Start;
 
+use crate::memory;
 use crate::stdin;
 use crate::stop::Stop;
 
@@ -52,6 +54,12 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+    let is_profile =
+        |argument: &OsString| argument.to_string_lossy().starts_with("--profile-scripts");
+    if arguments.iter().any(is_profile) {
+        memory::start_counting();
+        gannet_script::vm::profile::count_allocations(memory::allocations);
+    }
     gannet_script::command::main_with(arguments, Some(Box::new(Captures::default())))
 }
 
@@ -77,16 +85,41 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
-        if let Some(text) = &options.filter {
+        // Zeek's scripts install the filter themselves.
+        let search_path = gannet_script::command::search_path(options);
+        if let Some(text) = &options.filter
+            && !gannet_script::command::has_scripts(&search_path)
+        {
             let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
             self.filter = Some(filter);
         }
         let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
         let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| reason(&error))?;
         self.open = Some((stream, stop));
         Ok(())
+    }
+
+    fn link_type(&self, options: &gannet_script::command::Options) -> Option<u64> {
+        // Of other formats each packet says it.
+        let mut header = [0; 24];
+        let mut file = File::open(options.capture.as_ref()?).ok()?;
+        file.read_exact(&mut header).ok()?;
+        let [.., a, b, c, d] = header;
+        let link_type = match header.get(..4)? {
+            [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1] => u32::from_le_bytes([a, b, c, d]),
+            [0xa1, 0xb2, 0xc3, 0xd4] | [0xa1, 0xb2, 0x3c, 0x4d] => u32::from_be_bytes([a, b, c, d]),
+            _ => return None,
+        };
+        Some(u64::from(link_type & 0xffff))
+    }
+
+    fn filter_check(&self) -> bridge::FilterCheck {
+        |text| match Filter::parse(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("can't parse filter expression: syntax error: {error}")),
+        }
     }
 
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
@@ -117,6 +150,18 @@ impl Source for Captures {
             engine.finish().map_err(|error| error.to_string())?;
         }
         trouble.map_or(Ok(()), Err)
+    }
+}
+
+/// Why a capture cannot be read, in Zeek's words where it has some.
+fn reason(error: &gannet_capture::Error) -> String {
+    use gannet_capture::Error;
+    match error {
+        Error::NotACapture { .. } => "unknown file format".to_owned(),
+        Error::Io { file, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            format!("unable to open {}: No such file or directory", file.display())
+        }
+        other => other.to_string(),
     }
 }
 

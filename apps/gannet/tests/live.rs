@@ -192,9 +192,13 @@ fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
             let cells = line.split('\t').zip(&fields).filter(|(_, name)| !OF_TIME.contains(name));
             cells.map(|(cell, _)| cell).collect::<Vec<_>>().join("\t")
         };
-        let mut rows: Vec<String> = text.lines().filter(|l| !l.starts_with('#')).map(row).collect();
+        // Those about the sensor itself have no counterpart.
+        let is_row = |line: &&str| !line.starts_with('#') && !line.contains("CaptureLoss::");
+        let mut rows: Vec<String> = text.lines().filter(is_row).map(row).collect();
         rows.sort();
-        all.insert(log, rows);
+        if !rows.is_empty() {
+            all.insert(log, rows);
+        }
     }
     all
 }
@@ -226,6 +230,91 @@ fn a_live_capture_has_the_rows_of_its_file() {
         assert!(offline.len() > 3, "{offline:?}");
         assert_eq!(rows(&s.path("live")), offline, "{args:?}\n{words}");
         assert_eq!(count(&words, "dropped"), 0);
+    }
+}
+
+/// Captures of the conformance corpus, sent over the link: the rows are those of what another process captured there,
+/// whatever the threads and sockets; its times are a microsecond earlier or later. `GANNET_LIVE_CAPTURES` says how many.
+#[test]
+fn captures_sent_over_a_link_have_the_rows_of_what_was_captured() {
+    let shared =
+        || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap().join("shared");
+    let shared = std::env::var_os("GANNET_SHARED").map_or_else(shared, PathBuf::from);
+    let mut all = Vec::new();
+    captures(&shared.join("conformance/captures"), &mut all);
+    all.sort();
+    if all.is_empty() {
+        eprintln!("skipped: there are no captures in {}", shared.display());
+        return;
+    }
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-corpus");
+    let asked = std::env::var("GANNET_LIVE_CAPTURES").ok().and_then(|n| n.parse().ok());
+    let asked: usize = asked.unwrap_or(8);
+    let ways = [
+        &["-t", "1"][..],
+        &["-t", "2"],
+        &["-t", "2", "--sockets", "2"],
+        &["-t", "1", "--sockets", "2"],
+    ];
+    let (mut sent, mut unfit, mut packets) = (0, 0, 0);
+    // From all over the corpus, and then those between them until there are enough.
+    let step = (all.len() / asked.max(1)).max(1);
+    let order = (0..step).flat_map(|from| (from..all.len()).step_by(step));
+    for (capture, way) in order.map(|at| &all[at]).zip(ways.iter().cycle()) {
+        if sent == asked {
+            break;
+        }
+        for name in ["live", "offline"] {
+            let _ = fs::remove_dir_all(s.path(name));
+        }
+        let words = s.path("capture-words");
+        let mut beside = link
+            .gannet()
+            .args(["capture", "-i", "vb", "--ring-size", "32M", "-w"])
+            .arg(s.path("sent.pcapng"))
+            .stderr(fs::File::create(&words).unwrap())
+            .spawn()
+            .unwrap();
+        let beside_words = || fs::read_to_string(&words).unwrap();
+        wait(|| beside_words().contains("capturing on"));
+        let live = Live::start(&link, &s, &[*way, &["--ring-size", "32M"]].concat());
+        let can_be_sent =
+            link.gannet().args(["bench", "send", "va"]).arg(capture).output().unwrap();
+        let words = live.end();
+        kill_process(Pid::from_child(&beside), Signal::INT).unwrap();
+        assert!(beside.wait().unwrap().success());
+        // Not of Ethernet, or with packets cut when they were captured.
+        if !can_be_sent.status.success() {
+            unfit += 1;
+            continue;
+        }
+        let about = capture.display();
+        assert_eq!(count(&words, "dropped"), 0, "{about}: {words}");
+        let mut command = gannet();
+        command.args(["analyze", "-q", "-o"]).arg(s.path("offline"));
+        let done = command.arg(s.path("sent.pcapng")).output().unwrap();
+        let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{about}: {complaint}");
+        let (live, offline) = (rows(&s.path("live")), rows(&s.path("offline")));
+        assert_eq!(live, offline, "{about} {way:?}\n{words}");
+        packets += count(&words, "read");
+        sent += 1;
+    }
+    eprintln!("{sent} captures, {packets} packets: equal rows; {unfit} others cannot be sent");
+    assert_eq!(sent, asked.min(all.len() - unfit));
+}
+
+/// Captures in a folder and those below it.
+fn captures(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_small = entry.metadata().is_ok_and(|about| about.len() < 4 << 20);
+        if path.is_dir() {
+            captures(&path, all);
+        } else if is_small {
+            all.push(path);
+        }
     }
 }
 
@@ -465,6 +554,38 @@ fn a_capture_gives_up_its_rights() {
 }
 
 #[test]
+fn top_shows_who_talks_most() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-top");
+    let sample = s.file("sample.pcap", &support::sample());
+    let live = Live::start(&link, &s, &["-t", "1", "--metrics", "127.0.0.1:9911"]);
+    let top = |more: &[&str]| {
+        let output = link.gannet().arg("top").args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (json, screen) = thread::scope(|scope| {
+        scope.spawn(|| link.send(&sample, &["--rate", "100", "--frames", "700"]));
+        (top(&["--json"]), top(&["--once"]))
+    });
+    let snapshot: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for kind in ["hosts", "pairs", "services"] {
+        let rows = snapshot["talkers"][kind].as_array().unwrap();
+        let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_f64().unwrap()).collect();
+        assert!(bytes.is_sorted_by(|a, b| a >= b) && !bytes.is_empty(), "{kind}: {json}");
+    }
+    assert!(snapshot["packets"].as_u64() > Some(50), "{json}");
+    for part in ["capturing on vb", "HOST", "PAIR OF HOSTS", "SERVICE", "UDP 53", "LOG"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    live.end();
+    let refused = link.gannet().args(["top", "--once"]).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("no sensor answers at 127.0.0.1:9911"), "{words}");
+}
+
+#[test]
 fn rows_go_to_a_socket_as_json_lines() {
     use std::io::BufRead as _;
     let Some(link) = Link::new() else { return };
@@ -528,6 +649,43 @@ fn a_sensor_takes_its_options_from_a_file_and_reports_that_it_is_ready() {
     let unknown = s.file("wrong.toml", b"rotat = 1\n");
     let refused = gannet().args(["sensor", "--config"]).arg(&unknown).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn sighup_takes_over_what_changed_in_the_file() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-reload");
+    let out = s.path("live");
+    let file = s.path("gannet.toml");
+    let write = |more: &str| {
+        let out = out.display();
+        let text = format!("interface = \"vb\"\nout = \"{out}\"\nthreads = 1\n{more}");
+        // As editors do: another file of the same name.
+        fs::write(s.path("new.toml"), text).unwrap();
+        fs::rename(s.path("new.toml"), &file).unwrap();
+    };
+    write("rotate = \"1h\"\n");
+    let words = s.path("words");
+    let mut command = link.gannet();
+    command.args(["sensor", "--config"]).arg(&file);
+    let child = command.stderr(fs::File::create(&words).unwrap()).spawn().unwrap();
+    let live = Live { child, words };
+    wait(|| live.words().contains("capturing on"));
+
+    write("rotate = \"2h\"\nkeep = \"30d\"\nring-size = \"64M\"\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("ring-size"));
+    let words = live.words();
+    assert!(words.contains("gannet.toml: taken over: "), "{words}");
+    assert!(words.contains("rotate") && words.contains("keep"), "{words}");
+    assert!(words.contains("gannet.toml: changes need a restart: ring-size"), "{words}");
+
+    write("rotat = 1\n");
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("no option is named 'rotat'"));
+    assert!(live.words().contains("the options stay as they are"), "{}", live.words());
+    let words = live.end();
+    assert!(words.contains("logs in"), "{words}");
 }
 
 #[test]

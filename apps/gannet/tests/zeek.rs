@@ -121,3 +121,69 @@ fn a_capture_that_is_missing_is_an_error() {
     assert!(error.contains("problem with trace file /nonexistent/trace.pcap"), "{error}");
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn help_and_what_is_missing_are_one_line_away() {
+    let zeek = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
+        let output = command.arg("zeek").args(args).env_remove("ZEEKPATH").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, help, _) = zeek(&["-h"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        help.contains("gannet zeek -C -r trace.pcap") && help.contains("--bare-mode"),
+        "{help}"
+    );
+    let sample = sample();
+    for args in [&["-r", sample.to_str().unwrap()][..], &["-e", "print 1;"]] {
+        let (code, out, words) = zeek(args);
+        assert_eq!((code, out.as_str(), words.lines().count()), (Some(1), "", 1), "{words}");
+        assert!(words.contains("ZEEKPATH") && words.contains("--zeek-scripts DIR"), "{words}");
+    }
+    let (code, _, words) = zeek(&["-b", "-i", "eth0"]);
+    assert_eq!(code, Some(1));
+    assert!(words.starts_with("fatal error: problem with interface eth0 ("), "{words}");
+}
+
+#[test]
+fn scripts_among_the_captures_of_analyze_run() {
+    let folder = std::env::temp_dir().join(format!("gannet-scripted-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = folder.join("count.zeek");
+    let code =
+        "global n = 0; event new_connection(c: connection) { ++n; } event zeek_done() { print n; }";
+    std::fs::write(&script, format!("{TYPES}{code}")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
+    command.args(["analyze", "-C"]).arg(sample()).arg(&script).env_remove("ZEEKPATH");
+    let output = command.output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    // Without -b, scripts stand on Zeek's own.
+    assert!(words.contains("can't find Zeek's scripts"), "{words}");
+    let refused = Command::new(env!("CARGO_BIN_EXE_gannet"))
+        .args(["analyze", "--hash-files"])
+        .arg(sample())
+        .arg(&script)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("--hash-files cannot be used with scripts"), "{words}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn errors_name_the_connection_and_the_packet_once_a_place() {
+    let code = format!(
+        "{TYPES}event new_connection(c: connection) {{ local v = vector(1); print v[c$id$resp_p == 80/tcp ? 5 : 6]; }}"
+    );
+    let sample = sample();
+    let output = zeek(&["--diagnostics", "rich", "-C", "-r", sample.to_str().unwrap()], &code);
+    let words = String::from_utf8(output.stderr).unwrap();
+    let place = words.lines().find(|line| line.contains("^")).unwrap_or_default();
+    let (_, about) = place.split_once("connection C").unwrap_or_else(|| panic!("{words}"));
+    assert!(about.contains(", packet "), "{words}");
+    assert_eq!(words.matches("no such index").count(), 1, "{words}");
+    assert!(words.lines().last().unwrap().ends_with("9 times more"), "{words}");
+}

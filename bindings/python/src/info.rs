@@ -62,12 +62,13 @@ fn build(path: &PathBuf, mut options: Options) -> PyResult<(u64, u64)> {
     options.index = Some(builder.clone());
     let mut stream = Stream::open(std::slice::from_ref(path), gannet_capture::Options::default())
         .map_err(|error| errors::of_capture(&error))?;
+    builder.keep_restarts(&mut stream);
     let mut engine = Engine::new(options);
     loop {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 engine.batch(&batch)?;
-                builder.batch(&batch, batch.position());
+                builder.batch(&batch);
             }
             Ok(None) => break,
             // The packets before the damage are indexed; who reads the capture reports it.

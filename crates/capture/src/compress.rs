@@ -102,7 +102,7 @@ impl Compression {
             Self::Gzip => {
                 Encoder::Gzip(flate2::write::GzEncoder::new(output, flate2::Compression::default()))
             }
-            Self::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(output, 3)?),
+            Self::Zstd => Encoder::Zstd(ZstdFrames::new(output)?),
             Self::Xz => Encoder::Xz(liblzma::write::XzEncoder::new(output, 6)),
             Self::Lz4 => Encoder::Lz4(Box::new(lz4_flex::frame::FrameEncoder::new(output))),
         })
@@ -118,7 +118,7 @@ fn unpacked<R: Input + 'static>(decoder: R, at_hand: bool) -> Box<dyn Source> {
 pub(crate) enum Encoder {
     Plain(Box<dyn Write + Send>),
     Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
-    Zstd(zstd::stream::write::Encoder<'static, Box<dyn Write + Send>>),
+    Zstd(ZstdFrames<Box<dyn Write + Send>>),
     Xz(liblzma::write::XzEncoder<Box<dyn Write + Send>>),
     Lz4(Box<lz4_flex::frame::FrameEncoder<Box<dyn Write + Send>>>),
 }
@@ -154,6 +154,53 @@ impl Encoder {
             Self::Lz4(w) => w.finish().map_err(io::Error::other),
         }?
         .flush()
+    }
+}
+
+/// Bytes in a zstd frame: readers can begin at each of them ([`crate::RestartPoints`]), and the loss in size is below one
+/// percent.
+const FRAME: usize = 8 << 20;
+
+/// zstd in frames of [`FRAME`] bytes.
+pub(crate) struct ZstdFrames<W: Write> {
+    /// `None` only after an error.
+    encoder: Option<zstd::stream::write::Encoder<'static, W>>,
+    /// Bytes that the frame has room for.
+    left: usize,
+}
+
+impl<W: Write> ZstdFrames<W> {
+    fn new(output: W) -> io::Result<Self> {
+        Ok(Self { encoder: Some(zstd::stream::write::Encoder::new(output, 3)?), left: FRAME })
+    }
+
+    fn encoder(&mut self) -> io::Result<&mut zstd::stream::write::Encoder<'static, W>> {
+        self.encoder.as_mut().ok_or_else(|| io::Error::other("the output has failed before"))
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.left == 0 {
+                let output = self.encoder.take().map(zstd::stream::write::Encoder::finish);
+                if let Some(output) = output {
+                    *self = Self::new(output?)?;
+                }
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(self.left));
+            self.encoder()?.write_all(now)?;
+            self.left -= now.len();
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.encoder()?.flush()
+    }
+
+    fn finish(mut self) -> io::Result<W> {
+        self.encoder()?;
+        self.encoder.take().map_or_else(|| Err(io::ErrorKind::Other.into()), |e| e.finish())
     }
 }
 
@@ -311,6 +358,32 @@ mod tests {
     use lz4_flex::frame::FrameInfo;
 
     use super::*;
+
+    #[test]
+    fn zstd_is_written_in_frames() {
+        let text: Vec<u8> = (0..FRAME as u32 * 2 + 5).map(|n| (n / 7) as u8).collect();
+        let mut by_size = Vec::new();
+        for size in [text.len(), 1_000_003] {
+            let mut frames = ZstdFrames::new(Vec::new()).unwrap();
+            text.chunks(size).for_each(|chunk| frames.write_all(chunk).unwrap());
+            by_size.push(frames.finish().unwrap());
+        }
+        assert!(by_size[0] == by_size[1], "whatever the size of writes");
+        let magic = [0x28, 0xb5, 0x2f, 0xfd];
+        assert_eq!(by_size[0].windows(4).filter(|bytes| *bytes == magic).count(), 3);
+        let mut unpacked = Vec::new();
+        let mut reader = Unzstd::new(&by_size[0][..]);
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match reader.read(&mut piece).unwrap() {
+                0 => break,
+                n => unpacked.extend_from_slice(&piece[..n]),
+            }
+        }
+        assert!(unpacked == text);
+        let empty = ZstdFrames::new(Vec::new()).unwrap().finish().unwrap();
+        assert!(empty.starts_with(&magic), "an empty file is a frame");
+    }
 
     #[test]
     fn lz4_frames_have_blocks_of_any_size() {

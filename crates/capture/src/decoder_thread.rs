@@ -22,6 +22,7 @@ use crate::Bytes;
 use crate::gzip::Checker;
 use crate::gzip::Due;
 use crate::gzip::HISTORY;
+use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::source::Input;
 use crate::source::Source;
@@ -128,6 +129,13 @@ impl<R: Input + 'static> Source for Unpacked<R> {
     fn set_threads(&mut self, count: usize) {
         if let Self::Here { threads, .. } = self {
             *threads = count > 1;
+        }
+    }
+
+    fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
+        match self {
+            Self::Here { streamed, .. } => streamed.keep_restarts(points),
+            Self::DecoderThread(_) => false,
         }
     }
 

@@ -115,25 +115,32 @@ pub struct Batch<'a> {
     bytes: &'a Bytes,
     /// Number of the first packet.
     first: u64,
-    /// Offset of `data` in the file.
+    /// Offset of `data` in the capture, decompressed.
     position: Option<u64>,
+    /// Whether the file is compressed.
+    is_packed: bool,
 }
 
 impl<'a> Batch<'a> {
     /// The packets `refs` with their bytes in `data`, a part of `bytes`.
     pub(crate) fn new(refs: &'a Refs, data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
-        Self { refs, all: refs, data, bytes, first, position: None }
+        Self { refs, all: refs, data, bytes, first, position: None, is_packed: false }
     }
 
-    /// The same, with its bytes at this offset of a file.
-    pub(crate) fn at_position(self, position: Option<u64>) -> Self {
-        Self { position, ..self }
+    /// The same, with its bytes at this offset of a capture, decompressed if that is packed.
+    pub(crate) fn at_position(self, position: Option<u64>, is_packed: bool) -> Self {
+        Self { position, is_packed, ..self }
     }
 
     /// The offset of its bytes in the file: that of the first packet's record, or of blocks without
     /// packets before it. `None` if the file is compressed, or packets of several files were
     /// merged.
     pub fn position(&self) -> Option<u64> {
+        self.position.filter(|_| !self.is_packed)
+    }
+
+    /// The same, and the offset in the decompressed capture if the file is compressed.
+    pub fn unpacked_position(&self) -> Option<u64> {
         self.position
     }
 
@@ -325,6 +332,7 @@ impl OwnedBatch {
             bytes: &self.bytes,
             first: self.first,
             position: None,
+            is_packed: false,
         };
         all.at(self.places.clone())
     }

@@ -35,6 +35,7 @@ use crate::map::PageReadahead;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
+use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::shared::Refs;
 use crate::source::Mapped;
@@ -339,6 +340,13 @@ impl Reader {
         }
     }
 
+    /// Collects restart points of a compressed file, at least `every` decompressed bytes from each other; `None` where
+    /// the format has none. For a reader that has not begun.
+    pub fn keep_restarts(&mut self, every: u64) -> Option<RestartPoints> {
+        let points = RestartPoints::new(every);
+        self.source.keep_restarts(&points).then_some(points)
+    }
+
     /// Sets the most packets of further batches, at most [`BATCH_PACKETS`]; [`NEAR_PACKETS`] by
     /// default.
     pub fn set_batch_packets(&mut self, most: usize) {
@@ -352,9 +360,8 @@ impl Reader {
 
     /// The same, numbered from `first`.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
-        let position = self.compression.is_none().then_some(self.base);
         Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
-            .at_position(position)
+            .at_position(Some(self.base), self.compression.is_some())
     }
 
     /// The positions of its packets.

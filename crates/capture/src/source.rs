@@ -13,6 +13,7 @@ use crate::gzip::Gunzip;
 use crate::gzip::HISTORY;
 use crate::map::Map;
 use crate::map::SharedPages;
+use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::zstd::Unzstd;
 
@@ -44,6 +45,11 @@ pub(crate) trait Source: Send {
 
     /// Sets the number of threads that decompress, including the caller's, where possible.
     fn set_threads(&mut self, _threads: usize) {}
+
+    /// Collects restart points from now on; false where the format has none.
+    fn keep_restarts(&mut self, _points: &RestartPoints) -> bool {
+        false
+    }
 
     /// Lets other threads prepare mapped pages, if there are any.
     fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
@@ -103,6 +109,11 @@ pub(crate) trait Input: Send {
     /// As [`Source::set_threads`].
     fn set_threads(&mut self, _threads: usize) {}
 
+    /// As [`Source::keep_restarts`].
+    fn keep_restarts(&mut self, _points: &RestartPoints) -> bool {
+        false
+    }
+
     /// From now on the caller verifies checksums, if the format has any, with the returned checker
     /// and [`Self::dues`].
     fn leave_checks(&mut self) -> Option<Checker> {
@@ -130,6 +141,11 @@ impl<R: BufRead + Send> Input for Gunzip<R> {
         Gunzip::read_at(self, buffer, at)
     }
 
+    fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
+        Gunzip::keep_restarts(self, points);
+        true
+    }
+
     fn leave_checks(&mut self) -> Option<Checker> {
         Some(Gunzip::leave_checks(self))
     }
@@ -148,6 +164,11 @@ impl<R: BufRead + Send + 'static> Input for Unzstd<R> {
 
     fn set_threads(&mut self, threads: usize) {
         Unzstd::set_threads(self, threads);
+    }
+
+    fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
+        Unzstd::keep_restarts(self, points);
+        true
     }
 }
 
@@ -183,6 +204,23 @@ impl<R: Input> Streamed<R> {
         Self { input, buffer, pool: Pool::default(), size, start: 0, end: 0, ended: false }
     }
 
+    /// Input that continues behind these bytes, at most [`Input::KEPT`] of which it refers to.
+    pub(crate) fn after(input: R, before: &[u8]) -> Self {
+        let mut streamed = Self::new(input);
+        if let Some(buffer) = streamed.buffer.buffer()
+            && let Some(front) = buffer.get_mut(..before.len())
+        {
+            front.copy_from_slice(before);
+            (streamed.start, streamed.end) = (before.len(), before.len());
+        }
+        streamed
+    }
+
+    /// As [`Source::keep_restarts`].
+    pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
+        self.input.keep_restarts(points)
+    }
+
     /// The buffer, the range of the window in it, and the input.
     pub(crate) fn into_parts(self) -> (Bytes, Range<usize>, R) {
         (self.buffer, self.start..self.end, self.input)
@@ -213,6 +251,10 @@ impl<R: Input> Source for Streamed<R> {
 
     fn set_threads(&mut self, threads: usize) {
         self.input.set_threads(threads);
+    }
+
+    fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
+        Self::keep_restarts(self, points)
     }
 
     fn fill(&mut self, want: usize) -> io::Result<()> {

@@ -17,6 +17,7 @@ use crate::Access;
 use crate::Batch;
 use crate::Blocks;
 use crate::Bytes;
+use crate::Compression;
 use crate::Error;
 use crate::Reader;
 use crate::map::PageReadahead;
@@ -24,6 +25,7 @@ use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
+use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::shared::Refs;
 
@@ -246,6 +248,17 @@ impl Stream {
         match &mut self.waiting[..] {
             [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
                 reader.keep_blocks()
+            }
+            _ => None,
+        }
+    }
+
+    /// Collects restart points of a single compressed file, with its compression: see [`Reader::keep_restarts`]. `None`
+    /// for several files, for a stream that has started, and where the format has none.
+    pub fn keep_restarts(&mut self, every: u64) -> Option<(Compression, RestartPoints)> {
+        match &mut self.waiting[..] {
+            [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
+                reader.compression().zip(reader.keep_restarts(every))
             }
             _ => None,
         }

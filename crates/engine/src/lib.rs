@@ -242,7 +242,7 @@ fn alone(
         if shard.stopped {
             break;
         }
-        if packet_filter.passes(&packet) {
+        if packet_filter.passes(&packet) && shard.passes(&packet) {
             shard.packet(&packet);
         }
     }

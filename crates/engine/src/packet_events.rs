@@ -21,10 +21,10 @@ use gannet_wire::Ip;
 use crate::shard::Shard;
 
 impl Shard {
-    /// A packet, before it is walked.
+    /// The bytes of a packet, before it is walked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_packet(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn raise_packet_bytes(&mut self, packet: &Packet<'_>) {
         let link_type = packet.link_type.0;
         let events = &mut self.env.logs.events;
         if events.wants::<PacketBytes<'_>>() {
@@ -35,8 +35,15 @@ impl Shard {
                 link_type: u64::from(link_type),
             });
         }
+    }
+
+    /// The packet as a whole, after the events of its layers.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
+        let events = &mut self.env.logs.events;
         if events.wants::<RawPacket>() {
-            let p = build::frame(link_type, packet.data, packet.wire_len);
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
             events.raise(&RawPacket { p });
         }
     }

@@ -121,7 +121,7 @@ impl Shard {
     /// Whether the global shard has a connection, or one of its connections announced it.
     fn is_known_or_announced(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
-        let key = Key::new(id, ip.protocol, false).of_global(true);
+        let key = Key::new(id, ip.protocol, false).of_global(true).of_vlans(self.vlans());
         self.table.look_up(&key).1.is_some() || announced(id) || announced(&id.flipped())
     }
 

@@ -1,7 +1,9 @@
 //! Walking a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
+use gannet_base::Addr;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::LinkState;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Frame;
@@ -25,10 +27,15 @@ impl Shard {
         let encapsulation = Encapsulation::default();
         if link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
+            && self.unchecked.is_empty()
             && let Some((ip, bytes)) =
                 gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
         {
             self.layers = gannet_wire::PLAIN_LAYERS;
+            if self.env.logs.events.any() {
+                let mac = |at| data.get(at..at + 6).and_then(|mac| mac.try_into().ok());
+                self.link = LinkState { l2: [mac(6), mac(0)], ..LinkState::default() };
+            }
             let beyond = (data.len() - bytes.len()) as u32;
             let all = Datagram { bytes, wire_len: wire_len.saturating_sub(beyond) };
             self.walk_transport(&ip, all, &encapsulation);
@@ -77,9 +84,15 @@ impl Shard {
     #[inline]
     fn walk_network(&mut self, frame: &Frame<'_>, encapsulation: &Encapsulation) -> bool {
         self.layers = frame.depth;
+        if self.env.logs.events.any() {
+            let (vlan, inner_vlan) = (frame.vlan, frame.inner_vlan);
+            self.link = LinkState { vlan, inner_vlan, l2: [frame.src_mac, frame.dst_mac] };
+        }
         match frame.network {
             Network::Ip(data) => self.walk_ip(data, frame.wire_len, encapsulation),
-            Network::Arp(data) => self.walk_arp(data, frame.src_mac, encapsulation),
+            Network::Arp(data) => {
+                self.walk_arp(data, [frame.src_mac, frame.dst_mac], encapsulation)
+            }
             Network::Aggregate(_) => {
                 self.walk_aggregate(frame, encapsulation);
                 true
@@ -122,13 +135,13 @@ impl Shard {
     pub(crate) fn walk_arp(
         &mut self,
         data: &[u8],
-        src_mac: Option<[u8; 6]>,
+        [src_mac, dst_mac]: [Option<[u8; 6]>; 2],
         encapsulation: &Encapsulation,
     ) -> bool {
         match gannet_wire::arp(data) {
             Ok(arp) => {
                 if self.env.logs.events.any() {
-                    self.raise_arp(data, [src_mac, None]);
+                    self.raise_arp(data, [src_mac, dst_mac]);
                 }
                 arp.is_usual(src_mac.unwrap_or_default())
             }
@@ -146,7 +159,13 @@ impl Shard {
         wire_len: u32,
         encapsulation: &Encapsulation,
     ) -> bool {
-        let verify = !self.options.ignore_checksums;
+        let verify = match data.first_chunk::<20>() {
+            _ if self.unchecked.is_empty() => !self.options.ignore_checksums,
+            Some([_, _, _, _, _, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                self.verifies(Addr::v4([*a, *b, *c, *d]))
+            }
+            None => !self.options.ignore_checksums,
+        };
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
             return self.walk_transport(&ip, self.datagram(data, &ip), encapsulation);
         }

@@ -54,7 +54,7 @@ impl Shard {
         one_way: bool,
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
-        let known = self.look_up(&Key::new(id, ip.protocol, one_way));
+        let known = self.look_up(&Key::new(id, ip.protocol, one_way).of_vlans(self.vlans()));
         self.found(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
     }
 
@@ -115,7 +115,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
         if segment.flags & flag::SYN != 0 {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
@@ -131,7 +131,7 @@ impl Shard {
                 return true;
             }
         }
-        let bad = !self.options.ignore_checksums
+        let bad = self.verifies(ip.src)
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
@@ -149,6 +149,7 @@ impl Shard {
             let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
             if observed {
                 packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
+                session.match_packet(conn, from, ip);
             }
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             conn.count_packet(from, ip_bytes);
@@ -214,7 +215,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
         // A SYN with invalid options starts another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
@@ -270,7 +271,7 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global);
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let known = self.look_up(&key);
         let (index, from) =
             self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
@@ -287,7 +288,7 @@ impl Shard {
         // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
         // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
-        let verify = !self.options.ignore_checksums && !is_cut;
+        let verify = self.verifies(ip.src) && !is_cut;
         if verify && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
             self.settle(index);
@@ -313,7 +314,13 @@ impl Shard {
             if !deeper {
                 conn.note_limit();
             }
+            if observed {
+                session.match_packet(conn, from, ip);
+            }
             session.datagram(conn, from, (udp.payload, udp.payload_len), ip.total_len);
+            if observed {
+                session.match_data(conn, from, udp.payload);
+            }
         });
         if observed {
             self.check_thresholds(index, from);
@@ -369,8 +376,7 @@ impl Shard {
                 return true;
             }
         }
-        let bad =
-            !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
+        let bad = self.verifies(ip.src) && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
@@ -392,7 +398,9 @@ impl Shard {
                 conn.count_packet(from, ip_bytes);
             }
             if observed {
+                session.match_packet(conn, from, ip);
                 packet_events::icmp(session, conn, ip, &icmp);
+                session.match_data(conn, from, icmp.payload);
             }
             if let Some(name) = fault {
                 session.weird(conn, name, "", "ICMP");

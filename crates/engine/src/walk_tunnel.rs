@@ -109,7 +109,7 @@ impl Shard {
         match (inner, inner.link_type()) {
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, encapsulation),
             (Inner::Arp(data), _) => {
-                self.walk_arp(data, None, encapsulation);
+                self.walk_arp(data, [None; 2], encapsulation);
             }
             (Inner::Other { protocol, data }, _) if self.deeper_inside(source, encapsulation) => {
                 self.unread(Some(source), u32::from(protocol), data);

@@ -68,6 +68,17 @@ pub enum Command {
         /// What.
         what: FileCommand,
     },
+    /// Only packets that match this filter are analyzed; `None`: all.
+    Filter(Option<String>),
+    /// Checksums of packets from these networks are not verified.
+    Unchecked(Vec<gannet_base::Subnet>),
+    /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.
+    Setting {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+    },
     /// No more packets are read.
     Stop,
 }
@@ -89,6 +100,8 @@ pub enum ConnCommand {
         /// The parts.
         replay: Vec<(bool, Vec<u8>)>,
     },
+    /// Its further data is no matter of signatures.
+    Unmatched,
     /// Its further packets are ignored.
     Skip,
     /// Silence after which it ends.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
 
@@ -16,6 +17,7 @@ use crate::read::Args;
 use crate::read::Reader;
 use crate::state::ConnState;
 use crate::state::FileState;
+use crate::state::LinkState;
 use crate::state::TransportState;
 use crate::state::TunnelState;
 
@@ -114,8 +116,12 @@ pub struct Events {
     delivered: u64,
     /// What the listener asks for, in order.
     commands: Vec<Command>,
+    /// Whether events were delivered whose handlers did not run.
+    is_handed_over: bool,
     /// Tunnels around connections that have some.
     tunnels: HashMap<Uid, Vec<TunnelState>>,
+    /// The link layer of connections, with the sender of the first packet.
+    links: HashMap<Uid, (Addr, u16, LinkState)>,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
@@ -222,6 +228,14 @@ impl Events {
         {
             state.tunnels.clone_from(tunnels);
         }
+        if let Some((host, port, link)) = self.links.get(&state.uid) {
+            (state.vlan, state.inner_vlan) = (link.vlan, link.inner_vlan);
+            let [mut orig, mut resp] = link.l2.map(|mac| mac.filter(|mac| *mac != [0; 6]));
+            if (state.id.orig_h, state.id.orig_p) != (*host, *port) {
+                std::mem::swap(&mut orig, &mut resp);
+            }
+            (state.ends[0].l2, state.ends[1].l2) = (orig, resp);
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -229,6 +243,21 @@ impl Events {
             None => self.conns.push(state),
         }
         Connection(index)
+    }
+
+    /// The link layer of a new connection, whose first packet came from this host and port.
+    pub fn set_link(&mut self, uid: Uid, from: (Addr, u16), link: LinkState) {
+        self.links.insert(uid, (from.0, from.1, link));
+    }
+
+    /// The link layer of a connection.
+    pub fn link(&self, uid: Uid) -> Option<LinkState> {
+        self.links.get(&uid).map(|(.., link)| *link)
+    }
+
+    /// Forgets the link layer of a connection that ended.
+    pub fn forget_link(&mut self, uid: Uid) {
+        self.links.remove(&uid);
     }
 
     /// The tunnels around a connection from now on, outermost first; none forgets it.
@@ -259,7 +288,7 @@ impl Events {
     /// Delivers the events that wait.
     #[inline]
     pub fn drain(&mut self) {
-        if !self.queue.is_empty() {
+        if !self.queue.is_empty() || self.is_handed_over {
             self.deliver();
         }
     }
@@ -269,9 +298,28 @@ impl Events {
         self.delivered
     }
 
+    /// Delivers the events that wait without [`drained`](Listener::drained): handlers run later, with those of events
+    /// to come. The listener's requests are taken at once.
+    #[cold]
+    pub fn deliver_early(&mut self) {
+        self.hand_over();
+        if let Some(listener) = &mut self.listener {
+            listener.commands(&mut self.commands);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn deliver(&mut self) {
+        self.hand_over();
+        self.is_handed_over = false;
+        if let Some(listener) = &mut self.listener {
+            listener.drained();
+            listener.commands(&mut self.commands);
+        }
+    }
+
+    fn hand_over(&mut self) {
         // Services change when the event that changes them is handled: changes of queued events are
         // undone first.
         for queued in self.queue.iter().rev() {
@@ -299,11 +347,8 @@ impl Events {
                 }
             }
         }
-        if let Some(listener) = &mut self.listener {
-            listener.drained();
-            listener.commands(&mut self.commands);
-        }
         self.delivered += self.queue.len() as u64;
+        self.is_handed_over = true;
         self.queue.clear();
         self.bytes.clear();
         self.conns.clear();

@@ -64,5 +64,6 @@ pub use sinks::Sinks;
 pub use state::ConnState;
 pub use state::EndpointState;
 pub use state::FileState;
+pub use state::LinkState;
 pub use state::TransportState;
 pub use state::TunnelState;

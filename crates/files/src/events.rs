@@ -350,6 +350,16 @@ gannet_event::events! {
         meta: Metadata = "meta",
     }
 
+    /// Bytes of a file whose contents a listener asked for, in order.
+    pub struct FileData<'a> = "gannet::file_data", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Position of the first.
+        offset: u64 = "offset",
+        /// The bytes.
+        data: &'a [u8] = "data",
+    }
+
     /// A part of a file was not captured.
     pub struct FileGap = "file_gap" {
         /// The file.

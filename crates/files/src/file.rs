@@ -14,6 +14,7 @@ use gannet_event::FileState;
 use gannet_event::Sinks;
 
 use crate::analyzers::Analyzers;
+use crate::events::FileData;
 use crate::events::FileSniff;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
@@ -35,6 +36,22 @@ const BEGINNING: usize = 4096;
 
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
+
+/// Bytes for a listener.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    bytes: Vec<u8>,
+    /// Bytes that it receives before the type of the file is known: they come again.
+    ahead: usize,
+}
+
+impl Heard {
+    fn hear(&mut self, data: &[u8]) {
+        let again = self.ahead.min(data.len());
+        self.ahead -= again;
+        self.bytes.extend_from_slice(data.get(again..).unwrap_or_default());
+    }
+}
 
 /// One file, as far as it came.
 #[derive(Debug)]
@@ -68,6 +85,8 @@ pub(crate) struct File {
     pub(crate) bof: Option<Vec<u8>>,
     /// Bytes that came before the handlers of its type ran.
     pub(crate) unseen: Vec<u8>,
+    /// Bytes that a listener asked for and did not receive yet.
+    pub(crate) heard: Option<Box<Heard>>,
     /// A script ended its analysis.
     pub(crate) stopped: bool,
     /// Silence after which it is given up.
@@ -164,6 +183,10 @@ impl File {
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
                 self.beginning.extend_from_slice(data);
+                if let Some(heard) = &mut self.heard {
+                    heard.bytes.extend_from_slice(data);
+                    heard.ahead += data.len();
+                }
                 let before = self.seen;
                 self.count(data.len());
                 if self.beginning.len() >= BEGINNING {
@@ -183,6 +206,9 @@ impl File {
             // What handlers of the type add gets the bytes from the start.
             return self.unseen.extend_from_slice(data);
         }
+        if let Some(heard) = &mut self.heard {
+            heard.hear(data);
+        }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
         self.extraction.data(file, data);
@@ -194,6 +220,9 @@ impl File {
         match what {
             FileCommand::Add { analyzer, path, limit } => match (hash_of(&analyzer), path) {
                 (Some(hash), _) => self.analyzers.set_hashes(hash, true),
+                (None, _) if reads_contents(&analyzer) => {
+                    self.heard.get_or_insert_default();
+                }
                 (None, Some(path)) => {
                     let contents = extract.and_then(|extract| extract.create(&path, limit));
                     self.extraction = contents.map_or(Extraction::No, Extraction::Open);
@@ -202,6 +231,7 @@ impl File {
             },
             FileCommand::Remove(analyzer) => match hash_of(&analyzer) {
                 Some(hash) => self.analyzers.set_hashes(hash, false),
+                None if reads_contents(&analyzer) => self.heard = None,
                 None if analyzer == "Files::ANALYZER_EXTRACT" => {
                     self.extraction.finish();
                 }
@@ -210,6 +240,7 @@ impl File {
             FileCommand::Stop => {
                 self.analyzers = Analyzers::default();
                 self.extraction.finish();
+                self.heard = None;
                 self.stopped = true;
             }
             FileCommand::Timeout(time) => self.timeout = time,
@@ -262,6 +293,26 @@ impl File {
     #[inline]
     pub(crate) fn has_matched(&self) -> bool {
         self.matched.is_some()
+    }
+
+    /// Reports the bytes that a listener asked for.
+    #[inline]
+    pub(crate) fn raise_heard(&mut self, sinks: &mut Sinks) {
+        if self.heard.as_ref().is_some_and(|heard| !heard.bytes.is_empty()) {
+            self.raise_data(sinks);
+        }
+    }
+
+    #[cold]
+    fn raise_data(&mut self, sinks: &mut Sinks) {
+        let Some(heard) = self.heard.as_mut().map(|heard| std::mem::take(&mut heard.bytes)) else {
+            return;
+        };
+        if sinks.events.wants::<FileData<'_>>() {
+            let offset = self.seen.saturating_sub(heard.len() as u64);
+            let f = sinks.events.file(self.state());
+            sinks.events.raise(&FileData { f, offset, data: &heard });
+        }
     }
 
     /// Reports the matches of its first bytes. Handlers run at once, as in Zeek.
@@ -487,6 +538,7 @@ impl File {
         if self.has_matched() {
             self.raise_sniff(logs, extract);
         }
+        self.raise_heard(logs);
         troubles.extend(self.trouble());
         if self.watched && self.timed_out {
             troubles.push(self.has(TroubleKind::GivenUp { uid: self.uid }));
@@ -494,6 +546,11 @@ impl File {
         files_log::write(logs, self, troubles);
         self.analyzers = Analyzers::default();
     }
+}
+
+/// Whether a listener is an analyzer of this name, and reads the contents of the file.
+fn reads_contents(analyzer: &str) -> bool {
+    matches!(analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
 }
 
 /// The hash of an analyzer that is one.

@@ -165,6 +165,8 @@ pub struct Files {
     reports_matches: bool,
     /// Faults of files that are not reported yet.
     troubles: Vec<Trouble>,
+    /// The name of the file that begins next, where it has that of another.
+    next_name: Option<Uid>,
 }
 
 impl Files {
@@ -184,6 +186,7 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             pairs: None,
+            next_name: None,
             given_up: 0,
             reports_matches: false,
             troubles: Vec::new(),
@@ -227,6 +230,7 @@ impl Files {
         let mime_type = start.mime_type;
         let fuid = self.uids.file(uid, ordinal);
         let tie = fuid.bits() >> 1;
+        let fuid = self.next_name.take().unwrap_or(fuid);
         let mut file = File {
             fuid,
             uid,
@@ -249,6 +253,7 @@ impl Files {
             extraction: Extraction::No,
             bof: None,
             unseen: Vec::new(),
+            heard: None,
             stopped: false,
             timeout: TIMEOUT,
             beginning: Vec::new(),
@@ -417,11 +422,9 @@ impl Files {
         file.mime_type
     }
 
-    /// It is another part of a file that ended already, and has the name of that one.
-    pub fn set_fuid(&mut self, id: FileId, fuid: Uid) {
-        if let Some(file) = self.get_mut(id) {
-            file.fuid = fuid;
-        }
+    /// The next file that begins has this name, as another part of one that ended already.
+    pub fn name_next(&mut self, fuid: Uid) {
+        self.next_name = Some(fuid);
     }
 
     /// Another connection carries parts of it: it gets a row for each. Returns whether the
@@ -524,6 +527,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -536,6 +540,7 @@ impl Files {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -563,6 +568,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs, before);
         }
+        file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -698,6 +704,10 @@ impl Files {
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
+            if logs.events.wants::<FileTimeout>() {
+                let f = logs.events.file(file.state());
+                logs.events.raise(&FileTimeout { f });
+            }
             file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;
             file.due = Time::MAX;

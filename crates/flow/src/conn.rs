@@ -133,12 +133,16 @@ mod mark {
     pub(super) const GLOBAL: u8 = 1 << 2;
     pub(super) const GAP: u8 = 1 << 3;
     pub(super) const SERVED: u8 = 1 << 4;
+    /// And the next one for the responder.
+    pub(super) const MATCHED: u8 = 1 << 5;
+    pub(super) const UNMATCHED: u8 = 1 << 7;
 }
 
 /// Facts that few connections have.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     tunnel_parents: Vec<Uid>,
+    vlans: u32,
     failed: Services,
     high: [High; 2],
 }
@@ -165,6 +169,26 @@ impl Conn {
             files: 0,
             tables: 0,
         }
+    }
+
+    /// Records that signatures have seen a packet of a side.
+    pub fn set_matched(&mut self, side: Dir) {
+        self.marks |= mark::MATCHED << side.index();
+    }
+
+    /// Whether signatures have seen a packet of a side.
+    pub fn is_matched(&self, side: Dir) -> bool {
+        self.marks & mark::MATCHED << side.index() != 0
+    }
+
+    /// Records that signatures look at no more of its data.
+    pub fn set_unmatched(&mut self) {
+        self.marks |= mark::UNMATCHED;
+    }
+
+    /// Whether signatures look at no more of its data.
+    pub fn is_unmatched(&self) -> bool {
+        self.marks & mark::UNMATCHED != 0
     }
 
     /// Records that one of its analyzers has a table of `len` entries, such as pending requests.
@@ -281,6 +305,19 @@ impl Conn {
         let parents = &mut self.rare.get_or_insert_default().tunnel_parents;
         if !parents.contains(&uid) {
             parents.push(uid);
+        }
+    }
+
+    /// The VLAN tags that distinguish it from other connections, as one number; 0 without any.
+    #[inline]
+    pub fn vlans(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.vlans)
+    }
+
+    /// Sets the tags that distinguish it.
+    pub fn set_vlans(&mut self, vlans: u32) {
+        if vlans != 0 {
+            self.rare.get_or_insert_default().vlans = vlans;
         }
     }
 

@@ -21,13 +21,21 @@ pub struct Key {
     ip_proto: u8,
     one_way: bool,
     global: bool,
+    vlans: u32,
 }
 
 impl Key {
     /// The key of a packet from its originator `id.orig_h` to its responder.
     #[inline]
     pub fn new(id: &ConnId, ip_proto: u8, one_way: bool) -> Self {
-        Self { id: *id, ip_proto, one_way, global: false }
+        Self { id: *id, ip_proto, one_way, global: false, vlans: 0 }
+    }
+
+    /// The key where VLAN tags distinguish connections: both of them as one number, 0 without any.
+    #[inline]
+    #[must_use]
+    pub fn of_vlans(self, vlans: u32) -> Self {
+        Self { vlans, ..self }
     }
 
     /// The key of a connection that the global shard owns or does not own: the two keys never
@@ -62,7 +70,8 @@ impl Key {
             return None;
         };
         let kind = (conn.ip_proto, conn.is_one_way(), conn.is_global());
-        ((self.ip_proto, self.one_way, self.global) == kind).then_some(from)
+        ((self.ip_proto, self.one_way, self.global) == kind && self.vlans == conn.vlans())
+            .then_some(from)
     }
 }
 
@@ -103,6 +112,7 @@ impl Hasher {
             end(key.id.orig_h, key.id.orig_p).wrapping_add(end(key.id.resp_h, key.id.resp_p));
         let kind =
             u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.global);
+        let kind = kind | u64::from(key.vlans) << 16;
         Hash((fold(ends ^ c, kind ^ d) >> 32) as u32)
     }
 }
@@ -201,6 +211,7 @@ impl<X> Slot<X> {
     fn key(&self) -> Key {
         Key::new(&self.conn.id, self.conn.ip_proto, self.conn.is_one_way())
             .of_global(self.conn.is_global())
+            .of_vlans(self.conn.vlans())
     }
 }
 

@@ -16,8 +16,12 @@ use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Uid;
 use gannet_capture::Batch;
+use gannet_capture::Compression;
 use gannet_capture::Format;
 use gannet_capture::Reader;
+use gannet_capture::RestartPoints;
+use gannet_capture::Stream;
+use gannet_capture::unpacked_from;
 use gannet_engine::PacketIndex;
 use gannet_engine::PacketNotes;
 use hashbrown::HashMap;
@@ -31,10 +35,17 @@ use crate::identity::Identity;
 use crate::identity::check;
 use crate::identity::key;
 use crate::path_of;
+use crate::restarts::Restarts;
 use crate::varint;
 
 /// The most memory that lists may take: of some hundred gigabytes of traffic.
 pub(crate) const MOST: usize = 1 << 30;
+
+/// Decompressed bytes from one restart point to the next, at least: they are decompressed in some ten milliseconds.
+pub const RESTARTS_EVERY: u64 = 8 << 20;
+
+/// The most bytes before the first packet that an index has.
+const MOST_HEAD: u64 = 16 << 20;
 
 /// Collects which packets belong to which connections.
 #[derive(Debug, Default)]
@@ -61,6 +72,8 @@ struct Lists {
     lost: bool,
     /// The last interface that a packet has.
     interface: u32,
+    /// Restart points of a compressed capture, where its format has any.
+    restarts: Option<(Compression, RestartPoints)>,
 }
 
 /// The packets of one connection, in order.
@@ -163,10 +176,24 @@ impl Builder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next batch of the capture, which begins at `position` in its file; `None` if it is
-    /// compressed.
-    pub fn batch(&self, batch: &Batch<'_>, position: Option<u64>) {
+    /// Keeps restart points of a compressed capture, if its format has any: for a stream of one file that has not
+    /// begun.
+    pub fn keep_restarts(&self, stream: &mut Stream) {
+        self.keep_restarts_every(stream, RESTARTS_EVERY);
+    }
+
+    /// The same, with at least this many decompressed bytes from one point to the next.
+    pub fn keep_restarts_every(&self, stream: &mut Stream, every: u64) {
+        self.lock().restarts = stream.keep_restarts(every);
+    }
+
+    /// The next batch of the capture.
+    pub fn batch(&self, batch: &Batch<'_>) {
         let mut lists = self.lock();
+        let position = match lists.restarts {
+            Some(_) => batch.unpacked_position(),
+            None => batch.position(),
+        };
         let before = lists.packets;
         lists.packets += batch.len() as u64;
         let Some(position) = position.filter(|_| !lists.lost) else {
@@ -206,9 +233,11 @@ impl Builder {
         let path = path_of(capture);
         let failed = |e| Error::Io(path.clone(), e);
         let identity = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
+        let compression = lists.restarts.as_ref().map(|(compression, _)| *compression);
         let mut head = Vec::new();
+        lists.lost |= lists.first.is_some_and(|first| first > MOST_HEAD);
         if let Some(first) = lists.first.filter(|_| !lists.lost) {
-            head = begin(capture, first).map_err(failed)?;
+            head = begin(capture, compression, first).map_err(failed)?;
             lists.lost = !declares(&head, lists.interface);
         }
         let seekable = !lists.lost && lists.first.is_some();
@@ -216,17 +245,27 @@ impl Builder {
         if !seekable {
             head.clear();
         }
+        let (points, windows) = match lists.restarts.take().filter(|_| seekable) {
+            Some((_, points)) => {
+                let last = places.last().map_or(0, |(_, place)| *place);
+                Restarts::bytes(points.take().iter().filter(|point| point.offset <= last))
+            }
+            None => Default::default(),
+        };
         let (packets, forgotten) = (lists.packets, lists.forgotten);
         let entries = lists.finish();
         let count = entries.len() as u64;
         let (table, blocks) = blocks(entries);
         let header = Header {
             seekable,
+            compression: compression.filter(|_| seekable),
             identity,
             packets,
             forgotten,
             head: head.len() as u64,
             places: places.len() as u64,
+            points: points.len() as u64,
+            windows: windows.len() as u64,
             blocks: table.len() as u64,
         };
         let mut all = header.bytes();
@@ -235,6 +274,8 @@ impl Builder {
             all.extend_from_slice(&number.to_le_bytes());
             all.extend_from_slice(&place.to_le_bytes());
         }
+        all.extend_from_slice(points.as_flattened());
+        all.extend_from_slice(&windows);
         table.iter().for_each(|entry| all.extend_from_slice(&entry.bytes()));
         let bytes = (all.len() + blocks.len()) as u64;
         if let Some(folder) = path.parent() {
@@ -249,9 +290,14 @@ impl Builder {
 const RECORD: u64 = 16;
 
 /// The bytes that a reader needs before any packet.
-fn begin(capture: &Path, first: u64) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    File::open(capture)?.take(first).read_to_end(&mut head)?;
+fn begin(capture: &Path, compression: Option<Compression>, first: u64) -> io::Result<Vec<u8>> {
+    let (mut head, file) = (Vec::new(), File::open(capture)?);
+    match compression {
+        None => file.take(first).read_to_end(&mut head),
+        Some(compression) => {
+            unpacked_from(file, compression, None)?.take(first).read_to_end(&mut head)
+        }
+    }?;
     Ok(head)
 }
 

@@ -8,11 +8,17 @@ use std::io::SeekFrom;
 use std::path::Path;
 use std::path::PathBuf;
 
+use gannet_capture::Compression;
+use gannet_capture::RestartPoint;
+
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::identity::check;
 use crate::identity::key;
 use crate::path_of;
+use crate::restarts;
+use crate::restarts::Point;
+use crate::restarts::Restarts;
 use crate::varint;
 
 /// Packets from one known offset to the next, if all can be known.
@@ -21,20 +27,26 @@ pub(crate) const EVERY: usize = 64;
 pub(crate) const BLOCK: usize = 4 << 10;
 
 const MAGIC: &[u8; 8] = b"gannetPI";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const SEEKABLE: u32 = 1;
+const GZIP: u32 = 2;
+const ZSTD: u32 = 4;
 /// Bytes of the header, the check among them.
-const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 5 * 8 + 8;
+const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 7 * 8 + 8;
 
 /// The first bytes of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) seekable: bool,
+    /// Whether places are those in the decompressed data of a file with restart points.
+    pub(crate) compression: Option<Compression>,
     pub(crate) identity: Identity,
     pub(crate) packets: u64,
     pub(crate) forgotten: u64,
     pub(crate) head: u64,
     pub(crate) places: u64,
+    pub(crate) points: u64,
+    pub(crate) windows: u64,
     pub(crate) blocks: u64,
 }
 
@@ -42,10 +54,17 @@ impl Header {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&(if self.seekable { SEEKABLE } else { 0 }).to_le_bytes());
+        let compression = match self.compression {
+            Some(Compression::Gzip) => GZIP,
+            Some(Compression::Zstd) => ZSTD,
+            _ => 0,
+        };
+        let flags = compression | if self.seekable { SEEKABLE } else { 0 };
+        out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&self.identity.size.to_le_bytes());
         out.extend_from_slice(&self.identity.hash.to_le_bytes());
-        for n in [self.packets, self.forgotten, self.head, self.places, self.blocks] {
+        let Self { packets, forgotten, head, places, points, windows, blocks, .. } = *self;
+        for n in [packets, forgotten, head, places, points, windows, blocks] {
             out.extend_from_slice(&n.to_le_bytes());
         }
         let sum = check(&out);
@@ -74,11 +93,19 @@ impl Header {
         let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(cut);
         Ok(Self {
             seekable: flags & SEEKABLE != 0,
+            compression: match flags & (GZIP | ZSTD) {
+                0 => None,
+                GZIP => Some(Compression::Gzip),
+                ZSTD => Some(Compression::Zstd),
+                _ => return Err(damaged("it is of two compressions")),
+            },
             identity: Identity { size, hash },
             packets: number()?,
             forgotten: number()?,
             head: number()?,
             places: number()?,
+            points: number()?,
+            windows: number()?,
             blocks: number()?,
         })
     }
@@ -183,8 +210,16 @@ impl<R: Read + Seek> Index<R> {
         (HEADER as u64).checked_add(self.header.head)
     }
 
-    fn table_begins(&self) -> Option<u64> {
+    fn points_begin(&self) -> Option<u64> {
         self.places_begin()?.checked_add(self.header.places.checked_mul(PLACE)?)
+    }
+
+    fn windows_begin(&self) -> Option<u64> {
+        self.points_begin()?.checked_add(self.header.points.checked_mul(restarts::POINT as u64)?)
+    }
+
+    fn table_begins(&self) -> Option<u64> {
+        self.windows_begin()?.checked_add(self.header.windows)
     }
 
     fn blocks_begin(&self) -> Option<u64> {
@@ -265,13 +300,38 @@ impl<R: Read + Seek> Index<R> {
             (number(), number())
         };
         let mut places: Vec<_> = bytes.as_chunks().0.iter().map(place).collect();
-        places.push((self.header.packets.saturating_add(1), self.header.identity.size));
+        // Where decompressed bytes end is not known.
+        let end = self.header.compression.map_or(self.header.identity.size, |_| u64::MAX);
+        places.push((self.header.packets.saturating_add(1), end));
         let group =
             |pair: &[(u64, u64)]| Group { first: pair[0].0, from: pair[0].1, to: pair[1].1 };
         if !places.is_sorted() || places.first().is_none_or(|first| first.0 != 1) {
             return Err(self.damaged("its places are out of order"));
         }
         Ok(Some(places.windows(2).map(group).collect()))
+    }
+
+    /// The compression of the capture, if its packets have places in the decompressed data.
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        self.header.compression
+    }
+
+    /// The restart points of a compressed capture, in order.
+    pub(crate) fn points(&mut self) -> Result<Vec<Point>, Error> {
+        let len = self.header.points.checked_mul(restarts::POINT as u64);
+        let table = self.at(self.points_begin(), len.unwrap_or(u64::MAX))?;
+        Restarts::read(&table).ok_or_else(|| self.damaged("its restart points are out of order"))
+    }
+
+    /// A restart point with its window.
+    pub(crate) fn restart(&mut self, point: &Point) -> Result<RestartPoint, Error> {
+        let end = point.start.checked_add(point.len.into());
+        if end.is_none_or(|end| end > self.header.windows) {
+            return Err(self.damaged("a restart point is cut"));
+        }
+        let place = self.windows_begin().and_then(|begin| begin.checked_add(point.start));
+        let window = self.at(place, point.len.into())?;
+        point.with(window).ok_or_else(|| self.damaged("a restart point is not what was written"))
     }
 
     /// The bytes of the capture before its first packet.
@@ -290,17 +350,57 @@ pub fn exercise(bytes: &[u8]) -> bool {
             return false;
         };
         let (head, groups) = (index.head().is_ok(), index.groups().is_ok());
-        [b"CaaaB", &b"Cother"[..]].iter().all(|uid| index.packets(uid).is_ok()) && head && groups
+        let points = index
+            .points()
+            .is_ok_and(|points| points.iter().all(|point| index.restart(point).is_ok()));
+        [b"CaaaB", &b"Cother"[..]].iter().all(|uid| index.packets(uid).is_ok())
+            && head
+            && groups
+            && points
     };
     let mut rest = bytes;
     let mut number = || take(&mut rest).map(|[v]: [u8; 1]| u64::from(v));
     let identity = Identity { size: u64::MAX, hash: 0 };
-    let header = (|| {
-        let (packets, head, places, blocks) = (number()?, number()?, number()?, number()?);
-        Some(Header { seekable: true, identity, packets, forgotten: 0, head, places, blocks })
+    let built = (|| {
+        let (packets, head, places) = (number()?, number()?, number()?);
+        let (points, windows, blocks) = (number()?, number()?, number()?);
+        let compression = [None, Some(Compression::Gzip), Some(Compression::Zstd)];
+        let compression = *compression.get(number()? as usize % 3)?;
+        let (seekable, forgotten) = (true, 0);
+        let of = (packets, forgotten, head, places, points, windows, blocks);
+        Some(header(compression, seekable, identity, of))
     })();
-    let sound = header.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
+    let sound = built.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
     read(bytes) || sound
+}
+
+/// A header of these numbers: packets, forgotten fragments, bytes of the head, places, points, bytes of windows, blocks.
+fn header(
+    compression: Option<Compression>,
+    seekable: bool,
+    identity: Identity,
+    (packets, forgotten, head, places, points, windows, blocks): (
+        u64,
+        u64,
+        u64,
+        u64,
+        u64,
+        u64,
+        u64,
+    ),
+) -> Header {
+    Header {
+        seekable,
+        compression,
+        identity,
+        packets,
+        forgotten,
+        head,
+        places,
+        points,
+        windows,
+        blocks,
+    }
 }
 
 /// Packets that lie between two known places.
@@ -353,15 +453,29 @@ mod tests {
     use crate::build::blocks_of;
 
     fn file(lists: &[(&[u8], &[u64])], packets: u64) -> Vec<u8> {
+        packed_file(None, lists, packets)
+    }
+
+    fn packed_file(
+        compression: Option<Compression>,
+        lists: &[(&[u8], &[u64])],
+        packets: u64,
+    ) -> Vec<u8> {
         let (table, blocks) = blocks_of(lists);
         let identity = Identity { size: 1_000, hash: 7 };
-        let (head, places, count) = (3, 1, table.len() as u64);
-        let forgotten = 0;
-        let header =
-            Header { seekable: true, identity, packets, forgotten, head, places, blocks: count };
-        let mut all = header.bytes();
+        let point = |offset, window: &[u8]| RestartPoint {
+            offset,
+            at: offset / 2,
+            skip: 3,
+            window: window.to_vec(),
+        };
+        let (points, windows) = Restarts::bytes([&point(20, b"xyz"), &point(50, b"")]);
+        let numbers = (packets, 0, 3, 1, 2, 3, table.len() as u64);
+        let mut all = header(compression, true, identity, numbers).bytes();
         all.extend_from_slice(b"abc");
         all.extend_from_slice(&[1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
+        all.extend_from_slice(points.as_flattened());
+        all.extend_from_slice(&windows);
         table.iter().for_each(|entry| all.extend_from_slice(&entry.bytes()));
         all.extend_from_slice(&blocks);
         all
@@ -386,6 +500,36 @@ mod tests {
         assert_eq!(index.head().unwrap(), b"abc");
         let group = Group { first: 1, from: 3, to: 1_000 };
         assert_eq!(index.groups().unwrap(), Some(vec![group]));
+    }
+
+    #[test]
+    fn restart_points_come_back_or_are_refused() {
+        let bytes = packed_file(Some(Compression::Gzip), &[(b"CaaaB", &[1])], 10);
+        let mut index = open(&bytes).unwrap();
+        assert_eq!(index.compression(), Some(Compression::Gzip));
+        let points = index.points().unwrap();
+        let found: Vec<_> = points.iter().map(|point| index.restart(point).unwrap()).collect();
+        let (window, none) = (b"xyz".to_vec(), Vec::new());
+        let first = RestartPoint { offset: 20, at: 10, skip: 3, window };
+        assert_eq!(found, [first, RestartPoint { offset: 50, at: 25, skip: 3, window: none }]);
+        let group = Group { first: 1, from: 3, to: u64::MAX };
+        assert_eq!(index.groups().unwrap(), Some(vec![group]));
+        // The table begins behind the header, the head and the place.
+        let table = HEADER + 3 + 16;
+        for (at, what) in [
+            (table, "not what was written"),
+            (table + 17, "cut"),
+            (table + 20, "not what was written"),
+            (table + 64, "not what was written"),
+            (table + 7, "out of order"),
+        ] {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            let mut index = open(&bytes).unwrap();
+            let read = index.points().and_then(|points| index.restart(&points[0]));
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains(what), "byte {at}: {error}");
+        }
     }
 
     #[test]
@@ -419,13 +563,12 @@ mod tests {
         /// Any bytes behind a valid header.
         #[test]
         fn any_tables_and_blocks_are_read_without_panic(
-            packets: u64, head in 0_u64..9, places in 0_u64..4, blocks in 0_u64..4, rest: Vec<u8>,
+            packets: u64, head in 0_u64..9, places in 0_u64..4, points in 0_u64..3,
+            windows in 0_u64..9, blocks in 0_u64..4, rest: Vec<u8>,
         ) {
             let identity = Identity { size: u64::MAX, hash: 7 };
-            let forgotten = 0;
-            let header =
-                Header { seekable: true, identity, packets, forgotten, head, places, blocks };
-            let mut bytes = header.bytes();
+            let numbers = (packets, 0, head, places, points, windows, blocks);
+            let mut bytes = header(Some(Compression::Zstd), true, identity, numbers).bytes();
             bytes.extend_from_slice(&rest);
             exercise(&bytes);
         }

@@ -5,20 +5,25 @@
 //! the inner one; so do all fragments of its datagrams, and ICMP errors that quote one of its
 //! packets) and, from the batches, the file offset of every 64th packet. [`Index::open`] reads the
 //! index, and refuses one of another capture; [`Index::packets`] returns the packets of one uid,
-//! and [`Slices`] reads them without those between.
+//! and [`Slices`] reads them without those between. Offsets in a compressed capture are those of its decompressed bytes:
+//! the index also has points from which decompression can begin, one for about every [`RESTARTS_EVERY`] bytes.
 //!
 //! An index is the file `packets` in the folder `FILE.gannet`. All numbers are little-endian, or variable in length
 //! with seven bits a byte:
 //!
 //! ```text
 //! magic, version                                      8 bytes, u32
-//! flags                                               u32: 1 packets can be reached by their places
+//! flags                                               u32: 1 packets can be reached by their places,
+//!                                                     2 in a gzip file, 4 in a zstd file
 //! identity of the capture                             size u64, hash of its first and last MiB u128
 //! packets, forgotten fragments                        u64 each
-//! head length, places, blocks                         u64 each
+//! head length, places, points, window bytes, blocks   u64 each
 //! check of all before                                 u64
 //! head                                                bytes of the capture before its first packet
 //! places                                              of some packets: number u64, offset in the capture u64
+//! restart points                                      offset in the capture u64, in the file u64, window length u32,
+//!                                                     bits of the first byte to skip u32, check u64
+//! windows of the restart points                       the 32 KiB before each, compressed with zstd
 //! table of blocks                                     first key u64, offset u64, length u32, check u32
 //! blocks of lists, in the order of keys               key, number of packets, length of list, list
 //! ```
@@ -29,11 +34,13 @@ mod build;
 mod error;
 mod file;
 mod identity;
+mod restarts;
 mod slices;
 mod varint;
 
 pub use build::Builder;
 pub use build::Built;
+pub use build::RESTARTS_EVERY;
 pub use error::Error;
 pub use file::Index;
 #[doc(hidden)]

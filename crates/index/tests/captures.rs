@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +49,11 @@ impl Drop for Scratch {
 
 /// Analyses a capture with an index, into a folder. `false` if it is no capture.
 fn index(capture: &Path, out: &Path, threads: usize) -> bool {
+    index_every(capture, out, threads, gannet_index::RESTARTS_EVERY)
+}
+
+/// The same, with at least `every` decompressed bytes from one restart point to the next.
+fn index_every(capture: &Path, out: &Path, threads: usize, every: u64) -> bool {
     fs::create_dir_all(out).unwrap();
     let builder = Arc::new(Builder::default());
     let logs = gannet_log::Options { dir: Some(out.to_owned()), ..Default::default() };
@@ -56,12 +62,14 @@ fn index(capture: &Path, out: &Path, threads: usize) -> bool {
     let options = Options { ignore_checksums: true, ..options };
     let stream = Stream::open(&[capture.to_owned()], gannet_capture::Options::default());
     let Ok(mut stream) = stream else { return false };
+    stream.set_unpack_threads(threads);
+    builder.keep_restarts_every(&mut stream, every);
     let mut engine = Engine::new(options);
     loop {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 engine.batch(&batch).unwrap();
-                builder.batch(&batch, batch.position());
+                builder.batch(&batch);
             }
             Ok(None) => break,
             // Everything before the damage counts.
@@ -101,12 +109,17 @@ fn all(capture: &Path) -> Vec<(i64, Vec<u8>)> {
 }
 
 fn check(capture: &Path, out: &Path) {
+    check_some(capture, out, 1);
+}
+
+/// Of every n-th connection.
+fn check_some(capture: &Path, out: &Path, every: usize) {
     let packets = all(capture);
     let mut index = Index::open(capture).unwrap();
     assert_eq!(index.total(), packets.len() as u64);
     let conns = rows(&out.join("conn.log"));
     assert!(conns.len() > 100);
-    for row in conns {
+    for row in conns.into_iter().step_by(every) {
         let numbers = index.packets(row["uid"].as_bytes()).unwrap().unwrap();
         let count = |name: &str| row[name].parse::<usize>().unwrap();
         assert_eq!(numbers.len(), count("orig_pkts") + count("resp_pkts"), "{row:?}");
@@ -132,6 +145,63 @@ fn packets_of_connections_are_found_in_every_format() {
         let out = s.0.join(name.replace('.', "-"));
         assert!(index(&capture, &out, 1));
         check(&capture, &out);
+    }
+}
+
+/// A compressed capture is read from restart points: in gzip files of one member and of many, and in zstd files of many
+/// frames; in a zstd file of one frame from its beginning. What is read is the same, and so is the index for any number
+/// of threads.
+#[test]
+fn compressed_captures_are_read_from_restart_points() {
+    let s = Scratch::new("index-restart");
+    let plain = s.0.join("a.pcap");
+    let mut writer = Writer::create(&plain, WriteOptions::default()).unwrap();
+    gannet_synth::traffic::mixed(600, 1).write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    let bytes = fs::read(&plain).unwrap();
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 3).unwrap();
+    const EVERY: u64 = 60_000;
+    let parts = || bytes.chunks(20_001);
+    let files: [(&str, Vec<u8>, bool); 4] = [
+        ("one.pcap.gz", gzip(&bytes), true),
+        ("many.pcap.gz", parts().flat_map(gzip).collect(), true),
+        ("one.pcap.zst", zstd(&bytes), false),
+        ("many.pcap.zst", parts().flat_map(zstd).collect(), true),
+    ];
+    for (name, packed, has_points) in files {
+        let capture = s.0.join(name);
+        fs::write(&capture, packed).unwrap();
+        let mut before = None;
+        for threads in [1, 3] {
+            let out = s.0.join(name.replace('.', "-"));
+            assert!(index_every(&capture, &out, threads, EVERY));
+            let index = fs::read(path_of(&capture)).unwrap();
+            let same = before.replace(index.clone()).is_none_or(|before| before == index);
+            assert!(same, "{name} with {threads} threads");
+        }
+        check_some(&capture, &s.0.join(name.replace('.', "-")), 9);
+        // Damage at the beginning of the file does not matter to what is read behind a restart point.
+        let out = s.0.join(name.replace('.', "-"));
+        let mut index = Index::open(&capture).unwrap();
+        let total = index.total();
+        let conns = rows(&out.join("conn.log"));
+        let lists = conns.iter().map(|row| index.packets(row["uid"].as_bytes()).unwrap().unwrap());
+        let last = lists.filter(|list| list[0] > total / 2).max_by_key(|list| list[0]).unwrap();
+        let mut packed = fs::read(&capture).unwrap();
+        let at = packed.len() / 20;
+        packed[at..at + 64].fill(0xff);
+        fs::write(&capture, &packed).unwrap();
+        let mut read = Vec::new();
+        let result = Slices::new(&capture, &mut index).read(&last, |p: &Packet<'_>| {
+            read.push(p.number);
+            Ok::<_, Error>(())
+        });
+        assert_eq!(result.is_ok() && read == last, has_points, "{name}: {result:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod ids;
+mod matching;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -26,6 +27,7 @@ use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
 use crate::stack::events::AnalyzerFailed;
+use crate::stack::events::AnalyzerPlanned;
 use crate::stack::events::ScheduledAnalyzerApplied;
 use crate::stack::events::ViolationInfo;
 
@@ -152,6 +154,16 @@ impl Stack {
         let counts = |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(env);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
         env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+        if env.logs.events.wants::<AnalyzerPlanned>() {
+            for atype in planned {
+                let aid = env.analyzer_ids.of(conn.uid, conn.proto, atype);
+                crate::conn_state::raise(&mut env.logs, conn, |c| AnalyzerPlanned {
+                    c,
+                    atype,
+                    aid,
+                });
+            }
+        }
     }
 
     /// Raises the event of an analyzer that another connection announced.
@@ -694,6 +706,7 @@ impl tcp::Consumer for Session<'_> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
+        self.match_data(conn, from, data);
     }
 
     fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
@@ -777,7 +790,9 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No || self.stack.entries.iter().any(|e| !e.is_off)
+        self.stack.waiting != Waiting::No
+            || self.stack.entries.iter().any(|e| !e.is_off)
+            || self.matches_data()
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Steering {
     detected: Option<HashSet<Tag>>,
     /// Connections that scripts expect, with when that ends.
     scheduled: HashMap<Scheduled, (Tag, Time), KeyedHash>,
+    /// Values of options that scripts have.
+    settings: HashMap<&'static str, u64>,
 }
 
 /// Connections that are expected at the most. At more, those that did not come are dropped, then all.
@@ -120,6 +122,13 @@ impl Env {
         }
     }
 
+    /// The value of an option, as scripts have it, or the default.
+    #[inline]
+    pub fn setting(&self, name: &'static str, default: u64) -> u64 {
+        let settings = &self.steering.settings;
+        if settings.is_empty() { default } else { settings.get(name).copied().unwrap_or(default) }
+    }
+
     /// Whether scripts say which analyzers are used.
     pub(crate) fn is_scripted(&self) -> bool {
         self.steering.detected.is_some()
@@ -196,7 +205,14 @@ impl Env {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
                 steering.likely = Some(all.collect());
             }
-            Command::Connection { .. } | Command::File { .. } | Command::Stop => {}
+            Command::Setting { name, value } => {
+                steering.settings.insert(name, value);
+            }
+            Command::Connection { .. }
+            | Command::File { .. }
+            | Command::Filter(_)
+            | Command::Unchecked(_)
+            | Command::Stop => {}
         }
     }
 }

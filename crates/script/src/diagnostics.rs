@@ -88,6 +88,17 @@ pub struct About {
     pub message: usize,
     /// The token that a syntax error lacks.
     pub expected: Option<&'static str>,
+    /// What the event was about that a handler failed at.
+    pub traffic: Option<Traffic>,
+}
+
+/// What an event was about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    /// Number of the packet, from 1 on.
+    pub packet: u64,
+    /// Uid of the connection; empty if the event is about none.
+    pub uid: String,
 }
 
 impl Default for About {
@@ -98,6 +109,7 @@ impl Default for About {
             other: Span::NOWHERE,
             message: 0,
             expected: None,
+            traffic: None,
         }
     }
 }

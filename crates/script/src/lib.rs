@@ -27,6 +27,8 @@
 //! | [`program`] | all arenas together: the result of the parser, which everything else reads |
 //! | [`evaluate`] | the seam between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
+//! | [`jit`] | engines: machine code for what is hot |
+//! | [`signature`] | signatures: patterns and conditions over packets and streams |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
 //! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
 //! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
@@ -45,12 +47,14 @@ pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
 pub mod ids;
+pub mod jit;
 pub mod lexer;
 pub mod literal;
 pub mod names;
 pub mod parse;
 pub mod program;
 pub mod report;
+pub mod signature;
 pub mod source;
 pub mod support;
 pub mod symbols;

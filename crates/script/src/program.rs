@@ -49,8 +49,10 @@ pub struct Program {
     pub bodies: Arena<BodyId, Body>,
     /// Statements at file level, run once after `zeek_init` was queued.
     pub main: Option<BodyId>,
-    /// Files that `@load-sigs` and `-s` name, as found.
+    /// Files that `@load-sigs` names, as found.
     pub signature_files: Vec<Box<str>>,
+    /// Files that `-s` names, as found.
+    pub command_signatures: Vec<Box<str>>,
     /// `@prefixes`.
     pub prefixes: Vec<Box<str>>,
     /// Where diagnostics go.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gannet_script::tools::session::{self, Session, Settings};
-use gannet_script::tools::{render, warn};
+use gannet_script::tools::{format, render, stages, warn};
 
 #[test]
 fn stages_are_as_expected() {
@@ -53,9 +53,20 @@ fn stages(path: &str) -> String {
     text
 }
 
-fn shown(stage: &str, settings: &Settings, _source: &[u8]) -> String {
-    let session = session::read(settings);
+fn shown(stage: &str, settings: &Settings, source: &[u8]) -> String {
+    if stage == "fmt" {
+        let text = format::format(source).unwrap_or_default();
+        assert_eq!(format::format(&text).unwrap_or_default(), text, "formatting is idempotent");
+        return String::from_utf8_lossy(&text).into_owned();
+    }
+    if stage == "tokens" {
+        return stages::tokens(source);
+    }
+    let mut session = session::read(settings);
     match stage {
+        "ast" => stages::ast(&session),
+        "types" => stages::types(&session),
+        "code" => stages::code(&mut session),
         "rich" => rich(&session),
         "zeek" => session.lines.iter().filter_map(|line| Some(line.zeek.clone()? + "\n")).collect(),
         other => format!("no stage {other}\n"),

@@ -16,6 +16,9 @@ use crate::workspace::check;
 use crate::workspace::root;
 use crate::workspace::say;
 
+/// What dpkg runs when it installs and removes the package.
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+
 const MAINTAINER: &str = "The gannet authors <gannet@example.invalid>";
 
 pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
@@ -38,6 +41,9 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
         copy(&completions.join(name), &usr.join(to), 0o644)?;
     }
     fs::remove_dir_all(&completions)?;
+    let systemd = root().join("packaging/systemd");
+    copy(&systemd.join("gannet@.service"), &usr.join("lib/systemd/system/gannet@.service"), 0o644)?;
+    copy(&systemd.join("gannet.sysusers"), &usr.join("lib/sysusers.d/gannet.conf"), 0o644)?;
     let doc = usr.join("share/doc/gannet");
     write(&doc.join("copyright"), &copyright()?, 0o644)?;
     write(&doc.join("changelog"), &changelog(dist), 0o644)?;
@@ -62,6 +68,13 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
         dist.debian_arch(),
     );
     write(&stage.join("DEBIAN/control"), &control, 0o644)?;
+    for script in SCRIPTS {
+        copy(
+            &root().join("packaging/deb").join(script),
+            &stage.join("DEBIAN").join(script),
+            0o755,
+        )?;
+    }
     modes(&stage)?;
     let to = dist.out.join(format!("gannet_{}_{}.deb", dist.version, dist.debian_arch()));
     let mut command = Command::new("dpkg-deb");
@@ -142,7 +155,8 @@ fn modes(dir: &Path) -> anyhow::Result<()> {
         if path.is_dir() {
             modes(&path)?;
         } else {
-            let is_program = path.ends_with("usr/bin/gannet");
+            let is_script = |script: &&str| path.ends_with(Path::new("DEBIAN").join(script));
+            let is_program = path.ends_with("usr/bin/gannet") || SCRIPTS.iter().any(is_script);
             fs::set_permissions(
                 &path,
                 fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 }),

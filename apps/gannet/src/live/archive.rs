@@ -10,6 +10,9 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
@@ -28,11 +31,30 @@ use super::times::Keep;
 pub(crate) struct Archive {
     folder: PathBuf,
     to: Option<String>,
-    compress: Option<Compress>,
     postprocessor: Option<PathBuf>,
-    keep: Vec<Keep>,
+    rules: Rules,
     logs: Vec<&'static str>,
     journal: Journal,
+}
+
+/// What may change while the sensor runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules(Arc<Mutex<(Option<Compress>, Vec<Keep>)>>);
+
+impl Rules {
+    /// Takes over what the options say.
+    pub(crate) fn set(&self, args: &Args) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            (args.rotate_compress, args.keep.clone());
+    }
+
+    fn compress(&self) -> Option<Compress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn keep(&self) -> Vec<Keep> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
 }
 
 /// A program may take this long for a file.
@@ -45,6 +67,7 @@ const UNFINISHED: &str = "tmp";
 impl Archive {
     pub(crate) fn new(
         args: &Args,
+        rules: Rules,
         folder: &Path,
         logs: Vec<&'static str>,
         journal: &Journal,
@@ -52,9 +75,8 @@ impl Archive {
         Self {
             folder: folder.to_owned(),
             to: args.rotate_to.clone(),
-            compress: args.rotate_compress,
             postprocessor: args.postprocessor.clone(),
-            keep: args.keep.clone(),
+            rules,
             logs,
             journal: journal.clone(),
         }
@@ -82,7 +104,7 @@ impl Archive {
         }
         // Parquet is compressed inside.
         let is_text = path.extension().is_some_and(|e| e == "log" || e == "json");
-        if let Some(how) = self.compress.filter(|_| is_text) {
+        if let Some(how) = self.rules.compress().filter(|_| is_text) {
             path = compress(&path, how)?;
         }
         if let Some(program) = &self.postprocessor {
@@ -111,7 +133,8 @@ impl Archive {
 
     /// Removes the oldest rotated files, as far as limits ask for it.
     fn remove_old(&self) {
-        if self.keep.is_empty() {
+        let limits = self.rules.keep();
+        if limits.is_empty() {
             return;
         }
         let root = match &self.to {
@@ -124,7 +147,7 @@ impl Archive {
         let mut bytes: u64 = files.iter().map(|(_, _, len)| len).sum();
         for (modified, path, len) in files {
             let age = SystemTime::now().duration_since(modified).unwrap_or_default();
-            let is_too_much = self.keep.iter().any(|keep| match keep {
+            let is_too_much = limits.iter().any(|keep| match keep {
                 Keep::Age(most) => age > *most,
                 Keep::Size(most) => bytes > *most,
             });
@@ -317,13 +340,16 @@ mod tests {
         }
     }
 
+    fn rules(keep: Keep) -> Rules {
+        Rules(Arc::new(Mutex::new((None, vec![keep]))))
+    }
+
     fn archive(folder: &Path) -> Archive {
         Archive {
             folder: folder.to_owned(),
             to: None,
-            compress: None,
             postprocessor: None,
-            keep: Vec::new(),
+            rules: Rules::default(),
             logs: vec!["conn", "dns"],
             journal: Journal::new(LogFormat::Text, true),
         }
@@ -340,7 +366,7 @@ mod tests {
         fs::write(&file, "rows\n").unwrap();
         let archive = Archive {
             to: Some(format!("{}/%Y/%m", folder.0.display())),
-            compress: Some(Compress::Gzip),
+            rules: Rules(Arc::new(Mutex::new((Some(Compress::Gzip), Vec::new())))),
             postprocessor: Some(program),
             ..archive(&folder.0)
         };
@@ -382,9 +408,9 @@ mod tests {
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + n)).unwrap();
         }
         let left = || names.map(|name| folder.0.join(name).exists());
-        Archive { keep: vec![Keep::Size(150)], ..archive(&folder.0) }.remove_old();
+        Archive { rules: rules(Keep::Size(150)), ..archive(&folder.0) }.remove_old();
         assert_eq!(left(), [false, true, true, true]);
-        Archive { keep: vec![Keep::Age(Duration::from_secs(60))], ..archive(&folder.0) }
+        Archive { rules: rules(Keep::Age(Duration::from_secs(60))), ..archive(&folder.0) }
             .remove_old();
         assert_eq!(left(), [false, false, true, true]);
     }

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use gannet_live::Mode;
 use gannet_log::Names;
 
+use super::reload::Reload;
 use super::sinks;
 use super::sinks::KafkaOptions;
 use super::sinks::SpoolOptions;
@@ -84,6 +85,9 @@ pub(crate) struct Args {
     /// Form of messages on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
+    /// How SIGHUP reads the options again, where they come from a file.
+    #[arg(skip)]
+    pub(crate) reload: Option<Reload>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

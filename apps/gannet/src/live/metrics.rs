@@ -1,6 +1,6 @@
 //! Metrics for Prometheus: the text format over HTTP.
 //!
-//! Where a number means what one of Zeek's means, it has Zeek's name, so that dashboards work.
+//! `/top` has the same and more in JSON, for `gannet top`. Where a number means what one of Zeek's means, it has Zeek's name, so that dashboards work.
 
 use std::fmt::Write as _;
 use std::io;
@@ -54,10 +54,18 @@ fn answer(mut client: TcpStream, latest: &Latest) -> io::Result<()> {
             let text = expose(&latest.get());
             respond(&mut client, "200 OK", "text/plain; version=0.0.4; charset=utf-8", &text)
         }
-        (Some(b"GET"), Some(b"/health")) => respond(&mut client, "200 OK", "text/plain", "ok\n"),
-        (Some(b"GET" | b"HEAD"), _) => {
-            respond(&mut client, "404 Not Found", "text/plain", "metrics are at /metrics\n")
+        (Some(b"GET" | b"HEAD"), Some(b"/top")) => {
+            latest.watch();
+            let text = format!("{}\n", latest.get().json());
+            respond(&mut client, "200 OK", "application/json", &text)
         }
+        (Some(b"GET"), Some(b"/health")) => respond(&mut client, "200 OK", "text/plain", "ok\n"),
+        (Some(b"GET" | b"HEAD"), _) => respond(
+            &mut client,
+            "404 Not Found",
+            "text/plain",
+            "metrics are at /metrics, a snapshot in JSON is at /top\n",
+        ),
         _ => respond(&mut client, "405 Method Not Allowed", "text/plain", "GET only\n"),
     }
 }
@@ -254,6 +262,10 @@ mod tests {
             text
         };
         assert!(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200"));
+        let top = ask("GET /top HTTP/1.1\r\n\r\n");
+        let (head, body) = top.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("application/json"), "{head}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["packets"], 0);
         assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert!(ask(&"x".repeat(9_000)).starts_with("HTTP/1.1 400"));

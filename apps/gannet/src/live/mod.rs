@@ -9,9 +9,11 @@ mod args;
 mod journal;
 mod metrics;
 mod notify;
+pub(crate) mod reload;
 mod sensor;
 mod sinks;
 mod snapshot;
+mod talkers;
 pub(crate) mod times;
 
 use std::path::Path;

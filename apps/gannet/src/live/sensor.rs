@@ -1,5 +1,6 @@
 //! The loop of a live capture.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
 use std::net::TcpListener;
@@ -26,6 +27,7 @@ use gannet_live::Source;
 use gannet_live::SourceOptions;
 use gannet_log::LiveFiles;
 use gannet_log::LogLosses;
+use serde_json::Value;
 
 use super::Journal;
 use super::archive;
@@ -33,11 +35,14 @@ use super::archive::Archive;
 use super::args::Args;
 use super::metrics;
 use super::notify::Manager;
+use super::reload::Reload;
+use super::reload::changes;
 use super::sinks;
 use super::sinks::Sink;
 use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 use super::snapshot::resident;
+use super::talkers::Talkers;
 use super::times;
 use crate::left_out;
 use crate::names::System;
@@ -96,7 +101,12 @@ pub(crate) struct Sensor {
     /// The snapshot at the last row of stats.log.
     last_row: (Snapshot, Instant),
     gauged: Instant,
+    /// Counts while `gannet top` asks for it.
+    talkers: Option<Talkers>,
     rotate: Option<(Duration, Time)>,
+    rules: archive::Rules,
+    /// How the options are read again, and what they were.
+    reload: Option<(Reload, BTreeMap<String, String>)>,
     until: Option<Instant>,
     begun: Instant,
     has_threads: bool,
@@ -191,7 +201,9 @@ impl Sensor {
         // From here on the process has no more rights than it needs; threads that start later have as few.
         enter(args, out, extract, journal)?;
         let stop = Stop::of_sensor().context("signals")?;
-        let archive = Archive::new(args, out, logs, journal);
+        let rules = archive::Rules::default();
+        rules.set(args);
+        let archive = Archive::new(args, rules.clone(), out, logs, journal);
         let archive = archive::start(archive, files).context("thread of the archive")?;
         let latest = Latest::default();
         if let Some(listener) = listener {
@@ -226,7 +238,13 @@ impl Sensor {
             snapshot: Snapshot::default(),
             last_row: (Snapshot::default(), now),
             gauged: now,
+            talkers: None,
             rotate: args.rotate.map(|every| (every, times::next_multiple(Source::clock(), every))),
+            rules,
+            reload: args.reload.clone().and_then(|reload| {
+                let values = reload.read().ok()?.values;
+                Some((reload, values))
+            }),
             until: args.duration.map(|duration| now + duration),
             begun: now,
             has_threads,
@@ -258,6 +276,9 @@ impl Sensor {
             }
             match self.source.packets() {
                 Next::Packets(batch) => {
+                    if let Some(talkers) = &mut self.talkers {
+                        talkers.add(&batch);
+                    }
                     let analysed = analyse(&mut self.engine, &batch, &mut self.snapshot);
                     report(&self.journal, analysed);
                     pending.dirty = true;
@@ -323,14 +344,19 @@ impl Sensor {
         if self.stop.takes_reopen() {
             self.with_logs(gannet_log::Logs::reopen);
             self.journal.note(&"logs are reopened");
+            self.reload();
         }
         self.flush(pending);
         let is_row = self.last_row.1.elapsed() >= STATISTICS;
-        if is_row || (self.serves_metrics && self.gauged.elapsed() >= GAUGE) {
+        let is_watched = self.serves_metrics && self.latest.is_watched();
+        let is_old = self.serves_metrics && self.gauged.elapsed() >= GAUGE;
+        if is_row || is_watched || is_old {
             self.gauged = Instant::now();
             self.snapshot.gauge = self.engine.gauge();
         }
         self.look();
+        self.snapshot.talkers = self.talkers.take().map_or(Value::Null, |all| all.report());
+        self.talkers = is_watched.then(Talkers::new);
         if is_row {
             self.statistics();
         }
@@ -340,6 +366,50 @@ impl Sensor {
         }
         self.links();
         self.manager.lives();
+    }
+
+    /// Takes over what changed in the file of options, and reports what needs a restart.
+    fn reload(&mut self) {
+        let Some((reload, before)) = &mut self.reload else { return };
+        let file = reload.file.display();
+        let read = match reload.read() {
+            Ok(read) => read,
+            Err(words) => {
+                let words = words.trim_end();
+                self.journal.error(&format_args!("{words}; the options stay as they are"));
+                return;
+            }
+        };
+        let (mut taken, mut others) = changes(before, &read.values);
+        // Without --rotate the names of files are others from the start.
+        if read.args.rotate.is_some() != self.rotate.is_some() {
+            taken.retain(|name| *name != "rotate");
+            others.push("rotate");
+        }
+        if let Some((every, at)) = &mut self.rotate
+            && let Some(new) = read.args.rotate
+            && new != *every
+        {
+            (*every, *at) = (new, times::next_multiple(Source::clock(), new));
+        }
+        self.rules.set(&read.args);
+        if taken.contains(&"duration") {
+            self.until = read.args.duration.map(|duration| self.begun + duration);
+        }
+        match taken.is_empty() {
+            true => self.journal.note(&format_args!("{file}: nothing new that can be taken over")),
+            false => self.journal.note(&format_args!("{file}: taken over: {}", taken.join(", "))),
+        }
+        if !others.is_empty() {
+            let others = others.join(", ");
+            self.journal.warning(&format_args!("{file}: changes need a restart: {others}"));
+        }
+        for name in taken.into_iter().map(str::to_owned).collect::<Vec<_>>() {
+            match read.values.get(&name) {
+                Some(value) => drop(before.insert(name, value.clone())),
+                None => drop(before.remove(&name)),
+            }
+        }
     }
 
     fn with_logs(&mut self, work: impl FnOnce(&mut gannet_log::Logs)) {
@@ -445,9 +515,15 @@ fn enter(
             chown(folder, Some(uid), Some(gid)).with_context(|| folder.display().to_string())?;
         }
     }
+    let mut read = sinks::paths(&args.targets());
+    // Its folder: editors replace a file by another one of the same name.
+    let file = args.reload.as_ref().and_then(|reload| reload.file.parent());
+    read.extend(
+        file.map(|folder| if folder == Path::new("") { ".".into() } else { folder.into() }),
+    );
     let sandbox = Sandbox {
         write,
-        read: sinks::paths(&args.targets()),
+        read,
         connects: !args.targets().is_empty(),
         executes: args.postprocessor.is_some(),
         user: args.user.clone(),

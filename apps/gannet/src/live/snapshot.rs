@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -13,6 +15,8 @@ use gannet_engine::StatsRow;
 use gannet_live::Ledger;
 use gannet_live::LinkCounters;
 use indicatif::HumanCount;
+use serde_json::Value;
+use serde_json::json;
 
 use super::sinks::SinkCounts;
 
@@ -37,23 +41,37 @@ pub(crate) struct Snapshot {
     pub(crate) lag: f64,
     /// Resident memory in bytes.
     pub(crate) memory: u64,
+    /// Who talked most in the last second, while `gannet top` asks.
+    pub(crate) talkers: Value,
 }
 
 /// The latest snapshot, for other threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Latest(Arc<Mutex<Snapshot>>);
+pub(crate) struct Latest(Arc<Mutex<(Snapshot, Option<Instant>)>>);
+
+/// Talkers are counted for this time after they were asked for.
+const WATCHED: Duration = Duration::from_secs(5);
 
 impl Latest {
-    fn lock(&self) -> MutexGuard<'_, Snapshot> {
+    fn lock(&self) -> MutexGuard<'_, (Snapshot, Option<Instant>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn set(&self, snapshot: &Snapshot) {
-        self.lock().clone_from(snapshot);
+        self.lock().0.clone_from(snapshot);
     }
 
     pub(crate) fn get(&self) -> Snapshot {
-        self.lock().clone()
+        self.lock().0.clone()
+    }
+
+    /// Asks for talkers in the next snapshots.
+    pub(crate) fn watch(&self) {
+        self.lock().1 = Some(Instant::now());
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.lock().1.is_some_and(|asked| asked.elapsed() < WATCHED)
     }
 }
 
@@ -64,6 +82,40 @@ impl Snapshot {
 
     fn received(&self) -> u64 {
         self.ledger.links.values().map(|link| link.received).sum()
+    }
+
+    /// All of it as JSON, for `gannet top` and other programs.
+    pub(crate) fn json(&self) -> Value {
+        let by_log = |rows: &[(&'static str, u64)]| {
+            rows.iter()
+                .map(|(log, rows)| ((*log).to_owned(), Value::from(*rows)))
+                .collect::<Value>()
+        };
+        let [tcp, udp, icmp] = self.gauge.active;
+        let links = self.ledger.links.keys().cloned().collect::<Value>();
+        let sinks = self.sinks.iter().map(|sink| {
+            json!({
+                "name": sink.name, "sent": sink.sent, "queued": sink.queued, "spooled": sink.spooled,
+                "dropped": sink.dropped,
+            })
+        });
+        json!({
+            "time": self.time.as_secs_f64(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "interfaces": links,
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "dropped": self.ledger.lost(),
+            "filtered": self.filtered,
+            "lag": self.lag,
+            "memory": self.memory,
+            "connections": self.gauge.connections,
+            "active": { "tcp": tcp, "udp": udp, "icmp": icmp },
+            "rows": by_log(&self.rows),
+            "discarded": by_log(&self.discarded),
+            "sinks": sinks.collect::<Value>(),
+            "talkers": self.talkers,
+        })
     }
 
     /// The row of stats.log for the time since another snapshot.

@@ -1,11 +1,8 @@
 //! What packets are together: protocols by layer, hosts and pairs of hosts.
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::hash::Hash;
 
-use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_capture::Packet;
 use gannet_wire::Network;
@@ -13,58 +10,17 @@ use gannet_wire::protocol;
 use indicatif::HumanCount;
 
 use super::line::name_of;
+use crate::sums::Sum;
+use crate::sums::Tally;
 
-/// Hosts, and pairs of hosts, that are counted by themselves; what comes on top is summed up.
-const MOST: usize = 1 << 20;
 /// Protocols below one that are printed by themselves.
 const SHOWN: usize = 12;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    packets: u64,
-    bytes: u64,
-}
-
-impl Sum {
-    fn add(&mut self, bytes: u64) {
-        self.packets += 1;
-        self.bytes += bytes;
-    }
-}
 
 /// A protocol and those in it.
 #[derive(Debug, Default)]
 struct Layer {
     sum: Sum,
     inside: BTreeMap<String, Layer>,
-}
-
-/// Sums of a kind of things.
-#[derive(Debug)]
-struct Tally<K> {
-    sums: HashMap<K, Sum, RandomState>,
-    others: Sum,
-}
-
-impl<K: Hash + Eq + Copy + Ord> Tally<K> {
-    fn add(&mut self, key: K, bytes: u64) {
-        let is_full = self.sums.len() >= MOST && !self.sums.contains_key(&key);
-        if is_full { self.others.add(bytes) } else { self.sums.entry(key).or_default().add(bytes) }
-    }
-
-    /// Those with most bytes.
-    fn top(&self, count: usize) -> Vec<(K, Sum)> {
-        let mut all: Vec<_> = self.sums.iter().map(|(key, sum)| (*key, *sum)).collect();
-        all.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.bytes), *key));
-        all.truncate(count);
-        all
-    }
-}
-
-impl<K> Default for Tally<K> {
-    fn default() -> Self {
-        Self { sums: HashMap::default(), others: Sum::default() }
-    }
 }
 
 /// Adds packets up.

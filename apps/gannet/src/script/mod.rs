@@ -1,6 +1,9 @@
 //! `gannet script`: tools for authors of Zeek scripts.
 
 mod check;
+mod fmt;
+mod ir;
+mod lsp;
 
 use std::path::Path;
 
@@ -12,7 +15,8 @@ use crate::outcome::Outcome;
 /// Check, format and inspect Zeek scripts
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  gannet script check my.zeek\n  \
-                        gannet script check --diagnostics rich --warnings all my.zeek")]
+                        gannet script check --diagnostics rich --warnings all my.zeek\n  \
+                        gannet script fmt --write my.zeek")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -21,11 +25,17 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Check(check::Args),
+    Fmt(fmt::Args),
+    Ir(ir::Args),
+    Lsp(lsp::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Check(args) => check::run(args),
+        Command::Fmt(args) => fmt::run(args),
+        Command::Ir(args) => ir::run(args),
+        Command::Lsp(args) => lsp::run(args),
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Stop {
     Input,
     /// The room for output is used up.
     Output,
+    /// A block is next, where [`Inflate::stop_at_block`] requested to stop.
+    Block,
     /// The last block has ended; the rest of the input is not part of the stream.
     End,
 }
@@ -86,6 +88,9 @@ pub struct Inflate {
     last: bool,
     /// Bytes written so far, up to the longest distance.
     reach: usize,
+    /// Bytes to write before it stops at a block, and the write position of this step where that is.
+    until_block: usize,
+    block_at: usize,
     /// Numbers of literal/length codes, distance codes and code length codes.
     described: (usize, usize, usize),
     /// Code lengths: first those of the code length codes, then those that they encode.
@@ -111,6 +116,8 @@ impl Inflate {
             state: State::Block,
             last: false,
             reach: 0,
+            until_block: usize::MAX,
+            block_at: usize::MAX,
             described: (0, 0, 0),
             lengths: [0; 320],
             fixed: false,
@@ -122,6 +129,31 @@ impl Inflate {
     /// Resets to the beginning, for another stream.
     pub fn reset(&mut self) {
         (self.bits, self.count, self.state, self.last, self.reach) = (0, 0, State::Block, false, 0);
+    }
+
+    /// Stops with [`Stop::Block`] at the first block behind this many further bytes, and no more after that.
+    pub(crate) fn stop_at_block(&mut self, after: usize) {
+        self.until_block = after;
+    }
+
+    /// Bytes before the write position that matches may refer to.
+    pub(crate) fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// Bits that were consumed from the input and belong to what comes next.
+    pub(crate) fn unused_bits(&self) -> u32 {
+        self.count
+    }
+
+    /// Continues within a stream, at the beginning of a block: with the unused bits of the byte that it begins in, and
+    /// this many bytes before the write position.
+    pub(crate) fn resume(&mut self, byte: u8, used_bits: u8, reach: usize) {
+        self.reset();
+        if (1..8).contains(&used_bits) {
+            (self.bits, self.count) = (u64::from(byte >> used_bits), 8 - u32::from(used_bits));
+        }
+        self.reach = reach.min(HISTORY);
     }
 
     /// Decompresses `input` into `output[at..]` until one of them or the stream ends.
@@ -148,8 +180,14 @@ impl Inflate {
     ) -> (Step, Option<Damage>) {
         let at = at.min(output.len());
         let mut run = Run { begin: at - self.reach.min(at), input, used: 0, output, at };
+        self.block_at = at.saturating_add(self.until_block);
         let stopped = self.run(&mut run);
         let (mut used, made) = (run.used, run.at - at);
+        self.until_block = match stopped {
+            Ok(Stop::Block) => usize::MAX,
+            _ if self.until_block == usize::MAX => usize::MAX,
+            _ => self.until_block.saturating_sub(made),
+        };
         self.reach = (self.reach + made).min(HISTORY);
         let stop = *stopped.as_ref().unwrap_or(&Stop::End);
         if stop != Stop::Input {
@@ -168,6 +206,9 @@ impl Inflate {
             self.refill(run);
             match self.state {
                 State::Block => {
+                    if run.at >= self.block_at {
+                        return Ok(Stop::Block);
+                    }
                     if self.count < 3 {
                         return Ok(Stop::Input);
                     }

@@ -11,6 +11,9 @@ use super::Stop;
 use super::checks;
 use super::checks::Checker;
 use super::checks::Due;
+use crate::restart::RestartPoint;
+use crate::restart::RestartPoints;
+use crate::restart::invalid;
 
 /// Flag bits of a member's header; higher bits are reserved and must not be set.
 const HEADER_CRC: u8 = 1 << 1;
@@ -61,6 +64,12 @@ pub struct Gunzip<R> {
     crc: Crc,
     /// Bytes of input consumed.
     used: u64,
+    /// Bytes decompressed, of all members.
+    made: u64,
+    /// Where points are collected.
+    restarts: Option<RestartPoints>,
+    /// Whether the member was entered in its middle, so that its checksum is unknown.
+    is_partial: bool,
     /// Returned after the data decompressed before it.
     failed: Option<io::Error>,
     /// Trailers for the receiver, if the receiver verifies checksums.
@@ -94,9 +103,51 @@ impl<R: BufRead> Gunzip<R> {
             number: [0; 8],
             crc: Crc::new(),
             used: 0,
+            made: 0,
+            restarts: None,
+            is_partial: false,
             failed: None,
             left: None,
         }
+    }
+
+    /// For input that begins where a restart point is, of whose window `reach` bytes precede the write position.
+    ///
+    /// # Errors
+    /// The input's, and if the point is not valid.
+    pub(crate) fn resume(input: R, point: &RestartPoint, reach: usize) -> io::Result<Self> {
+        if point.skip > 7 {
+            return Err(invalid("a restart point with more bits than a byte has"));
+        }
+        let mut gunzip = Self::new(input);
+        let mut byte = 0;
+        if point.skip > 0 {
+            let Some(first) = gunzip.input.fill_buf()?.first().copied() else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            byte = first;
+            gunzip.input.consume(1);
+        }
+        gunzip.inflate.resume(byte, point.skip, reach);
+        (gunzip.begun, gunzip.part, gunzip.is_partial) = (true, Part::Stream, reach > 0);
+        gunzip.used = point.at + u64::from(point.skip > 0);
+        gunzip.made = point.offset;
+        Ok(gunzip)
+    }
+
+    /// Collects restart points from now on.
+    pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) {
+        self.inflate.stop_at_block(distance(points.next(), self.made));
+        self.restarts = Some(points.clone());
+    }
+
+    /// Adds a restart point before the block that is next, of which `before` precedes.
+    fn add_restart(&mut self, before: &[u8]) {
+        let Some(points) = &self.restarts else { return };
+        let window = before.get(before.len().saturating_sub(self.inflate.reach())..);
+        let bits = self.used * 8 - u64::from(self.inflate.unused_bits());
+        let next = points.add(self.made, bits / 8, (bits % 8) as u8, window.unwrap_or_default());
+        self.inflate.stop_at_block(distance(next, self.made));
     }
 
     /// Decompresses into `buffer[at..]`; returns the number of bytes, 0 at the end of the input or
@@ -134,6 +185,10 @@ impl<R: BufRead> Gunzip<R> {
             let (step, damage) = self.inflate.step_until(input, buffer, at);
             self.input.consume(step.used);
             self.used += step.used as u64;
+            self.made += step.made as u64;
+            if step.stop == Stop::Block && damage.is_none() {
+                self.add_restart(buffer.get(..at + step.made).unwrap_or_default());
+            }
             let made = buffer.get(at..at + step.made).unwrap_or_default();
             match &mut self.left {
                 Some(left) => left.made += made.len() as u64,
@@ -205,8 +260,10 @@ impl<R: BufRead> Gunzip<R> {
                             left.dues.push(Due { at: left.made, stored, used });
                             left.begun = Some(left.made);
                         }
+                        _ if self.is_partial => {}
                         _ => checks::check(&self.crc, stored, used)?,
                     }
+                    self.is_partial = false;
                     self.crc.reset();
                     Part::Header(0)
                 }
@@ -255,4 +312,9 @@ impl<R: BufRead> Gunzip<R> {
     pub(crate) fn dues(&mut self) -> Vec<Due> {
         self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
     }
+}
+
+/// Bytes from `made` to `next`; never 0, so that each step makes progress.
+fn distance(next: u64, made: u64) -> usize {
+    usize::try_from(next.saturating_sub(made)).unwrap_or(usize::MAX - 1).max(1)
 }

@@ -44,6 +44,7 @@ fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result
             (None, Stop::Input) if used == packed.len() => return (all, used, Ok(Stop::Input)),
             (None, Stop::Input) => assert_eq!(step.used, input.len()),
             (None, Stop::Output) => assert!(at == end),
+            (None, Stop::Block) => unreachable!("no stop was requested"),
         }
     }
 }

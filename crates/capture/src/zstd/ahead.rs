@@ -195,11 +195,11 @@ impl<R> Drop for Guard<'_, R> {
 
 impl<R: BufRead> Ahead<R> {
     /// Blocks that the caller reads and decodes one after the other, or two at once if reading the
-    /// input never blocks (`at_hand`).
-    pub(super) fn new(input: R, at_hand: bool) -> Self {
+    /// input never blocks (`at_hand`). The input begins at the offset `used` of its file.
+    pub(super) fn new(input: R, used: u64, at_hand: bool) -> Self {
         let depth = if at_hand { 2 } else { 1 };
         let queue = Queue {
-            scanner: Some(Box::new(Scanner::new(input))),
+            scanner: Some(Box::new(Scanner::new(input, used))),
             known: 0,
             ended: false,
             free: (0..depth).map(|_| Box::default()).collect(),

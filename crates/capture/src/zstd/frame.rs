@@ -29,6 +29,8 @@ pub(super) struct Scanner<R> {
     number: u64,
     /// The current frame, if any, as far as its blocks depend on it.
     frame: Option<Inside>,
+    /// Offset of the last data frame.
+    began: u64,
     /// Whether there was a frame.
     begun: bool,
     ended: bool,
@@ -55,9 +57,10 @@ impl From<Damage> for Miss {
 }
 
 impl<R: BufRead> Scanner<R> {
-    pub(super) fn new(input: R) -> Self {
+    /// For input that begins at this offset of its file.
+    pub(super) fn new(input: R, used: u64) -> Self {
         let last = Last::default();
-        Self { input, used: 0, last, number: 0, frame: None, begun: false, ended: false }
+        Self { input, used, last, number: 0, frame: None, began: used, begun: false, ended: false }
     }
 
     /// Reads the next block, or stores its error; false at the end of the input, and after an
@@ -90,7 +93,7 @@ impl<R: BufRead> Scanner<R> {
             Some(inside) => inside,
             None => {
                 let Some(frame) = self.header()? else { return Ok(false) };
-                job.frame = Some(frame.0);
+                (job.frame, job.began) = (Some(frame.0), self.began);
                 self.last.reset();
                 self.begun = true;
                 *self.frame.insert(frame.1)
@@ -142,6 +145,7 @@ impl<R: BufRead> Scanner<R> {
             if self.input.fill_buf().map_err(Miss::Input)?.is_empty() && self.begun {
                 return Ok(None);
             }
+            self.began = self.used;
             let magic = u32::from_le_bytes(self.bytes()?);
             if magic & !15 == SKIPPED {
                 let size = u32::from_le_bytes(self.bytes()?);

@@ -128,6 +128,8 @@ pub(super) struct Job {
     pub(super) number: u64,
     /// Set if it begins a frame.
     pub(super) frame: Option<Frame>,
+    /// Offset in the input of the frame that it begins.
+    pub(super) began: u64,
     /// Set if it ends a frame, with the checksum.
     pub(super) end: Option<Option<u32>>,
     /// Most bytes that it may decompress to.

@@ -12,6 +12,7 @@ use super::job::Content;
 use super::job::Failure;
 use super::job::Frame;
 use super::job::Job;
+use crate::restart::RestartPoints;
 
 /// Executes blocks in order.
 pub(super) struct Order {
@@ -24,6 +25,8 @@ pub(super) struct Order {
     failed: Option<io::Error>,
     /// Bytes of all frames so far.
     made: u64,
+    /// Where points are collected.
+    restarts: Option<RestartPoints>,
 }
 
 impl Order {
@@ -35,7 +38,13 @@ impl Order {
             rest: 0..0,
             failed: None,
             made: 0,
+            restarts: None,
         }
+    }
+
+    /// Collects restart points from now on.
+    pub(super) fn keep_restarts(&mut self, points: &RestartPoints) {
+        self.restarts = Some(points.clone());
     }
 
     /// The current frame.
@@ -74,6 +83,9 @@ impl Order {
         if let Some(frame) = job.frame {
             self.window.begin(frame);
             self.frame = Some(frame);
+            if let Some(points) = &self.restarts {
+                points.add(self.made, job.began, 0, &[]);
+            }
             self.hash = XxHash64::with_seed(0);
         }
         self.rest = match self.window.execute(job) {

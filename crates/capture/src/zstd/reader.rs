@@ -6,6 +6,7 @@ use std::io::BufRead;
 
 use super::ahead::Ahead;
 use super::order::Order;
+use crate::restart::RestartPoints;
 
 /// Bytes decompressed before threads are started: short files are read before threads have started.
 const LONG: u64 = 1 << 20;
@@ -46,17 +47,27 @@ impl<R: BufRead> Unzstd<R> {
     /// For input that begins with a frame. It reads no more of the input than the requested output
     /// needs, so that it never waits for later data.
     pub fn new(input: R) -> Self {
-        Self::of(input, false)
+        Self::of(input, 0, false)
     }
 
     /// For input that never blocks, like a mapped file: blocks are read ahead, since decoding two
     /// at once takes less time.
     pub fn at_hand(input: R) -> Self {
-        Self::of(input, true)
+        Self::of(input, 0, true)
     }
 
-    fn of(input: R, at_hand: bool) -> Self {
-        let (ahead, order) = (Ahead::new(input, at_hand), Order::new());
+    /// For input that begins with the frame at this offset of its file.
+    pub(crate) fn resume(input: R, at: u64) -> Self {
+        Self::of(input, at, false)
+    }
+
+    /// Collects restart points from now on.
+    pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) {
+        self.order.keep_restarts(points);
+    }
+
+    fn of(input: R, used: u64, at_hand: bool) -> Self {
+        let (ahead, order) = (Ahead::new(input, used, at_hand), Order::new());
         Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
     }
 

@@ -404,7 +404,7 @@ fn a_match_that_begins_before_the_frame_ends_within_it() {
 
 /// The kinds of blocks, literals and tables of a frame.
 fn kinds(packed: &[u8]) -> Vec<&'static str> {
-    let mut scanner = Scanner::new(packed);
+    let mut scanner = Scanner::new(packed, 0);
     let mut job = Job::default();
     let (mut codes, mut tables) = (0, [0; 3]);
     let mut all = Vec::new();

@@ -231,13 +231,21 @@ fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
     }
 }
 
-/// The ends of a connection as Zeek orders them: lower address and its port first.
-fn key(conn: &Conn) -> ([u8; 16], [u8; 16], u16, u16, u8) {
+/// What Zeek orders connections by.
+type Order = ([u8; 16], [u8; 16], u16, u16, u8, [[u8; 4]; 2]);
+
+/// The ends of a connection as Zeek orders them, lower address and its port first, and its VLAN tags.
+fn key(conn: &Conn) -> Order {
     let id = &conn.id;
     let orig = (id.orig_h.octets(), id.orig_p.swap_bytes());
     let resp = (id.resp_h.octets(), id.resp_p.swap_bytes());
     let (low, high) = if conn.is_one_way() || orig < resp { (orig, resp) } else { (resp, orig) };
-    (low.0, high.0, low.1.swap_bytes(), high.1.swap_bytes(), conn.ip_proto)
+    let tag = |tag: u32| match tag & 0x8000 {
+        0 => [0, 0, 0, 0xff],
+        _ => (tag & 0x7fff).to_le_bytes(),
+    };
+    let tags = [tag(conn.vlans() >> 16), tag(conn.vlans())];
+    (low.0, high.0, low.1.swap_bytes(), high.1.swap_bytes(), conn.ip_proto, tags)
 }
 
 /// When to check a connection next.

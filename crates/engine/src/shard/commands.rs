@@ -3,8 +3,10 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::Uid;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
+use gannet_filter::Filter;
 use gannet_flow::Conn;
 use gannet_flow::Key;
 use gannet_protocols::Session;
@@ -31,8 +33,17 @@ impl Shard {
         for command in self.env.logs.events.take_commands() {
             match command {
                 Command::Stop => self.stopped = true,
+                // The listener checked it.
+                Command::Filter(text) => {
+                    self.filter = text.and_then(|text| Filter::parse(&text).ok());
+                }
+                Command::Unchecked(nets) => self.unchecked = nets,
+                Command::Setting { name: "ConnKey::factory", value } => {
+                    self.keyed_by_vlan = value != 0;
+                }
                 Command::Connection { id, ip_proto, uid, what } => {
-                    let found = self.find_known(&id, ip_proto);
+                    let vlans = self.vlans_of(uid);
+                    let found = self.find_known(&id, ip_proto, vlans);
                     let is_it = |index: &u32| {
                         self.table.get(*index).is_some_and(|slot| slot.conn.uid == uid)
                     };
@@ -48,10 +59,22 @@ impl Shard {
         }
     }
 
+    /// The VLAN tags that distinguish the connection of the current packet, as one number.
+    #[inline]
+    pub(crate) fn vlans(&self) -> u32 {
+        if self.keyed_by_vlan { self.link.tags() } else { 0 }
+    }
+
+    /// The same of a known connection.
+    fn vlans_of(&self, uid: Uid) -> u32 {
+        let link = if self.keyed_by_vlan { self.env.logs.events.link(uid) } else { None };
+        link.map_or(0, |link| link.tags())
+    }
+
     /// Where a connection is.
-    fn find_known(&self, id: &ConnId, ip_proto: u8) -> Option<u32> {
+    fn find_known(&self, id: &ConnId, ip_proto: u8, vlans: u32) -> Option<u32> {
         [false, true].into_iter().find_map(|one_way| {
-            let key = Key::new(id, ip_proto, one_way);
+            let key = Key::new(id, ip_proto, one_way).of_vlans(vlans);
             let plain = self.table.look_up(&key).1.map(|found| found.index);
             plain.or_else(|| self.table.look_up(&key.of_global(true)).1.map(|found| found.index))
         })
@@ -65,6 +88,11 @@ impl Shard {
             ConnCommand::Start { analyzer, replay } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
                     self.with_packet(index, |conn, _, session| session.attach(conn, tag, replay));
+                }
+            }
+            ConnCommand::Unmatched => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    slot.conn.set_unmatched();
                 }
             }
             ConnCommand::Skip => {

@@ -56,6 +56,7 @@ impl Shard {
         // In the order of creation, whatever other shards create.
         let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
         self.created += 1;
+        let vlans = self.vlans();
         // Its timer is set when the packet is processed, when more is known. The slot is filled in
         // place because it is large.
         let conn = Conn::new(uid, *id, proto, ip_proto, self.time);
@@ -65,6 +66,7 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return (index, Dir::Orig) };
         let conn = &mut slot.conn;
         conn.set_global(global);
+        conn.set_vlans(vlans);
         if global && !global::is_by_port(proto, id.orig_p, id.resp_p) {
             self.env.global_ports.add(proto, id.resp_h, id.resp_p);
         }
@@ -81,6 +83,9 @@ impl Shard {
             births.began(self.packet_number, uid);
         }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
+        if self.env.logs.events.any() {
+            self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
+        }
         if encapsulation.depth() > 0 && self.env.logs.events.any() {
             self.env.logs.events.set_tunnels(uid, encapsulation.states());
         }
@@ -231,8 +236,10 @@ impl Shard {
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
+        session.match_end(conn);
         session.raise(conn, |c| ConnectionStateRemove { c });
         let env = &mut self.env;
+        env.logs.events.forget_link(slot.conn.uid);
         if !slot.conn.was_served() {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }

@@ -10,15 +10,19 @@ pub(crate) mod connection;
 
 use std::io;
 
+use gannet_base::Addr;
+use gannet_base::Subnet;
 use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_event::Events;
 use gannet_event::Interest;
+use gannet_event::LinkState;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
+use gannet_filter::Filter;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
 use gannet_flow::Services;
@@ -134,6 +138,14 @@ pub(crate) struct Shard {
     community: Option<u16>,
     /// No more packets are analyzed.
     pub(crate) stopped: bool,
+    /// The filter that the listener asked for.
+    filter: Option<Filter>,
+    /// Networks of which no checksums are verified, besides those of the options.
+    pub(crate) unchecked: Vec<Subnet>,
+    /// The link layer of the current packet, where events are raised.
+    pub(crate) link: LinkState,
+    /// VLAN tags distinguish connections.
+    pub(crate) keyed_by_vlan: bool,
 }
 
 impl Shard {
@@ -190,6 +202,10 @@ impl Shard {
             trail: wants_trail.then(Vec::new),
             community,
             stopped: false,
+            filter: None,
+            unchecked: Vec::new(),
+            link: LinkState::default(),
+            keyed_by_vlan: false,
         }
     }
 
@@ -232,6 +248,20 @@ impl Shard {
         self.table.prefetch(self.table.hash(key));
     }
 
+    /// Whether a packet passes the filter that the listener asked for.
+    #[inline]
+    pub(crate) fn passes(&self, packet: &Packet<'_>) -> bool {
+        let matches =
+            |filter: &Filter| filter.matches(packet.link_type.0, packet.data, packet.wire_len);
+        self.filter.as_ref().is_none_or(matches)
+    }
+
+    /// Whether checksums of packets from an address are verified.
+    #[inline]
+    pub(crate) fn verifies(&self, from: Addr) -> bool {
+        !self.options.ignore_checksums && !self.unchecked.iter().any(|net| net.contains(from))
+    }
+
     /// Processes one packet.
     #[inline]
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
@@ -250,9 +280,12 @@ impl Shard {
         }
         self.advance_if_due(packet.time);
         if self.env.logs.events.any() {
-            self.raise_packet(packet);
+            self.raise_packet_bytes(packet);
         }
         self.walk_link(packet);
+        if self.env.logs.events.any() {
+            self.raise_raw_packet(packet);
+        }
         self.rest();
         self.drain_events();
     }

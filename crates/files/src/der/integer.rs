@@ -41,7 +41,7 @@ impl<'a> Integer<'a> {
             let skip = usize::from(self.octets.len() > 1 && self.octets[0] == 0);
             return Cow::Borrowed(&self.octets[skip..]);
         }
-        // Two's complement back: the octets inverted, plus one.
+        // The absolute value of a negative number in two's complement: the octets inverted, plus one.
         let mut magnitude: Vec<u8> = self.octets.iter().map(|octet| !octet).collect();
         for octet in magnitude.iter_mut().rev() {
             let (sum, carry) = octet.overflowing_add(1);

@@ -113,9 +113,10 @@ impl Analyzer {
             udp: cx.conn.proto == Proto::Udp,
         };
         let is_wanted = raise::is_wanted(cx);
+        let mut more_notes = Vec::new();
         if is_wanted {
             let from = if self.flip_asked && first { from.map(Dir::other) } else { from };
-            raise::message(cx, &header, msg, from, netbios, place);
+            more_notes = raise::message(cx, &header, msg, from, netbios, place);
         }
         // The scratch is moved out, so that it and the context can be used together.
         let mut scratch = cx.env.dns.scratch.take().unwrap_or_default();
@@ -142,6 +143,7 @@ impl Analyzer {
             scratch: &mut scratch,
         };
         let result = walk.run(msg);
+        scratch.notes.append(&mut more_notes);
         self.report(cx, &mut scratch.notes, result.sound);
         if is_wanted && result.ended {
             cx.raise(|c| End { c, msg: raise::header_of(&header, netbios) });

@@ -62,6 +62,152 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
+    /// The record that announces EDNS (RFC 6891 §6.1).
+    #[derive(Clone, Copy, Debug)]
+    pub struct Edns<'a> = "dns_edns_additional" {
+        /// Name of the record, which is empty.
+        query: &'a [u8] = "query",
+        /// Section.
+        qtype: u64 = "qtype",
+        /// Type.
+        t: u16 = "t",
+        /// Bytes of the largest datagram that the sender takes.
+        payload_size: u16 = "payload_size",
+        /// Response code, with the bits that the header has no room for.
+        extended_rcode: u64 = "extended_rcode",
+        /// Version.
+        version: u64 = "version",
+        /// Flags.
+        z_field: u64 = "z_field",
+        /// The field of the record that holds code, version and flags.
+        ttl: Interval = "TTL",
+        /// Whether the originator sent it.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// The network of a client (RFC 7871).
+    #[derive(Clone, Copy, Debug)]
+    pub struct EdnsEcs = "dns_edns_ecs" {
+        /// `v4` or `v6`.
+        family: &'static str = "family",
+        /// Bits of the address that the client shows.
+        source_prefix_len: u64 = "source_prefix_len",
+        /// Bits of the address that the answer depends on.
+        scope_prefix_len: u64 = "scope_prefix_len",
+        /// The address.
+        address: Addr = "address",
+    }
+}
+
+gannet_event::record! {
+    /// How long a connection is kept open (RFC 7828).
+    #[derive(Clone, Copy, Debug)]
+    pub struct EdnsKeepalive = "dns_edns_tcp_keepalive" {
+        /// Whether there is no time.
+        keepalive_timeout_omitted: bool = "keepalive_timeout_omitted",
+        /// The time in tenths of a second.
+        keepalive_timeout: u64 = "keepalive_timeout",
+    }
+}
+
+gannet_event::record! {
+    /// Cookies (RFC 7873).
+    #[derive(Clone, Copy, Debug)]
+    pub struct EdnsCookie<'a> = "dns_edns_cookie" {
+        /// Cookie of the client.
+        client_cookie: &'a [u8] = "client_cookie",
+        /// Cookie of the server.
+        server_cookie: Option<&'a [u8]> = "server_cookie",
+    }
+}
+
+gannet_event::record! {
+    /// A key that is negotiated (RFC 2930).
+    #[derive(Clone, Copy, Debug)]
+    pub struct Tkey<'a> = "dns_tkey" {
+        /// Name of the key.
+        query: &'a [u8] = "query",
+        /// Section.
+        qtype: u64 = "qtype",
+        /// Algorithm.
+        alg_name: &'a [u8] = "alg_name",
+        /// From when on the key holds.
+        inception: Time = "inception",
+        /// When it expires.
+        expiration: Time = "expiration",
+        /// How the key is agreed on.
+        mode: u16 = "mode",
+        /// Error code.
+        rr_error: u16 = "rr_error",
+        /// Data of the key.
+        key_data: &'a [u8] = "key_data",
+        /// Whether the originator sent it.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// The signature of a message (RFC 8945).
+    #[derive(Clone, Copy, Debug)]
+    pub struct Tsig<'a> = "dns_tsig_additional" {
+        /// Name of the key.
+        query: &'a [u8] = "query",
+        /// Section.
+        qtype: u64 = "qtype",
+        /// Algorithm.
+        alg_name: &'a [u8] = "alg_name",
+        /// The signature.
+        sig: &'a [u8] = "sig",
+        /// When the message was signed.
+        time_signed: Time = "time_signed",
+        /// Permitted deviation of clocks.
+        fudge: Time = "fudge",
+        /// Transaction id of the message that was signed.
+        orig_id: u16 = "orig_id",
+        /// Error code.
+        rr_error: u16 = "rr_error",
+        /// Whether the originator sent it.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// A parameter of a service binding (RFC 9460 §14.3).
+    #[derive(Clone, Debug)]
+    pub struct SvcbParam<'a> = "dns_svcb_param" {
+        /// Its key.
+        key: u16 = "key",
+        /// Keys that a client must understand.
+        mandatory: Option<Vec<u64>> = "mandatory",
+        /// Application protocols.
+        alpn: Option<Vec<&'a [u8]>> = "alpn",
+        /// Port.
+        p: Option<u64> = "p",
+        /// Addresses.
+        hint: Option<Vec<Addr>> = "hint",
+        /// Configuration of encrypted client hellos, in base 64.
+        ech: Option<String> = "ech",
+        /// The value where it is not sound, or its key is not known.
+        raw: Option<&'a [u8]> = "raw",
+    }
+}
+
+gannet_event::record! {
+    /// A service binding (RFC 9460).
+    #[derive(Clone, Debug)]
+    pub struct Svcb<'a> = "dns_svcb_rr" {
+        /// Rank; 0 for an alias.
+        svc_priority: u16 = "svc_priority",
+        /// Name of the service's host.
+        target_name: &'a [u8] = "target_name",
+        /// Parameters.
+        svc_params: Option<Vec<SvcbParam<'a>>> = "svc_params",
+    }
+}
+
+gannet_event::record! {
     /// The start of a zone of authority (RFC 1035 §3.3.13).
     pub struct Soa<'a> = "dns_soa" {
         /// Primary server.
@@ -552,6 +698,78 @@ dns_events! {
 
     /// A record of a type that is not known.
     UnknownReply<'a> = "dns_unknown_reply" {
+        /// Common fields of the record.
+        ans: Answer<'a> = "ans",
+    }
+
+    /// A record that announces EDNS.
+    EdnsAddl<'a> = "dns_EDNS_addl", opt_in {
+        /// The record.
+        ans: Edns<'a> = "ans",
+    }
+
+    /// The EDNS option that shows the network of a client.
+    EdnsEcsOption = "dns_EDNS_ecs", opt_in {
+        /// The option.
+        opt: EdnsEcs = "opt",
+    }
+
+    /// The EDNS option that keeps TCP connections open.
+    EdnsKeepaliveOption = "dns_EDNS_tcp_keepalive", opt_in {
+        /// The option.
+        opt: EdnsKeepalive = "opt",
+    }
+
+    /// The EDNS option with cookies.
+    EdnsCookieOption<'a> = "dns_EDNS_cookie", opt_in {
+        /// The option.
+        opt: EdnsCookie<'a> = "opt",
+    }
+
+    /// A TKEY record.
+    TkeyReply<'a> = "dns_TKEY", opt_in {
+        /// The record.
+        ans: Tkey<'a> = "ans",
+    }
+
+    /// A TSIG record.
+    TsigAddl<'a> = "dns_TSIG_addl", opt_in {
+        /// The record.
+        ans: Tsig<'a> = "ans",
+    }
+
+    /// An SVCB record.
+    SvcbReply<'a> = "dns_SVCB", opt_in {
+        /// Common fields of the record.
+        ans: Answer<'a> = "ans",
+        /// The binding.
+        svcb: Svcb<'a> = "svcb",
+    }
+
+    /// An HTTPS record.
+    HttpsReply<'a> = "dns_HTTPS", opt_in {
+        /// Common fields of the record.
+        ans: Answer<'a> = "ans",
+        /// The binding.
+        https: Svcb<'a> = "https",
+    }
+
+    /// A dynamic update was read (RFC 2136).
+    DynamicUpdate<'a> = "dns_dynamic_update", opt_in {
+        /// Name of the zone.
+        zname: &'a [u8] = "zname",
+        /// Class of the zone.
+        zclass: u16 = "zclass",
+    }
+
+    /// A prerequisite of a dynamic update.
+    DynamicUpdatePre<'a> = "dns_dynamic_update_pre" {
+        /// Common fields of the record.
+        ans: Answer<'a> = "ans",
+    }
+
+    /// A deletion of a dynamic update.
+    DynamicUpdateDel<'a> = "dns_dynamic_update_del" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
     }

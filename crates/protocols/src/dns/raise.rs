@@ -2,6 +2,7 @@
 //!
 //! It reads the same parts as the [walk](super::walk) for rows, and stops at the same point.
 
+use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -12,6 +13,8 @@ use super::events::*;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
 use super::message::Header;
+use super::message::Notes;
+use super::names::class;
 use super::names::opcode;
 use super::names::rr;
 use super::records;
@@ -21,8 +24,14 @@ use super::records::Record;
 use super::walk::MAX_QUESTIONS;
 use crate::Context;
 
-/// Section of answers, by Zeek's number.
-const ANSWERS: u64 = 1;
+/// Sections, by Zeek's numbers.
+mod section {
+    pub(super) const ANSWERS: u64 = 1;
+    pub(super) const AUTHORITY: u64 = 2;
+    pub(super) const ADDITIONAL: u64 = 3;
+    pub(super) const PREREQUISITES: u64 = 4;
+    pub(super) const UPDATES: u64 = 5;
+}
 
 /// The header as events carry it.
 pub(super) fn header_of(header: &Header, netbios: bool) -> Msg {
@@ -52,7 +61,8 @@ pub(super) fn is_wanted(cx: &Context<'_>) -> bool {
     cx.env.logs.events.any() && EVENTS.iter().any(|decl| cx.env.logs.events.wants_id(decl.id))
 }
 
-/// Raises the events of a message, but for the one of its end.
+/// Raises the events of a message, but for the one of its end. Returns the weirds of sections that the walk for rows does
+/// not read.
 #[cold]
 pub(super) fn message(
     cx: &mut Context<'_>,
@@ -61,20 +71,49 @@ pub(super) fn message(
     from: Option<Dir>,
     netbios: bool,
     place: Place,
-) {
+) -> Notes {
     let is_orig = from == Some(Dir::Orig);
     let head = header_of(header, netbios);
     cx.raise(|c| Message { c, is_orig, msg: head, len: msg.len() as u64 });
+    let mut notes = Notes::new();
+    if header.questions > MAX_QUESTIONS {
+        return notes;
+    }
     let is_update = header.opcode() == opcode::UPDATE && !netbios;
-    if header.questions > MAX_QUESTIONS || is_update {
-        return;
+    let skips = |name| cx.env.setting(name, 1) != 0;
+    let (mut no_authority, mut no_additional) =
+        (skips("dns_skip_all_auth"), skips("dns_skip_all_addl"));
+    if header.answers > 0 {
+        no_authority |= header.authorities == 0;
+        no_additional |= header.additionals == 0;
     }
-    let mut raiser = Raiser { cx, header, head, is_orig, place };
+    let mut raiser = Raiser { cx, header, head, is_orig, place, zone: None, silent: false };
     let mut cursor = Cursor::new(msg, HEADER_LEN);
-    let asked = (0..header.questions).all(|_| raiser.question(&mut cursor).is_some());
-    if asked {
-        let _ = (0..header.answers).try_for_each(|_| raiser.answer(&mut cursor));
+    let mut passed = Notes::new();
+    let read = if is_update {
+        raiser.update(&mut cursor)
+    } else {
+        let asked = (0..header.questions).all(|_| raiser.question(&mut cursor).is_some());
+        let answers = |_| raiser.answer(&mut cursor, section::ANSWERS, &mut passed);
+        if asked { (0..header.answers).try_for_each(answers) } else { None }
+    };
+    if read.is_none() || (no_authority && no_additional) {
+        return notes;
     }
+    raiser.silent = no_authority;
+    if !is_update
+        && (0..header.authorities)
+            .try_for_each(|_| raiser.answer(&mut cursor, section::AUTHORITY, &mut notes))
+            .is_none()
+    {
+        return notes;
+    }
+    raiser.silent = false;
+    if !no_additional {
+        let _ = (0..header.additionals)
+            .try_for_each(|_| raiser.answer(&mut cursor, section::ADDITIONAL, &mut notes));
+    }
+    notes
 }
 
 struct Raiser<'r, 'c> {
@@ -83,6 +122,10 @@ struct Raiser<'r, 'c> {
     head: Msg,
     is_orig: bool,
     place: Place,
+    /// Class of the zone that is updated.
+    zone: Option<u16>,
+    /// Records raise no events.
+    silent: bool,
 }
 
 impl Raiser<'_, '_> {
@@ -109,32 +152,77 @@ impl Raiser<'_, '_> {
         Some(())
     }
 
-    fn answer(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
-        let (mut owner, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-        if !cursor.name(&mut owner, self.place.netbios_server, &mut notes) {
+    /// The name of a record, its type and its class.
+    fn owner(&self, cursor: &mut Cursor<'_>, notes: &mut Notes) -> Option<(Vec<u8>, u16, u16)> {
+        let mut owner = Vec::new();
+        if !cursor.name(&mut owner, self.place.netbios_server, notes) || cursor.remaining() < 4 {
             return None;
         }
-        if cursor.remaining() < 4 {
+        Some((owner, cursor.u16(), cursor.u16()))
+    }
+
+    /// A dynamic update (RFC 2136 §2).
+    fn update(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+        let (zname, kind, zclass) = self.owner(cursor, &mut Notes::new())?;
+        if self.header.questions != 1 || kind != rr::SOA {
             return None;
         }
-        let (kind, class) = (cursor.u16(), cursor.u16());
+        self.zone = Some(zclass);
+        let mut notes = Notes::new();
+        let (prerequisites, updates) = (self.header.answers, self.header.authorities);
+        (0..prerequisites)
+            .try_for_each(|_| self.answer(cursor, section::PREREQUISITES, &mut notes))?;
+        (0..updates).try_for_each(|_| self.answer(cursor, section::UPDATES, &mut notes))?;
+        self.raise(|c, msg| DynamicUpdate { c, msg, zname: &zname, zclass });
+        Some(())
+    }
+
+    fn answer(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        answer_type: u64,
+        notes: &mut Notes,
+    ) -> Option<()> {
+        let (owner, kind, class) = self.owner(cursor, notes)?;
+        let mut names = Vec::new();
         let record = Record { kind, class, ttl: cursor.u32(), len: cursor.u16() };
         if usize::from(record.len) > cursor.remaining() {
             return None;
         }
-        if record.len == 0 && cursor.remaining() > 0 {
-            return None;
-        }
-        let raw = *cursor;
-        let (data, more) = records::parse(cursor, &record, self.place, &mut names, &mut notes);
         let ans = Answer {
-            answer_type: ANSWERS,
+            answer_type,
             query: &owner,
             qtype: kind,
             qclass: class,
             ttl: Interval::from_secs(i64::from(record.ttl)),
         };
-        self.data(ans, &record, &data, raw);
+        match (answer_type, self.zone) {
+            (section::PREREQUISITES, Some(zone)) => {
+                let any_or_none = matches!(class, class::ANY | class::NONE);
+                if record.ttl == 0 && ((any_or_none && record.len == 0) || class == zone) {
+                    self.raise(|c, msg| DynamicUpdatePre { c, msg, ans });
+                }
+                return Some(());
+            }
+            (section::UPDATES, Some(zone)) => {
+                if class == class::ANY && record.ttl == 0 && record.len == 0 {
+                    self.raise(|c, msg| DynamicUpdateDel { c, msg, ans });
+                    return Some(());
+                }
+                if !(class == class::NONE && record.ttl == 0) && class != zone {
+                    return Some(());
+                }
+            }
+            _ => {}
+        }
+        if record.len == 0 && cursor.remaining() > 0 {
+            return self.zone.map(|_| ());
+        }
+        let raw = *cursor;
+        let (data, more) = records::parse(cursor, &record, self.place, &mut names, notes);
+        if !self.silent {
+            self.data(ans, &record, &data, raw);
+        }
         more.then_some(())
     }
 
@@ -321,8 +409,118 @@ impl Raiser<'_, '_> {
                 };
                 self.raise(|c, msg| LocReply { c, msg, ans, loc });
             }
+            (rr::OPT, _) => self.edns(ans, record, raw),
+            (rr::SVCB | rr::HTTPS, _) => self.binding(ans, record, raw),
+            (rr::TKEY, _) => {
+                let mut name = Vec::new();
+                if raw.remaining() < 16
+                    || !raw.name(&mut name, self.place.netbios_server, &mut Notes::new())
+                {
+                    return;
+                }
+                let (inception, expiration) = (i64::from(raw.u32()), i64::from(raw.u32()));
+                let ans = Tkey {
+                    query,
+                    qtype: answer_type,
+                    alg_name: &name,
+                    inception: Time::from_secs(inception),
+                    expiration: Time::from_secs(expiration),
+                    mode: raw.u16(),
+                    rr_error: raw.u16(),
+                    key_data: block(&mut raw),
+                    is_query,
+                };
+                self.raise(|c, msg| TkeyReply { c, msg, ans });
+            }
+            (rr::TSIG, _) => {
+                let mut name = Vec::new();
+                if !raw.name(&mut name, self.place.netbios_server, &mut Notes::new()) {
+                    return;
+                }
+                let (seconds, millis) = (i64::from(raw.u32()), i64::from(raw.u16()));
+                let fudge = i64::from(raw.u16());
+                let ans = Tsig {
+                    query,
+                    qtype: answer_type,
+                    alg_name: &name,
+                    time_signed: Time::from_nanos((seconds * 1_000 + millis) * 1_000_000),
+                    fudge: Time::from_secs(fudge),
+                    sig: block(&mut raw),
+                    orig_id: raw.u16(),
+                    rr_error: raw.u16(),
+                    is_query,
+                };
+                self.raise(|c, msg| TsigAddl { c, msg, ans });
+            }
             (_, Data::Unknown(_)) => self.raise(|c, msg| UnknownReply { c, msg, ans }),
             _ => {}
+        }
+    }
+
+    /// EDNS and its options.
+    fn edns(&mut self, ans: Answer<'_>, record: &Record, mut raw: Cursor<'_>) {
+        let code = u64::from(record.ttl >> 24) << 4 | u64::from(self.header.rcode());
+        let edns = Edns {
+            query: ans.query,
+            qtype: ans.answer_type,
+            t: record.kind,
+            payload_size: record.class,
+            extended_rcode: code,
+            version: u64::from(record.ttl >> 16 & 0xff),
+            z_field: u64::from(record.ttl & 0xffff),
+            ttl: ans.ttl,
+            is_query: u64::from(self.is_orig),
+        };
+        self.raise(|c, msg| EdnsAddl { c, msg, ans: edns });
+        let mut left = usize::from(record.len);
+        while left >= 4 {
+            let (code, size) = (raw.u16(), usize::from(raw.u16()));
+            left -= 4;
+            if size > left {
+                return;
+            }
+            left -= size;
+            match (code, raw.take(size)) {
+                (8, data) => {
+                    if let Some(opt) = subnet(data) {
+                        self.raise(|c, msg| EdnsEcsOption { c, msg, opt });
+                    }
+                }
+                (10, data) if matches!(size, 8 | 16..=40) => {
+                    let (client_cookie, server) = data.split_at(8);
+                    let server_cookie = (!server.is_empty()).then_some(server);
+                    let opt = EdnsCookie { client_cookie, server_cookie };
+                    self.raise(|c, msg| EdnsCookieOption { c, msg, opt });
+                }
+                (11, data) if matches!(size, 0 | 2) => {
+                    let time = <[u8; 2]>::try_from(data).ok().map(u16::from_be_bytes);
+                    let opt = EdnsKeepalive {
+                        keepalive_timeout_omitted: time.is_none(),
+                        keepalive_timeout: time.unwrap_or_default().into(),
+                    };
+                    self.raise(|c, msg| EdnsKeepaliveOption { c, msg, opt });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A service binding.
+    fn binding(&mut self, ans: Answer<'_>, record: &Record, mut raw: Cursor<'_>) {
+        let (start, len) = (raw.pos(), usize::from(record.len));
+        let svc_priority = raw.u16();
+        let mut target = Vec::new();
+        if len < 3 || !raw.name_as_is(&mut target, self.place.netbios_server, &mut Notes::new()) {
+            return;
+        }
+        let left = len.saturating_sub(raw.pos() - start);
+        let target_name = if target.is_empty() { b"." } else { &target[..] };
+        let svc_params = (left > 0).then(|| parameters(raw.take(left)));
+        let svcb = Svcb { svc_priority, target_name, svc_params };
+        if record.kind == rr::SVCB {
+            self.raise(|c, msg| SvcbReply { c, msg, ans, svcb });
+        } else {
+            self.raise(|c, msg| HttpsReply { c, msg, ans, https: svcb });
         }
     }
 
@@ -333,6 +531,102 @@ impl Raiser<'_, '_> {
         raw.name(&mut name, self.place.netbios_server, &mut notes);
         name
     }
+}
+
+/// The network in the option of RFC 7871 §6.
+fn subnet(data: &[u8]) -> Option<EdnsEcs> {
+    let [f0, f1, source, scope, address @ ..] = data else { return None };
+    let bytes = usize::from(*source).div_ceil(8);
+    let shown = address.get(..bytes).filter(|_| !address.is_empty())?;
+    let (family, address) = match u16::from_be_bytes([*f0, *f1]) {
+        1 if bytes <= 4 => {
+            let mut octets = [0; 4];
+            octets[..bytes].copy_from_slice(shown);
+            ("v4", Addr::v4(octets))
+        }
+        2 if bytes <= 16 => {
+            let mut octets = [0; 16];
+            octets[..bytes].copy_from_slice(shown);
+            ("v6", Addr::v6(octets))
+        }
+        _ => return None,
+    };
+    let (source_prefix_len, scope_prefix_len) = (u64::from(*source), u64::from(*scope));
+    Some(EdnsEcs { family, source_prefix_len, scope_prefix_len, address })
+}
+
+/// The parameters of a service binding.
+fn parameters(mut data: &[u8]) -> Vec<SvcbParam<'_>> {
+    let mut all = Vec::new();
+    while let [k0, k1, l0, l1, rest @ ..] = data {
+        let (key, len) =
+            (u16::from_be_bytes([*k0, *k1]), usize::from(u16::from_be_bytes([*l0, *l1])));
+        let is_cut = len > rest.len();
+        let (value, rest) = rest.split_at(len.min(rest.len()));
+        data = rest;
+        let (mandatory, alpn, p, hint, ech, raw) = (None, None, None, None, None, None);
+        let mut param = SvcbParam { key, mandatory, alpn, p, hint, ech, raw };
+        let is_sound = !is_cut && fill(&mut param, value);
+        param.raw = (!is_sound).then_some(value);
+        all.push(param);
+    }
+    all
+}
+
+/// Fills in the value of a parameter (RFC 9460 §7, §8); returns whether it is sound and its key known.
+fn fill<'a>(param: &mut SvcbParam<'a>, value: &'a [u8]) -> bool {
+    let words = || value.chunks_exact(2).map(|two| u64::from(u16::from_be_bytes([two[0], two[1]])));
+    match param.key {
+        0 if !value.is_empty() && value.len().is_multiple_of(2) => {
+            param.mandatory = Some(words().collect());
+        }
+        1 => {
+            let (mut names, mut left) = (Vec::new(), value);
+            while let Some((len, rest)) = left.split_first() {
+                match rest.split_at_checked(usize::from(*len)) {
+                    Some((name, rest)) if !name.is_empty() => {
+                        names.push(name);
+                        left = rest;
+                    }
+                    _ => return false,
+                }
+            }
+            param.alpn = (!names.is_empty()).then_some(names);
+        }
+        2 => return value.is_empty(),
+        3 if value.len() == 2 => param.p = words().next(),
+        4 if value.len().is_multiple_of(4) => {
+            let hosts = value.as_chunks().0.iter().map(|host| Addr::v4(*host));
+            param.hint = (!value.is_empty()).then(|| hosts.collect());
+        }
+        5 => param.ech = Some(base64(value)),
+        6 if value.len().is_multiple_of(16) => {
+            let hosts = value.as_chunks().0.iter().map(|host| Addr::v6(*host));
+            param.hint = (!value.is_empty()).then(|| hosts.collect());
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn base64(data: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(data.len().div_ceil(3) * 4);
+    for three in data.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = char::from(DIGITS[(bits >> shift & 63) as usize]);
+            out.push(if at <= three.len() { digit } else { '=' });
+        }
+    }
+    out
+}
+
+/// A block of bytes behind its length, cut to what there is.
+fn block<'a>(raw: &mut Cursor<'a>) -> &'a [u8] {
+    let len = usize::from(raw.u16());
+    raw.take(len)
 }
 
 /// A string behind its length, cut to what there is.
@@ -354,4 +648,33 @@ fn bitmaps<'a>(raw: &mut Cursor<'a>, start: usize, len: usize) -> Vec<&'a [u8]> 
         left -= 2 + size as i64;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_of_base_64_are_padded() {
+        assert_eq!(base64(b"\0\xfe\r\0"), "AP4NAA==");
+        assert_eq!(base64(b"ab"), "YWI=");
+        assert_eq!(base64(b"abc"), "YWJj");
+    }
+
+    #[test]
+    fn networks_of_clients_are_padded_to_addresses() {
+        let net = subnet(&[0, 1, 24, 0, 213, 61, 29]).unwrap();
+        assert_eq!((net.family, net.address), ("v4", Addr::v4([213, 61, 29, 0])));
+        assert!(subnet(&[0, 1, 33, 0, 1, 2, 3, 4, 5]).is_none());
+        assert!(subnet(&[0, 1, 24, 0, 213]).is_none());
+    }
+
+    #[test]
+    fn parameters_of_bindings_are_read_or_raw() {
+        let all = parameters(b"\0\x01\0\x06\x02h2\x02h3\0\x03\0\x03\x01\xbb\0\0\x04\0\x09ab");
+        let [alpn, port, cut] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(alpn.alpn, Some(vec![&b"h2"[..], b"h3"]));
+        assert_eq!((port.p, port.raw), (None, Some(&b"\x01\xbb\0"[..])));
+        assert_eq!(cut.raw, Some(&b"ab"[..]));
+    }
 }

@@ -230,6 +230,9 @@ pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
 
 fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
     let filename = s.exchanges.filename();
+    if let Some(fuid) = fuid {
+        s.cx.env.files.name_next(fuid);
+    }
     let id = s.cx.file_start(FileStart {
         source: "HTTP",
         from: s.from,
@@ -239,10 +242,7 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
         parent: None,
         mime_type: None,
     });
-    let files = &mut s.cx.env.files;
-    if let Some(fuid) = fuid {
-        files.set_fuid(id, fuid);
-    }
+    let files = &s.cx.env.files;
     (id, s.exchanges.file(s.from, files.fuid(id), filename))
 }
 

@@ -25,7 +25,14 @@ use crate::support::limit_reached;
 const SOURCE: Option<&str> = Some("MQTT");
 
 /// Bytes of a message's text that are logged.
-const MAX_PAYLOAD: usize = 100;
+const MAX_PAYLOAD: u64 = 100;
+
+/// The beginning of a message's text that rows and events show.
+fn shown<'a>(cx: &Context<'_>, payload: &'a [u8]) -> &'a [u8] {
+    let max = cx.env.setting("MQTT::max_payload_size", MAX_PAYLOAD);
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    payload.get(..max).unwrap_or(payload)
+}
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -141,7 +148,7 @@ impl Analyzer {
             retain: p.retain,
             quality: p.quality,
             topic: p.topic.to_vec(),
-            payload: p.payload[..p.payload.len().min(MAX_PAYLOAD)].to_vec(),
+            payload: shown(cx, p.payload).to_vec(),
             len: p.payload.len(),
             rec: false,
             rel: false,
@@ -214,19 +221,22 @@ fn raise(cx: &mut Context<'_>, from: Dir, packet: &Packet<'_>) {
                 ConnectAckMsg { return_code: (*code).into(), session_present: *session_present };
             cx.raise(|c| MqttConnack { c, msg });
         }
-        Packet::Publish(p) => cx.raise(|c| MqttPublish {
-            c,
-            is_orig,
-            msg_id: p.number,
-            msg: PublishMsg {
-                dup: p.again,
-                qos: p.quality.into(),
-                retain: p.retain,
-                topic: p.topic,
-                payload: &p.payload[..p.payload.len().min(MAX_PAYLOAD)],
-                payload_len: p.payload.len() as u64,
-            },
-        }),
+        Packet::Publish(p) => {
+            let payload = shown(cx, p.payload);
+            cx.raise(|c| MqttPublish {
+                c,
+                is_orig,
+                msg_id: p.number,
+                msg: PublishMsg {
+                    dup: p.again,
+                    qos: p.quality.into(),
+                    retain: p.retain,
+                    topic: p.topic,
+                    payload,
+                    payload_len: p.payload.len() as u64,
+                },
+            });
+        }
         Packet::Delivery(step, number) => {
             let msg_id = *number;
             match step {

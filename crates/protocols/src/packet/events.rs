@@ -166,6 +166,45 @@ gannet_event::events! {
         link_type: u64 = "link_type",
     }
 
+    /// The first packet of a side of a connection, for signatures.
+    pub struct SignaturePacket<'a> = "gannet::signature_packet", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Version of IP.
+        version: u64 = "version",
+        /// The IP headers.
+        header: &'a [u8] = "header",
+        /// The first bytes behind them.
+        payload: &'a [u8] = "payload",
+        /// The protocol of these.
+        protocol: u64 = "protocol",
+    }
+
+    /// Data of a connection, for signatures: a part of a stream in order, or a datagram. The events before it are
+    /// delivered first, and analyzers that the listener starts read it at once.
+    pub struct SignatureData<'a> = "gannet::signature_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The data.
+        contents: &'a [u8] = "contents",
+    }
+
+    /// Analyzers that a listener started for data have read it.
+    pub struct SignatureResume = "gannet::signature_resume", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A connection ends, for signatures.
+    pub struct SignatureEnd = "gannet::signature_end", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
     /// A packet belongs to a connection.
     pub struct NewPacket = "new_packet", opt_in {
         /// The connection.

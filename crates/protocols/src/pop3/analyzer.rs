@@ -377,7 +377,11 @@ impl Sink for Files<'_, '_> {
     fn data(&mut self, _depth: usize, data: &[u8]) {
         self.report.data(self.cx, data);
         let file = *self.file.get_or_insert_with(|| {
-            let id = self.cx.file_start(FileStart {
+            // Zeek identifies files of POP3 only by their start time.
+            let time = self.cx.now.as_nanos().to_be_bytes();
+            let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
+            self.cx.env.files.name_next(self.cx.env.uids.named_file(&name));
+            self.cx.file_start(FileStart {
                 source: "POP3",
                 from: Dir::Resp,
                 depth: 0,
@@ -385,12 +389,7 @@ impl Sink for Files<'_, '_> {
                 total_bytes: None,
                 parent: None,
                 mime_type: None,
-            });
-            // Zeek identifies files of POP3 only by their start time.
-            let time = self.cx.now.as_nanos().to_be_bytes();
-            let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
-            self.cx.env.files.set_fuid(id, self.cx.env.uids.named_file(&name));
-            id
+            })
         });
         self.cx.file_data(file, data);
     }

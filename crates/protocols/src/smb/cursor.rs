@@ -6,7 +6,7 @@ use crate::support::Wrong;
 /// A value, or the fault of the record.
 pub(super) type Read<T> = Result<T, Wrong>;
 
-/// A reader that starts at the begin of a record. Lengths, offsets and errors about missing bytes
+/// A reader that starts at the beginning of a record. Lengths, offsets and errors about missing bytes
 /// count from there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {

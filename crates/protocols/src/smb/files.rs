@@ -148,6 +148,9 @@ pub(super) fn data(
             if let Some(id) = known {
                 cx.file_end(id);
             }
+            // However often it is opened, it has one name until it changes.
+            let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
+            cx.env.files.name_next(fuid);
             let id = cx.file_start(FileStart {
                 source: "SMB",
                 from,
@@ -157,9 +160,6 @@ pub(super) fn data(
                 parent: None,
                 mime_type: None,
             });
-            // However often it is opened, it has one name until it changes.
-            let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
-            cx.env.files.set_fuid(id, fuid);
             cx.env.files.watch(id);
             cx.env.smb.files.insert(key, id);
             (id, true, Some(id))

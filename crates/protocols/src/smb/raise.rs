@@ -8,12 +8,13 @@ use super::events::Guid;
 use super::events::MacTimes;
 use super::info::Times;
 
-/// A time that counts units of 100 ns since 1601, to the microsecond that a double of seconds has. One
-/// that is too far away becomes the latest possible.
+/// A time that counts units of 100 ns since 1601, as a double of seconds has it. One that is too far away becomes the
+/// latest or earliest possible.
 pub(super) fn time(filetime: u64) -> Time {
     let seconds = filetime as f64 / 10_000_000.0 - 11_644_473_600.0;
-    let micros = (seconds * 1_000_000.0).round() as i64;
-    Time::from_nanos(micros.saturating_mul(1000))
+    let whole = seconds.floor();
+    let nanos = ((seconds - whole) * 1e9).round() as i64;
+    Time::from_nanos((whole as i64).saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
 impl From<Times> for MacTimes {

@@ -97,7 +97,7 @@ impl Core {
     /// The bytes are not the protocol. Writes the row with the known facts.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
-        // Where bytes were missed, nothing can be said against the protocol.
+        // After a gap in the stream, a message that does not parse is no violation.
         let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.is_partial() || cx.conn.has_gap());
         if !incomplete && self.session.is_open() {
             self.session.log(cx);

@@ -49,6 +49,16 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
+    /// A connection begins with an analyzer that its port or an announcement asks for.
+    pub struct AnalyzerPlanned = "gannet::analyzer_planned", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Its number.
+        aid: u64 = "aid",
+    }
+
     /// An analyzer recognised its protocol.
     pub struct AnalyzerConfirmationInfo = "analyzer_confirmation_info" {
         /// The analyzer.

@@ -7,6 +7,7 @@ use super::{Table, arg};
 use crate::evaluate::Stop;
 use crate::types::Tag;
 use crate::value::equal::compare;
+use crate::value::table::ExpireKind;
 use crate::value::{FuncValue, Value, Vector};
 use crate::vm::Vm;
 
@@ -94,6 +95,11 @@ pub(super) const TABLE: Table = &[
         if let Value::Table(filtered) = &filtered {
             for place in table.places_containing(arg(a, 0)) {
                 filtered.insert(table.key_at(place), table.value_at(place), vm.m.now);
+                let attrs = table.attrs();
+                let read = attrs.and_then(|attrs| Some(attrs.expire?.0 == ExpireKind::Read));
+                if read.unwrap_or_default() {
+                    table.touch(place, vm.m.now);
+                }
             }
         }
         Ok(filtered)

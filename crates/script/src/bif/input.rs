@@ -32,17 +32,27 @@ pub(super) const TABLE: Table = &[
     }),
     ("Input::__remove_stream", |vm, a| {
         let name = arg(a, 0).text();
-        let before = vm.m.state.inputs.streams.len();
-        vm.m.state.inputs.streams.retain(|stream| stream.name != name);
-        let found = vm.m.state.inputs.streams.len() < before;
-        if !found {
+        let mut streams = vm.m.state.inputs.streams.iter_mut();
+        let found = streams.find(|stream| stream.name == name && !stream.removed);
+        let is_found = found.is_some();
+        if let Some(stream) = found {
+            // Rows that its reader has are processed.
+            stream.removed = true;
+            vm.m.state.inputs.streams.retain(|s| !s.removed || !s.waiting.is_empty());
+        }
+        if !is_found {
             vm.report(Severity::Error, format!("Input stream {name} does not exist for removal!"));
         }
-        Ok(Value::Bool(found))
+        Ok(Value::Bool(is_found))
     }),
     ("Input::__force_update", |vm, a| {
         let name = arg(a, 0).text();
-        let Some(stream) = vm.m.state.inputs.streams.iter_mut().find(|stream| stream.name == name)
+        let Some(stream) =
+            vm.m.state
+                .inputs
+                .streams
+                .iter_mut()
+                .find(|stream| stream.name == name && !stream.removed)
         else {
             vm.report(Severity::Error, format!("Input stream {name} does not exist"));
             return Ok(Value::Bool(false));
@@ -69,6 +79,8 @@ struct Stream {
     /// Messages read and not yet processed.
     waiting: Vec<Message>,
     update: bool,
+    /// It was removed, and goes once its rows are processed.
+    removed: bool,
     target: Rc<Target>,
     /// Keys of a table that the last passes over the source gave, and of the present one.
     seen: HashMap<Vec<u8>, (Value, Value)>,
@@ -211,7 +223,7 @@ fn open(
     columns: Vec<Column>,
     target: Target,
 ) -> Result<Value> {
-    if vm.m.state.inputs.streams.iter().any(|stream| stream.name == name) {
+    if vm.m.state.inputs.streams.iter().any(|stream| stream.name == name && !stream.removed) {
         vm.report(Severity::Error, format!("Input stream with name '{name}' already exists!"));
         return Ok(Value::Bool(false));
     }
@@ -279,6 +291,7 @@ fn open(
         description: description.clone(),
         reader,
         waiting: messages,
+        removed: false,
         update: false,
         target: Rc::new(target),
         seen: HashMap::new(),
@@ -333,6 +346,7 @@ pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
             take(vm, id, message)?;
         }
     }
+    vm.m.state.inputs.streams.retain(|stream| !stream.removed);
     Ok(busy)
 }
 

@@ -72,12 +72,17 @@ const TABLES: &[Table] = &[
     log::TABLE,
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
+    crate::bridge::PACKET_NATIVES,
 ];
 
 /// State of built-in functions.
 pub struct State {
-    /// When tables are looked at next for entries that expire.
-    pub next_sweep: f64,
+    /// Time of the first packet, 0 before it.
+    pub first_packet: f64,
+    /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
+    pub weirds: HashMap<(String, String), (u64, f64)>,
+    /// Signatures, where there are any that the engine does not replace.
+    pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
@@ -92,6 +97,8 @@ pub struct State {
     pub initialized: bool,
     /// Metadata of events that scripts registered, with their types.
     pub event_metadata: HashMap<i64, TypeId>,
+    /// The number of the analyzer that raised the current event; 0 for none.
+    pub(crate) analyzer: u64,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
@@ -131,7 +138,9 @@ impl Default for State {
         }
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
-            next_sweep: 0.0,
+            first_packet: 0.0,
+            weirds: HashMap::new(),
+            signatures: None,
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
@@ -140,6 +149,7 @@ impl Default for State {
             initialized: false,
             event_metadata: HashMap::new(),
             suspended: 0,
+            analyzer: 0,
             bare: false,
             sandbox: false,
             random: system::random(),

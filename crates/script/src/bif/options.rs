@@ -35,12 +35,16 @@ pub(super) const TABLE: Table = &[
     }),
     ("Reporter::net_weird", |vm, a| {
         let args = [0, 1, 2].map(|index| arg(a, index).clone());
-        vm.queue_named("net_weird", args.to_vec());
+        if permits_weird(vm, arg(a, 0), &[]) {
+            vm.queue_named("net_weird", args.to_vec());
+        }
         Ok(Value::Bool(true))
     }),
     ("Reporter::flow_weird", |vm, a| {
         let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
-        vm.queue_named("flow_weird", args.to_vec());
+        if permits_weird(vm, arg(a, 0), &[arg(a, 1).text(), arg(a, 2).text()]) {
+            vm.queue_named("flow_weird", args.to_vec());
+        }
         Ok(Value::Bool(true))
     }),
     ("Reporter::conn_weird", |vm, a| {
@@ -58,12 +62,18 @@ pub(super) const TABLE: Table = &[
             return Ok(Value::Bool(true));
         }
         let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
-        vm.queue_named("conn_weird", args.to_vec());
+        let uid = super::log::field(vm, arg(a, 1), "uid").text();
+        if permits_weird(vm, arg(a, 0), &[uid]) {
+            vm.queue_named("conn_weird", args.to_vec());
+        }
         Ok(Value::Bool(true))
     }),
     ("Reporter::file_weird", |vm, a| {
         let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
-        vm.queue_named("file_weird", args.to_vec());
+        let id = super::log::field(vm, arg(a, 1), "id").text();
+        if permits_weird(vm, arg(a, 0), &[id]) {
+            vm.queue_named("file_weird", args.to_vec());
+        }
         Ok(Value::Bool(true))
     }),
     ("Reporter::get_weird_sampling_whitelist", |vm, _| {
@@ -85,6 +95,30 @@ pub(super) const TABLE: Table = &[
     ("Reporter::set_weird_sampling_threshold", |_, _| Ok(Value::Bool(true))),
     ("Reporter::set_weird_sampling_duration", |_, _| Ok(Value::Bool(true))),
 ];
+
+/// Whether a weird is reported, or left out because there were many of its name for these hosts, this connection or file.
+fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
+    let contains = |vm: &Vm<'_>, set: &str| {
+        let set = vm.global_named(set);
+        set.table().is_some_and(|set| set.find(std::slice::from_ref(name)).is_some())
+    };
+    if contains(vm, "Weird::sampling_whitelist") {
+        return true;
+    }
+    let of = if contains(vm, "Weird::sampling_global_list") { &[] } else { of };
+    let count = |vm: &Vm<'_>, name: &str| vm.global_named(name).count();
+    let rate = count(vm, "Weird::sampling_rate");
+    let threshold = count(vm, "Weird::sampling_threshold");
+    let duration = vm.global_named("Weird::sampling_duration").double();
+    let now = vm.m.now;
+    let key = (name.text(), of.join(" "));
+    let (seen, since) = vm.m.state.weirds.entry(key).or_insert((0, now));
+    if *since + duration <= now {
+        (*seen, *since) = (0, now);
+    }
+    *seen += 1;
+    *seen <= threshold || (rate > 0 && (*seen - threshold).is_multiple_of(rate))
+}
 
 /// A function that is called when an option changes.
 pub struct Handler {
@@ -164,6 +198,7 @@ fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
     }
     vm.set_global(global, value);
+    crate::bridge::setting_changed(vm, &name);
     Ok(Value::Bool(true))
 }
 

@@ -125,8 +125,9 @@ pub(super) const TABLE: Table = &[
     ("Files::__stop", no),
     ("Files::__file_exists", no),
     ("Files::__lookup_file", |vm, a| {
-        let id = String::from_utf8_lossy(bytes(a, 0)).into_owned();
-        Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+        let text = format!("file ID {} not a known file", String::from_utf8_lossy(bytes(a, 0)));
+        vm.report(crate::diagnostics::Severity::Error, &text);
+        Ok(Value::Unset)
     }),
     ("FileExtract::__set_limit", no),
     ("set_file_handle", nothing),

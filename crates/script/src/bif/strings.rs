@@ -204,9 +204,12 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         // Without a format the values are written one after another.
         return cat(vm, args);
     };
+    let shown = crate::support::format::fmt::shows_text(directives);
     let texts: Vec<Vec<u8>> = rest
         .iter()
         .map(|value| match value {
+            // Numbers are texts only where a directive asks for that.
+            Value::Bool(_) | Value::Int(_) | Value::Count(_) if !shown => Vec::new(),
             Value::Double(_) | Value::Time(_) | Value::Interval(_) => Vec::new(),
             Value::Short(_) | Value::Long(_) => Vec::new(),
             other => cat_value(vm.p, other),

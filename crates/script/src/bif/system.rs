@@ -73,7 +73,7 @@ pub(super) const TABLE: Table = &[
     ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
     ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
     ("reading_live_traffic", |_, _| Ok(Value::Bool(false))),
-    ("reading_traces", |_, _| Ok(Value::Bool(false))),
+    ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads))),
     ("is_remote_event", |_, _| Ok(Value::Bool(false))),
     ("system", system),
     ("system_env", system),
@@ -286,7 +286,9 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("packet_source", |vm, _| {
-        Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false)])))
+        let capture = &vm.m.state.traffic.capture;
+        let path = if capture.is_empty() { Value::Unset } else { Value::string(capture) };
+        Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false), path])))
     }),
     ("lookup_addr", |_, a| {
         let text = crate::describe::address(arg(a, 0).addr_bytes().unwrap_or_default());

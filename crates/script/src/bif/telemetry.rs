@@ -288,14 +288,9 @@ fn collect(vm: &mut Vm<'_>, args: &[Value], histograms: bool) -> Result<Value> {
             let values = metric.labels.iter().map(|(_, value)| Value::string(value)).collect();
             let mut fields = vec![opts.clone(), vector(strings, names), vector(strings, values)];
             if histograms {
-                let mut sum = 0.0;
-                let cumulative = metric.buckets.iter().map(|count| {
-                    sum += count;
-                    Value::Double(sum)
-                });
-                let buckets: Vec<Value> = cumulative.collect();
+                let buckets = metric.buckets.iter().copied().map(Value::Double).collect();
                 fields.push(vector(doubles, buckets));
-                fields.push(Value::Double(sum));
+                fields.push(Value::Double(metric.buckets.iter().sum()));
             }
             fields.push(Value::Double(metric.value));
             items.push(Value::Record(Record::new(ty, fields)));

@@ -8,6 +8,7 @@
 //! | module | duty |
 //! |---|---|
 //! | `plan` | how the packed arguments of an event become script values |
+//! | `signatures` | what signatures find in the traffic |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
@@ -18,8 +19,11 @@
 //! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
 //! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
 
+mod listening;
 mod natives;
+mod packets;
 mod plan;
+pub(crate) mod signatures;
 mod state;
 mod traffic;
 
@@ -38,7 +42,10 @@ use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
 pub(crate) use natives::TABLE as NATIVES;
+pub use packets::FilterCheck;
+pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
+use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Packet};
@@ -53,6 +60,12 @@ pub trait Source: Send {
     /// # Errors
     /// The error, in a line.
     fn open(&mut self, options: &Options) -> Result<(), String>;
+
+    /// The type of the link of the capture by its number, where it is known before the first packet.
+    fn link_type(&self, options: &Options) -> Option<u64>;
+
+    /// How capture filters are checked.
+    fn filter_check(&self) -> FilterCheck;
 
     /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
     /// [`stops`] holds.
@@ -93,9 +106,15 @@ pub fn failed() -> bool {
 pub fn run(
     mut program: Program,
     mut machine: Machine,
-    capture: &str,
+    options: &Options,
     source: &mut dyn Source,
 ) -> i32 {
+    let traffic = &mut machine.state.traffic;
+    traffic.reads = true;
+    traffic.capture = options.capture.clone().unwrap_or_default();
+    traffic.filters.check = Some(source.filter_check());
+    traffic.write.clone_from(&options.write);
+    traffic.link_type = source.link_type(options);
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
@@ -104,18 +123,35 @@ pub fn run(
         let in_key_order = machine.state.uids.is_deterministic();
         let salt = machine.with(&mut program).global_named("digest_salt");
         let traffic = &mut machine.state.traffic;
-        traffic.reads = true;
-        traffic.capture = capture.to_owned();
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
+        settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
+        let unchecked =
+            packets::nets(&machine.with(&mut program).global_named("ignore_checksums_nets"));
+        if !unchecked.is_empty() {
+            machine.state.traffic.commands.push(Command::Unchecked(unchecked));
+        }
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
+        let matching = machine.state.signatures.clone();
+        let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
+        let plans = HashMap::new();
+        let run = Run {
+            program,
+            machine,
+            plans,
+            states,
+            matching,
+            over: false,
+            drained: false,
+            stop: None,
+        };
         RUN.set(Some(Box::new(run)));
         let read = source
             .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
-        let Some(run) = RUN.take() else { return 1 };
+        let Some(mut run) = RUN.take() else { return 1 };
+        run.machine.state.traffic.dumps.flush();
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
         if let Err(message) = read {
@@ -146,21 +182,29 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
-    any |= interest.any();
+    let signatures = vm.m.state.signatures.as_ref();
+    any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
+                name if signatures.is_some_and(|all| all.needs(name)) => true,
                 "new_connection"
                 | "connection_state_remove"
                 | "file_new"
                 | "file_state_remove"
                 | "net_done" => true,
-                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
                 "gannet::packet_bytes" => {
-                    let names =
-                        ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
-                    calls(vm, &names)
+                    let names = [
+                        "get_current_packet",
+                        "get_current_packet_ts",
+                        "dump_current_packet",
+                        "get_net_stats",
+                    ];
+                    calls(vm, &names) || vm.m.state.traffic.write.is_some()
                 }
+                "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+                "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
                 "raw_packet" => calls(vm, &["get_current_packet_header"]),
                 _ => false,
             };
@@ -217,9 +261,37 @@ fn likely_ports(vm: &mut Vm<'_>) {
     }
 }
 
+/// Options of scripts that steer analyzers.
+const SETTINGS: &[&str] = &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl"];
+
+/// Passes the values of options to the analysis.
+fn settings(vm: &mut Vm<'_>) {
+    for name in SETTINGS {
+        setting_changed(vm, name);
+    }
+    let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
+    let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
+    let command = Command::Setting { name: "ConnKey::factory", value };
+    vm.m.state.traffic.commands.push(command);
+}
+
+/// Passes the value of an option to the analysis, where that goes by it.
+pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
+    let Some(name) = SETTINGS.iter().find(|setting| **setting == name) else { return };
+    let value = match vm.global_named(name) {
+        Value::Count(value) => value,
+        Value::Bool(value) => u64::from(value),
+        _ => return,
+    };
+    vm.m.state.traffic.commands.push(Command::Setting { name, value });
+}
+
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
-    for file in &vm.p.signature_files {
+    for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
+        if !crate::command::signatures::is_native(file) {
+            continue;
+        }
         let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
         else {
             continue;
@@ -238,8 +310,11 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
+    matching: Option<Matching>,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
+    /// Events of the current packet were drained.
+    drained: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -303,9 +378,30 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
+        if event.decl.name == "net_done" {
+            self.loop_drains()?;
+        }
         let mut vm = self.machine.with(&mut self.program);
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
+            let traffic = &mut vm.m.state.traffic;
+            traffic.bytes += traffic.packet.as_ref().map_or(0, |packet| packet.len);
+            traffic.link_type = traffic.packet.as_ref().map(|packet| packet.link_type);
+            if let (Some(path), Some(packet)) = (&traffic.write, &traffic.packet)
+                && let Err(error) = traffic.dumps.write(path, packet)
+            {
+                let text = format!("can't write packets to '{path}': {error}");
+                vm.report(crate::diagnostics::Severity::Fatal, text);
+                return Err(Stop::Fatal);
+            }
+            return Ok(());
+        }
+        if event.decl.name == "gannet::file_data" {
+            return listening::data(&mut vm, &mut self.states, event);
+        }
+        if let Some(matching) = &mut self.matching
+            && matching.event(&mut vm, &mut self.states, event)?
+        {
             return Ok(());
         }
         if event.decl.name == "net_done" {
@@ -313,6 +409,20 @@ impl Run {
             vm.m.state.traffic.packet = None;
             let path = Value::string(&vm.m.state.traffic.capture);
             vm.queue_named("Pcap::file_done", vec![path]);
+        }
+        if event.decl.name == "gannet::analyzer_planned" {
+            return self.states.plan(&mut vm, event);
+        }
+        let stopped = &mut vm.m.state.traffic.stopped;
+        if !stopped.is_empty()
+            && let Some(file) = state::first_file(event)
+            && stopped.contains(&file.fuid)
+        {
+            if event.decl.name == "file_state_remove" {
+                stopped.remove(&file.fuid);
+            }
+            self.states.over(event);
+            return Ok(());
         }
         let plan = match self.plans.get(&event.decl.id.get()) {
             Some(plan) => plan.clone(),
@@ -337,40 +447,53 @@ impl Run {
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
                 note_analyzer(&mut vm, &args);
             }
+            "file_state_remove" => listening::end(&mut vm, event, args.first()),
+            "file_sniff" => {
+                if let Some(matching) = &self.matching {
+                    matching.sniff(&mut vm, event, &args)?;
+                }
+            }
             "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
             _ => {}
         }
-        vm.queue_event(plan.func, args);
+        let analyzer = analyzer_of(&vm, event);
+        vm.queue_event_of(plan.func, args, analyzer);
         Ok(())
+    }
+
+    /// The previous packet is over: its events that are left, as far as the main loop gets with them.
+    fn loop_drains(&mut self) -> Result<(), Stop> {
+        let mut vm = self.machine.with(&mut self.program);
+        if !std::mem::take(&mut self.drained) {
+            vm.drain()?;
+        }
+        vm.drain()?;
+        vm.before_packet()
     }
 
     /// Another packet begins: timers are due.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
+        self.loop_drains()?;
         let mut vm = self.machine.with(&mut self.program);
-        // Events that no event of the analysis followed.
-        if !vm.m.queue.is_empty() {
-            vm.drain()?;
-            vm.drain()?;
+        if vm.m.state.suspended > 0 {
+            vm.wait_while_suspended()?;
         }
-        if vm.m.now == 0.0 && now > 0.0 {
-            vm.m.now = now;
+        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+            vm.m.state.first_packet = now;
             vm.queue_named("network_time_init", Vec::new());
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
-        vm.fire_timers(now)?;
-        vm.expire_tables(now)?;
-        Ok(())
+        vm.fire_timers(now)
     }
 
-    /// All events of a packet are queued.
+    /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
     fn drained(&mut self) -> Result<(), Stop> {
         self.states.forget(&mut self.machine.state.traffic);
+        self.drained = true;
         let mut vm = self.machine.with(&mut self.program);
-        // Once for the packet, once for the loop around it.
-        vm.drain()?;
         vm.drain()?;
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;
@@ -380,6 +503,23 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The number of the analyzer that raised an event: that of the protocol after which it is named, the confirmed one
+/// where it is not named after any.
+fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
+    let conns = &vm.m.state.traffic.conns;
+    let known = state::first_connection(event)
+        .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
+    let Some(known) = known else { return 0 };
+    let is_named = |tag: &Value| {
+        let tag = natives::tag_name(vm, tag).to_ascii_lowercase();
+        let name = tag.rsplit("analyzer_").next().unwrap_or_default();
+        let name = name.split('_').next().unwrap_or_default();
+        event.decl.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))
+    };
+    let named = known.analyzers.iter().find(|(tag, _)| is_named(tag));
+    named.map_or(0, |(_, number)| *number)
 }
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.

@@ -63,9 +63,25 @@ pub(crate) const TABLE: Table = &[
     ("Files::__add_analyzer", add_file_analyzer),
     ("Files::__remove_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 1));
+        if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(a, 0).str_bytes()) {
+            let fuid = *fuid;
+            vm.m.state.traffic.listening.remove(fuid, &analyzer);
+        }
         steer_file(vm, a, FileCommand::Remove(analyzer))
     }),
-    ("Files::__stop", |vm, a| steer_file(vm, a, FileCommand::Stop)),
+    ("Files::__stop", |vm, a| {
+        let traffic = &mut vm.m.state.traffic;
+        if let Some((fuid, _)) = traffic.files.get(arg(a, 0).str_bytes()) {
+            traffic.stopped.insert(*fuid);
+        }
+        steer_file(vm, a, FileCommand::Stop)
+    }),
+    ("get_net_stats", |vm, _| {
+        let (number, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
+        let fields =
+            vec![("pkts_recvd", Value::Count(number)), ("bytes_recvd", Value::Count(bytes))];
+        record_of(vm, fields)
+    }),
     ("Files::__set_timeout_interval", |vm, a| {
         let time = interval(arg(a, 1).double());
         steer_file(vm, a, FileCommand::Timeout(time))
@@ -116,7 +132,7 @@ fn address(value: &Value) -> Option<Addr> {
 const INVALID: &str = "invalid connection ID record encountered";
 
 /// The ends that a `conn_id` names; an error where it is not complete.
-fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
+fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
@@ -124,7 +140,7 @@ fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
     found.ok()
 }
 
-fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
+fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
     let record = value.record().ok_or(INVALID)?;
     let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
     let [orig_h, orig_p, resp_h, resp_p, proto] = super::plan::places(vm, record.ty(), names)
@@ -139,7 +155,8 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
         let hint = "the proto field has the \"unknown\" 65535 value. Did you forget to set it?";
         return Err(format!("{INVALID}: {hint}"));
     }
-    Ok(ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number })
+    let vlans = super::plan::IdPlan::new(vm, record.ty()).tags(record);
+    Ok((ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number }, vlans))
 }
 
 fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
@@ -155,7 +172,7 @@ fn with_known<R: Default>(
 ) -> Result<R> {
     let id = conn_id(vm, arg(args, 0));
     match id.and_then(|id| Some((vm.m.state.traffic.conns.get_mut(&id)?, id))) {
-        Some((known, id)) => Ok(f(known, id)),
+        Some((known, (id, _))) => Ok(f(known, id)),
         None => {
             vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
             Ok(R::default())
@@ -206,12 +223,27 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found = with_known(vm, args, |known, _| Some(Value::Record(known.record.clone())))?;
+    let found =
+        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
     match found {
-        Some(record) => Ok(record),
+        Some((record, uid, place)) => {
+            super::state::name_it(vm, &record, uid, place);
+            Ok(Value::Record(record))
+        }
         None => {
             let ty = vm.result_type();
-            vm.empty_value(ty, None)
+            let empty = vm.empty_value(ty, None)?;
+            let names = ["start_time", "duration", "history"];
+            let values = [Value::Time(vm.m.now), Value::Interval(0.0), Value::string("")];
+            if let Some(record) = empty.record() {
+                let places = super::plan::places(vm, record.ty(), names);
+                for (place, value) in places.into_iter().zip(values) {
+                    if let Some(place) = place {
+                        record.set(place, value);
+                    }
+                }
+            }
+            Ok(empty)
         }
     }
 }
@@ -354,8 +386,9 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     match vm.m.state.traffic.files.get(id) {
         Some((_, record)) => Ok(Value::Record(record.clone())),
         None => {
-            let id = String::from_utf8_lossy(id).into_owned();
-            Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+            let text = format!("file ID {} not a known file", String::from_utf8_lossy(id));
+            vm.report(crate::diagnostics::Severity::Error, &text);
+            Ok(Value::Unset)
         }
     }
 }
@@ -380,6 +413,15 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         };
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
+    }
+    if matches!(&*analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+        && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
+        && let Some(record) = arg(args, 2).record()
+    {
+        let fuid = *fuid;
+        let events = super::plan::places(vm, record.ty(), ["chunk_event", "stream_event"]);
+        let events = events.map(|place| Some(record.get(place?).func()?.func));
+        vm.m.state.traffic.listening.add(fuid, &analyzer, events);
     }
     steer_file(vm, args, FileCommand::Add { analyzer, path, limit })
 }

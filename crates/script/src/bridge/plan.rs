@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto};
-use gannet_event::{Param, Raised, Reader, Type};
+use gannet_event::{LinkState, Param, Raised, Reader, Type};
 
 use super::state::States;
 use super::traffic::Certificate;
@@ -278,8 +278,8 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
         Head::Int(value) => Value::Int(*value),
         Head::Count(value) => Value::Count(*value),
         Head::Double(value) => Value::Double(*value),
-        Head::Time(value) => Value::Time(seconds(value.as_nanos())),
-        Head::Interval(value) => Value::Interval(seconds(value.as_nanos())),
+        Head::Time(value) => Value::Time(exact(value.as_nanos())),
+        Head::Interval(value) => Value::Interval(exact(value.as_nanos())),
         Head::String(text) => Value::string(text),
         Head::Port(number, protocol) => port(*number, *protocol),
         Head::Addr(addr) => Value::addr(addr.octets()),
@@ -299,6 +299,14 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
         (Tag::Enum, Value::Int(_) | Value::Count(_)) => Value::Enum(to, value.int()),
         _ => value,
     }
+}
+
+/// Nanoseconds as seconds. The earliest time stands for the year 1601, with which the times of Windows begin.
+fn exact(nanos: i64) -> f64 {
+    if nanos == i64::MIN {
+        return -11_644_473_600.0;
+    }
+    (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
 }
 
 /// Nanoseconds as seconds, as a clock of microseconds counts them: the second and its fraction added.
@@ -331,12 +339,22 @@ pub(super) fn places<const N: usize>(
 pub(super) struct IdPlan {
     ty: TypeId,
     places: [Option<usize>; 5],
+    /// `ctx`, with the places of `vlan` and `inner_vlan` in it, where connections are distinguished by these.
+    tags: Option<(usize, [usize; 2])>,
 }
 
 impl IdPlan {
     pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
-        Self { ty, places: places(vm, ty, names) }
+        let [ctx] = places(vm, ty, ["ctx"]);
+        let tags = ctx.and_then(|ctx| {
+            let field = vm.p.types.record(ty)?.fields.get(ctx)?.ty;
+            let [vlan, inner_vlan] = places(vm, field, ["vlan", "inner_vlan"]);
+            let fields = &vm.p.types.record(field)?.fields;
+            let is_int = |place: &usize| fields.get(*place).is_some_and(|f| f.ty == TypeId::INT);
+            Some((ctx, [vlan.filter(is_int)?, inner_vlan.filter(is_int)?]))
+        });
+        Self { ty, places: places(vm, ty, names), tags }
     }
 
     pub(super) fn value(
@@ -367,6 +385,36 @@ impl IdPlan {
                 record.set(*place, value);
             }
         }
+    }
+
+    /// Whether VLAN tags distinguish connections.
+    pub(super) fn is_tagged(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// Sets the VLAN tags of a `conn_id`.
+    pub(super) fn set_tags(&self, id: &Value, tags: [Option<u16>; 2]) {
+        let Some((ctx, places)) = self.tags else { return };
+        let Some(ctx) = id.record().map(|id| id.get(ctx)) else { return };
+        let Some(ctx) = ctx.record() else { return };
+        for (place, tag) in places.into_iter().zip(tags) {
+            if let Some(tag) = tag {
+                ctx.set(place, Value::Int(i64::from(tag)));
+            }
+        }
+    }
+
+    /// The VLAN tags that a `conn_id` names, as one number.
+    pub(super) fn tags(&self, id: &Record) -> u32 {
+        let Some((ctx, [vlan, inner_vlan])) = self.tags else { return 0 };
+        let ctx = id.get(ctx);
+        let Some(ctx) = ctx.record() else { return 0 };
+        let tag = |place| match ctx.get(place) {
+            Value::Int(tag) => u16::try_from(tag).ok(),
+            _ => None,
+        };
+        let (vlan, inner_vlan) = (tag(vlan), tag(inner_vlan));
+        LinkState { vlan, inner_vlan, ..LinkState::default() }.tags()
     }
 
     /// Whether a `conn_id` names these ends, by originator.

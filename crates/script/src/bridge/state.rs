@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto, Uid};
-use gannet_event::{ConnState, EndpointState, FileState, Raised, Type};
+use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
 
 use super::plan::{IdPlan, places, seconds};
 use super::traffic::{Known, Traffic};
@@ -29,7 +29,7 @@ pub(super) struct States {
 }
 
 enum Gone {
-    Connection(Uid, ConnId),
+    Connection(Uid, (ConnId, u32)),
     File(Uid),
 }
 
@@ -78,14 +78,40 @@ impl States {
         Self { scripted_services, ..Self::default() }
     }
 
+    /// An analyzer of a port or of an announcement has a number: `gannet::analyzer_planned`.
+    pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+        let Some(ty) = vm.type_named("connection") else { return Ok(()) };
+        let Some(state) = first_connection(event) else { return Ok(()) };
+        self.connection(vm, ty, state)?;
+        let mut reader = event.args();
+        let mut args = event.decl.params.iter().map(|param| reader.param(param));
+        if let (_, Some(Some(Head::Enum(name))), Some(Some(Head::Count(number)))) =
+            (args.next(), args.next(), args.next())
+        {
+            let tag = vm.enum_named(name);
+            let key = (state.id, self.vlans(state));
+            if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+                && !known.analyzers.iter().any(|(_, id)| *id == number)
+            {
+                known.analyzers.push((tag, number));
+            }
+        }
+        Ok(())
+    }
+
     /// An event that no script handles: its connections are known from now on.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         self.over(event);
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
-        if event.decl.name == "new_connection"
-            && let Some(state) = first_connection(event)
-        {
-            self.connection(vm, ty, state)?;
+        match (event.decl.name, first_connection(event)) {
+            ("new_connection", Some(state)) => {
+                self.known(vm, ty, state)?;
+            }
+            // It is named by weirds, even where no script handles them.
+            ("conn_weird", Some(state)) => {
+                self.connection(vm, ty, state)?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -95,7 +121,8 @@ impl States {
         match event.decl.name {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
-                    self.gone.push(Gone::Connection(state.uid, state.id));
+                    let vlans = self.vlans(state);
+                    self.gone.push(Gone::Connection(state.uid, (state.id, vlans)));
                 }
             }
             "file_state_remove" => {
@@ -126,17 +153,33 @@ impl States {
         }
     }
 
-    /// The record of a connection, as its state is now.
+    /// The record of a connection that scripts see from now on, as its state is now.
     pub(super) fn connection(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
         state: &ConnState,
     ) -> Result<Value, Stop> {
+        let record = self.known(vm, ty, state)?;
+        let key = (state.id, self.vlans(state));
+        if let Some(known) = vm.m.state.traffic.conns.get(&key) {
+            let (uid, place) = (known.uid, known.name);
+            name_it(vm, &record, uid, place);
+        }
+        Ok(Value::Record(record))
+    }
+
+    /// The same, where scripts do not see it yet: it has no name.
+    fn known(
+        &mut self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        state: &ConnState,
+    ) -> Result<Rc<Record>, Stop> {
         if self.conn_plan.as_ref().is_none_or(|plan| plan.ty != ty) {
             self.conn_plan = Some(ConnPlan::new(vm, ty));
         }
-        let Some(plan) = &self.conn_plan else { return Ok(Value::Unset) };
+        let Some(plan) = &self.conn_plan else { return Err(Stop::Error) };
         let record = match self.conns.get(&state.uid) {
             Some(record) => Rc::clone(record),
             None => {
@@ -145,8 +188,10 @@ impl States {
                 record
             }
         };
+        let vlans = plan.vlans(state);
         let traffic = &mut vm.m.state.traffic;
-        if traffic.conns.get(&state.id).is_none_or(|known| known.uid != state.uid) {
+        let key = (state.id, vlans);
+        if traffic.conns.get(&key).is_none_or(|known| known.uid != state.uid) {
             let known = Known {
                 record: Rc::clone(&record),
                 uid: state.uid,
@@ -156,12 +201,18 @@ impl States {
                 thresholds: [0; 4],
                 duration: 0.0,
                 start: plan.places[0],
+                name: plan.places[4],
                 analyzers: Vec::new(),
             };
-            traffic.conns.insert(state.id, known);
+            traffic.conns.insert(key, known);
         }
         plan.refresh(vm, &record, state, self.scripted_services)?;
-        Ok(Value::Record(record))
+        Ok(record)
+    }
+
+    /// The VLAN tags that distinguish a connection.
+    fn vlans(&self, state: &ConnState) -> u32 {
+        self.conn_plan.as_ref().map_or(0, |plan| plan.vlans(state))
     }
 
     /// The record of a file, as its state is now.
@@ -196,7 +247,7 @@ impl States {
     }
 }
 
-fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
+pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
     let mut reader = event.args();
     let param = event.decl.params.iter().find(|param| param.ty == Type::Connection)?;
     match reader.param(param)? {
@@ -205,7 +256,7 @@ fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
     }
 }
 
-fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
+pub(super) fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
     let mut reader = event.args();
     let param = event.decl.params.iter().find(|param| param.ty == Type::File)?;
     match reader.param(param)? {
@@ -265,10 +316,23 @@ impl ConnPlan {
         }
     }
 
+    /// The VLAN tags that distinguish a connection, 0 where they do not.
+    fn vlans(&self, state: &ConnState) -> u32 {
+        match &self.id {
+            Some((_, plan)) if plan.is_tagged() => {
+                let (vlan, inner_vlan) = (state.vlan, state.inner_vlan);
+                LinkState { vlan, inner_vlan, ..LinkState::default() }.tags()
+            }
+            _ => 0,
+        }
+    }
+
     fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
         let record = fresh(vm, self.ty)?;
         if let Some((place, plan)) = &self.id {
-            record.set(*place, plan.value(vm, &state.id, state.proto, state.ip_proto)?);
+            let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
+            plan.set_tags(&id, [state.vlan, state.inner_vlan]);
+            record.set(*place, id);
         }
         for (place, plan) in self.ends.iter().flatten() {
             let end = fresh(vm, plan.ty)?;
@@ -277,9 +341,6 @@ impl ConnPlan {
         // Those of tunnels are drawn first.
         for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
             conn_name(vm, uid);
-        }
-        if let Some(place) = self.places[4] {
-            record.set(place, conn_name(vm, state.uid));
         }
         Ok(record)
     }
@@ -325,7 +386,11 @@ impl ConnPlan {
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
         let values = [
             Value::Time(seconds(state.start.as_nanos())),
-            Value::Interval(seconds(state.duration.as_nanos())),
+            // As times of floating point differ.
+            Value::Interval(
+                seconds(state.start.as_nanos() + state.duration.as_nanos())
+                    - seconds(state.start.as_nanos()),
+            ),
             service,
             Value::string(&state.history),
             Value::Unset,
@@ -433,7 +498,8 @@ impl FilePlan {
             return Ok(());
         }
         for (id, proto) in &state.conns {
-            let conn = vm.m.state.traffic.conns.get(id).map(|known| Rc::clone(&known.record));
+            let conn =
+                vm.m.state.traffic.conns.get(&(*id, 0)).map(|known| Rc::clone(&known.record));
             if let Some(conn) = conn {
                 let number = match proto {
                     Proto::Tcp => 6,
@@ -446,6 +512,16 @@ impl FilePlan {
             }
         }
         Ok(())
+    }
+}
+
+/// Names a connection that a script sees for the first time: numbers are drawn in this order.
+pub(super) fn name_it(vm: &mut Vm<'_>, record: &Record, uid: Uid, place: Option<usize>) {
+    if let Some(place) = place
+        && !record.get(place).is_set()
+    {
+        let name = conn_name(vm, uid);
+        record.set(place, name);
     }
 }
 
@@ -464,10 +540,11 @@ fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
 /// The name of a file: Zeek's under seeds.
 fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
     let traffic = &mut vm.m.state.traffic;
-    let start = state.conns.first().and_then(|(id, _)| traffic.conns.get(id)).and_then(|known| {
-        let start = known.start?;
-        Some(known.record.get(start).double())
-    });
+    let start =
+        state.conns.first().and_then(|(id, _)| traffic.conns.get(&(*id, 0))).and_then(|known| {
+            let start = known.start?;
+            Some(known.record.get(start).double())
+        });
     let named = traffic.names.as_mut().and_then(|names| names.file(state, start));
     named.unwrap_or_else(|| {
         let (text, len) = state.fuid.text();

@@ -15,7 +15,8 @@ use crate::value::{Record, Value};
 pub struct Traffic {
     /// Whether packets are read.
     pub(crate) reads: bool,
-    pub(crate) conns: HashMap<ConnId, Known>,
+    /// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
+    pub(crate) conns: HashMap<(ConnId, u32), Known>,
     /// Files by their ids.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
     /// What is asked of the analysis, in order.
@@ -27,6 +28,20 @@ pub struct Traffic {
     pub(crate) number: u64,
     /// The capture as the command line names it.
     pub(crate) capture: String,
+    /// The type of its link, once it is known.
+    pub(crate) link_type: Option<u64>,
+    /// Where all packets are written to (`-w`).
+    pub(crate) write: Option<String>,
+    /// Captures that are written.
+    pub(crate) dumps: super::packets::Dumps,
+    /// Capture filters.
+    pub(crate) filters: super::packets::Filters,
+    /// What scripts want of the contents of files.
+    pub(crate) listening: super::listening::Listening,
+    /// Files whose analysis scripts ended: nothing more is reported of them.
+    pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Bytes of packets so far.
+    pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.
     pub(crate) names: Option<Names>,
 }
@@ -120,6 +135,8 @@ pub(crate) struct Known {
     pub(crate) duration: f64,
     /// The place of the time of its first packet in its record.
     pub(crate) start: Option<usize>,
+    /// The place of its name in its record.
+    pub(crate) name: Option<usize>,
     /// Tags and numbers of analyzers that are known.
     pub(crate) analyzers: Vec<(Value, u64)>,
 }

@@ -121,6 +121,7 @@ impl<'p> Compiler<'p> {
             records: self.records,
             attrs: self.attrs,
             whens: self.whens,
+            tier: crate::jit::Tier::default(),
         }
     }
 

@@ -572,4 +572,6 @@ pub struct Code {
     pub attrs: Vec<Option<Rc<TableAttrs>>>,
     /// `when`s.
     pub whens: Vec<Rc<WhenPlan>>,
+    /// Its heat, and its machine code.
+    pub(crate) tier: crate::jit::Tier,
 }

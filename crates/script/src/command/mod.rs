@@ -1,6 +1,8 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
+mod help;
 mod options;
+pub(crate) mod signatures;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -18,6 +20,7 @@ use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::support::order::Seeds;
 use crate::tools::render::Rich;
+use crate::value::Value;
 use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
@@ -50,6 +53,11 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
             return 1;
         }
     };
+    if options.help {
+        // A reader that went away wants no more.
+        let _ = std::io::stdout().write_all(help::HELP.as_bytes());
+        return 0;
+    }
     if options.version {
         error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
         return 0;
@@ -63,6 +71,20 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         // A reader that went away wants no more.
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
+    }
+    if let Some(interface) = &options.interface {
+        error_line(&format!(
+            "fatal error: problem with interface {interface} (scripts run over captures: tcpdump -i {interface} -w - | \
+             gannet zeek -r -; gannet analyze -i {interface} captures without scripts)"
+        ));
+        return 1;
+    }
+    if !options.bare && !has_scripts(&search_path(&options)) {
+        error_line(
+            "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
+             installation of Zeek; with -b, scripts that need only the language run without",
+        );
+        return 1;
     }
     let status = |state: &str, why: &str| write_status(options.status_file.as_deref(), state, why);
     status("INITIALIZING", "main");
@@ -91,6 +113,9 @@ fn run_scripts(
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
+    if let Some(file) = &options.profile {
+        engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
+    }
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => engine.seed(&seeds),
         Ok(None) => {}
@@ -100,17 +125,36 @@ fn run_scripts(
         }
     }
     let parsed = parse(&mut program, &mut engine, options);
-    if let Some(rich) = rich {
+    if let Some(rich) = &rich {
         rich.parsed(&program);
     }
+    let parsed = parsed.and_then(|()| {
+        let mut vm = engine.with(&mut program);
+        if options.ignore_checksums
+            && let Some(global) = vm.find_global("ignore_checksums")
+        {
+            vm.set_global(global, Value::Bool(true));
+        }
+        signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
+    });
     match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
+            if let Err(text) = engine.set_engine(options.engine) {
+                fatal(&mut program, text);
+                return 1;
+            }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
+            if let Some(interface) = &options.interface {
+                let why = "scripts read captures only: gannet capture writes one";
+                let text = format!("problem with interface {interface} ({why})");
+                fatal(&mut program, &text);
+                return 1;
+            }
             let code = match (source, &options.capture) {
                 (Some(mut source), Some(capture)) => match source.open(options) {
-                    Ok(()) => crate::bridge::run(program, engine, capture, &mut *source),
+                    Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
                         fatal(&mut program, &text);
@@ -119,6 +163,9 @@ fn run_scripts(
                 },
                 _ => engine.with(&mut program).run(),
             };
+            if let Some(rich) = &rich {
+                rich.ended();
+            }
             status("TERMINATING", "main");
             u8::try_from(code & 0xff).unwrap_or(1)
         }
@@ -214,9 +261,7 @@ pub fn parse(
 pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     let mut inputs = Vec::new();
     let file = |name: &str| Input::File(name.to_owned());
-    let has_scripts = search_path
-        .iter()
-        .any(|folder| std::path::Path::new(folder).join("base/init-bare.zeek").is_file());
+    let has_scripts = has_scripts(search_path);
     if has_scripts {
         inputs.push(file("base/init-bare.zeek"));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
@@ -226,6 +271,9 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+    }
+    if has_scripts && options.filter.is_some() {
+        inputs.push(file("base/frameworks/packet-filter"));
     }
     inputs.extend(options.files.iter().map(|name| file(name)));
     let nothing = options.files.is_empty()
@@ -241,6 +289,10 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     }
     inputs.extend(options.signatures.iter().map(|name| Input::Signatures(name.clone())));
     inputs.push(Input::Prefixes);
+    if let Some(filter) = options.filter.as_ref().filter(|_| has_scripts) {
+        let name = "cmd_line_bpf_filter".to_owned();
+        inputs.push(Input::Redef { name, value: filter.clone() });
+    }
     inputs.extend(
         options
             .redefs
@@ -252,6 +304,13 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(Input::Text { name: "<command line>".to_owned(), code });
     }
     inputs
+}
+
+/// Whether Zeek's own scripts are in one of the folders.
+pub fn has_scripts(search_path: &[String]) -> bool {
+    let holds =
+        |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
+    search_path.iter().any(holds)
 }
 
 /// Where scripts are searched: `ZEEKPATH`, or the folder of `--zeek-scripts`.

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::jit::Engine;
+
 /// The options of the command line.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -33,6 +35,8 @@ pub struct Options {
     pub capture: Option<String>,
     /// `-s`: signature files.
     pub signatures: Vec<String>,
+    /// `-T`: tests of headers in a row down to which signatures have automata of their own.
+    pub level: Option<usize>,
     /// `-u`: how often.
     pub usage: u32,
     /// `--no-unused-warnings`.
@@ -53,12 +57,16 @@ pub struct Options {
     pub timing: bool,
     /// `--pseudo-realtime`.
     pub pseudo_realtime: bool,
+    /// `--profile-scripts`: the profile's file, empty for standard error.
+    pub profile: Option<String>,
     /// `--sandbox`: scripts start no processes and touch no files outside of logs.
     pub sandbox: bool,
     /// `--diagnostics rich`.
     pub rich: bool,
     /// `--zeek-scripts`: the folder of Zeek's scripts.
     pub scripts: Option<String>,
+    /// `--engine`.
+    pub engine: Engine,
     /// Files.
     pub files: Vec<String>,
     /// `name=value`.
@@ -110,8 +118,14 @@ impl Options {
         Ok(options)
     }
 
+    /// `-T`, or its default.
+    pub(crate) fn signature_level(&self) -> usize {
+        self.level.unwrap_or(crate::signature::Limits::default().level)
+    }
+
     fn plain(&mut self, arg: String) {
         if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains('/')) {
+            let (name, value) = (name.trim_end(), value.trim_start());
             self.redefs.push((name.to_owned(), value.to_owned()));
         } else if arg.contains("::") {
             self.activated.push(arg);
@@ -181,7 +195,8 @@ impl Options {
                 self.ignored.push(value);
             }
             'U' => self.status_file = Some(value),
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' => self.ignored.push(value),
+            'T' => self.level = value.parse().ok(),
+            'B' | 'c' | 'E' | 'o' | 'O' | 't' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }
@@ -243,7 +258,7 @@ impl Options {
             }
             "test" | "profile-script-call-stacks" => return Ok(()),
             "profile-scripts" => {
-                self.ignored.extend(value);
+                self.profile = Some(value.unwrap_or_default());
                 return Ok(());
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
@@ -254,7 +269,10 @@ impl Options {
                 match name {
                     "diagnostics" => self.rich = value == "rich",
                     "zeek-scripts" => self.scripts = Some(value),
-                    _ => self.ignored.push(value),
+                    _ => {
+                        let text = "option '--engine' is one of interp, jit, verify";
+                        self.engine = Engine::named(&value).ok_or(text)?;
+                    }
                 }
                 return Ok(());
             }

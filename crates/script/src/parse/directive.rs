@@ -182,7 +182,7 @@ impl Parser<'_> {
 
     fn redef_text(&mut self, name: &str, value: &str) -> Parsed<()> {
         let (name, op) = match name.strip_suffix(['+', '-']) {
-            Some(plain) => (plain, &name[plain.len()..]),
+            Some(plain) => (plain.trim_end(), &name[plain.len()..]),
             None => (name, ""),
         };
         let symbol = self.program.names.intern(name);
@@ -223,7 +223,7 @@ impl Parser<'_> {
     /// A signature file of `-s`.
     fn command_signatures(&mut self, name: &str) {
         match find::signatures(name, "", &self.search_path) {
-            Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
+            Some(path) => self.program.command_signatures.push(path.to_string_lossy().into()),
             None => {
                 let text = format!("failed to find file associated with @load-sigs {name}");
                 self.program.report(Severity::Error, Span::NOWHERE, text);

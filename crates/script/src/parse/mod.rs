@@ -23,6 +23,8 @@ mod check_operator;
 mod declare;
 mod directive;
 mod expression;
+pub(crate) use unused::signature_file;
+
 mod find;
 mod function;
 mod infer;
@@ -280,6 +282,7 @@ impl<'a> Parser<'a> {
             self.validate(main, Flavor::Function);
         }
         self.validate_all();
+        self.use_signatures();
         if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
             self.report_unused();
         }

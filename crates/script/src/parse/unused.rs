@@ -7,10 +7,34 @@ use super::Parser;
 use crate::diagnostics::Severity;
 use crate::ids::GlobalId;
 use crate::report::Object;
+use crate::source::Span;
 use crate::symbols::GlobalKind;
-use crate::types::{AttrKind, Flavor};
+use crate::types::{Attr, AttrKind, Flavor};
+
+/// The signature file that a name means.
+pub(crate) fn signature_file(name: &str, search_path: &[String]) -> Option<std::path::PathBuf> {
+    super::find::signatures(name, "", search_path)
+}
 
 impl Parser<'_> {
+    /// Marks what signatures refer to as used.
+    pub(super) fn use_signatures(&mut self) {
+        let files = self.program.command_signatures.iter().chain(&self.program.signature_files);
+        let mut names = Vec::new();
+        for file in files.filter(|file| !crate::command::signatures::is_native(file)) {
+            // What cannot be read is reported later.
+            let text = std::fs::read(&**file).unwrap_or_default();
+            names.extend(crate::signature::references(&text));
+        }
+        for name in names {
+            let global = self.program.names.find(&name).and_then(|n| self.program.globals.find(n));
+            if let Some(global) = global {
+                let used = Attr { kind: AttrKind::IsUsed, expr: None, span: Span::NOWHERE };
+                self.program.globals[global].attrs.push(used);
+            }
+        }
+    }
+
     /// Emits the warnings.
     pub(super) fn report_unused(&mut self) {
         let raised = self.reachable(&[]);

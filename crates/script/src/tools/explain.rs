@@ -52,7 +52,6 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "redefined",
         "locals cannot have the name of a global of their module",
     ),
-    ("Type ", "redefined", ""),
     ("duplicate field", "redefined", ""),
     ("use of out-of-scope local", "out-of-scope", "declare the local before the block"),
     (
@@ -199,6 +198,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "`@if` is evaluated while the script is read: only globals have values then",
     ),
     ("memory exhausted", "nesting", "the construct is nested too deeply"),
+    ("Type ", "redefined", ""),
     ("&", "attribute", ""),
     ("Using &default and &optional", "attribute", ""),
 ];

@@ -7,9 +7,17 @@
 //! | [`explain`] | codes and hints of messages |
 //! | [`render`] | findings as text with source lines and carets |
 //! | [`warn`] | warnings that Zeek lacks |
+//! | [`tokens`] | a file as tokens, comments and directives |
+//! | [`format`] | the formatter |
+//! | [`query`] | questions of editors: meaning, declaration, documentation, completion |
+//! | [`stages`] | what each stage makes of a file, as text |
 
 pub mod explain;
 pub mod finding;
+pub mod format;
+pub mod query;
 pub mod render;
 pub mod session;
+pub mod stages;
+pub mod tokens;
 pub mod warn;

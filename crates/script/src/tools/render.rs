@@ -1,11 +1,13 @@
 //! Findings as text: the message, source lines with carets, a hint.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::rc::Rc;
 
-use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
+use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Traffic};
 use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::tools::finding::{Finding, Label};
@@ -128,10 +130,17 @@ fn line_text(text: &[u8], number: u32) -> String {
 }
 
 /// The rich form of diagnostics on standard error: those of the parser once it is done, later ones immediately.
+///
+/// An error of a running script is written once for each place in a script, with the connection and the packet; how
+/// often it came again is written at the end.
 #[derive(Clone, Default)]
 pub struct Rich {
     waiting: Rc<RefCell<Option<Vec<Diagnostic>>>>,
+    sites: Rc<RefCell<Sites>>,
 }
+
+/// Places that had errors while scripts ran, with the offset in the file and the severity: how often they came again.
+type Sites = BTreeMap<(String, u32, &'static str), u64>;
 
 impl Rich {
     /// What takes diagnostics.
@@ -139,12 +148,24 @@ impl Rich {
     pub fn diagnostics(&self) -> Diagnostics {
         let waiting = Rc::clone(&self.waiting);
         *waiting.borrow_mut() = Some(Vec::new());
+        let sites = Rc::clone(&self.sites);
         Diagnostics::new(Box::new(move |diagnostic, sources| {
             if let Some(waiting) = &mut *waiting.borrow_mut() {
                 waiting.push(diagnostic.clone());
                 return;
             }
-            let label = Label { span: diagnostic.span, text: String::new() };
+            if diagnostic.span.is_somewhere() {
+                let (start, severity) = (diagnostic.span.start, diagnostic.severity.prefix());
+                match sites.borrow_mut().entry((diagnostic.location.clone(), start, severity)) {
+                    Entry::Occupied(mut site) => {
+                        *site.get_mut() += 1;
+                        return;
+                    }
+                    Entry::Vacant(site) => drop(site.insert(0)),
+                }
+            }
+            let text = diagnostic.about.traffic.as_ref().map_or_else(String::new, about_traffic);
+            let label = Label { span: diagnostic.span, text };
             let finding = Finding {
                 severity: diagnostic.severity,
                 code: "run",
@@ -157,12 +178,29 @@ impl Rich {
         }))
     }
 
+    /// The scripts have ended: how often errors came again is written.
+    pub fn ended(&self) {
+        for ((location, _, severity), again) in self.sites.borrow().iter() {
+            if *again > 0 {
+                let times = if *again == 1 { "once" } else { &format!("{again} times") };
+                write(&format!("{severity} in {location}: {times} more\n"));
+            }
+        }
+    }
+
     /// Parsing is done: its diagnostics are written.
     pub fn parsed(&self, program: &Program) {
         let waiting = self.waiting.borrow_mut().take().unwrap_or_default();
         for finding in super::finding::findings(program, &waiting) {
             write(&render(&program.sources, &finding));
         }
+    }
+}
+
+fn about_traffic(traffic: &Traffic) -> String {
+    match traffic.uid.as_str() {
+        "" => format!("at packet {}", traffic.packet),
+        uid => format!("connection {uid}, packet {}", traffic.packet),
     }
 }
 

@@ -22,6 +22,8 @@ const STACK: usize = 1 << 30;
 pub struct Settings {
     /// Scripts, as `@load` names them.
     pub files: Vec<String>,
+    /// Code that stands for the files.
+    pub text: Option<Vec<u8>>,
     /// Without Zeek's default scripts.
     pub bare: bool,
     /// The folder of Zeek's scripts; otherwise `ZEEKPATH` has them.
@@ -46,6 +48,8 @@ pub struct Session {
     pub findings: Vec<Finding>,
     /// The same with follow-up errors: a finding for each of Zeek's lines.
     pub lines: Vec<Finding>,
+    /// Paths of the files that were named, as they were found.
+    pub named: Vec<String>,
     /// How reading ended.
     pub end: Result<(), Halt>,
     /// How many of the named files were not reached.
@@ -102,12 +106,20 @@ pub fn read(settings: &Settings) -> Session {
     machine.set_output(Box::new(std::io::sink()));
     let path = command::search_path(&options);
     let trees = script_trees(&path);
+    let has_scripts = !trees.is_empty();
     crate::components::declare(&mut program);
     let inputs = command::inputs(&options, &path);
     // `-` stands for standard input where no file is named: the tools read only what is named.
     let inputs = inputs.into_iter().filter(|input| !matches!(input, Input::File(name) if name == "-" && !settings.files.contains(name)));
+    let inputs = inputs.map(|input| match (&settings.text, &input) {
+        (Some(code), Input::File(name)) if settings.files.contains(name) => {
+            Input::Text { name: name.clone(), code: code.clone() }
+        }
+        _ => input,
+    });
     let mut parser = Parser::new(&mut program, &mut machine, path);
-    parser.warn_unused = settings.warnings != warn::Level::None;
+    // Without Zeek's scripts nothing declares the events that Zeek raises.
+    parser.warn_unused = has_scripts && settings.warnings != warn::Level::None;
     parser.overlay = settings
         .overlay
         .iter()
@@ -116,6 +128,7 @@ pub fn read(settings: &Settings) -> Session {
     let end = parser.run(inputs);
     let unread = parser.unread_files();
     let mut raw = all.take();
+    // Refused by the sandbox: an error of the check, not of the script.
     // Refused by the sandbox: an error of the check, not of the script.
     // Without Zeek's scripts nothing declares the events that Zeek raises.
     let has_scripts = !trees.is_empty();
@@ -138,7 +151,14 @@ pub fn read(settings: &Settings) -> Session {
     };
     findings.retain(shown);
     lines.retain(shown);
-    Session { program, machine, findings, lines, end, unread, has_scripts }
+    let named = program
+        .sources
+        .files
+        .iter()
+        .filter(|(id, _)| is_named(&program, *id, settings, &trees))
+        .map(|(_, file)| file.path.to_string())
+        .collect();
+    Session { program, machine, findings, lines, named, end, unread, has_scripts }
 }
 
 /// The folders of Zeek's own scripts in the search path.

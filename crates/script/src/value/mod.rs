@@ -10,6 +10,7 @@
 //! | [`equal`] | equality, order, hashes |
 //! | [`describe`] | the text that `print` and `cat` show |
 
+mod cell;
 pub mod describe;
 pub mod equal;
 pub mod object;
@@ -51,7 +52,7 @@ impl ShortStr {
 }
 
 /// A value, or none ([`Value::Unset`]).
-#[derive(Clone, Default)]
+#[derive(Default)]
 #[repr(u8)]
 pub enum Value {
     /// No value: a field that is not set, a hole of a vector, a local before its first assignment, the result of a function without one.
@@ -75,14 +76,16 @@ pub enum Value {
     Port(Port),
     /// A version 4 address.
     Addr4([u8; 4]),
-    /// Any other address.
-    Addr6(Rc<[u8; 16]>),
     /// A version 4 network and its width (0 to 32).
     Net4([u8; 4], u8),
+    /// A type.
+    Type(TypeId),
+    /// A string that fits into the cell. Variants up to this one own nothing.
+    Short(ShortStr),
+    /// Any other address.
+    Addr6(Rc<[u8; 16]>),
     /// Any other network.
     Net6(Rc<Subnet>),
-    /// A string that fits into the cell.
-    Short(ShortStr),
     /// Any other string.
     Long(Rc<Vec<u8>>),
     /// `pattern`.
@@ -101,13 +104,18 @@ pub enum Value {
     File(Rc<FileValue>),
     /// A value of an opaque type.
     Opaque(Rc<OpaqueValue>),
-    /// A type.
-    Type(TypeId),
     /// The state of a loop; scripts never see it.
     Iter(Rc<object::Iter>),
 }
 
 const _: () = assert!(size_of::<Value>() == 16);
+
+impl Clone for Value {
+    #[inline]
+    fn clone(&self) -> Self {
+        if self.owns_memory() { self.shared() } else { self.copied() }
+    }
+}
 
 /// The prefix of a version 4 address that is written as one of version 6.
 pub const V4_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
@@ -184,6 +192,58 @@ impl Value {
             Self::Short(_) | Self::Long(_) => Literal::String(self.bytes()?.into()),
             _ => return None,
         })
+    }
+
+    /// Another reference to what it owns.
+    fn shared(&self) -> Self {
+        match self {
+            Self::Addr6(rc) => Self::Addr6(Rc::clone(rc)),
+            Self::Net6(rc) => Self::Net6(Rc::clone(rc)),
+            Self::Long(rc) => Self::Long(Rc::clone(rc)),
+            Self::Pattern(rc) => Self::Pattern(Rc::clone(rc)),
+            Self::Record(rc) => Self::Record(Rc::clone(rc)),
+            Self::Table(rc) => Self::Table(Rc::clone(rc)),
+            Self::Vector(rc) => Self::Vector(Rc::clone(rc)),
+            Self::List(rc) => Self::List(Rc::clone(rc)),
+            Self::Func(rc) => Self::Func(Rc::clone(rc)),
+            Self::File(rc) => Self::File(Rc::clone(rc)),
+            Self::Opaque(rc) => Self::Opaque(Rc::clone(rc)),
+            Self::Iter(rc) => Self::Iter(Rc::clone(rc)),
+            other => other.copied(),
+        }
+    }
+
+    /// Puts a value into a cell.
+    #[inline]
+    pub(crate) fn put(cell: &mut Self, value: Self) {
+        let old = std::mem::replace(cell, value);
+        if old.owns_memory() {
+            drop(old);
+        } else {
+            std::mem::forget(old);
+        }
+    }
+
+    /// Whether something must be dropped with it.
+    #[inline]
+    #[must_use]
+    pub fn owns_memory(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unset
+                | Self::Bool(_)
+                | Self::Int(_)
+                | Self::Count(_)
+                | Self::Double(_)
+                | Self::Time(_)
+                | Self::Interval(_)
+                | Self::Enum(..)
+                | Self::Port(_)
+                | Self::Addr4(_)
+                | Self::Net4(..)
+                | Self::Type(_)
+                | Self::Short(_)
+        )
     }
 
     /// Whether there is a value.

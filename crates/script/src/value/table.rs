@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 use super::equal::{equal, hash_key, same_key};
 use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
-use crate::support::order::SlotDict;
+use crate::support::order::{RobustWalk, SlotDict};
 use crate::support::pattern::PatternSet;
 
 /// Attributes of a table's declaration or constructor.
@@ -65,7 +65,10 @@ pub struct Table {
 struct State {
     places: HashTable<u32>,
     entries: Vec<Entry>,
+    /// How many keys are networks of each width.
     widths: Option<Box<[u32; 129]>>,
+    /// For each width of networks of version 4, whether there are any.
+    widths4: u64,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
     order: Option<Box<SlotDict<u32, ()>>>,
     /// Places without an entry; only where there is an order.
@@ -144,6 +147,55 @@ impl Table {
         self.len() == 0
     }
 
+    /// Whether it has any attributes.
+    #[must_use]
+    pub fn has_attrs(&self) -> bool {
+        self.attrs.borrow().is_some()
+    }
+
+    /// Whether finding an entry changes nothing: no `&read_expire`.
+    #[must_use]
+    pub fn is_read_freely(&self) -> bool {
+        self.attrs.borrow().as_ref().is_none_or(|attrs| attrs.expire.is_none())
+    }
+
+    /// Whether changing an entry has no further effects: no expiry, no `&on_change`.
+    #[must_use]
+    pub fn is_written_freely(&self) -> bool {
+        self.attrs
+            .borrow()
+            .as_ref()
+            .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+    }
+
+    /// Whether there are keys that are networks.
+    #[must_use]
+    pub fn has_networks(&self) -> bool {
+        self.state.borrow().widths.is_some()
+    }
+
+    /// The value of the entry whose key is the longest network that has this address or network in it.
+    #[must_use]
+    pub fn get_longest(&self, key: &Value) -> Option<Value> {
+        self.find_longest(key).map(|place| self.value_at(place))
+    }
+
+    /// Adds or changes an entry; `ty` is the type of lists of keys. Returns the previous value.
+    pub fn put(&self, key: &[Value], value: Value, time: f64, ty: TypeId) -> Option<Value> {
+        let hash = hash_key(key);
+        {
+            let state = &mut *self.state.borrow_mut();
+            if let Some(place) = state.find(key, hash) {
+                state.found(place);
+                let entry = state.entries.get_mut(place)?;
+                entry.time = time;
+                return Some(std::mem::replace(&mut entry.value, value));
+            }
+        }
+        self.add(make_key(key, ty), value, time, hash);
+        None
+    }
+
     /// Whether keys have one part.
     #[must_use]
     pub fn is_single(&self) -> bool {
@@ -177,12 +229,29 @@ impl Table {
     /// The place of the entry whose key is the longest network that has this address or network in it.
     #[must_use]
     pub fn find_longest(&self, key: &Value) -> Option<usize> {
-        let (address, longest) = match key {
+        let (address, mut longest) = match key {
             Value::Addr4(_) | Value::Addr6(_) => (key.addr_bytes()?, 128),
             _ => key.as_subnet().map(|net| (net.prefix, net.width))?,
         };
         let state = self.state.borrow();
         let widths = state.widths.as_ref()?;
+        if let Value::Addr4(_) | Value::Net4(..) = key {
+            // Networks of version 4 first: they are 96 bits longer in the form of version 6.
+            let [.., a, b, c, d] = address;
+            let bits = u32::from_be_bytes([a, b, c, d]);
+            let mut left =
+                state.widths4 & (u64::MAX >> (63 - u32::from(longest.saturating_sub(96))));
+            while left != 0 {
+                let width = 63 - left.leading_zeros();
+                left &= !(1 << width);
+                let kept = u32::MAX.checked_shl(32 - width).unwrap_or(0);
+                let probe = [Value::Net4((bits & kept).to_be_bytes(), width as u8)];
+                if let Some(place) = state.find(&probe, hash_key(&probe)) {
+                    return Some(place);
+                }
+            }
+            longest = longest.min(95);
+        }
         for width in (0..=longest).rev() {
             if widths.get(usize::from(width)).is_some_and(|count| *count > 0) {
                 let probe = [Value::subnet(mask(address, width), width)];
@@ -300,13 +369,22 @@ impl Table {
     /// several parts. Returns the previous value.
     pub fn insert(&self, key: Value, value: Value, time: f64) -> Option<Value> {
         let hash = hash_key(parts(&key));
-        let state = &mut *self.state.borrow_mut();
-        if let Some(place) = state.find(parts(&key), hash) {
-            state.found(place);
-            let entry = state.entries.get_mut(place)?;
-            entry.time = time;
-            return Some(std::mem::replace(&mut entry.value, value));
+        {
+            let state = &mut *self.state.borrow_mut();
+            if let Some(place) = state.find(parts(&key), hash) {
+                state.found(place);
+                let entry = state.entries.get_mut(place)?;
+                entry.time = time;
+                return Some(std::mem::replace(&mut entry.value, value));
+            }
         }
+        self.add(key, value, time, hash);
+        None
+    }
+
+    /// Adds an entry that is not there.
+    fn add(&self, key: Value, value: Value, time: f64, hash: u64) {
+        let state = &mut *self.state.borrow_mut();
         let reused = state.free.pop();
         let place = reused.unwrap_or(u32::try_from(state.entries.len()).unwrap_or(u32::MAX));
         if let Value::Net4(..) | Value::Net6(_) = key {
@@ -314,6 +392,9 @@ impl Table {
             let widths = state.widths.get_or_insert_with(|| Box::new([0; 129]));
             if let Some(count) = widths.get_mut(width) {
                 *count += 1;
+            }
+            if let Value::Net4(_, width) = key {
+                state.widths4 |= 1 << width;
             }
         }
         state.patterns = None;
@@ -331,7 +412,6 @@ impl Table {
         state.places.insert_unique(hash, place, |place| {
             entries.get(*place as usize).map_or(0, |entry| entry.hash)
         });
-        None
     }
 
     /// Removes an entry; returns its value.
@@ -406,6 +486,27 @@ impl Table {
         }
     }
 
+    /// A walk begins that sees each entry once, whatever is removed meanwhile; `None` where indices stay valid
+    /// without it.
+    #[must_use]
+    pub fn robust_begins(&self) -> Option<RobustWalk> {
+        self.state.borrow_mut().order.as_mut().map(|order| order.begin_robust())
+    }
+
+    /// The place of the next entry of such a walk.
+    #[must_use]
+    pub fn robust_next(&self, walk: &RobustWalk) -> Option<u32> {
+        let mut state = self.state.borrow_mut();
+        state.order.as_mut()?.next_robust(walk).map(|(_, place)| place)
+    }
+
+    /// Such a walk ends.
+    pub fn robust_ends(&self, walk: RobustWalk) {
+        if let Some(order) = &mut self.state.borrow_mut().order {
+            order.end_robust(walk);
+        }
+    }
+
     /// The next entry of a walk in index order, and the index to continue from.
     #[must_use]
     pub fn next_from(&self, mut place: usize) -> Option<(usize, Value, Value)> {
@@ -429,6 +530,16 @@ impl State {
     }
 
     fn find(&self, key: &[Value], hash: u64) -> Option<usize> {
+        if let [Value::Count(number)] = key {
+            let is_it = |place: &u32| {
+                self.entries.get(*place as usize).is_some_and(|entry| match entry.key {
+                    Value::Count(other) => other == *number,
+                    Value::Int(other) => u64::try_from(other) == Ok(*number),
+                    _ => false,
+                })
+            };
+            return self.places.find(hash, is_it).map(|place| *place as usize);
+        }
         self.places
             .find(hash, |place| {
                 self.entries.get(*place as usize).is_some_and(|entry| {
@@ -468,6 +579,11 @@ impl State {
             let width = key.as_subnet().map_or(0, |net| usize::from(net.width));
             if let Some(count) = widths.get_mut(width) {
                 *count = count.saturating_sub(1);
+                if *count == 0
+                    && let Value::Net4(_, width) = key
+                {
+                    self.widths4 &= !(1 << width);
+                }
             }
         }
         self.patterns = None;

@@ -151,6 +151,10 @@ impl Vm<'_> {
         let base = self.stack_top();
         let floor = self.m.frames.len();
         self.enter(code, base)?;
+        if self.m.jit.is_on() {
+            // Machine code leaves numbers behind.
+            self.clear(base, code.registers);
+        }
         for (slot, arg) in self.m.stack.iter_mut().skip(base).zip(args) {
             *slot = arg.clone();
         }
@@ -163,11 +167,22 @@ impl Vm<'_> {
             func,
             keep: false,
         });
-        let result = self.interpret(floor);
+        let result = self.run_frame(code, base, floor);
         if result.is_err() {
             self.unwind(floor);
         }
         result
+    }
+
+    /// Runs the topmost frame, which is at its beginning.
+    fn run_frame(&mut self, code: &Rc<Code>, base: usize, floor: usize) -> Result<Value, Stop> {
+        if self.m.jit.is_on()
+            && let Some(result) = self.run_hot(code, base, 0)?
+        {
+            self.unwind(floor);
+            return Ok(result);
+        }
+        self.interpret(floor)
     }
 
     /// Runs one of the codes of a `when` on the registers that they share.
@@ -179,6 +194,9 @@ impl Vm<'_> {
         let base = self.stack_top();
         let floor = self.m.frames.len();
         self.enter(code, base)?;
+        if self.m.jit.is_on() {
+            self.clear(base, code.registers);
+        }
         for (slot, value) in self.m.stack.iter_mut().skip(base).zip(registers.iter_mut()) {
             *slot = std::mem::take(value);
         }
@@ -217,6 +235,7 @@ impl Vm<'_> {
         let need = base + code.registers;
         if self.m.stack.len() < need {
             self.m.stack.resize(need.max(256) * 2, Value::Unset);
+            self.m.refresh();
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::Vm;
 use crate::describe;
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::diagnostics::{About, Diagnostic, Severity, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
 use crate::source::Span;
@@ -115,9 +115,16 @@ impl Vm<'_> {
         let to_stderr = self.report_event(severity, &location, &text);
         if to_stderr {
             self.m.out.flush();
-            let about = crate::diagnostics::About::default();
+            let about = About { traffic: self.traffic(), ..About::default() };
             self.p.emit(&Diagnostic { severity, span, location, text, about });
         }
+    }
+
+    /// The packet and the connection that the current event is about.
+    fn traffic(&self) -> Option<Traffic> {
+        let packet = self.m.state.traffic.number;
+        let uid = crate::bif::log::field(self, &self.m.subject, "uid").text();
+        (packet > 0).then_some(Traffic { packet, uid })
     }
 
     /// Queues `reporter_error` and its like; returns whether the message is also to be printed.

@@ -1,13 +1,14 @@
 //! The event queue, timers and the life of a run.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
+use std::rc::Weak;
 
 use super::Vm;
 use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
+use crate::support::order::RobustWalk;
 use crate::symbols::GlobalKind;
-use crate::value::Value;
+use crate::value::{Table, Value};
 
 /// An event that waits for its bodies to run.
 #[derive(Debug)]
@@ -18,14 +19,15 @@ pub struct QueuedEvent {
     pub args: Vec<Value>,
     /// The time that it is said to be of.
     pub time: f64,
+    /// The number of the analyzer that raised it; 0 for none.
+    pub analyzer: u64,
 }
 
 /// Events in order, and timers.
 #[derive(Default)]
 pub struct Queue {
     events: VecDeque<QueuedEvent>,
-    timers: BinaryHeap<Timer>,
-    sequence: u64,
+    timers: Timers,
 }
 
 /// The action of a timer.
@@ -39,32 +41,66 @@ pub(crate) enum Due {
     LogDelay,
     /// A log is rotated.
     Rotate(u64),
+    /// Entries of a table expire.
+    Expire(Weak<Table>, Option<ExpiryWalk>),
+}
+
+/// How far an expiry that visits a table in several steps came.
+#[derive(Debug)]
+pub(crate) enum ExpiryWalk {
+    /// A walk in the order of slots.
+    Slots(RobustWalk),
+    /// The next place.
+    Places(usize),
 }
 
 struct Timer {
     time: f64,
-    sequence: u64,
     due: Due,
 }
 
-impl PartialEq for Timer {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+/// A heap of timers. Timers that are due at the same time fire in the order that Zeek's heap has, whose element at `i` has the
+/// parent `i / 2`: the element at 0 has one child.
+#[derive(Default)]
+struct Timers(Vec<Timer>);
+
+impl Timers {
+    fn time(&self, index: usize) -> Option<f64> {
+        self.0.get(index).map(|timer| timer.time)
     }
-}
 
-impl Eq for Timer {}
-
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    /// When the earliest timer is due.
+    fn next(&self) -> Option<f64> {
+        self.time(0)
     }
-}
 
-impl Ord for Timer {
-    // The heap returns its largest element, which must be the earliest timer.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.time.total_cmp(&self.time).then(other.sequence.cmp(&self.sequence))
+    fn add(&mut self, timer: Timer) {
+        let mut at = self.0.len();
+        self.0.push(timer);
+        while at > 0 && self.time(at / 2) > self.time(at) {
+            self.0.swap(at, at / 2);
+            at /= 2;
+        }
+    }
+
+    fn pop(&mut self) -> Option<Timer> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let first = self.0.swap_remove(0);
+        let mut at = 0;
+        while let (Some(time), Some(left)) = (self.time(at), self.time(2 * at)) {
+            let child = match self.time(2 * at + 1) {
+                Some(right) if left >= right => 2 * at + 1,
+                _ => 2 * at,
+            };
+            if self.time(child).is_none_or(|child| child >= time) {
+                break;
+            }
+            self.0.swap(at, child);
+            at = child;
+        }
+        Some(first)
     }
 }
 
@@ -78,7 +114,7 @@ impl Queue {
     /// When the next timer is due.
     #[must_use]
     pub fn next_timer(&self) -> Option<f64> {
-        self.timers.peek().map(|timer| timer.time)
+        self.timers.next()
     }
 }
 
@@ -87,7 +123,15 @@ impl Vm<'_> {
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
         if self.has_bodies(func) {
             let time = self.m.now;
-            self.m.queue.events.push_back(QueuedEvent { func, args, time });
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer: 0 });
+        }
+    }
+
+    /// Queues an event that an analyzer of this number raised.
+    pub(crate) fn queue_event_of(&mut self, func: FuncId, args: Vec<Value>, analyzer: u64) {
+        if self.has_bodies(func) {
+            let time = self.m.now;
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer });
         }
     }
 
@@ -129,9 +173,7 @@ impl Vm<'_> {
     }
 
     pub(crate) fn add_timer(&mut self, time: f64, due: Due) {
-        self.m.queue.sequence += 1;
-        let sequence = self.m.queue.sequence;
-        self.m.queue.timers.push(Timer { time, sequence, due });
+        self.m.queue.timers.add(Timer { time, due });
     }
 
     /// Lets all timers up to `now` fire.
@@ -139,13 +181,14 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops.
     pub fn fire_timers(&mut self, now: f64) -> Result<(), Stop> {
-        while self.m.queue.timers.peek().is_some_and(|timer| timer.time <= now) {
+        while self.m.queue.timers.next().is_some_and(|time| time <= now) {
             let Some(timer) = self.m.queue.timers.pop() else { break };
             match timer.due {
                 Due::Event(func, args) => {
                     if self.has_bodies(func) {
-                        let time = timer.time;
-                        self.m.queue.events.push_back(QueuedEvent { func, args, time });
+                        let time = if self.m.terminating { self.m.now } else { timer.time };
+                        let event = QueuedEvent { func, args, time, analyzer: 0 };
+                        self.m.queue.events.push_back(event);
                     }
                 }
                 Due::When(id) => {
@@ -155,6 +198,13 @@ impl Vm<'_> {
                 }
                 Due::LogDelay => crate::bif::log::delay_due(self)?,
                 Due::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
+                Due::Expire(table, walk) => {
+                    if !self.m.terminating
+                        && let Some(table) = table.upgrade()
+                    {
+                        self.expire(&table, walk)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -193,8 +243,11 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
-        let QueuedEvent { func, args, time } = event;
+        let QueuedEvent { func, args, time, analyzer } = event;
+        self.m.state.analyzer = analyzer;
         let before = std::mem::replace(&mut self.m.event_time, time);
+        let subject = args.first().cloned().unwrap_or_default();
+        let subject_before = std::mem::replace(&mut self.m.subject, subject);
         let name = self.function_name(func);
         let reporter = name.starts_with("reporter_");
         let reporting = self.m.reporting;
@@ -214,6 +267,7 @@ impl Vm<'_> {
         }
         self.m.reporting = reporting;
         self.m.event_time = before;
+        self.m.subject = subject_before;
         Ok(())
     }
 
@@ -254,6 +308,22 @@ impl Vm<'_> {
             Err(Stop::Fatal) => 1,
             Err(Stop::Exit(status)) => status,
         }
+    }
+
+    /// Waits while scripts suspend the processing of packets: input and timers of scripts go on.
+    pub(crate) fn wait_while_suspended(&mut self) -> Result<(), Stop> {
+        while self.m.state.suspended > 0 && !self.m.stop_requested {
+            let now = self.m.now;
+            self.fire_timers(now)?;
+            self.drain()?;
+            let busy = crate::bif::poll(self)?;
+            self.drain()?;
+            if !busy && self.m.queue.is_empty() {
+                self.m.out.flush();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        Ok(())
     }
 
     fn report_termination(&mut self) {
@@ -335,7 +405,6 @@ impl Vm<'_> {
             let now = self.m.now;
             let busy = crate::bif::poll(self)?;
             self.fire_timers(now)?;
-            self.expire_tables(now)?;
             self.drain()?;
             if !busy && self.m.queue.is_empty() && !self.m.stop_requested {
                 self.m.out.flush();
@@ -347,12 +416,33 @@ impl Vm<'_> {
         Ok(())
     }
 
+    /// Takes what the Input framework reads before the next packet. Where scripts suspended the processing of packets,
+    /// waits until they continue it; network time stands still meanwhile.
+    pub(crate) fn before_packet(&mut self) -> Result<(), Stop> {
+        while self.m.state.suspended > 0 && !self.m.stop_requested {
+            self.fire_timers(self.m.now)?;
+            self.drain()?;
+            let busy = crate::bif::poll(self)?;
+            self.drain()?;
+            if !busy && self.m.queue.is_empty() {
+                self.m.out.flush();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        crate::bif::poll(self).map(|_| ())
+    }
+
     /// Ends the run: remaining timers, `zeek_done`, logs.
     fn finish(&mut self, net_done: bool) -> Result<(), Stop> {
         self.m.terminating = true;
         let now = self.m.now;
         if let Some(func) = self.function_named("net_done").filter(|_| net_done) {
-            self.dispatch(QueuedEvent { func, args: vec![Value::Time(now)], time: now })?;
+            self.dispatch(QueuedEvent {
+                func,
+                args: vec![Value::Time(now)],
+                time: now,
+                analyzer: 0,
+            })?;
         }
         self.fire_timers(f64::INFINITY)?;
         self.drain()?;
@@ -371,4 +461,36 @@ pub fn wall_clock() -> f64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0.0, |time| (time.as_micros() as f64) / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fired(times: &[f64]) -> Vec<(f64, u64)> {
+        let mut timers = Timers::default();
+        for (number, time) in times.iter().enumerate() {
+            timers.add(Timer { time: *time, due: Due::When(number as u64) });
+        }
+        let mut fired = Vec::new();
+        while let Some(timer) = timers.pop() {
+            let Due::When(number) = timer.due else { continue };
+            fired.push((timer.time, number));
+        }
+        fired
+    }
+
+    #[test]
+    fn timers_fire_by_time() {
+        let times: Vec<f64> = (0..200).map(|n| f64::from(n * 37 % 101)).collect();
+        let fired = fired(&times);
+        assert_eq!(fired.len(), times.len());
+        assert!(fired.is_sorted_by(|a, b| a.0 <= b.0));
+    }
+
+    #[test]
+    fn timers_of_the_same_time_fire_in_the_order_of_the_heap() {
+        let order: Vec<u64> = fired(&[1.0; 5]).iter().map(|timer| timer.1).collect();
+        assert_eq!(order, [0, 4, 3, 2, 1]);
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use super::Vm;
+use super::events::{Due, ExpiryWalk};
 use super::tables::Change;
+use super::{Callee, Vm};
 use crate::evaluate::Stop;
-use crate::value::table::parts;
+use crate::value::table::{TableAttrs, parts};
 use crate::value::{Table, Value};
 
 impl Vm<'_> {
@@ -14,92 +15,103 @@ impl Vm<'_> {
         if table.attrs().is_some_and(|attrs| attrs.expire.is_some())
             && !table.expiring.replace(true)
         {
-            if self.m.expiring.len() > 64 {
-                self.m.expiring.retain(|table| table.strong_count() > 0);
-            }
-            self.m.expiring.push(Rc::downgrade(table));
+            // Time may not be known yet: due at once.
+            self.add_timer(1.0, Due::Expire(Rc::downgrade(table), None));
         }
     }
 
-    /// Looks at all tables whose entries expire.
-    ///
-    /// # Errors
-    /// [`Stop`] where the program stops.
-    pub fn expire_tables(&mut self, now: f64) -> Result<(), Stop> {
-        if self.m.expiring.is_empty() {
-            return Ok(());
-        }
-        let interval = match self.global_named("table_expire_interval") {
-            Value::Interval(seconds) => seconds,
-            _ => 10.0,
+    /// Removes entries of a table whose time is over, and sets its next timer. `walk` continues a visit.
+    pub(crate) fn expire(
+        &mut self,
+        table: &Rc<Table>,
+        walk: Option<ExpiryWalk>,
+    ) -> Result<(), Stop> {
+        let Some(attrs) = table.attrs() else { return Ok(()) };
+        let Some((_, expr)) = attrs.expire else { return Ok(()) };
+        let timeout = match self.eval(expr) {
+            Ok(Value::Interval(timeout)) if timeout >= 0.0 => timeout,
+            _ => {
+                walk.into_iter().for_each(|walk| end(table, walk));
+                table.expiring.set(false);
+                return Ok(());
+            }
         };
-        if now < self.m.state.next_sweep {
-            return Ok(());
-        }
-        self.m.state.next_sweep = now + interval;
         let step = match self.global_named("table_incremental_step") {
             Value::Count(step) => usize::try_from(step).unwrap_or(usize::MAX).max(1),
             _ => 5_000,
         };
-        let tables = self.m.expiring.clone();
-        for table in tables.iter().filter_map(std::rc::Weak::upgrade) {
-            self.expire(&table, now, step)?;
-        }
-        Ok(())
+        let mut walk = walk.unwrap_or_else(|| match table.robust_begins() {
+            Some(walk) => ExpiryWalk::Slots(walk),
+            None => {
+                let _ = table.walk_begins();
+                ExpiryWalk::Places(0)
+            }
+        });
+        let result = self.expire_step(table, &attrs, timeout, step, &mut walk);
+        let (option, walk) = match result {
+            Ok(false) => ("table_expire_delay", Some(walk)),
+            _ => {
+                end(table, walk);
+                ("table_expire_interval", None)
+            }
+        };
+        let delay = self.global_named(option).double();
+        let due = (self.m.now + delay).max(self.m.now.next_up());
+        self.add_timer(due, Due::Expire(Rc::downgrade(table), walk));
+        result.map(|_| ())
     }
 
-    fn expire(&mut self, table: &Rc<Table>, now: f64, step: usize) -> Result<(), Stop> {
-        let Some(attrs) = table.attrs() else { return Ok(()) };
-        let Some((_, expr)) = attrs.expire else { return Ok(()) };
-        let Ok(Value::Interval(timeout)) = self.eval(expr) else { return Ok(()) };
-        if timeout < 0.0 {
-            return Ok(());
-        }
+    /// Visits up to `step` entries; returns whether it visited the last.
+    fn expire_step(
+        &mut self,
+        table: &Rc<Table>,
+        attrs: &TableAttrs,
+        timeout: f64,
+        step: usize,
+        walk: &mut ExpiryWalk,
+    ) -> Result<bool, Stop> {
+        let now = self.m.now;
         // Entries may come and go while functions are called: places are looked at again.
         let mut looked = 0;
-        let mut place = 0;
-        let order = table.walk_begins();
-        let places = order.unwrap_or_else(|| (0..table.places_end() as u32).collect());
-        let mut result = Ok(());
-        while let Some(at) = places.get(place) {
-            place += 1;
-            let Some((key, value, time)) = table.entry_at(*at as usize) else { continue };
+        while looked < step {
+            let at = match walk {
+                ExpiryWalk::Slots(walk) => table.robust_next(walk).map(|at| at as usize),
+                ExpiryWalk::Places(next) => {
+                    *next += 1;
+                    Some(*next - 1).filter(|at| *at < table.places_end())
+                }
+            };
+            let Some(at) = at else { return Ok(true) };
+            let Some((key, value, time)) = table.entry_at(at) else { continue };
             looked += 1;
-            if looked > step {
-                break;
-            }
-            if time == 0.0 {
-                table.touch(*at as usize, now - 1e-9);
-                continue;
-            }
-            if time + timeout >= now {
+            let used = self.expiry_time(time);
+            if used == 0.0 || used + timeout >= now {
                 continue;
             }
             if let Some(func) = attrs.expire_func {
                 match self.call_expire_func(table, func, &key) {
                     Ok(longer) if longer > 0.0 => {
-                        table.touch(*at as usize, now - timeout + longer);
+                        table.touch(at, now - timeout + longer);
                         continue;
                     }
                     Ok(_) | Err(Stop::Error) => (),
-                    Err(stop) => {
-                        result = Err(stop);
-                        break;
-                    }
+                    Err(stop) => return Err(stop),
                 }
                 if table.find(parts(&key)).is_none() {
                     continue;
                 }
             }
             table.remove(parts(&key));
-            if let Err(stop) = self.changed(table, Change::Expired, parts(&key), &value) {
-                result = Err(stop);
-                break;
-            }
+            self.changed(table, Change::Expired, parts(&key), &value)?;
             self.object_changed_rc(table);
         }
-        table.walk_ends();
-        result
+        Ok(false)
+    }
+
+    /// When an entry was used, in whole seconds since the first packet.
+    fn expiry_time(&self, time: f64) -> f64 {
+        let start = self.m.state.first_packet;
+        if time == 0.0 { start } else { start + (time - start).trunc() }
     }
 
     fn call_expire_func(
@@ -109,6 +121,10 @@ impl Vm<'_> {
         key: &Value,
     ) -> Result<f64, Stop> {
         let Value::Func(func) = self.eval(expr)? else { return Ok(0.0) };
+        if matches!(self.callee(func.func), Callee::Missing) {
+            self.error_at(expr, "value used but not set");
+            return Ok(0.0);
+        }
         let mut args = vec![Value::Table(Rc::clone(table))];
         let params = self.p.types.params(func.ty);
         let takes_any = params.len() == 2
@@ -119,5 +135,12 @@ impl Vm<'_> {
             args.extend(parts(key).iter().cloned());
         }
         Ok(self.call(&func, &args)?.double())
+    }
+}
+
+fn end(table: &Table, walk: ExpiryWalk) {
+    match walk {
+        ExpiryWalk::Slots(walk) => table.robust_ends(walk),
+        ExpiryWalk::Places(_) => table.walk_ends(),
     }
 }

@@ -7,7 +7,7 @@ use crate::ast::ExprKind;
 use crate::code::Code;
 use crate::code::compile::table_attrs;
 use crate::evaluate::{Init, Stop};
-use crate::ids::{BodyId, ExprId, GlobalId, LocalId, TypeId};
+use crate::ids::{BodyId, ExprId, GlobalId, Id as _, LocalId, TypeId};
 use crate::types::{AttrKind, Attrs, Type, attr_expr, find_attr};
 use crate::value::table::{TableAttrs, parts};
 use crate::value::{Record, Value, Vector};
@@ -85,7 +85,7 @@ impl Vm<'_> {
     }
 
     fn template(&mut self, ty: TypeId) -> Rc<Vec<FieldInit>> {
-        if let Some(template) = self.m.templates.get(&ty) {
+        if let Some(Some(template)) = self.m.templates.get(ty.index()) {
             return Rc::clone(template);
         }
         let fields: Vec<(TypeId, Attrs)> = self
@@ -103,8 +103,39 @@ impl Vm<'_> {
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
         let template = Rc::new(template);
         self.m.instantiated.insert(ty);
-        self.m.templates.insert(ty, Rc::clone(&template));
+        if self.m.templates.len() <= ty.index() {
+            self.m.templates.resize(ty.index() + 1, None);
+        }
+        if let Some(slot) = self.m.templates.get_mut(ty.index()) {
+            *slot = Some(Rc::clone(&template));
+        }
         template
+    }
+
+    /// The value of a `&default` that constructs an empty container: without running code.
+    fn empty_default(&self, expr: ExprId, ty: TypeId) -> Option<FieldInit> {
+        let inner = match self.p.exprs[expr].kind {
+            ExprKind::Coerce(_, inner) => inner,
+            _ => expr,
+        };
+        let (attrs, entries) = match &self.p.exprs[inner].kind {
+            ExprKind::Set(constructor) => (&constructor.attrs, constructor.entries.len()),
+            ExprKind::Table(constructor) => (&constructor.attrs, constructor.entries.len()),
+            ExprKind::Vector(items) if items.is_empty() => {
+                let own = self.p.exprs[inner].ty;
+                let same = self.p.types.element(own) == self.p.types.element(ty);
+                return Some(FieldInit::Vector(if same { own } else { ty }));
+            }
+            _ => return None,
+        };
+        if entries > 0 || table_attrs(attrs).is_some() {
+            return None;
+        }
+        // An empty container of no specified type gets that of the field; others keep theirs.
+        let specified = |ty: TypeId| self.p.types.table(ty).is_some_and(|t| !t.index.is_empty());
+        let own = self.p.exprs[inner].ty;
+        let ty = if specified(own) { own } else { ty };
+        specified(ty).then_some(FieldInit::Table(ty, None))
     }
 
     fn field_init(&mut self, ty: TypeId, attrs: &Attrs) -> FieldInit {
@@ -122,6 +153,9 @@ impl Vm<'_> {
                         self.p.globals[global].kind
                 {
                     return FieldInit::Constant(Value::Enum(self.p.globals[global].ty, value));
+                }
+                if let Some(init) = self.empty_default(expr, ty) {
+                    return init;
                 }
                 return FieldInit::Code(self.expr_code(expr), ty);
             }

@@ -15,8 +15,10 @@ mod files;
 mod index;
 mod init;
 mod operators;
+pub mod profile;
 mod run;
 mod statements;
+mod step;
 mod tables;
 mod when;
 
@@ -33,6 +35,7 @@ use crate::value::{FuncValue, Value};
 pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
+pub(crate) use step::Flow;
 
 /// What keeps the state of a run.
 pub struct Machine {
@@ -44,7 +47,8 @@ pub struct Machine {
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
     pub(crate) natives: Natives,
-    pub(crate) templates: HashMap<TypeId, Rc<Vec<init::FieldInit>>>,
+    /// First values of the fields of records, by type.
+    pub(crate) templates: Vec<Option<Rc<Vec<init::FieldInit>>>>,
     pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
@@ -54,7 +58,6 @@ pub struct Machine {
     pub(crate) disabled_groups: HashSet<String>,
     pub(crate) disabled_modules: HashSet<Name>,
     pub(crate) whens: when::Triggers,
-    pub(crate) expiring: Vec<std::rc::Weak<crate::value::Table>>,
     pub(crate) out: files::Output,
     /// Whether `zeek_init` was queued.
     pub(crate) running: bool,
@@ -68,11 +71,17 @@ pub struct Machine {
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
+    /// The first argument of the current event: errors name its connection.
+    pub(crate) subject: Value,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
     /// Types of sets by their index.
     pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
+    /// The profile of `--profile-scripts`.
+    pub(crate) profile: Option<Box<profile::Profile>>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
+    /// The engine.
+    pub(crate) jit: crate::jit::Jit,
 }
 
 /// The kind of a called function.
@@ -123,7 +132,7 @@ impl Default for Machine {
             frames: Vec::new(),
             max_depth: 1000,
             natives: Natives::default(),
-            templates: HashMap::new(),
+            templates: Vec::new(),
             conversions: HashMap::new(),
             queue: Queue::default(),
             args: Vec::new(),
@@ -131,7 +140,6 @@ impl Default for Machine {
             disabled_groups: HashSet::new(),
             disabled_modules: HashSet::new(),
             whens: when::Triggers::default(),
-            expiring: Vec::new(),
             out: files::Output::default(),
             running: false,
             terminating: false,
@@ -142,9 +150,12 @@ impl Default for Machine {
             native: Vec::new(),
             delayed: false,
             event_time: 0.0,
+            subject: Value::Unset,
             vectors: HashMap::new(),
             sets: HashMap::new(),
+            profile: None,
             instantiated: HashSet::new(),
+            jit: crate::jit::Jit::default(),
         }
     }
 }
@@ -169,6 +180,11 @@ impl Machine {
     /// Keeps scripts from starting processes and from changing files other than logs.
     pub fn set_sandbox(&mut self, sandbox: bool) {
         self.state.sandbox = sandbox;
+    }
+
+    /// Starts the profile of scripts; it is written at the end, to standard error or a file.
+    pub fn start_profile(&mut self, to: Option<String>) {
+        self.profile = Some(Box::new(profile::Profile::start(to)));
     }
 
     /// Whether a script called `terminate`.
@@ -214,6 +230,7 @@ impl Vm<'_> {
         if self.m.globals.len() <= global.index() {
             let len = self.p.globals.arena.len().max(global.index() + 1);
             self.m.globals.resize(len, Value::Unset);
+            self.m.refresh();
         }
         if let Some(slot) = self.m.globals.get_mut(global.index()) {
             let old = std::mem::replace(slot, value);
@@ -267,6 +284,15 @@ impl Vm<'_> {
             crate::symbols::GlobalKind::Function(func) => Some(func),
             _ => None,
         }
+    }
+
+    /// The function that a global of this full name is: another one may have been assigned to it.
+    pub(crate) fn func_value(&self, name: &str) -> Option<Rc<FuncValue>> {
+        if let Value::Func(func) = self.global_named(name) {
+            return Some(func);
+        }
+        let func = self.function_named(name)?;
+        Some(FuncValue::new(func, self.p.functions[func].ty))
     }
 
     /// The code of a body, compiled at its first use.

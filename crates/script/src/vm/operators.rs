@@ -426,6 +426,16 @@ impl Vm<'_> {
     }
 }
 
+/// Whether two values are equal that are neither vectors nor both patterns.
+pub(super) fn same_plain(a: &Value, b: &Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Vector(_), _) | (_, Value::Vector(_)) | (Value::Pattern(_), Value::Pattern(_)) => {
+            None
+        }
+        _ => Some(equals(a, b)),
+    }
+}
+
 fn equals(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Pattern(pattern), Value::Short(_) | Value::Long(_)) => {

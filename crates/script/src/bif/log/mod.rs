@@ -143,7 +143,7 @@ struct Filter {
 }
 
 /// A field of a record by its name.
-pub(super) fn field(vm: &Vm<'_>, value: &Value, name: &str) -> Value {
+pub(crate) fn field(vm: &Vm<'_>, value: &Value, name: &str) -> Value {
     let Value::Record(record) = value else { return Value::Unset };
     let offset =
         vm.p.names

@@ -508,13 +508,13 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
     let (kind, path, opened, now) =
         (writer.kind.clone(), writer.path.clone(), writer.opened, vm.m.now);
     writer.opened = now;
-    let postprocessor = writer.postprocessor.clone().map(Value::Func).or_else(|| {
-        let func = vm.function_named("Log::__default_rotation_postprocessor")?;
-        let ty = vm.p.functions[func].ty;
-        Some(Value::Func(FuncValue::new(func, ty)))
-    });
+    let postprocessor = writer
+        .postprocessor
+        .clone()
+        .map(Value::Func)
+        .or_else(|| vm.func_value("Log::__default_rotation_postprocessor").map(Value::Func));
     let (Some(info_ty), Some(func)) =
-        (vm.type_named("Log::RotationFmtInfo"), vm.function_named("Log::rotation_format_func"))
+        (vm.type_named("Log::RotationFmtInfo"), vm.func_value("Log::rotation_format_func"))
     else {
         return Ok(());
     };
@@ -529,18 +529,36 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
             postprocessor.clone().unwrap_or_default(),
         ],
     ));
-    let rotation = match vm.call_func(func, &[info]) {
+    let rotation = match vm.call(&func, &[info]) {
         Ok(value) => value,
-        Err(Stop::Error) => return Ok(()),
+        Err(Stop::Error) => Value::Unset,
         Err(stop) => return Err(stop),
     };
-    let base = field(vm, &rotation, "file_basename").text();
-    let folder = field(vm, &rotation, "dir").text();
-    let target = if folder.is_empty() {
-        base
+    let target = if rotation.is_set() {
+        let base = field(vm, &rotation, "file_basename").text();
+        let mut folder = field(vm, &rotation, "dir").text();
+        if folder.is_empty() {
+            folder = vm.global_named("Log::default_logdir").text();
+        }
+        if folder.is_empty() {
+            base
+        } else if let Err(error) = std::fs::create_dir_all(&folder) {
+            let text = format!(
+                "Failed to create dir '{folder}' returned by Log::rotation_format_func for path {path}: {error}"
+            );
+            vm.report(Severity::Error, text);
+            base
+        } else {
+            format!("{folder}/{base}")
+        }
     } else {
-        drop(std::fs::create_dir_all(&folder));
-        format!("{folder}/{base}")
+        let opened = crate::support::format::time::strftime(b"%y-%m-%d_%H.%M.%S", opened);
+        let target = format!("{path}-{}", String::from_utf8_lossy(&opened));
+        let text = format!(
+            "Failed to call Log::rotation_format_func for path {path} continuing with rotation to: ./{target}"
+        );
+        vm.report(Severity::Error, text);
+        target
     };
     let result = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
         Some(Sink::Ascii(writer)) => writer.rotate(&target),
@@ -612,14 +630,14 @@ fn rotate_leftover(
         );
         vm.report(Severity::Warning, text);
     }
-    let func = own.or_else(|| vm.function_named("Log::__default_rotation_postprocessor"));
-    let postprocessor = func
-        .map_or(Value::Unset, |func| Value::Func(FuncValue::new(func, vm.p.functions[func].ty)));
+    let own = own.map(|func| FuncValue::new(func, vm.p.functions[func].ty));
+    let func = own.or_else(|| vm.func_value("Log::__default_rotation_postprocessor"));
+    let postprocessor = func.clone().map_or(Value::Unset, Value::Func);
     let writer = vm.enum_named("Log::WRITER_ASCII");
     let (opened, closed) = (Value::Time(log.opened), Value::Time(log.closed));
     let (Some(fmt_ty), Some(format), Some(info_ty)) = (
         vm.type_named("Log::RotationFmtInfo"),
-        vm.function_named("Log::rotation_format_func"),
+        vm.func_value("Log::rotation_format_func"),
         vm.type_named("Log::RotationInfo"),
     ) else {
         return Ok(());
@@ -633,7 +651,7 @@ fn rotate_leftover(
         Value::Bool(false),
         postprocessor,
     ];
-    let rotation = match vm.call_func(format, &[Value::Record(Record::new(fmt_ty, info))]) {
+    let rotation = match vm.call(&format, &[Value::Record(Record::new(fmt_ty, info))]) {
         Ok(rotation) => rotation,
         Err(Stop::Error) => return Ok(()),
         Err(stop) => return Err(stop),
@@ -655,7 +673,7 @@ fn rotate_leftover(
         let logdir = vm.global_named("Log::default_logdir").text();
         let known = if logdir.is_empty() { shown.clone() } else { format!("{logdir}/{shown}") };
         let info = vec![writer, Value::string(known), path, opened, closed, Value::Bool(false)];
-        match vm.call_func(func, &[Value::Record(Record::new(info_ty, info))]) {
+        match vm.call(&func, &[Value::Record(Record::new(info_ty, info))]) {
             Ok(_) | Err(Stop::Error) => (),
             Err(stop) => return Err(stop),
         }

@@ -79,7 +79,8 @@ impl Error {
 /// `fmt(format, args…)`. The format ends at its first NUL byte.
 #[must_use]
 pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
-    let mut result = Formatted::default();
+    let mut result =
+        Formatted { text: Vec::with_capacity(format.len() + 16 * args.len()), errors: Vec::new() };
     let mut rest = format.split(|b| *b == 0).next().unwrap_or_default();
     let mut used = 0;
     loop {
@@ -110,6 +111,24 @@ pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
     result.text.clear();
     result.errors.push(error);
     result
+}
+
+/// Whether `%s` is among the directives of a format.
+#[must_use]
+pub fn shows_text(format: &[u8]) -> bool {
+    let mut rest = format;
+    while let Some(percent) = memchr::memchr(b'%', rest) {
+        rest = rest.get(percent + 1..).unwrap_or(&[]);
+        let modifiers = rest
+            .iter()
+            .position(|byte| !matches!(byte, b'-' | b'.' | b'0'..=b'9'))
+            .unwrap_or(rest.len());
+        if rest.get(modifiers) == Some(&b's') {
+            return true;
+        }
+        rest = rest.get(modifiers + 1..).unwrap_or(&[]);
+    }
+    false
 }
 
 fn number(text: &mut &[u8]) -> u32 {
@@ -148,6 +167,20 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
     };
     if precision.is_some() && !matches!(directive, b'e' | b'f' | b'g') {
         to.errors.push(Error::Precision);
+    }
+    // Without a width the text is written where it belongs.
+    if width == 0 {
+        match (directive, arg) {
+            (b's', Arg::Text(value)) => {
+                to.text.extend_from_slice(value);
+                return after;
+            }
+            (b'd', Arg::Count(..) | Arg::Int(..)) if decimals.is_none() => {
+                integer(&mut to.text, directive, arg, decimals, index, &mut to.errors);
+                return after;
+            }
+            _ => (),
+        }
     }
     let mut text = Vec::new();
     match directive {

@@ -16,6 +16,9 @@ const DEAD: u32 = 1 << 30;
 /// A transition that was not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
+/// Bytes in a row that lead back to a state, after which it is looked up which bytes lead out of it.
+const TURNS: u32 = 4;
+
 /// Searches before what speeds them up is computed.
 const USES: u32 = 16;
 
@@ -38,6 +41,8 @@ struct Cache {
     /// By state and class: [`OFFSET`] and flags.
     transitions: Vec<u32>,
     states: Vec<Known>,
+    /// The state that walks begin in.
+    start: Option<u32>,
     ids: HashMap<Arc<[u32]>, u32>,
     /// Scratch: states of the NFA that a search reached, by the number of the search.
     seen: Vec<u32>,
@@ -48,6 +53,8 @@ struct Cache {
     uses: u32,
     /// The state that a search is in as long as nothing begins to match.
     idle: Option<Idle>,
+    /// For each state that was looked at, the bytes that lead out of it where they are few.
+    loops: Vec<Option<Option<Leaving>>>,
     /// By which bytes a match may begin, at the begin of a string and elsewhere.
     first: [Option<Box<[bool; 256]>>; 2],
 }
@@ -62,6 +69,7 @@ struct Idle {
 
 #[derive(Debug)]
 enum Leaving {
+    Never,
     One(u8),
     Two(u8, u8),
     Three(u8, u8, u8),
@@ -72,6 +80,7 @@ impl Leaving {
     fn new(leaves: Box<[bool; 256]>) -> Self {
         let mut bytes = (0..=255_u8).filter(|byte| leaves[usize::from(*byte)]);
         match [bytes.next(), bytes.next(), bytes.next(), bytes.next()] {
+            [None, ..] => Leaving::Never,
             [Some(a), None, ..] => Leaving::One(a),
             [Some(a), Some(b), None, _] => Leaving::Two(a, b),
             [Some(a), Some(b), Some(c), None] => Leaving::Three(a, b, c),
@@ -81,6 +90,7 @@ impl Leaving {
 
     fn find(&self, bytes: &[u8]) -> Option<usize> {
         match self {
+            Leaving::Never => None,
             Leaving::One(a) => memchr::memchr(*a, bytes),
             Leaving::Two(a, b) => memchr::memchr2(*a, *b, bytes),
             Leaving::Three(a, b, c) => memchr::memchr3(*a, *b, *c, bytes),
@@ -215,16 +225,61 @@ impl Dfa {
         few.then(|| Idle { state, leaving: Leaving::new(Box::new(leaves)) })
     }
 
+    /// The next byte at `at` or behind it that leads out of a state; none where it is not left by few bytes. Returns also the state, which may have got
+    /// another number.
+    #[cold]
+    fn leaves_at(
+        &self,
+        cache: &mut Cache,
+        state: u32,
+        bytes: &[u8],
+        at: usize,
+    ) -> (u32, Option<usize>) {
+        let index = (state & OFFSET) as usize / self.stride;
+        if cache.loops.len() <= index {
+            cache.loops.resize_with(index + 1, || None);
+        }
+        if cache.loops.get(index).is_some_and(Option::is_none) {
+            let of = cache.states.get(index).map(|known| known.of.clone());
+            let leaving = self.targets(cache, state).and_then(|targets| {
+                let leaves = targets.map(|target| target != state);
+                let few = leaves.iter().filter(|leaves| **leaves).count() <= 3;
+                few.then(|| Leaving::new(Box::new(leaves)))
+            });
+            let again = self.intern(cache, of.unwrap_or_default().to_vec());
+            if again != state {
+                return (again, None);
+            }
+            if let Some(slot) = cache.loops.get_mut(index) {
+                *slot = Some(leaving);
+            }
+        }
+        let rest = bytes.get(at..).unwrap_or(&[]);
+        let leaving = cache.loops.get(index).and_then(Option::as_ref).and_then(Option::as_ref);
+        (state, leaving.map(|leaving| at + leaving.find(rest).unwrap_or(rest.len())))
+    }
+
+    #[inline]
     fn start_state(&self, cache: &mut Cache) -> u32 {
+        match cache.start {
+            Some(start) => start,
+            None => self.find_start(cache),
+        }
+    }
+
+    #[cold]
+    fn find_start(&self, cache: &mut Cache) -> u32 {
         if cache.states.is_empty() {
             // The first state is that which leads nowhere, the second the start.
             self.intern(cache, Vec::new());
             cache.search += 1;
             cache.stack.push(self.start);
             let found = self.close(cache);
-            return self.intern(cache, found);
+            self.intern(cache, found);
         }
-        self.value_of(cache, 1)
+        let start = self.value_of(cache, 1);
+        cache.start = Some(start);
+        start
     }
 
     /// What transitions to a state are.
@@ -307,6 +362,8 @@ impl Dfa {
             cache.states.clear();
             cache.ids.clear();
             cache.idle = None;
+            cache.loops.clear();
+            cache.start = None;
             self.start_state(cache);
             return self.intern(cache, found);
         }
@@ -392,13 +449,15 @@ impl Walk<'_> {
     fn run_below<const STOP: u32>(&mut self, bytes: &[u8]) {
         let class_of = &*self.dfa.class_of;
         let mut at = 0;
+        // Turns in one state, after which it pays to look for the byte that leads out of it.
+        let mut turns = 0_u32;
         loop {
             let table = self.cache.transitions.as_slice();
             // Only searches have a state in which they wait.
             let idle = self.cache.idle.as_ref().filter(|_| STOP == ACCEPTS);
             let idle_state = idle.map_or(UNKNOWN, |idle| idle.state);
             let mut state = self.state;
-            let class = loop {
+            let unknown = loop {
                 if state == idle_state
                     && let Some(idle) = idle
                 {
@@ -418,13 +477,28 @@ impl Walk<'_> {
                 let next = table[(state & OFFSET) as usize + usize::from(class)];
                 at += 1;
                 if next < STOP {
+                    if STOP == DEAD {
+                        turns = if next == state { turns.saturating_add(1) } else { 0 };
+                        if turns == TURNS {
+                            break None;
+                        }
+                    }
                     state = next;
                 } else if next == UNKNOWN {
-                    break class;
+                    break Some(class);
                 } else {
                     self.state = next;
                     return;
                 }
+            };
+            let Some(class) = unknown else {
+                let (state, leaves) = self.dfa.leaves_at(self.cache, state, bytes, at);
+                self.state = state;
+                if let Some(leaves) = leaves {
+                    at = leaves;
+                    turns = 0;
+                }
+                continue;
             };
             self.state = self.dfa.compute(self.cache, state, class);
             if self.state >= STOP {

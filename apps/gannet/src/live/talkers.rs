@@ -1,0 +1,92 @@
+//! Hosts and services with most traffic, second by second: counted only while `gannet top` asks for it.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use gannet_base::Addr;
+use gannet_capture::Batch;
+use gannet_wire::Network;
+use gannet_wire::protocol;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::sums::Sum;
+use crate::sums::Tally;
+
+/// Hosts, pairs and services that are named at the most.
+const NAMED: usize = 50;
+
+/// A protocol above IP, and the lower one of its ports: nearly always that of the server.
+type Service = (u8, u16);
+
+/// Packets since a moment, by host, pair of hosts and service.
+#[derive(Debug)]
+pub(crate) struct Talkers {
+    since: Instant,
+    hosts: Tally<Addr>,
+    pairs: Tally<(Addr, Addr)>,
+    services: Tally<Service>,
+}
+
+impl Talkers {
+    pub(crate) fn new() -> Self {
+        let (hosts, pairs, services) = (Tally::default(), Tally::default(), Tally::default());
+        Self { since: Instant::now(), hosts, pairs, services }
+    }
+
+    pub(crate) fn add(&mut self, batch: &Batch<'_>) {
+        for packet in batch {
+            let bytes = u64::from(packet.wire_len);
+            let link = packet.link_type.0;
+            let frame = gannet_wire::link_with(link, packet.data, packet.wire_len, 0, &mut |_| {});
+            let Ok(frame) = frame else { continue };
+            let Network::Ip(data) = frame.network else { continue };
+            let Ok(ip) = gannet_wire::ip(data, frame.wire_len, false) else { continue };
+            self.hosts.add(ip.src, bytes);
+            if ip.src != ip.dst {
+                self.hosts.add(ip.dst, bytes);
+            }
+            self.pairs.add((ip.src.min(ip.dst), ip.src.max(ip.dst)), bytes);
+            let has_ports = ip.fragment.is_none_or(|fragment| fragment.offset == 0);
+            let ports = match ip.protocol {
+                protocol::TCP if has_ports => {
+                    gannet_wire::tcp(&ip).ok().map(|tcp| (tcp.src_port, tcp.dst_port))
+                }
+                protocol::UDP if has_ports => {
+                    gannet_wire::udp(&ip).ok().map(|udp| (udp.src_port, udp.dst_port))
+                }
+                _ => None,
+            };
+            self.services.add((ip.protocol, ports.map_or(0, |(a, b)| a.min(b))), bytes);
+        }
+    }
+
+    /// Who talked most since the beginning, as JSON: names with packets and bytes a second.
+    pub(crate) fn report(&self) -> Value {
+        let seconds = self.since.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+        let row = |name: String, sum: Sum| {
+            let rate = |count: u64| (count as f64 / seconds).round();
+            json!({ "name": name, "packets": rate(sum.packets), "bytes": rate(sum.bytes) })
+        };
+        let hosts = self.hosts.top(NAMED).into_iter().map(|(host, sum)| row(host.to_string(), sum));
+        let pairs = self.pairs.top(NAMED);
+        let pairs = pairs.into_iter().map(|((a, b), sum)| row(format!("{a} - {b}"), sum));
+        let services = self.services.top(NAMED);
+        let services = services.into_iter().map(|(service, sum)| row(service_name(service), sum));
+        json!({
+            "hosts": hosts.collect::<Value>(),
+            "pairs": pairs.collect::<Value>(),
+            "services": services.collect::<Value>(),
+        })
+    }
+}
+
+fn service_name((protocol, port): Service) -> String {
+    match (protocol, port) {
+        (protocol::TCP, port) => format!("TCP {port}"),
+        (protocol::UDP, port) => format!("UDP {port}"),
+        (protocol::ICMP, _) => "ICMP".into(),
+        (protocol::ICMP6, _) => "ICMPv6".into(),
+        (other, _) => format!("IP protocol {other}"),
+    }
+}

@@ -1,0 +1,80 @@
+//! `gannet script fmt`: scripts in the common style.
+
+use std::fs;
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use gannet_script::tools::format;
+
+use crate::out;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// Format scripts
+///
+/// Sets indentation, blanks, and the lines of braces and statements in the style of Zeek's own
+/// scripts. Comments, line breaks within statements and aligned columns stay; tokens never change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes:\n  0  done; with --check: all files are formatted\n  \
+                        1  with --check: a file is not formatted; a file is no script")]
+pub(crate) struct Args {
+    /// Scripts; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// Only name the files that are not formatted
+    #[arg(short, long)]
+    check: bool,
+    /// Change the files instead of writing to standard output
+    #[arg(short, long, conflicts_with = "check")]
+    write: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::Done;
+    for file in &args.files {
+        let source = read(file)?;
+        let text = match format::format(&source) {
+            Ok(text) => text,
+            Err(wrong) => {
+                let line = wrong.line;
+                Terminal::new(false).error(&format_args!("{file}, line {line}: {}", wrong.message));
+                outcome = Outcome::Code(1);
+                continue;
+            }
+        };
+        if args.check {
+            if text != source {
+                out::write(format!("{file}\n").as_bytes())?;
+                outcome = Outcome::Code(1);
+            }
+        } else if args.write && file != "-" {
+            if text != source {
+                replace(file, &text)?;
+            }
+        } else {
+            out::write(&text)?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn read(file: &str) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if file == "-" {
+        std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
+    } else {
+        text = fs::read(file).with_context(|| file.to_owned())?;
+    }
+    Ok(text)
+}
+
+/// Writes a file to a new name and renames it, so that a full disk loses nothing.
+fn replace(file: &str, text: &[u8]) -> anyhow::Result<()> {
+    let path = fs::canonicalize(file).with_context(|| file.to_owned())?;
+    let mut beside = path.clone().into_os_string();
+    beside.push(".formatted");
+    fs::write(&beside, text).with_context(|| file.to_owned())?;
+    let rights = fs::metadata(&path).with_context(|| file.to_owned())?.permissions();
+    fs::set_permissions(&beside, rights).with_context(|| file.to_owned())?;
+    fs::rename(&beside, &path).with_context(|| file.to_owned())
+}

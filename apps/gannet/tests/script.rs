@@ -1,0 +1,357 @@
+//! `gannet script`: checks, formatting, stages, and the language server with a scripted client.
+
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::ChildStdout;
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
+
+use serde_json::Value;
+use serde_json::json;
+
+/// A folder with these files.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("script-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (name, text) in files {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    folder.canonicalize().unwrap()
+}
+
+fn script(folder: &PathBuf, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gannet"))
+        .arg("script")
+        .args(args)
+        .current_dir(folder)
+        .env_remove("ZEEKPATH")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn check_reports_each_file_and_fails() {
+    let files = [
+        ("good.zeek", "global a = 1;\n"),
+        ("cut.zeek", "global b = ;\n"),
+        ("bad.zeek", "global c = 1 + \"x\";\n"),
+    ];
+    let folder = folder("check", &files);
+    let good = script(&folder, &["check", "good.zeek"]);
+    assert_eq!((good.status.code(), text(&good.stderr)), (Some(0), String::new()));
+    let all = script(&folder, &["check", "cut.zeek", "bad.zeek", "good.zeek"]);
+    assert_eq!(all.status.code(), Some(1));
+    assert_eq!(
+        text(&all.stderr),
+        "error in ./cut.zeek, line 1: syntax error, at or near \";\"\n\
+         error in ./bad.zeek, line 1: requires arithmetic operands (1 + x)\n"
+    );
+    let json = script(&folder, &["check", "--json", "bad.zeek"]);
+    let finding: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(finding["file"], "./bad.zeek");
+    assert_eq!((&finding["line"], &finding["column"]), (&json!(1), &json!(12)));
+    assert_eq!(finding["code"], "type");
+    let missing = script(&folder, &["check", "nowhere.zeek"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("can't find nowhere.zeek"));
+}
+
+#[test]
+fn warnings_fail_on_request() {
+    let folder = folder("warn", &[("w.zeek", "function f() { local x = 1; }\nf();\n")]);
+    let usual = script(&folder, &["check", "w.zeek"]);
+    assert_eq!(usual.status.code(), Some(0));
+    assert_eq!(
+        text(&usual.stderr),
+        "warning in ./w.zeek, line 1: local `x` is never read [unused-local]\n"
+    );
+    assert_eq!(script(&folder, &["check", "--deny-warnings", "w.zeek"]).status.code(), Some(1));
+    let none = script(&folder, &["check", "--deny-warnings", "-W", "none", "w.zeek"]);
+    assert_eq!((none.status.code(), text(&none.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn formatting_checks_and_writes() {
+    let folder = folder("fmt", &[("a.zeek", "global a=1 ;\n"), ("b.zeek", "global b = 1;\n")]);
+    let check = script(&folder, &["fmt", "--check", "a.zeek", "b.zeek"]);
+    assert_eq!((check.status.code(), text(&check.stdout)), (Some(1), "a.zeek\n".to_owned()));
+    assert_eq!(text(&script(&folder, &["fmt", "a.zeek"]).stdout), "global a = 1;\n");
+    assert_eq!(script(&folder, &["fmt", "--write", "a.zeek", "b.zeek"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(folder.join("a.zeek")).unwrap(), "global a = 1;\n");
+    assert_eq!(script(&folder, &["fmt", "--check", "a.zeek", "b.zeek"]).status.code(), Some(0));
+    fs::write(folder.join("c.zeek"), "global c = \"\n").unwrap();
+    let wrong = script(&folder, &["fmt", "c.zeek"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).starts_with("error: c.zeek, line 1: "));
+}
+
+#[test]
+fn stages_are_printed() {
+    let folder = folder("ir", &[("a.zeek", "function f(n: count): count { return n + 1; }\n")]);
+    let code = text(&script(&folder, &["ir", "a.zeek"]).stdout);
+    assert!(code.starts_with("function f\n") && code.contains("# n + 1"), "{code}");
+    let types = text(&script(&folder, &["ir", "--stage", "types", "a.zeek"]).stdout);
+    assert!(types.contains("line 1: count  n + 1"), "{types}");
+    let tokens = text(&script(&folder, &["ir", "--stage", "tokens", "a.zeek"]).stdout);
+    assert!(tokens.starts_with("   1 Word(Function)  function\n"), "{tokens}");
+    let ast = text(&script(&folder, &["ir", "--stage", "ast", "a.zeek"]).stdout);
+    assert!(ast.contains("Return n + 1"), "{ast}");
+}
+
+/// A client of the language server.
+struct Client {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    requests: u64,
+    /// The newest diagnostics of each file.
+    published: Vec<(String, Value)>,
+}
+
+impl Client {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_gannet"))
+            .args(["script", "lsp", "--bare"])
+            .env_remove("ZEEKPATH")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut client = Self { child, output, requests: 0, published: Vec::new() };
+        let answer = client.request("initialize", json!({ "capabilities": {} }));
+        assert_eq!(answer["capabilities"]["hoverProvider"], true);
+        client.notify("initialized", json!({}));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        let body = message.to_string();
+        let input = self.child.stdin.as_mut().unwrap();
+        write!(input, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    }
+
+    fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server ended");
+            if line == "\r\n" {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("Content-Length: ") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        self.output.read_exact(&mut body).unwrap();
+        let message: Value = serde_json::from_slice(&body).unwrap();
+        if message["method"] == "textDocument/publishDiagnostics" {
+            let uri = message["params"]["uri"].as_str().unwrap().to_owned();
+            self.published.retain(|(known, _)| *known != uri);
+            self.published.push((uri, message["params"]["diagnostics"].clone()));
+        }
+        message
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.requests += 1;
+        let id = self.requests;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let message = self.receive();
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    }
+
+    fn ask(&mut self, what: &str, uri: &str, line: u32, character: u32) -> Value {
+        let position = json!({ "line": line, "character": character });
+        let params = json!({ "textDocument": { "uri": uri }, "position": position });
+        self.request(&format!("textDocument/{what}"), params)
+    }
+
+    fn findings(&self, uri: &str) -> Vec<Value> {
+        let found = self.published.iter().find(|(known, _)| known == uri);
+        found.and_then(|(_, list)| list.as_array().cloned()).unwrap_or_default()
+    }
+
+    fn open(&mut self, uri: &str, text: &str) {
+        let document = json!({ "uri": uri, "languageId": "zeek", "version": 1, "text": text });
+        self.notify("textDocument/didOpen", json!({ "textDocument": document }));
+    }
+
+    fn replace(&mut self, uri: &str, version: u32, text: &str) {
+        let document = json!({ "uri": uri, "version": version });
+        let changes = json!([{ "text": text }]);
+        self.notify(
+            "textDocument/didChange",
+            json!({ "textDocument": document, "contentChanges": changes }),
+        );
+    }
+
+    fn labels(answer: &Value) -> Vec<String> {
+        let items = answer["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn end(mut self) {
+        assert_eq!(self.request("shutdown", Value::Null), Value::Null);
+        self.notify("exit", Value::Null);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+const LIBRARY: &str = "\
+module Lib;
+export {
+	## A host and what is known of it.
+	type Host: record {
+		## Its address.
+		address: addr;
+		names: set[string] &optional; ##< Its names.
+	};
+	## Adds a name to a host.
+	##
+	## h: the host.
+	global add_name: function(h: Host, name: string): count;
+}
+function add_name(h: Host, name: string): count
+	{
+	return |name|;
+	}
+";
+
+const MAIN: &str = "\
+@load ./library
+module Main;
+global hosts: table[addr] of Lib::Host;
+event seen(a: addr)
+	{
+	local host = hosts[a];
+	print Lib::add_name(host, \"x\"), host$address;
+	}
+";
+
+#[test]
+fn an_editor_is_served() {
+    let folder = folder("lsp", &[("library.zeek", LIBRARY), ("main.zeek", MAIN)]);
+    let uri = format!("file://{}/main.zeek", folder.display());
+    let library = format!("file://{}/library.zeek", folder.display());
+    let mut client = Client::start();
+    client.open(&uri, MAIN);
+
+    let hover = client.ask("hover", &uri, 6, 14);
+    let shown = hover["contents"]["value"].as_str().unwrap();
+    assert!(shown.contains("function Lib::add_name(h: Lib::Host, name: string): count"), "{shown}");
+    assert!(shown.ends_with("Adds a name to a host.\n\nh: the host."), "{shown}");
+    assert_eq!(client.findings(&uri), Vec::<Value>::new());
+    let field = client.ask("hover", &uri, 6, 43);
+    let shown = field["contents"]["value"].as_str().unwrap();
+    assert!(
+        shown.contains("Lib::Host$address: addr") && shown.ends_with("Its address."),
+        "{shown}"
+    );
+    let local = client.ask("hover", &uri, 6, 22);
+    assert!(local["contents"]["value"].as_str().unwrap().contains("local host: Lib::Host"));
+
+    let definition = client.ask("definition", &uri, 6, 14);
+    assert_eq!(definition["uri"], library);
+    assert_eq!(definition["range"]["start"]["line"], 13);
+    let definition = client.ask("definition", &uri, 5, 15);
+    assert_eq!(
+        (&definition["uri"], &definition["range"]["start"]["line"]),
+        (&json!(uri), &json!(2))
+    );
+    let references = client.ask("references", &uri, 5, 8);
+    assert_eq!(references.as_array().unwrap().len(), 3, "{references}");
+
+    let outline =
+        client.request("textDocument/documentSymbol", json!({ "textDocument": { "uri": uri } }));
+    let names: Vec<&str> =
+        outline.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Main::hosts", "seen"]);
+
+    // While typing the text is not complete.
+    let typing =
+        MAIN.replace("\tprint Lib::add_name(host, \"x\"), host$address;\n", "\tprint host$\n");
+    client.replace(&uri, 2, &typing);
+    let fields = client.ask("completion", &uri, 6, 12);
+    assert_eq!(Client::labels(&fields), ["address", "names"]);
+    assert_eq!(client.findings(&uri)[0]["code"], "syntax");
+    let typing = MAIN.replace("print Lib::add_name(host, \"x\"), host$address;", "print Lib::ad");
+    client.replace(&uri, 3, &typing);
+    assert_eq!(Client::labels(&client.ask("completion", &uri, 6, 14)), ["Lib::add_name"]);
+    let typing = MAIN.replace("print Lib::add_name(host, \"x\"), host$address;", "print ho");
+    client.replace(&uri, 4, &typing);
+    let names = Client::labels(&client.ask("completion", &uri, 6, 9));
+    assert!(
+        names.starts_with(&["host".to_owned(), "hook".to_owned(), "hosts".to_owned()]),
+        "{names:?}"
+    );
+
+    // A type error, and text that is not saved in the file that it loads.
+    client.open(
+        &library,
+        &LIBRARY.replace("name: string): count", "name: string): string").replace("|name|", "name"),
+    );
+    client.replace(
+        &uri,
+        5,
+        &MAIN.replace("print Lib", "local n: count = Lib").replace(", host$address", ""),
+    );
+    client.ask("hover", &uri, 0, 0);
+    let findings = client.findings(&uri);
+    assert_eq!(findings[0]["code"], "type", "{findings:?}");
+    assert_eq!(findings[0]["range"]["start"], json!({ "line": 6, "character": 18 }));
+
+    let untidy = json!({ "textDocument": { "uri": uri }, "options": {} });
+    client.replace(&uri, 6, "global a=1;\n");
+    let edits = client.request("textDocument/formatting", untidy);
+    assert_eq!(edits[0]["newText"], "global a = 1;\n");
+    assert_eq!(client.findings(&uri), Vec::<Value>::new());
+    client.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+    client.end();
+}
+
+#[test]
+fn a_profile_counts_calls_and_times() {
+    let code = "function fib(n: count): count\n\t{\n\tif ( n < 2 )\n\t\treturn n;\n\treturn fib(n - 1) + fib(n - 2);\n\t}\n\
+                function spin()\n\t{\n\tlocal n = 0;\n\twhile ( n < 10 )\n\t\t++n;\n\t}\nspin();\nspin();\nprint fib(17);\n";
+    let folder = folder("profile", &[("fib.zeek", code)]);
+    let output = Command::new(env!("CARGO_BIN_EXE_gannet"))
+        .args(["zeek", "-b", "--profile-scripts=profile.txt", "fib.zeek"])
+        .current_dir(&folder)
+        .env_remove("ZEEKPATH")
+        .output()
+        .unwrap();
+    assert_eq!(text(&output.stdout), "1597\n");
+    let report = fs::read_to_string(folder.join("profile.txt")).unwrap();
+    let row = |name: &str| {
+        let line = report.lines().find(|line| line.contains(name)).unwrap_or_default();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let fib = row("fib  ./fib.zeek:2");
+    assert_eq!(fib.first().map(String::as_str), Some("5167"), "{report}");
+    assert_eq!(row("spin  ").first().map(String::as_str), Some("2"), "{report}");
+    assert!(fib[1].parse::<f64>().unwrap() > 0.0, "{report}");
+    assert!(report.contains("./fib.zeek:5  return fib(n - 1) + fib(n - 2);"), "{report}");
+}

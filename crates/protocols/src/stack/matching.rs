@@ -1,0 +1,91 @@
+//! Data that signatures of scripts look at.
+
+use gannet_base::Dir;
+use gannet_event::Command;
+use gannet_event::ConnCommand;
+use gannet_flow::Conn;
+use gannet_wire::Ip;
+
+use crate::Session;
+use crate::Tag;
+use crate::packet::events::SignatureData;
+use crate::packet::events::SignatureEnd;
+use crate::packet::events::SignaturePacket;
+use crate::packet::events::SignatureResume;
+
+/// Bytes behind the IP headers that tests of headers can look at.
+const HEADERS: usize = 1024;
+/// Analyzers that signatures start for one part of the data.
+const STARTS: usize = 64;
+
+impl Session<'_> {
+    /// A packet of a side, before its data.
+    #[inline]
+    pub fn match_packet(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
+        if self.wants::<SignaturePacket<'_>>() && !conn.is_matched(from) {
+            self.begin_matching(conn, from, ip);
+        }
+    }
+
+    #[cold]
+    fn begin_matching(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
+        conn.set_matched(from);
+        let payload = &ip.payload[..ip.payload.len().min(HEADERS)];
+        self.raise(conn, |c| SignaturePacket {
+            c,
+            is_orig: from.is_orig(),
+            version: u64::from(ip.version),
+            header: ip.header,
+            payload,
+            protocol: u64::from(ip.protocol),
+        });
+    }
+
+    /// Whether signatures look at data.
+    #[inline]
+    pub(super) fn matches_data(&self) -> bool {
+        self.wants::<SignatureData<'_>>()
+    }
+
+    /// Data of a side, behind its analyzers.
+    #[inline]
+    pub fn match_data(&mut self, conn: &mut Conn, from: Dir, contents: &[u8]) {
+        if self.matches_data() && !conn.is_unmatched() {
+            self.match_contents(conn, from, contents);
+        }
+    }
+
+    #[cold]
+    fn match_contents(&mut self, conn: &mut Conn, from: Dir, contents: &[u8]) {
+        let is_orig = from.is_orig();
+        self.raise(conn, |c| SignatureData { c, is_orig, contents });
+        for _ in 0..STARTS {
+            self.env.logs.events.deliver_early();
+            let uid = conn.uid;
+            let is_start = |command: &Command| matches!(command, Command::Connection { uid: of, what: ConnCommand::Start { .. }, .. } if *of == uid);
+            let starts = self.env.logs.events.take_commands_if(is_start);
+            if starts.is_empty() {
+                break;
+            }
+            for start in starts {
+                if let Command::Connection { what: ConnCommand::Start { analyzer, replay }, .. } =
+                    start
+                    && let Some(tag) = Tag::of_zeek_name(&analyzer)
+                {
+                    self.attach(conn, tag, replay);
+                }
+            }
+            self.raise(conn, |c| SignatureResume { c });
+        }
+    }
+
+    /// The connection ends.
+    #[inline]
+    pub fn match_end(&mut self, conn: &Conn) {
+        if self.wants::<SignatureEnd>()
+            && [Dir::Orig, Dir::Resp].iter().any(|side| conn.is_matched(*side))
+        {
+            self.raise(conn, |c| SignatureEnd { c });
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Built-in functions about packets: filters of captures, packets that scripts write, analyzers of the current event.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write as _};
+
+use gannet_base::{Addr, Subnet};
+use gannet_event::Command;
+
+use super::traffic::Packet;
+use crate::bif::{Table, arg};
+use crate::evaluate::Stop;
+use crate::value::{Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub(crate) const TABLE: Table = &[
+    ("Pcap::precompile_pcap_filter", precompile),
+    ("Pcap::install_pcap_filter", install),
+    ("Pcap::error", |vm, _| {
+        let error = &vm.m.state.traffic.filters.error;
+        Ok(Value::string(error.as_deref().unwrap_or("no error")))
+    }),
+    ("Pcap::get_filter_state", |vm, a| {
+        let id = arg(a, 0).int();
+        let is_wrong = matches!(vm.m.state.traffic.filters.compiled.get(&id), Some(Err(_)));
+        Ok(vm.enum_named(if is_wrong { "Pcap::fatal" } else { "Pcap::ok" }))
+    }),
+    ("Pcap::get_filter_state_string", |vm, a| {
+        let id = arg(a, 0).int();
+        Ok(match vm.m.state.traffic.filters.compiled.get(&id) {
+            Some(Err(error)) => Value::string(error),
+            Some(Ok(_)) => Value::string(""),
+            None => Value::string("<unknown>"),
+        })
+    }),
+    ("packet_source", packet_source),
+    ("dump_current_packet", |vm, a| {
+        let path = arg(a, 0).text();
+        let traffic = &mut vm.m.state.traffic;
+        let Some(packet) = traffic.packet.as_ref() else { return Ok(Value::Bool(false)) };
+        let result = traffic.dumps.write(&path, packet);
+        Ok(report(vm, &path, result))
+    }),
+    ("dump_packet", dump_packet),
+    ("current_analyzer", |vm, _| Ok(Value::Count(vm.m.state.analyzer))),
+    ("PacketAnalyzer::__set_ignore_checksums_nets", |vm, a| {
+        vm.m.state.traffic.commands.push(Command::Unchecked(nets(arg(a, 0))));
+        Ok(Value::Bool(true))
+    }),
+];
+
+/// Checks a capture filter: the error, in a line.
+pub type FilterCheck = fn(&str) -> std::result::Result<(), String>;
+
+/// The capture filters of scripts.
+#[derive(Default)]
+pub(crate) struct Filters {
+    /// How filters are checked; without one, there is no capture.
+    pub(crate) check: Option<FilterCheck>,
+    /// Filters that were compiled, by number, or why they were not.
+    compiled: HashMap<i64, std::result::Result<String, String>>,
+    error: Option<String>,
+}
+
+/// Captures that scripts write.
+#[derive(Default)]
+pub(crate) struct Dumps {
+    open: HashMap<String, BufWriter<File>>,
+}
+
+/// Captures that are open at a time; beyond these the oldest contents are written and the files are opened again.
+const OPEN: usize = 64;
+/// The length to which packets are said to be cut.
+const SNAPLEN: u32 = 9_216;
+
+impl Dumps {
+    /// Appends a packet to a capture, which is made where it does not exist.
+    pub(crate) fn write(&mut self, path: &str, packet: &Packet) -> std::io::Result<()> {
+        if !self.open.contains_key(path) {
+            if self.open.len() >= OPEN {
+                self.open.clear();
+            }
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let is_new = file.metadata()?.len() == 0;
+            let mut file = BufWriter::new(file);
+            if is_new {
+                // Version 2.4, local time zone and precision not stated (pcap-savefile(5)).
+                file.write_all(&0xa1b2_c3d4_u32.to_le_bytes())?;
+                file.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+                file.write_all(&SNAPLEN.to_le_bytes())?;
+                file.write_all(&(packet.link_type as u32).to_le_bytes())?;
+            }
+            self.open.insert(path.to_owned(), file);
+        }
+        let Some(file) = self.open.get_mut(path) else { return Ok(()) };
+        let seconds = packet.nanos.div_euclid(1_000_000_000) as u32;
+        let micros = (packet.nanos.rem_euclid(1_000_000_000) / 1_000) as u32;
+        for word in [seconds, micros, packet.data.len() as u32, packet.len as u32] {
+            file.write_all(&word.to_le_bytes())?;
+        }
+        file.write_all(&packet.data)
+    }
+
+    /// Writes out what waits.
+    pub(crate) fn flush(&mut self) {
+        self.open.clear();
+    }
+}
+
+fn report(vm: &mut Vm<'_>, path: &str, result: std::io::Result<()>) -> Value {
+    if let Err(error) = &result {
+        let text = format!("can't write packets to '{path}': {error}");
+        vm.report(crate::diagnostics::Severity::Error, text);
+    }
+    Value::Bool(result.is_ok())
+}
+
+fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let path = arg(args, 1).text();
+    let Some(record) = arg(args, 0).record() else { return Ok(Value::Bool(false)) };
+    let names = ["ts_sec", "ts_usec", "len", "data"];
+    let [seconds, micros, len, data] = super::plan::places(vm, record.ty(), names)
+        .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
+    let nanos = seconds.count() as i64 * 1_000_000_000 + micros.count() as i64 * 1_000;
+    let link_type = vm.m.state.traffic.link_type.unwrap_or(1);
+    let data = data.str_bytes().to_vec();
+    let packet = Packet { nanos, data, len: len.count(), link_type };
+    let result = vm.m.state.traffic.dumps.write(&path, &packet);
+    Ok(report(vm, &path, result))
+}
+
+fn precompile(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (id, text) = (arg(args, 0).int(), arg(args, 1).text());
+    let filters = &mut vm.m.state.traffic.filters;
+    let Some(check) = filters.check else { return Ok(Value::Bool(true)) };
+    let checked = check(&text);
+    filters.error = checked.as_ref().err().cloned();
+    let is_good = checked.is_ok();
+    filters.compiled.insert(id, checked.map(|()| text));
+    Ok(Value::Bool(is_good))
+}
+
+fn install(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let traffic = &mut vm.m.state.traffic;
+    if traffic.filters.check.is_none() {
+        return Ok(Value::Bool(true));
+    }
+    let Some(Ok(text)) = traffic.filters.compiled.get(&arg(args, 0).int()) else {
+        return Ok(Value::Bool(false));
+    };
+    // All packets.
+    let is_open = matches!(text.trim(), "" | "ip or not ip");
+    let filter = (!is_open).then(|| text.clone());
+    traffic.commands.push(Command::Filter(filter));
+    Ok(Value::Bool(true))
+}
+
+fn packet_source(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    /// Of captures nothing is known.
+    const NO_NETMASK: u64 = 0xffff_ffff;
+    let traffic = &vm.m.state.traffic;
+    let mut fields = vec![Value::Bool(false)];
+    if traffic.reads {
+        let link_type = traffic.link_type.map_or(Value::Unset, |link| Value::Int(link as i64));
+        fields.extend([Value::string(&traffic.capture), link_type, Value::Count(NO_NETMASK)]);
+    }
+    let record: Vec<Value> = fields;
+    Ok(Value::Record(Record::new(vm.result_type(), record)))
+}
+
+/// The elements of a set of subnets.
+pub(super) fn nets(set: &Value) -> Vec<Subnet> {
+    let net = |key: Value| {
+        let net = crate::value::table::parts(&key).first()?.as_subnet()?;
+        let addr = Addr::v6(net.prefix);
+        match net.prefix {
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] if net.width >= 96 => {
+                Subnet::new(Addr::v4([a, b, c, d]), net.width - 96)
+            }
+            _ => Subnet::new(addr, net.width),
+        }
+    };
+    set.table().map_or(Vec::new(), |table| table.keys().into_iter().filter_map(net).collect())
+}

@@ -1,0 +1,500 @@
+//! Signatures over packets: data of the analysis goes to the matcher, what it finds becomes events and requests.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use gannet_base::{Proto, Uid};
+use gannet_event::{Command, ConnCommand, ConnState, Raised, Value as Head};
+
+use super::state::{States, first_connection};
+use crate::evaluate::Stop;
+use crate::ids::{FuncId, GlobalId};
+use crate::signature::states;
+use crate::signature::{
+    Action, Condition, Connection, Headers, Host, Item, Kind, Place, Rule, Signatures,
+};
+use crate::types::Tag;
+use crate::value::{Record, Value, Vector};
+use crate::vm::Vm;
+
+/// Signatures of a program, with what their events and conditions are in it.
+pub(crate) struct Loaded {
+    pub(crate) signatures: Signatures,
+    /// Events, and whether they take the end of the match.
+    pub(crate) events: Vec<(FuncId, bool)>,
+    /// Functions and variables that conditions evaluate.
+    pub(crate) conditions: Vec<GlobalId>,
+}
+
+/// Events of protocols that carry what patterns of a kind are matched against.
+const ITEMS: &[(&str, &[Kind])] = &[
+    ("http_request", &[Kind::HttpRequest]),
+    ("http_header", &[Kind::HttpRequestHeader, Kind::HttpReplyHeader]),
+    ("http_begin_entity", &[Kind::HttpRequestBody, Kind::HttpReplyBody]),
+    ("http_entity_data", &[Kind::HttpRequestBody, Kind::HttpReplyBody]),
+    ("http_end_entity", &[Kind::HttpRequestBody, Kind::HttpReplyBody]),
+    ("ftp_request", &[Kind::Ftp]),
+    ("finger_request", &[Kind::Finger]),
+];
+
+impl Loaded {
+    /// Whether signatures need an event of the analysis.
+    pub(super) fn needs(&self, event: &str) -> bool {
+        if event.starts_with("gannet::signature_") {
+            return self.signatures.has_connections();
+        }
+        let item = ITEMS.iter().find(|(name, _)| *name == event);
+        item.is_some_and(|(_, kinds)| kinds.iter().any(|kind| self.signatures.has(*kind)))
+    }
+}
+
+/// Matching that is going on.
+pub(super) struct Matching {
+    loaded: Rc<Loaded>,
+    conns: HashMap<Uid, Matched>,
+    /// What rules do that matched, in order. What follows the start of an analyzer waits until it has read the data
+    /// so far.
+    effects: VecDeque<Effect>,
+    limits: Limits,
+    keeps_data: bool,
+}
+
+/// How much data of a connection is looked at (`dpd_buffer_size` and others).
+struct Limits {
+    bytes: u64,
+    chunks: u64,
+    only_beginning: bool,
+    late_match_stops: bool,
+}
+
+/// What matched of a connection.
+#[derive(Default)]
+struct Matched {
+    conn: Connection,
+    stage: Stage,
+    /// The data so far, each part with whether the originator sent it.
+    data: Vec<(bool, Vec<u8>)>,
+    bytes: u64,
+    chunks: u64,
+    /// Whether a body of each side has begun.
+    has_body: [bool; 2],
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Data is kept for analyzers that are started.
+    #[default]
+    Keeping,
+    /// It is only matched.
+    Matching,
+    /// Nothing more is looked at.
+    Over,
+}
+
+enum Effect {
+    Event(FuncId, Vec<Value>),
+    Start(String),
+}
+
+impl Matching {
+    pub(super) fn new(vm: &Vm<'_>, loaded: Rc<Loaded>) -> Self {
+        let limits = Limits {
+            bytes: vm.global_named("dpd_buffer_size").count(),
+            chunks: vm.global_named("dpd_max_packets").count(),
+            only_beginning: vm.global_named("dpd_match_only_beginning").truth(),
+            late_match_stops: vm.global_named("dpd_late_match_stop").truth(),
+        };
+        let keeps_data = loaded.signatures.starts_analyzers();
+        let (conns, effects) = (HashMap::new(), VecDeque::new());
+        Self { loaded, conns, effects, limits, keeps_data }
+    }
+
+    /// An event of the analysis. Returns whether it is of signatures alone.
+    pub(super) fn event(
+        &mut self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+        event: &Raised<'_>,
+    ) -> Result<bool, Stop> {
+        let name = event.decl.name;
+        let Some(what) = name.strip_prefix("gannet::signature_") else {
+            if self.loaded.needs(name) {
+                self.item(vm, states, event)?;
+            } else if name == "connection_flipped"
+                && let Some(matched) =
+                    first_connection(event).and_then(|state| self.conns.get_mut(&state.uid))
+            {
+                matched.data.iter_mut().for_each(|(is_orig, _)| *is_orig = !*is_orig);
+            }
+            return Ok(false);
+        };
+        let Some(state) = first_connection(event) else { return Ok(true) };
+        let mut matched = self.conns.remove(&state.uid).unwrap_or_default();
+        let args = arguments(event);
+        let is_orig = matches!(args.get(1), Some(Some(Head::Bool(true))));
+        let loaded = Rc::clone(&self.loaded);
+        let all = &loaded.signatures;
+        let mut host = ScriptHost::new(vm, states, state, &loaded, &mut self.effects);
+        match (what, &args[..]) {
+            ("packet", [.., version, header, payload, protocol]) => {
+                let headers = Headers {
+                    version: small(version),
+                    header: bytes(header),
+                    payload: bytes(payload),
+                    protocol: small(protocol),
+                };
+                all.begin(&mut matched.conn, is_orig, Some(&headers), &mut host);
+            }
+            ("data", [.., contents]) => {
+                let contents = bytes(contents);
+                let next = keep(&mut matched, &self.limits, self.keeps_data, is_orig, contents);
+                let fresh = state.proto == Proto::Icmp;
+                let item =
+                    Item { kind: Kind::Payload, data: contents, begins: false, ends: false, fresh };
+                all.feed(&mut matched.conn, is_orig, &item, &mut host);
+                if state.proto == Proto::Udp {
+                    all.clear(&mut matched.conn, is_orig, &mut host);
+                }
+                let stop = host.stop;
+                self.flush(vm, state, &mut matched);
+                if next == Stage::Over {
+                    matched.data = Vec::new();
+                    let what = ConnCommand::Unmatched;
+                    vm.m.state.traffic.commands.push(command(state, what));
+                }
+                matched.stage = next;
+                self.conns.insert(state.uid, matched);
+                return stop.map_or(Ok(true), Err);
+            }
+            ("end", _) => {
+                all.finish(&mut matched.conn, &mut host);
+                let stop = host.stop;
+                // Analyzers that start now see nothing more.
+                while !self.effects.is_empty() {
+                    self.flush(vm, state, &mut matched);
+                }
+                return stop.map_or(Ok(true), Err);
+            }
+            _ => {}
+        }
+        let stop = host.stop;
+        self.flush(vm, state, &mut matched);
+        self.conns.insert(state.uid, matched);
+        stop.map_or(Ok(true), Err)
+    }
+
+    /// An event of a protocol whose arguments are matched.
+    fn item(
+        &mut self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+        event: &Raised<'_>,
+    ) -> Result<(), Stop> {
+        let Some(state) = first_connection(event) else { return Ok(()) };
+        let mut matched = self.conns.remove(&state.uid).unwrap_or_default();
+        let args = arguments(event);
+        let flag = |at: usize| matches!(args.get(at), Some(Some(Head::Bool(true))));
+        let text = |at: usize| args.get(at).map_or(&b""[..], bytes);
+        let loaded = Rc::clone(&self.loaded);
+        let mut host = ScriptHost::new(vm, states, state, &loaded, &mut self.effects);
+        let mut feed = |conn: &mut Connection, is_orig: bool, item: Item<'_>| {
+            if !conn.has_begun(is_orig) {
+                loaded.signatures.begin(conn, is_orig, None, &mut host);
+            }
+            loaded.signatures.feed(conn, is_orig, &item, &mut host);
+        };
+        let whole = |kind, data| Item { kind, data, begins: true, ends: true, fresh: true };
+        let conn = &mut matched.conn;
+        match event.decl.name {
+            "http_request" => feed(conn, true, whole(Kind::HttpRequest, text(3))),
+            "http_header" => {
+                let is_orig = flag(1);
+                let kind = if is_orig { Kind::HttpRequestHeader } else { Kind::HttpReplyHeader };
+                let line = [text(2), b": ", text(4)].concat();
+                feed(conn, is_orig, whole(kind, &line));
+            }
+            "http_begin_entity" => matched.has_body[usize::from(!flag(1))] = false,
+            "http_entity_data" | "http_end_entity" => {
+                let is_orig = flag(1);
+                let kind = if is_orig { Kind::HttpRequestBody } else { Kind::HttpReplyBody };
+                let ends = event.decl.name == "http_end_entity";
+                let data = if ends { b"" } else { text(3) };
+                let begins = !matched.has_body[usize::from(!is_orig)] && !ends;
+                feed(conn, is_orig, Item { kind, data, begins, ends, fresh: begins });
+                matched.has_body[usize::from(!is_orig)] |= !data.is_empty();
+            }
+            "ftp_request" => {
+                let separator: &[u8] = if text(2).is_empty() { b"" } else { b" " };
+                let line = [text(1), separator, text(2)].concat();
+                feed(conn, true, whole(Kind::Ftp, &line));
+            }
+            _ => {
+                let separator: &[u8] = if text(3).is_empty() { b"" } else { b"@" };
+                let line = [text(2), separator, text(3)].concat();
+                feed(conn, true, whole(Kind::Finger, &line));
+            }
+        }
+        let stop = host.stop;
+        self.flush(vm, state, &mut matched);
+        self.conns.insert(state.uid, matched);
+        stop.map_or(Ok(()), Err)
+    }
+
+    /// Queues events and asks for analyzers, up to the first that is to be started.
+    fn flush(&mut self, vm: &mut Vm<'_>, state: &ConnState, matched: &mut Matched) {
+        while let Some(effect) = self.effects.pop_front() {
+            match effect {
+                Effect::Event(func, args) => vm.queue_event(func, args),
+                Effect::Start(analyzer) if matched.stage == Stage::Matching => {
+                    let tag = vm.enum_named(&analyzer);
+                    let mut conns = vm.m.state.traffic.conns.values();
+                    if let Some(conn) = conns.find(|conn| conn.uid == state.uid) {
+                        let record = Value::Record(Rc::clone(&conn.record));
+                        vm.queue_named("protocol_late_match", vec![record, tag]);
+                    }
+                    if self.limits.late_match_stops {
+                        matched.stage = Stage::Over;
+                    }
+                }
+                Effect::Start(analyzer) => {
+                    let replay = matched.data.clone();
+                    let what = ConnCommand::Start { analyzer, replay };
+                    vm.m.state.traffic.commands.push(command(state, what));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The types of a file, from its first bytes: changes the argument of `file_sniff`.
+    pub(super) fn sniff(
+        &self,
+        vm: &mut Vm<'_>,
+        event: &Raised<'_>,
+        args: &[Value],
+    ) -> Result<(), Stop> {
+        let [_, Value::Record(meta)] = args else { return Ok(()) };
+        let first = match arguments(event).first() {
+            Some(Some(Head::File(index))) => event.file(*index).and_then(|file| file.bof.clone()),
+            _ => None,
+        };
+        let Some(first) = first else { return Ok(()) };
+        let own = self.loaded.signatures.mime_types(&first);
+        if own.is_empty() {
+            return Ok(());
+        }
+        add_types(vm, meta, own)
+    }
+}
+
+/// Keeps data for analyzers to come. Returns what to do with the data that follows.
+fn keep(matched: &mut Matched, limits: &Limits, keeps: bool, is_orig: bool, data: &[u8]) -> Stage {
+    if matched.stage != Stage::Keeping || data.is_empty() {
+        return matched.stage;
+    }
+    matched.bytes += data.len() as u64;
+    matched.chunks += 1;
+    if keeps {
+        matched.data.push((is_orig, data.to_vec()));
+    }
+    if matched.bytes <= limits.bytes && matched.chunks <= limits.chunks {
+        return Stage::Keeping;
+    }
+    if limits.only_beginning { Stage::Over } else { Stage::Matching }
+}
+
+fn command(state: &ConnState, what: ConnCommand) -> Command {
+    let ConnState { uid, id, ip_proto, .. } = *state;
+    Command::Connection { uid, id, ip_proto, what }
+}
+
+/// Arguments of an event, all of them of one part.
+fn arguments<'a>(event: &Raised<'a>) -> Vec<Option<Head<'a>>> {
+    let mut reader = event.args();
+    event.decl.params.iter().map(|param| reader.param(param)).collect()
+}
+
+fn bytes<'a>(head: &Option<Head<'a>>) -> &'a [u8] {
+    match head {
+        Some(Head::String(text)) => text,
+        _ => b"",
+    }
+}
+
+fn small(head: &Option<Head<'_>>) -> u8 {
+    match head {
+        Some(Head::Count(number)) => u8::try_from(*number).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Adds types to those of a file.
+fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Result<(), Stop> {
+    let names = ["mime_type", "mime_types", "inferred"];
+    let [mime, types, inferred] = super::plan::places(vm, meta.ty(), names);
+    let (Some(mime), Some(types), Some(inferred)) = (mime, types, inferred) else { return Ok(()) };
+    let Some(record) = vm.p.types.record(meta.ty()) else { return Ok(()) };
+    let Some(list) = record.fields.get(types).map(|field| field.ty) else { return Ok(()) };
+    let Some(element) = vm.p.types.element(list) else { return Ok(()) };
+    let [strength, name] = super::plan::places(vm, element, ["strength", "mime"]);
+    let (Some(strength), Some(name)) = (strength, name) else { return Ok(()) };
+    let mut all = own;
+    if let Value::Vector(known) = meta.get(types) {
+        for item in known.items().iter() {
+            if let Some(record) = item.record() {
+                all.push((record.get(strength).int(), record.get(name).str_bytes().to_vec()));
+            }
+        }
+    }
+    all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    all.dedup();
+    let mut items = Vec::with_capacity(all.len());
+    for (number, text) in &all {
+        let item = vm.new_record(element, &[], Vec::new())?;
+        if let Some(record) = item.record() {
+            record.set(strength, Value::Int(*number));
+            record.set(name, Value::string(text));
+        }
+        items.push(item);
+    }
+    if let Some((_, first)) = all.first() {
+        meta.set(mime, Value::string(first));
+    }
+    meta.set(types, Value::Vector(Vector::new(list, items)));
+    meta.set(inferred, Value::Bool(true));
+    Ok(())
+}
+
+/// Conditions and actions of the scripts.
+struct ScriptHost<'a, 'b> {
+    vm: &'a mut Vm<'b>,
+    states: &'a mut States,
+    state: &'a ConnState,
+    loaded: &'a Loaded,
+    effects: &'a mut VecDeque<Effect>,
+    stop: Option<Stop>,
+}
+
+impl<'a, 'b> ScriptHost<'a, 'b> {
+    fn new(
+        vm: &'a mut Vm<'b>,
+        states: &'a mut States,
+        state: &'a ConnState,
+        loaded: &'a Loaded,
+        effects: &'a mut VecDeque<Effect>,
+    ) -> Self {
+        Self { vm, states, state, loaded, effects, stop: None }
+    }
+
+    /// `signature_state`
+    fn value(&mut self, rule: &Rule, place: &Place<'_>) -> Result<Value, Stop> {
+        let (Some(ty), Some(conn)) =
+            (self.vm.type_named("signature_state"), self.vm.type_named("connection"))
+        else {
+            return Ok(Value::Unset);
+        };
+        let conn = self.states.connection(self.vm, conn, self.state)?;
+        let fields = vec![
+            Value::string(&*rule.id),
+            conn,
+            Value::Bool(place.is_orig),
+            Value::Count(place.payload_size as u64),
+        ];
+        self.vm.new_record(ty, &[0, 1, 2, 3], fields)
+    }
+
+    fn eval(&mut self, rule: &Rule, number: u32, place: &Place<'_>) -> Result<bool, Stop> {
+        let global = usize::try_from(number).ok().and_then(|at| self.loaded.conditions.get(at));
+        let Some(global) = global.copied() else { return Ok(false) };
+        let value = self.vm.global(global);
+        if let Value::Func(func) = &value {
+            let state = self.value(rule, place)?;
+            let data = Value::string(place.data.unwrap_or_default());
+            return Ok(self.vm.call(func, &[state, data])?.truth());
+        }
+        if !value.is_set() {
+            if let crate::symbols::GlobalKind::Function(func) = self.vm.p.globals[global].kind {
+                let state = self.value(rule, place)?;
+                let data = Value::string(place.data.unwrap_or_default());
+                return Ok(self.vm.call_func(func, &[state, data])?.truth());
+            }
+            self.vm.report(crate::diagnostics::Severity::Error, "undefined value");
+        }
+        Ok(value.truth())
+    }
+
+    fn event(
+        &mut self,
+        rule: &Rule,
+        (event, message): (u32, Option<&[u8]>),
+        place: &Place<'_>,
+    ) -> Result<(), Stop> {
+        let event = usize::try_from(event).ok().and_then(|at| self.loaded.events.get(at));
+        let Some((func, takes_end)) = event.copied() else { return Ok(()) };
+        let mut args = vec![self.value(rule, place)?];
+        args.extend(message.map(Value::string));
+        args.push(Value::string(place.data.unwrap_or_default()));
+        if takes_end {
+            args.push(Value::Count(place.end));
+        }
+        self.effects.push_back(Effect::Event(func, args));
+        Ok(())
+    }
+
+    fn catch<T: Default>(&mut self, result: Result<T, Stop>) -> T {
+        result.unwrap_or_else(|stop| {
+            if stop != Stop::Error {
+                self.stop = Some(stop);
+            }
+            T::default()
+        })
+    }
+}
+
+impl Host for ScriptHost<'_, '_> {
+    fn holds(&mut self, rule: &Rule, condition: Condition, place: &Place<'_>) -> bool {
+        /// Zeek's numbers of the states of sides before they are established.
+        const BEFORE: u8 = 2;
+        let side = |bits: u8| {
+            !(bits & states::ORIGINATOR != 0 && !place.is_orig
+                || bits & states::RESPONDER != 0 && place.is_orig)
+        };
+        match condition {
+            Condition::Tcp(bits) => {
+                let established = || self.state.ends.iter().all(|end| end.state > BEFORE);
+                self.state.proto == Proto::Tcp
+                    && (bits & states::STATELESS != 0
+                        || side(bits) && (bits & states::ESTABLISHED == 0 || established()))
+            }
+            Condition::Udp(bits) => {
+                self.state.proto == Proto::Udp && (bits & states::STATELESS != 0 || side(bits))
+            }
+            Condition::SameIp => self.state.id.orig_h == self.state.id.resp_h,
+            Condition::Eval(number) => {
+                let result = self.eval(rule, number, place);
+                self.catch(result)
+            }
+            Condition::IpOptions | Condition::PayloadSize(_) => false,
+        }
+    }
+
+    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>) {
+        match action {
+            Action::Event { event, message } => {
+                let result = self.event(rule, (*event, message.as_deref()), place);
+                self.catch(result);
+            }
+            Action::Enable { analyzer, inner } => {
+                let analyzer = inner.as_ref().unwrap_or(analyzer);
+                self.effects.push_back(Effect::Start(analyzer.to_string()));
+            }
+            // Zeek has no way to remove analyzers by signature either.
+            Action::Disable { .. } | Action::Mime { .. } => {}
+        }
+    }
+}
+
+/// The kind of a type, for messages.
+pub(crate) fn is_number(tag: Tag) -> bool {
+    matches!(tag, Tag::Bool | Tag::Int | Tag::Count | Tag::Enum | Tag::Port)
+}

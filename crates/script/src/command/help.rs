@@ -1,0 +1,50 @@
+//! What `-h` prints.
+
+/// The options, in words of their own; names and meanings are Zeek's.
+pub(super) const HELP: &str = "\
+Run Zeek scripts, over a capture or alone
+
+Usage: gannet zeek [OPTIONS] [SCRIPT | NAME=VALUE]... [-- SCRIPT [ARGUMENTS]...]
+
+  gannet zeek -C -r trace.pcap              Zeek's default scripts: their logs go to this folder
+  gannet zeek -C -r trace.pcap detect.zeek  and a script of your own
+  gannet zeek -b hello.zeek                 a script that needs only the language
+  gannet zeek -e 'print 1 + 1;'             code of the command line
+
+Zeek's own scripts come with every installation of Zeek (share/zeek). ZEEKPATH names their folders, with colons
+between them, or --zeek-scripts DIR the one folder; gannet zeek -b needs none.
+
+Input:
+  -r, --readfile FILE       run over this capture; - is standard input
+  -f, --filter FILTER       only packets that match, as in tcpdump
+  -C, --no-checksums        do not verify checksums
+  -s, --rulefile FILE       load these signatures
+
+Scripts:
+  -b, --bare-mode           load only scripts that are named, no default ones
+  -e, --exec CODE           run this code, after all scripts
+  -p, --prefix PREFIX       load scripts of this prefix as well
+  NAME=VALUE                set an option of a script, like LogAscii::use_json=T
+  --zeek-scripts DIR        the folder of Zeek's scripts
+  --sandbox                 scripts start no programs and touch no files but logs
+  --no-unused-warnings      no warnings about variables and functions that are not used
+
+Checks:
+  -a, --parse-only          parse and check, run nothing
+  --diagnostics rich        errors with their line and a hint
+  --profile-scripts[=FILE]  calls, time and allocations of functions and lines, at the end
+  -I, --print-id NAME       print this variable, and what is known about it
+
+Repeatable runs:
+  -D, --deterministic       all seeds are zero
+  -G, --load-seeds FILE     seeds of hashes and random numbers
+  -H, --save-seeds FILE     write the seeds of this run
+
+Others:
+  -U, --status-file FILE    write the state of the process
+  -V, --build-info          version and build, as JSON
+  -v, --version             print the version
+  -h, --help                print this
+
+The other options of Zeek are accepted and have no effect. docs/scripts.md is the manual.
+";

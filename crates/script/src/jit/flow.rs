@@ -1,0 +1,607 @@
+//! What code does with its registers: operands of instructions, which registers are live, and where each holds an unboxed number.
+
+use crate::ast::ExprKind;
+use crate::code::{Code, NO_REG, Op, Reg};
+use crate::ids::{BodyId, ExprId, LocalId, TypeId};
+use crate::program::Program;
+use crate::types::{Flavor, Tag, Type};
+use crate::value::Value;
+
+/// Where the value of a register is at a point of the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// In its cell.
+    Cell,
+    /// In a variable, as a number of this kind; the cell is out of date.
+    Bool,
+    Int,
+    Count,
+    Double,
+    Time,
+    Interval,
+}
+
+impl Kind {
+    /// The kind of the values of a type.
+    pub(super) fn of(tag: Tag) -> Self {
+        match tag {
+            Tag::Bool => Self::Bool,
+            Tag::Int => Self::Int,
+            Tag::Count => Self::Count,
+            Tag::Double => Self::Double,
+            Tag::Time => Self::Time,
+            Tag::Interval => Self::Interval,
+            _ => Self::Cell,
+        }
+    }
+
+    fn of_value(value: &Value) -> Self {
+        match value {
+            Value::Bool(_) => Self::Bool,
+            Value::Int(_) => Self::Int,
+            Value::Count(_) => Self::Count,
+            Value::Double(_) => Self::Double,
+            Value::Time(_) => Self::Time,
+            Value::Interval(_) => Self::Interval,
+            _ => Self::Cell,
+        }
+    }
+
+    /// Whether it is a floating-point number.
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Self::Double | Self::Time | Self::Interval)
+    }
+}
+
+/// A range of registers.
+pub(super) type Range = (Reg, u16);
+
+/// Registers that an instruction reads and writes.
+#[derive(Default)]
+pub(super) struct Operands {
+    pub uses: Vec<Range>,
+    pub defs: Vec<Range>,
+}
+
+/// Where an instruction continues.
+pub(super) enum Next {
+    /// Behind it.
+    Falls,
+    /// At a target.
+    Jumps(u32),
+    /// Behind it or at a target.
+    Branches(u32),
+    /// Nowhere: it ends the frame, or the interpreter takes over.
+    Ends,
+}
+
+pub(super) fn next(op: &Op) -> Next {
+    match *op {
+        Op::Jump { to } => Next::Jumps(to),
+        Op::JumpIf { to, .. }
+        | Op::JumpIfNot { to, .. }
+        | Op::JumpC { to, .. }
+        | Op::JumpCK { to, .. }
+        | Op::JumpI { to, .. }
+        | Op::JumpIK { to, .. }
+        | Op::NextEntry { to, .. }
+        | Op::NextItem { to, .. }
+        | Op::AssertSkip { to, .. } => Next::Branches(to),
+        Op::Return { .. } | Op::End | Op::Break | Op::Fail { .. } => Next::Ends,
+        _ => Next::Falls,
+    }
+}
+
+/// The operands of an instruction.
+pub(super) fn operands(program: &Program, code: &Code, op: &Op) -> Operands {
+    let mut uses: Vec<Range> = Vec::new();
+    let mut defs: Vec<Range> = Vec::new();
+    let captures = |expr: ExprId| match program.exprs.find(expr).map(|expr| &expr.kind) {
+        Some(ExprKind::Lambda(lambda)) => lambda.captures.len() as u16,
+        _ => 0,
+    };
+    match *op {
+        Op::Move { d, s }
+        | Op::Coerce { d, s }
+        | Op::Cast { d, s }
+        | Op::Is { d, s, .. }
+        | Op::CanCast { d, s, .. }
+        | Op::Walk { d, s } => {
+            uses.push((s, 1));
+            defs.push((d, 1));
+        }
+        Op::Const { d, .. }
+        | Op::Global { d, .. }
+        | Op::Capture { d, .. }
+        | Op::InitLocal { d, .. }
+        | Op::NewTable { d, .. } => defs.push((d, 1)),
+        Op::SetGlobal { s, .. }
+        | Op::SetCapture { s, .. }
+        | Op::Check { s }
+        | Op::Attrs { s, .. }
+        | Op::DeleteAll { s }
+        | Op::Return { s }
+        | Op::JumpIf { s, .. }
+        | Op::JumpIfNot { s, .. } => uses.push((s, 1)),
+        Op::Default { t, s } => uses.extend([(t, 1), (s, 1)]),
+        Op::Jump { .. } | Op::End | Op::Break | Op::Fail { .. } => (),
+        Op::JumpC { a, b, .. } | Op::JumpI { a, b, .. } => uses.extend([(a, 1), (b, 1)]),
+        Op::JumpCK { a, .. } | Op::JumpIK { a, .. } => uses.push((a, 1)),
+        Op::AddC { d, a, b }
+        | Op::SubC { d, a, b }
+        | Op::MulC { d, a, b }
+        | Op::DivC { d, a, b }
+        | Op::ModC { d, a, b }
+        | Op::AddI { d, a, b }
+        | Op::SubI { d, a, b }
+        | Op::MulI { d, a, b }
+        | Op::AddD { d, a, b }
+        | Op::SubD { d, a, b }
+        | Op::MulD { d, a, b }
+        | Op::DivD { d, a, b }
+        | Op::CmpC { d, a, b, .. }
+        | Op::CmpI { d, a, b, .. }
+        | Op::CmpD { d, a, b, .. }
+        | Op::Binary { d, a, b, .. }
+        | Op::In { d, a, b }
+        | Op::AddTo { d, a, b }
+        | Op::RemoveFrom { d, a, b } => {
+            uses.extend([(a, 1), (b, 1)]);
+            defs.push((d, 1));
+        }
+        Op::AddCK { d, a, .. }
+        | Op::SubCK { d, a, .. }
+        | Op::MulCK { d, a, .. }
+        | Op::DivCK { d, a, .. }
+        | Op::ModCK { d, a, .. }
+        | Op::AddIK { d, a, .. }
+        | Op::Unary { d, a, .. }
+        | Op::Not { d, a } => {
+            uses.push((a, 1));
+            defs.push((d, 1));
+        }
+        Op::Select { d, b } => {
+            uses.push((b, 3));
+            defs.push((d, 1));
+        }
+        Op::Append { d, s } => {
+            uses.extend([(d, 1), (s, 1)]);
+            defs.push((d, 1));
+        }
+        Op::Field { d, r, .. } | Op::HasField { d, r, .. } => {
+            uses.push((r, 1));
+            defs.push((d, 1));
+        }
+        Op::SetField { r, s, .. } => uses.extend([(r, 1), (s, 1)]),
+        Op::DeleteField { r, .. } => uses.push((r, 1)),
+        Op::IndexTable { d, t, k, n } | Op::InTable { d, t, k, n } => {
+            uses.extend([(t, 1), (k, u16::from(n))]);
+            defs.push((d, 1));
+        }
+        Op::SetTable { t, k, n, s } => uses.extend([(t, 1), (k, u16::from(n)), (s, 1)]),
+        Op::IndexVector { d, v, i } => {
+            uses.extend([(v, 1), (i, 1)]);
+            defs.push((d, 1));
+        }
+        Op::SetVector { v, i, s } => uses.extend([(v, 1), (i, 1), (s, 1)]),
+        Op::Index { d, b, i } => {
+            uses.extend([(b, 1), (i, 1)]);
+            defs.push((d, 1));
+        }
+        Op::Slice { d, b, from } => {
+            uses.extend([(b, 1), (from, 2)]);
+            defs.push((d, 1));
+        }
+        Op::SetSlice { v, from, s } => uses.extend([(v, 1), (from, 2), (s, 1)]),
+        Op::AddKey { t, k, n } | Op::DeleteKey { t, k, n } => {
+            uses.extend([(t, 1), (k, u16::from(n))]);
+        }
+        Op::NewRecord { d, b, plan } => {
+            let n = code.records.get(plan as usize).map_or(0, |plan| plan.offsets.len());
+            uses.push((b, n as u16));
+            defs.push((d, 1));
+        }
+        Op::Entry { t, k, n, s } => {
+            uses.extend([(t, 1), (k, u16::from(n))]);
+            if s != NO_REG {
+                uses.push((s, 1));
+            }
+        }
+        Op::NewVector { d, b, n, .. } | Op::NewList { d, b, n, .. } => {
+            uses.push((b, n));
+            defs.push((d, 1));
+        }
+        Op::Spread { s, d, n } => {
+            uses.push((s, 1));
+            defs.push((d, n));
+        }
+        Op::Call { d, b, n, .. } => {
+            uses.push((b, u16::from(n)));
+            defs.push((d, 1));
+        }
+        Op::CallValue { d, b, n, f } => {
+            uses.extend([(f, 1), (b, u16::from(n))]);
+            defs.push((d, 1));
+        }
+        Op::Lambda { d, b, e } => {
+            uses.push((b, captures(e)));
+            defs.push((d, 1));
+        }
+        Op::Event { b, n, .. } => uses.push((b, u16::from(n))),
+        Op::Schedule { when, b, n, .. } => uses.extend([(when, 1), (b, u16::from(n))]),
+        Op::Print { b, n } => uses.push((b, n)),
+        Op::NextEntry { w, k, n, v, .. } => {
+            uses.push((w, 1));
+            if n > 0 && k != NO_REG {
+                defs.push((k, u16::from(n)));
+            }
+            if v != NO_REG {
+                defs.push((v, 1));
+            }
+        }
+        Op::NextItem { w, k, v, .. } => {
+            uses.push((w, 1));
+            defs.extend([k, v].into_iter().filter(|reg| *reg != NO_REG).map(|reg| (reg, 1)));
+        }
+        Op::When { plan, b, timeout } => {
+            let n = code.whens.get(plan as usize).map_or(0, |plan| plan.when.captures.len());
+            uses.push((b, n as u16));
+            if timeout != NO_REG {
+                uses.push((timeout, 1));
+            }
+        }
+        Op::AssertSkip { c, .. } => uses.push((c, 1)),
+        Op::Assert { c, m, .. } => {
+            uses.push((c, 1));
+            if m != NO_REG {
+                uses.push((m, 1));
+            }
+        }
+    }
+    Operands { uses, defs }
+}
+
+/// A set of registers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Set(Vec<u64>);
+
+impl Set {
+    fn new(registers: usize) -> Self {
+        Self(vec![0; registers.div_ceil(64)])
+    }
+
+    pub(super) fn has(&self, reg: Reg) -> bool {
+        self.0.get(usize::from(reg) / 64).is_some_and(|word| word >> (reg % 64) & 1 == 1)
+    }
+
+    pub(super) fn insert(&mut self, reg: Reg) {
+        if let Some(word) = self.0.get_mut(usize::from(reg) / 64) {
+            *word |= 1 << (reg % 64);
+        }
+    }
+
+    fn remove(&mut self, reg: Reg) {
+        if let Some(word) = self.0.get_mut(usize::from(reg) / 64) {
+            *word &= !(1 << (reg % 64));
+        }
+    }
+
+    fn join(&mut self, other: &Self) -> bool {
+        let mut grew = false;
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            grew |= *other & !*word != 0;
+            *word |= other;
+        }
+        grew
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+        self.0.iter().enumerate().flat_map(|(index, word)| {
+            (0..64)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| (index * 64 + bit) as Reg)
+        })
+    }
+}
+
+/// A block of code: a range of instructions that only its first one is entered at.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub from: usize,
+    /// Behind the last.
+    pub to: usize,
+    /// Whether a loop jumps back to it: frames of the interpreter may enter here.
+    pub is_loop: bool,
+}
+
+/// What is known of a body's code.
+pub(super) struct Flow {
+    pub blocks: Vec<Block>,
+    /// For each instruction, the block that it begins.
+    pub block_at: Vec<Option<usize>>,
+    /// For each instruction, the registers whose values may be read from it on.
+    pub live: Vec<Set>,
+    /// For each block that control reaches, where registers are at its beginning.
+    pub kinds: Vec<Option<Vec<Kind>>>,
+    /// Kinds of the parameters.
+    pub params: Vec<Kind>,
+    /// Registers whose cells may own something that this code put there.
+    pub owners: Set,
+    /// Registers that must be unset at the beginning.
+    pub unset: Vec<Reg>,
+    /// Whether the end of the body without a value is an error or a warning.
+    pub wants_result: bool,
+}
+
+/// Largest code to look at.
+const MOST_OPS: usize = 20_000;
+const MOST_REGISTERS: usize = 1024;
+
+impl Flow {
+    /// Looks at code. None where it is too large.
+    pub(super) fn new(program: &Program, code: &Code) -> Option<Self> {
+        let len = code.ops.len();
+        if len > MOST_OPS || code.registers > MOST_REGISTERS || len * code.registers > 1 << 23 {
+            return None;
+        }
+        let (blocks, block_at) = blocks(code)?;
+        let params = params(program, code.body);
+        let mut flow = Self {
+            blocks,
+            block_at,
+            live: vec![Set::new(code.registers); len + 1],
+            kinds: Vec::new(),
+            params,
+            owners: Set::new(code.registers),
+            unset: Vec::new(),
+            wants_result: wants_result(program, code.body),
+        };
+        flow.liveness(program, code);
+        flow.spread_kinds(program, code);
+        let params = flow.params.len();
+        if let Some(first) = flow.live.first() {
+            flow.unset = first.iter().filter(|reg| usize::from(*reg) >= params).collect();
+        }
+        flow.find_owners(program, code);
+        Some(flow)
+    }
+
+    fn liveness(&mut self, program: &Program, code: &Code) {
+        let mut again = true;
+        while again {
+            again = false;
+            for block in self.blocks.iter().rev() {
+                for pc in (block.from..block.to).rev() {
+                    let Some(op) = code.ops.get(pc) else { continue };
+                    let operands = operands(program, code, op);
+                    let mut live = match next(op) {
+                        Next::Ends | Next::Jumps(_) => Set::new(code.registers),
+                        Next::Falls | Next::Branches(_) => self.live_at(pc + 1),
+                    };
+                    // A branch that is taken changes no register.
+                    for (reg, n) in operands.defs {
+                        (reg..reg.saturating_add(n)).for_each(|reg| live.remove(reg));
+                    }
+                    if let Next::Jumps(to) | Next::Branches(to) = next(op) {
+                        live.join(&self.live_at(to as usize));
+                    }
+                    for (reg, n) in operands.uses {
+                        (reg..reg.saturating_add(n)).for_each(|reg| live.insert(reg));
+                    }
+                    if let Some(known) = self.live.get_mut(pc) {
+                        again |= known.join(&live);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Registers that are live before an instruction.
+    pub(super) fn live_at(&self, pc: usize) -> Set {
+        self.live.get(pc).cloned().unwrap_or_else(|| Set(Vec::new()))
+    }
+
+    fn spread_kinds(&mut self, program: &Program, code: &Code) {
+        let mut first = vec![Kind::Cell; code.registers];
+        for (slot, kind) in first.iter_mut().zip(&self.params) {
+            *slot = *kind;
+        }
+        self.kinds = vec![None; self.blocks.len()];
+        let mut work = Vec::new();
+        self.merge(0, &first, &mut work);
+        while let Some(index) = work.pop() {
+            let Some(block) = self.blocks.get(index) else { continue };
+            let (from, to) = (block.from, block.to);
+            let Some(mut kinds) = self.kinds.get(index).cloned().flatten() else { continue };
+            for pc in from..to {
+                let Some(op) = code.ops.get(pc) else { continue };
+                if let Next::Jumps(target) | Next::Branches(target) = next(op) {
+                    self.merge(target as usize, &kinds, &mut work);
+                }
+                transfer(program, code, pc, &mut kinds);
+                if pc + 1 == to && matches!(next(op), Next::Falls | Next::Branches(_)) {
+                    self.merge(to, &kinds, &mut work);
+                }
+            }
+        }
+    }
+
+    /// Control reaches the block at `pc` with these kinds.
+    fn merge(&mut self, pc: usize, kinds: &[Kind], work: &mut Vec<usize>) {
+        let Some(index) = self.block_at.get(pc).copied().flatten() else { return };
+        let Some(live) = self.live.get(pc) else { return };
+        let Some(known) = self.kinds.get_mut(index) else { return };
+        match known {
+            None => {
+                let at = |(reg, kind): (usize, &Kind)| {
+                    if live.has(reg as Reg) { *kind } else { Kind::Cell }
+                };
+                *known = Some(kinds.iter().enumerate().map(at).collect());
+                work.push(index);
+            }
+            Some(known) => {
+                let mut changed = false;
+                for (known, kind) in known.iter_mut().zip(kinds) {
+                    if *known != Kind::Cell && known != kind {
+                        *known = Kind::Cell;
+                        changed = true;
+                    }
+                }
+                if changed {
+                    work.push(index);
+                }
+            }
+        }
+    }
+
+    fn find_owners(&mut self, program: &Program, code: &Code) {
+        for (reg, kind) in self.params.iter().enumerate() {
+            if *kind == Kind::Cell {
+                self.owners.insert(reg as Reg);
+            }
+        }
+        for (block, kinds) in self.blocks.iter().zip(&self.kinds) {
+            let Some(mut kinds) = kinds.clone() else { continue };
+            for pc in block.from..block.to {
+                let Some(op) = code.ops.get(pc) else { continue };
+                transfer(program, code, pc, &mut kinds);
+                for (reg, n) in operands(program, code, op).defs {
+                    for reg in reg..reg.saturating_add(n) {
+                        if kinds.get(usize::from(reg)) == Some(&Kind::Cell) {
+                            self.owners.insert(reg);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where registers are behind an instruction.
+pub(super) fn transfer(program: &Program, code: &Code, pc: usize, kinds: &mut [Kind]) {
+    let Some(op) = code.ops.get(pc) else { return };
+    for (reg, n) in operands(program, code, op).defs {
+        for offset in 0..n {
+            let kind = match *op {
+                Op::Move { s, .. } => kinds.get(usize::from(s)).copied().unwrap_or(Kind::Cell),
+                _ => result_kind(program, code, pc, op, reg + offset, offset),
+            };
+            if let Some(slot) = kinds.get_mut(usize::from(reg + offset)) {
+                *slot = kind;
+            }
+        }
+    }
+}
+
+/// The kind of what an instruction writes to `reg`. Machine code checks what comes from elsewhere.
+fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, offset: u16) -> Kind {
+    let of = |ty: TypeId| Kind::of(program.types.tag(ty));
+    let site = code.sites.get(pc).and_then(|site| program.exprs.find(*site));
+    match *op {
+        Op::AddC { .. }
+        | Op::SubC { .. }
+        | Op::MulC { .. }
+        | Op::DivC { .. }
+        | Op::ModC { .. }
+        | Op::AddCK { .. }
+        | Op::SubCK { .. }
+        | Op::MulCK { .. }
+        | Op::DivCK { .. }
+        | Op::ModCK { .. } => Kind::Count,
+        Op::AddI { .. } | Op::SubI { .. } | Op::MulI { .. } | Op::AddIK { .. } => Kind::Int,
+        Op::AddD { .. } | Op::SubD { .. } | Op::MulD { .. } | Op::DivD { .. } => Kind::Double,
+        Op::CmpC { .. }
+        | Op::CmpI { .. }
+        | Op::CmpD { .. }
+        | Op::Not { .. }
+        | Op::HasField { .. }
+        | Op::InTable { .. }
+        | Op::In { .. }
+        | Op::Is { .. }
+        | Op::CanCast { .. } => Kind::Bool,
+        Op::Const { k, .. } => code.consts.get(k as usize).map_or(Kind::Cell, Kind::of_value),
+        Op::Global { g, .. } => {
+            program.globals.arena.find(g).map_or(Kind::Cell, |global| of(global.ty))
+        }
+        Op::Binary { .. }
+        | Op::Unary { .. }
+        | Op::Field { .. }
+        | Op::IndexTable { .. }
+        | Op::IndexVector { .. }
+        | Op::Index { .. }
+        | Op::Call { .. }
+        | Op::CallValue { .. }
+        | Op::Coerce { .. }
+        | Op::Cast { .. } => site.map_or(Kind::Cell, |site| of(site.ty)),
+        Op::NextEntry { k, n, v, .. } => {
+            let table = site.and_then(|site| program.types.table(site.ty));
+            let Some(table) = table else { return Kind::Cell };
+            if reg == v && !(n > 0 && (k..k.saturating_add(u16::from(n))).contains(&reg)) {
+                return table.value.map_or(Kind::Cell, of);
+            }
+            match *table.index {
+                [one] if n == 1 => of(one),
+                [_] => Kind::Cell,
+                _ if n == 1 => Kind::Cell,
+                _ => table.index.get(usize::from(offset)).map_or(Kind::Cell, |ty| of(*ty)),
+            }
+        }
+        Op::NextItem { k, v, .. } => match site.map(|site| program.types.get(site.ty)) {
+            Some(Type::Vector(_)) if reg == k && reg != v => Kind::Count,
+            Some(Type::Vector(element)) if reg == v && reg != k => of(*element),
+            _ => Kind::Cell,
+        },
+        _ => Kind::Cell,
+    }
+}
+
+fn blocks(code: &Code) -> Option<(Vec<Block>, Vec<Option<usize>>)> {
+    let len = code.ops.len();
+    let mut begins = vec![false; len + 1];
+    let mut loops = vec![false; len + 1];
+    *begins.first_mut()? = true;
+    for (pc, op) in code.ops.iter().enumerate() {
+        match next(op) {
+            Next::Falls => (),
+            Next::Jumps(to) | Next::Branches(to) => {
+                *begins.get_mut(to as usize)? = true;
+                *begins.get_mut(pc + 1)? = true;
+                if (to as usize) <= pc && matches!(op, Op::Jump { .. }) {
+                    *loops.get_mut(to as usize)? = true;
+                }
+            }
+            Next::Ends => *begins.get_mut(pc + 1)? = true,
+        }
+    }
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut block_at = vec![None; len + 1];
+    for pc in 0..len {
+        if begins.get(pc) == Some(&true) {
+            *block_at.get_mut(pc)? = Some(blocks.len());
+            blocks.push(Block { from: pc, to: pc, is_loop: loops.get(pc) == Some(&true) });
+        }
+        blocks.last_mut()?.to = pc + 1;
+    }
+    Some((blocks, block_at))
+}
+
+fn params(program: &Program, body: Option<BodyId>) -> Vec<Kind> {
+    let Some(body) = body.and_then(|body| program.bodies.find(body)) else { return Vec::new() };
+    (0..body.params.len())
+        .map(|slot| {
+            let local = body.locals.find(LocalId(slot as u32));
+            local.map_or(Kind::Cell, |local| Kind::of(program.types.tag(local.ty)))
+        })
+        .collect()
+}
+
+/// Whether the function of a body has a result, so that its end without one is reported.
+fn wants_result(program: &Program, body: Option<BodyId>) -> bool {
+    let function = body
+        .and_then(|body| program.bodies.find(body))
+        .and_then(|body| body.func)
+        .and_then(|func| program.functions.find(func));
+    let Some(function) = function else { return false };
+    let result = program.types.func(function.ty).map_or(TypeId::VOID, |ty| ty.result);
+    function.flavor == Flavor::Function && result != TypeId::VOID && result != TypeId::ANY
+}

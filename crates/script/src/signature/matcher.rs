@@ -1,0 +1,479 @@
+//! Which rules a connection matches.
+
+use super::rules::*;
+use super::tree::{Node, Signatures};
+use crate::support::pattern::Stream;
+
+/// What matched of a connection.
+#[derive(Debug, Default)]
+pub struct Connection {
+    /// The originator's side, then the responder's.
+    sides: [Option<Side>; 2],
+}
+
+/// The headers of a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Headers<'a> {
+    /// 4 or 6.
+    pub version: u8,
+    /// The IP headers.
+    pub header: &'a [u8],
+    /// What follows them.
+    pub payload: &'a [u8],
+    /// Its protocol.
+    pub protocol: u8,
+}
+
+/// A part of what patterns of one kind are matched against.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its bytes.
+    pub data: &'a [u8],
+    /// Whether `^` matches before it. The first data of a side always begins.
+    pub begins: bool,
+    /// Whether `$` matches behind it.
+    pub ends: bool,
+    /// Whether it starts over: nothing before it belongs to it.
+    pub fresh: bool,
+}
+
+/// Where a rule matches.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Whether the originator sent it.
+    pub is_orig: bool,
+    /// Bytes of the first data; -1 before.
+    pub payload_size: i64,
+    /// The data that completed it; `None` where it has no patterns.
+    pub data: Option<&'a [u8]>,
+    /// How many bytes of the data the match takes.
+    pub end: u64,
+}
+
+/// Evaluates conditions and carries out actions.
+pub trait Host {
+    /// Whether a condition holds that is no matter of the matcher.
+    fn holds(&mut self, rule: &Rule, condition: Condition, place: &Place<'_>) -> bool;
+    /// Carries out an action.
+    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>);
+}
+
+/// One side of a connection.
+#[derive(Debug)]
+struct Side {
+    /// Nodes of which the tests hold, that have rules.
+    nodes: Vec<usize>,
+    matchers: Vec<Matcher>,
+    /// Rules that matched.
+    matched: Vec<usize>,
+    /// Rules of which all patterns matched.
+    complete: Vec<Complete>,
+    payload_size: i64,
+    /// Bytes of each kind so far.
+    fed: [u64; Kind::ALL.len()],
+}
+
+#[derive(Debug)]
+struct Matcher {
+    node: usize,
+    group: usize,
+    kind: Kind,
+    stream: Stream,
+}
+
+/// A rule of which all patterns matched.
+#[derive(Debug)]
+struct Complete {
+    rule: usize,
+    data: Vec<u8>,
+    end: u64,
+}
+
+/// A rule that may match now: its data.
+#[derive(Clone, Copy)]
+struct Now<'a> {
+    data: Option<&'a [u8]>,
+    /// Whether the connection ends: what has not matched never will.
+    over: bool,
+}
+
+impl Connection {
+    /// Whether a side has begun.
+    #[must_use]
+    pub fn has_begun(&self, is_orig: bool) -> bool {
+        self.sides[place(is_orig)].is_some()
+    }
+}
+
+fn place(is_orig: bool) -> usize {
+    usize::from(!is_orig)
+}
+
+impl Signatures {
+    /// The first packet of a side; without one only rules without tests of headers are matched.
+    pub fn begin(
+        &self,
+        conn: &mut Connection,
+        is_orig: bool,
+        packet: Option<&Headers<'_>>,
+        host: &mut dyn Host,
+    ) {
+        let at = place(is_orig);
+        conn.sides[at] = Some(Side {
+            nodes: Vec::new(),
+            matchers: Vec::new(),
+            matched: Vec::new(),
+            complete: Vec::new(),
+            payload_size: -1,
+            fed: [0; Kind::ALL.len()],
+        });
+        let mut open = vec![0];
+        let mut next = 0;
+        while let Some(number) = open.get(next).copied() {
+            next += 1;
+            let Some(node) = self.nodes.get(number) else { continue };
+            if let Some(side) = &mut conn.sides[at]
+                && (!node.pure.is_empty() || !node.patterned.is_empty())
+            {
+                side.nodes.push(number);
+            }
+            for rule in &node.pure {
+                let now = Now { data: None, over: false };
+                if self.conditions_hold(conn, at, *rule, now, host) {
+                    self.act(conn, at, *rule, now, host);
+                }
+            }
+            if let Some(side) = &mut conn.sides[at] {
+                side.matchers.extend(node.groups.iter().enumerate().map(|(group, g)| Matcher {
+                    node: number,
+                    group,
+                    kind: g.kind,
+                    stream: g.set.stream(),
+                }));
+            }
+            if let Some(packet) = packet {
+                let holds = |child: &&usize| {
+                    self.nodes
+                        .get(**child)
+                        .and_then(|n| n.test.as_ref())
+                        .is_some_and(|test| holds(test, packet))
+                };
+                open.extend(node.children.iter().filter(holds));
+            }
+        }
+        // The begin of the data.
+        let data = Item { kind: Kind::Payload, data: b"", begins: true, ends: false, fresh: false };
+        self.feed(conn, is_orig, &data, host);
+    }
+
+    /// Data of a side that has begun.
+    pub fn feed(&self, conn: &mut Connection, is_orig: bool, item: &Item<'_>, host: &mut dyn Host) {
+        let at = place(is_orig);
+        let Some(side) = &mut conn.sides[at] else { return };
+        let mut begins = item.begins;
+        if item.kind == Kind::Payload {
+            begins = side.payload_size < 0;
+            if side.payload_size <= 0 {
+                side.payload_size = i64::try_from(item.data.len()).unwrap_or(i64::MAX);
+            }
+        }
+        let fed = &mut side.fed[item.kind as usize];
+        if item.fresh {
+            *fed = 0;
+        }
+        let before = *fed;
+        *fed += item.data.len() as u64;
+        let mut new = false;
+        for matcher in side.matchers.iter_mut().filter(|m| m.kind == item.kind) {
+            let group = self.nodes.get(matcher.node).and_then(|n| n.groups.get(matcher.group));
+            let Some(group) = group else { continue };
+            if item.fresh {
+                matcher.stream.restart();
+            }
+            new |= group.set.feed(&mut matcher.stream, item.data, begins, item.ends);
+        }
+        if new {
+            let complete = self.complete(side, item.kind, before);
+            self.match_complete(conn, at, &complete, item.data, host);
+        }
+    }
+
+    /// Rules of which all patterns matched, in order, each with the end of the last match in the current data.
+    fn complete(&self, side: &Side, kind: Kind, before: u64) -> Vec<(usize, u64)> {
+        let mut matches: Vec<(usize, usize, u64)> = Vec::new();
+        for matcher in &side.matchers {
+            let Some(node) = self.nodes.get(matcher.node) else { continue };
+            let Some(group) = node.groups.get(matcher.group) else { continue };
+            for (number, end) in matcher.stream.matches() {
+                if let Some((rule, place)) = self.pattern(group, *number) {
+                    matches.push((rule, place, *end));
+                }
+            }
+        }
+        matches.sort_unstable();
+        let mut complete: Vec<(usize, u64)> = Vec::new();
+        for (rule, place, end) in &matches {
+            let Some(patterns) = self.rules.get(*rule).map(|rule| &rule.patterns) else { continue };
+            let matched = |place: usize| matches.iter().any(|m| (m.0, m.1) == (*rule, place));
+            let is_complete =
+                patterns.iter().enumerate().all(|(at, p)| matched(at) && *end <= p.depth);
+            if !is_complete {
+                continue;
+            }
+            let is_now = patterns.get(*place).is_some_and(|p| p.kind == kind);
+            let end = if is_now { end.saturating_sub(before) } else { 0 };
+            match complete.last_mut() {
+                Some(last) if last.0 == *rule => last.1 = end,
+                _ => complete.push((*rule, end)),
+            }
+        }
+        complete
+    }
+
+    fn match_complete(
+        &self,
+        conn: &mut Connection,
+        at: usize,
+        complete: &[(usize, u64)],
+        data: &[u8],
+        host: &mut dyn Host,
+    ) {
+        for (rule, end) in complete {
+            let Some(side) = &mut conn.sides[at] else { return };
+            if side.matched.contains(rule) || !self.has_rule(side, *rule) {
+                continue;
+            }
+            if !side.complete.iter().any(|known| known.rule == *rule) {
+                side.complete.push(Complete { rule: *rule, data: data.to_vec(), end: *end });
+            }
+            let now = Now { data: Some(data), over: false };
+            if self.conditions_hold(conn, at, *rule, now, host) {
+                self.act(conn, at, *rule, now, host);
+            }
+        }
+    }
+
+    /// Whether a rule is in a node of which the tests hold.
+    fn has_rule(&self, side: &Side, rule: usize) -> bool {
+        self.node_of(side, rule).is_some()
+    }
+
+    fn node_of(&self, side: &Side, rule: usize) -> Option<&Node> {
+        side.nodes.iter().filter_map(|node| self.nodes.get(*node)).find(|node| node.has(rule))
+    }
+
+    /// The connection ends.
+    pub fn finish(&self, conn: &mut Connection, host: &mut dyn Host) {
+        for at in [0, 1] {
+            if conn.sides[at].is_none() {
+                continue;
+            }
+            let end =
+                Item { kind: Kind::Payload, data: b"", begins: false, ends: true, fresh: false };
+            self.feed(conn, at == 0, &end, host);
+            self.match_pure(conn, at, host);
+            let complete = conn.sides[at].as_ref().map_or(0, |side| side.complete.len());
+            for index in 0..complete {
+                let Some(side) = &conn.sides[at] else { break };
+                let Some(Complete { rule, data, .. }) = side.complete.get(index) else { break };
+                let (rule, data) = (*rule, data.clone());
+                self.match_rule(conn, at, rule, Now { data: Some(&data), over: true }, host);
+            }
+        }
+    }
+
+    /// The data of a side ends, and other data follows: the next datagram.
+    pub fn clear(&self, conn: &mut Connection, is_orig: bool, host: &mut dyn Host) {
+        let at = place(is_orig);
+        self.match_pure(conn, at, host);
+        let Some(side) = &mut conn.sides[at] else { return };
+        side.payload_size = -1;
+        side.fed = [0; Kind::ALL.len()];
+        for matcher in &mut side.matchers {
+            let group = self.nodes.get(matcher.node).and_then(|n| n.groups.get(matcher.group));
+            if let Some(group) = group {
+                matcher.stream = group.set.stream();
+            }
+        }
+    }
+
+    /// Rules without patterns that did not match so far.
+    fn match_pure(&self, conn: &mut Connection, at: usize, host: &mut dyn Host) {
+        let Some(side) = &conn.sides[at] else { return };
+        let nodes = side.nodes.iter().filter_map(|node| self.nodes.get(*node));
+        let rules: Vec<usize> = nodes.flat_map(|node| node.pure.iter().copied()).collect();
+        for rule in rules {
+            self.match_rule(conn, at, rule, Now { data: None, over: true }, host);
+        }
+    }
+
+    /// Matches a rule of which all patterns matched, unless it did before.
+    fn match_rule(
+        &self,
+        conn: &mut Connection,
+        at: usize,
+        rule: usize,
+        now: Now<'_>,
+        host: &mut dyn Host,
+    ) {
+        let is_new = conn.sides[at].as_ref().is_some_and(|side| !side.matched.contains(&rule));
+        // Conditions see no data here, actions do.
+        if is_new && self.conditions_hold(conn, at, rule, Now { data: None, ..now }, host) {
+            self.act(conn, at, rule, now, host);
+        }
+    }
+
+    fn conditions_hold(
+        &self,
+        conn: &Connection,
+        at: usize,
+        number: usize,
+        now: Now<'_>,
+        host: &mut dyn Host,
+    ) -> bool {
+        let (Some(rule), Some(side)) = (self.rules.get(number), &conn.sides[at]) else {
+            return false;
+        };
+        let required = self.required.get(number).map_or(&[][..], |required| required);
+        for (requires, other) in rule.requires.iter().zip(required) {
+            let side = if requires.reverse { conn.sides[1 - at].as_ref() } else { Some(side) };
+            let Some(side) = side else { return false };
+            // Whether a rule does not match is known at the end.
+            if requires.negated && !now.over || side.matched.contains(other) == requires.negated {
+                return false;
+            }
+        }
+        let place = side.place(at, number, now.data);
+        rule.conditions.iter().all(|condition| match condition {
+            Condition::IpOptions => false,
+            Condition::PayloadSize(size) => size.holds(side.payload_size),
+            other => host.holds(rule, *other, &place),
+        })
+    }
+
+    fn act(
+        &self,
+        conn: &mut Connection,
+        at: usize,
+        number: usize,
+        now: Now<'_>,
+        host: &mut dyn Host,
+    ) {
+        let matched =
+            |side: &Option<Side>| side.as_ref().is_some_and(|side| side.matched.contains(&number));
+        if matched(&conn.sides[1 - at]) {
+            return;
+        }
+        let (Some(rule), Some(side)) = (self.rules.get(number), &mut conn.sides[at]) else {
+            return;
+        };
+        side.matched.push(number);
+        if !rule.native {
+            let place = side.place(at, number, now.data);
+            rule.actions.iter().for_each(|action| host.act(rule, action, &place));
+        }
+        for dependent in self.dependents.get(number).into_iter().flatten() {
+            for side in [at, 1 - at] {
+                self.match_dependent(conn, side, *dependent, now.over, host);
+            }
+        }
+    }
+
+    /// A rule that another one required, which matched.
+    fn match_dependent(
+        &self,
+        conn: &mut Connection,
+        at: usize,
+        rule: usize,
+        over: bool,
+        host: &mut dyn Host,
+    ) {
+        let Some(side) = &conn.sides[at] else { return };
+        let Some(node) = self.node_of(side, rule) else { return };
+        if node.pure.contains(&rule) {
+            return self.match_rule(conn, at, rule, Now { data: None, over }, host);
+        }
+        let complete = side.complete.iter().find(|known| known.rule == rule);
+        if let Some(data) = complete.map(|known| known.data.clone()) {
+            self.match_rule(conn, at, rule, Now { data: Some(&data), over }, host);
+        }
+    }
+
+    /// The types of a file that begins with `data`, strongest first, those of the same strength in order.
+    #[must_use]
+    pub fn mime_types(&self, data: &[u8]) -> Vec<(i64, Vec<u8>)> {
+        let mut matches: Vec<(usize, usize, u64)> = Vec::new();
+        for group in &self.magic {
+            let mut stream = group.set.stream();
+            group.set.feed(&mut stream, data, true, false);
+            for (number, end) in stream.matches() {
+                if let Some((rule, place)) = self.pattern(group, *number) {
+                    matches.push((rule, place, *end));
+                }
+            }
+        }
+        let mut types = Vec::new();
+        for (rule, _, end) in &matches {
+            let Some(rule_of) = self.rules.get(*rule) else { continue };
+            let matched = |place: usize| matches.iter().any(|m| (m.0, m.1) == (*rule, place));
+            let mut patterns = rule_of.patterns.iter().enumerate();
+            if !patterns.all(|(at, p)| matched(at) && *end <= p.depth) {
+                continue;
+            }
+            for action in &rule_of.actions {
+                if let Action::Mime { mime, strength } = action {
+                    types.push((*strength, mime.to_vec()));
+                }
+            }
+        }
+        types.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        types.dedup();
+        types
+    }
+}
+
+impl Side {
+    fn place<'a>(&self, at: usize, rule: usize, data: Option<&'a [u8]>) -> Place<'a> {
+        let complete = self.complete.iter().find(|known| known.rule == rule);
+        let end = complete.filter(|_| data.is_some()).map_or(0, |known| known.end);
+        Place { is_orig: at == 0, payload_size: self.payload_size, data, end }
+    }
+}
+
+/// Whether the headers of a packet pass a test.
+fn holds(test: &Test, packet: &Headers<'_>) -> bool {
+    let at = |bytes: &[u8]| {
+        let start = usize::try_from(test.offset).ok()?;
+        let bytes = bytes.get(start..)?.get(..usize::try_from(test.size).ok()?)?;
+        Some(bytes.iter().fold(0_u32, |value, b| value << 8 | u32::from(*b)))
+    };
+    let number = match test.field {
+        Field::Source | Field::Destination => {
+            let Some(addr) = address(packet, test.field == Field::Source) else { return false };
+            return test.comparison.holds(&test.prefixes, |prefix| {
+                crate::value::mask(addr, prefix.bits).cmp(&prefix.base)
+            });
+        }
+        Field::Protocol => Some(u32::from(packet.protocol)),
+        Field::Ip if packet.version == 4 => at(packet.header),
+        Field::Ip6 if packet.version == 6 => at(packet.header),
+        Field::Ip | Field::Ip6 => None,
+        Field::Transport(_) => at(packet.payload),
+    };
+    number.is_some_and(|number| {
+        test.comparison.holds(&test.values, |masked| (number & masked.mask).cmp(&masked.value))
+    })
+}
+
+/// The address of a header, that of IPv4 as a mapped one.
+fn address(packet: &Headers<'_>, source: bool) -> Option<[u8; 16]> {
+    if packet.version == 4 {
+        let start = if source { 12 } else { 16 };
+        let four = packet.header.get(start..start + 4)?.try_into().ok()?;
+        return Some(crate::value::v4(four));
+    }
+    let start = if source { 8 } else { 24 };
+    packet.header.get(start..start + 16)?.try_into().ok()
+}

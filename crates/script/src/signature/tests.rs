@@ -1,0 +1,317 @@
+use super::rules::states;
+use super::*;
+
+#[derive(Default)]
+struct Scripts {
+    errors: Vec<String>,
+}
+
+impl Names for Scripts {
+    fn global(&mut self, name: &str) -> Global {
+        match name {
+            "seventeen" => Global::Values(vec![Value::Number(17)]),
+            "nets" => Global::Values(vec![
+                Value::Subnet { base: crate::value::v4([192, 168, 1, 0]), bits: 120 },
+                Value::Subnet { base: crate::value::v4([127, 0, 0, 0]), bits: 104 },
+            ]),
+            "text" => Global::Text(b".*abc".to_vec()),
+            _ => Global::Missing,
+        }
+    }
+
+    fn is_event(&mut self, name: &str) -> bool {
+        name == "known"
+    }
+
+    fn event(&mut self, name: Option<&str>, _: bool) -> Option<u32> {
+        Some(u32::from(name.is_some()))
+    }
+
+    fn condition(&mut self, name: &str) -> Result<u32, Vec<&'static str>> {
+        match name {
+            "yes" => Ok(1),
+            "no" => Ok(0),
+            _ => Err(vec!["unknown identifier"]),
+        }
+    }
+
+    fn analyzer(&mut self, name: &str) -> Option<Box<str>> {
+        Some(name.to_uppercase().into())
+    }
+
+    fn error(&mut self, text: &str) {
+        self.errors.push(text.to_owned());
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.errors.push(format!("warning: {text}"));
+    }
+}
+
+/// What rules did.
+#[derive(Default)]
+struct Done(Vec<String>);
+
+impl Host for Done {
+    fn holds(&mut self, _: &Rule, condition: Condition, place: &Place<'_>) -> bool {
+        match condition {
+            Condition::Eval(number) => number == 1,
+            Condition::Tcp(states) | Condition::Udp(states) => {
+                (states & states::ORIGINATOR == 0 || place.is_orig)
+                    && (states & states::RESPONDER == 0 || !place.is_orig)
+            }
+            _ => false,
+        }
+    }
+
+    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>) {
+        let what = match action {
+            Action::Event { .. } => "event",
+            Action::Enable { analyzer, .. } => analyzer,
+            _ => "other",
+        };
+        let data = String::from_utf8_lossy(place.data.unwrap_or_default());
+        self.0.push(format!("{} {what} {data}:{}", rule.id, place.end));
+    }
+}
+
+fn signatures(text: &str) -> Signatures {
+    let (mut names, mut rules) = (Scripts::default(), Vec::new());
+    assert!(parse("x.sig", text.as_bytes(), false, &mut names, &mut rules), "{:?}", names.errors);
+    let all = Signatures::new(rules, Limits::default(), &mut names);
+    assert!(names.errors.is_empty(), "{:?}", names.errors);
+    all
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let (mut names, mut rules) = (Scripts::default(), Vec::new());
+    parse("x.sig", text.as_bytes(), false, &mut names, &mut rules);
+    let _ = Signatures::new(rules, Limits::default(), &mut names);
+    names.errors
+}
+
+/// An IPv4 packet of UDP from 127.0.0.1, port 30000, to port 13000.
+fn packet() -> ([u8; 20], [u8; 8]) {
+    let mut header = [0; 20];
+    (header[0], header[9]) = (0x45, 17);
+    header[12..16].copy_from_slice(&[127, 0, 0, 1]);
+    header[16..20].copy_from_slice(&[127, 0, 0, 1]);
+    let mut payload = [0; 8];
+    payload[..2].copy_from_slice(&30_000_u16.to_be_bytes());
+    payload[2..4].copy_from_slice(&13_000_u16.to_be_bytes());
+    (header, payload)
+}
+
+struct Run<'a> {
+    all: &'a Signatures,
+    conn: Connection,
+    done: Done,
+}
+
+impl<'a> Run<'a> {
+    fn new(all: &'a Signatures) -> Self {
+        Self { all, conn: Connection::default(), done: Done::default() }
+    }
+
+    fn begin(&mut self, is_orig: bool) {
+        let (header, payload) = packet();
+        let headers = Headers { version: 4, header: &header, payload: &payload, protocol: 17 };
+        self.all.begin(&mut self.conn, is_orig, Some(&headers), &mut self.done);
+    }
+
+    fn feed(&mut self, is_orig: bool, kind: Kind, data: &[u8]) {
+        let fresh = kind != Kind::Payload;
+        let item = Item { kind, data, begins: fresh, ends: fresh, fresh };
+        self.all.feed(&mut self.conn, is_orig, &item, &mut self.done);
+    }
+}
+
+/// What the first packet of the originator matches.
+fn on_first(text: &str) -> Vec<String> {
+    let all = signatures(text);
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.done.0
+}
+
+#[test]
+fn tests_of_headers() {
+    let matches =
+        |test: &str| !on_first(&format!("signature a {{ {test} event \"m\" }}")).is_empty();
+    assert!(matches("ip-proto == udp"));
+    assert!(matches("ip-proto == seventeen"));
+    assert!(!matches("ip-proto == tcp"));
+    assert!(matches("dst-port == 22,13000") && !matches("dst-port != 22,13000"));
+    assert!(matches("dst-port != 22,23") && !matches("dst-port < 13000"));
+    assert!(matches("dst-port == 12990-13010"));
+    assert!(matches("src-ip == 10.0.0.0/8,[fe80::0]/16,127.0.0.0/8"));
+    assert!(!matches("src-ip != 10.0.0.0/8,[fe80::0]/16,127.0.0.0/8"));
+    assert!(matches("dst-ip == nets"));
+    assert!(matches("header ip[16:4] == 127.0.0.0/24") && !matches("header ip6[0:1] == 0x45"));
+    assert!(matches("header udp[2:1] & 0x0f == 0x02") && matches("header udp[3] == 200"));
+    // Beyond the headers nothing matches.
+    assert!(!matches("header ip[19:2] >= 0"));
+}
+
+#[test]
+fn later_rules_and_nodes_come_first() {
+    let text = "signature a { ip-proto == 17 event \"m\" }
+        signature b { ip-proto == 17 event \"m\" }
+        signature c { dst-port == 13000 event \"m\" }";
+    assert_eq!(on_first(text), ["c event :0", "b event :0", "a event :0"]);
+}
+
+#[test]
+fn patterns_match_streams_in_pieces() {
+    let all = signatures(
+        "signature whole { payload /.*portable/ event \"m\" }
+        signature begin { payload /^por/ event \"m\" }
+        signature inside { payload /table/ event \"m\" }
+        signature both { payload /port/ payload /.*x/ event \"m\" }
+        signature deep { payload [0:3] /port/ event \"m\" }
+        signature newline { payload /port.ble\\n.x/ event \"m\" }",
+    );
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::Payload, b"porta");
+    run.feed(true, Kind::Payload, b"ble\n.x");
+    assert_eq!(
+        run.done.0,
+        [
+            "begin event porta:3",
+            "whole event ble\n.x:3",
+            "both event ble\n.x:6",
+            "newline event ble\n.x:6"
+        ]
+    );
+}
+
+#[test]
+fn rules_wait_for_those_they_require() {
+    let all = signatures(
+        "signature client { payload /hello/ tcp-state originator event \"m\" }
+        signature server { payload /welcome/ requires-reverse-signature client enable \"ftp\" }
+        signature never { payload /hello/ requires-signature ! other event \"m\" }
+        signature other { payload /bye/ event \"m\" }",
+    );
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.begin(false);
+    run.feed(false, Kind::Payload, b"welcome");
+    assert!(run.done.0.is_empty());
+    run.feed(true, Kind::Payload, b"hello");
+    assert_eq!(run.done.0, ["client event hello:5", "server FTP welcome:7"]);
+    // Whether another rule does not match is known at the end.
+    run.all.finish(&mut run.conn, &mut run.done);
+    assert_eq!(run.done.0[2..], ["never event hello:5"]);
+}
+
+#[test]
+fn conditions_and_sizes() {
+    let all = signatures(
+        "signature small { payload-size < 1 event \"m\" }
+        signature some { payload-size > 0 event \"m\" }
+        signature no { payload /./ eval no event \"m\" }
+        signature yes { payload /./ eval yes event \"m\" }
+        signature options { ip-options lsrr, rr event \"m\" }",
+    );
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::Payload, b"x");
+    assert_eq!(run.done.0, ["yes event x:1"]);
+    run.all.clear(&mut run.conn, true, &mut run.done);
+    assert_eq!(run.done.0[1..], ["some event :0"]);
+}
+
+#[test]
+fn datagrams_begin_anew() {
+    let all = signatures("signature a { payload /^XX/ event \"m\" }");
+    let mut run = Run::new(&all);
+    run.begin(true);
+    for datagram in [&b"aX"[..], b"Xb", b"XXc"] {
+        run.feed(true, Kind::Payload, datagram);
+        run.all.clear(&mut run.conn, true, &mut run.done);
+    }
+    assert_eq!(run.done.0, ["a event XXc:2"]);
+}
+
+#[test]
+fn items_of_protocols() {
+    let all = signatures(
+        "signature body { http-request-body /^AB$/ event \"m\" }
+        signature uri { http-request /.*secret/ event \"m\" }",
+    );
+    assert!(all.has(Kind::HttpRequest) && !all.has(Kind::Ftp));
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::HttpRequest, b"/a/secret");
+    run.feed(true, Kind::HttpRequestBody, b"ABC");
+    run.feed(true, Kind::HttpRequestBody, b"AB");
+    assert_eq!(run.done.0, ["uri event /a/secret:9", "body event AB:2"]);
+}
+
+#[test]
+fn files_have_the_strongest_type() {
+    let all = signatures(
+        "signature a { file-magic /^PK/ file-mime \"application/zip\", 50 }
+        signature b { file-magic /^PK\\x03/ file-mime \"application/x-own\", 80 }
+        signature c { file-magic /^PK/ file-mime \"application/also\", -5 }",
+    );
+    assert!(!all.has_connections());
+    let types = all.mime_types(b"PK\x03\x04");
+    let names: Vec<_> = types.iter().map(|(n, t)| (*n, String::from_utf8_lossy(t))).collect();
+    let expected = [(80, "application/x-own"), (50, "application/zip"), (-5, "application/also")];
+    assert_eq!(names, expected.map(|(n, t)| (n, t.into())));
+    assert!(all.mime_types(b"GIF").is_empty());
+}
+
+#[test]
+fn native_rules_match_silently_and_only_where_required() {
+    let (mut names, mut rules) = (Scripts::default(), Vec::new());
+    let base = b"signature base { payload /x/ enable \"http\" } signature unused { payload /y/ }";
+    parse("dpd.sig", base, true, &mut names, &mut rules);
+    let own = b"signature own { payload /x/ requires-signature base event \"m\" }";
+    parse("own.sig", own, false, &mut names, &mut rules);
+    let all = Signatures::new(rules, Limits::default(), &mut names);
+    assert!(!all.starts_analyzers());
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::Payload, b"x");
+    assert_eq!(run.done.0, ["own event x:1"]);
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    assert_eq!(errors("invalid"), ["Error in signature (x.sig:1): syntax error"]);
+    assert_eq!(
+        errors("signature a {\n udp-state established\n event \"m\"\n}"),
+        ["Error in signature (x.sig:3): 'established' is not a valid 'udp-state'"]
+    );
+    assert_eq!(
+        errors("signature a {\n event cat # comment\n}"),
+        ["Error in signature (x.sig:3): identifier is not an event (cat)"]
+    );
+    assert_eq!(
+        errors("signature a {\n eval none\n}"),
+        ["Error in signature (x.sig:2): unknown identifier (none)"]
+    );
+    assert_eq!(
+        errors("signature a {\n}\nsignature a {\n}"),
+        ["Error in signature (x.sig:4): rule defined twice"]
+    );
+    assert_eq!(
+        errors("signature a {\n requires-signature b\n}"),
+        ["Error in signature a (x.sig:1): unknown rule referenced"]
+    );
+    assert_eq!(
+        errors("signature a { payload [4:] /x/ }"),
+        ["warning: Offsets are currently ignored for patterns"]
+    );
+    assert_eq!(
+        errors("signature a { dst-port == nothing ip-proto == text }"),
+        [
+            "Error in signature (x.sig:1): unknown script-level identifier (nothing)",
+            "Error in signature (x.sig:1): Wrong type of identifier"
+        ]
+    );
+}

@@ -1,0 +1,225 @@
+//! Rules by the tests of headers that they have in common.
+
+use std::collections::{HashMap, HashSet};
+
+use super::rules::*;
+use crate::support::pattern::PatternSet;
+
+/// Limits of signatures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Patterns that share an automaton (`sig_max_group_size`).
+    pub group: usize,
+    /// Tests of headers in a row down to which each has automata of its own (`-T`).
+    pub level: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { group: 50, level: 4 }
+    }
+}
+
+/// Signatures, ready to match.
+#[derive(Debug)]
+pub struct Signatures {
+    pub(super) rules: Vec<Rule>,
+    /// For each rule the rules that it requires, in the order of its `requires`.
+    pub(super) required: Vec<Vec<usize>>,
+    /// For each rule those that require it.
+    pub(super) dependents: Vec<Vec<usize>>,
+    /// The root first.
+    pub(super) nodes: Vec<Node>,
+    /// Patterns by the number that their automaton has for them: rule, and place in it.
+    pub(super) patterns: Vec<(usize, usize)>,
+    /// The automata of files.
+    pub(super) magic: Vec<Group>,
+    has: [bool; Kind::ALL.len()],
+    /// Whether there is a rule that is not about files.
+    has_others: bool,
+}
+
+/// Rules that the same tests lead to.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) test: Option<Test>,
+    pub(super) children: Vec<usize>,
+    /// Rules without patterns.
+    pub(super) pure: Vec<usize>,
+    pub(super) patterned: Vec<usize>,
+    pub(super) groups: Vec<Group>,
+    pub(super) level: usize,
+}
+
+impl Node {
+    pub(super) fn has(&self, rule: usize) -> bool {
+        self.pure.contains(&rule) || self.patterned.contains(&rule)
+    }
+}
+
+/// Patterns of one kind in one automaton.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) kind: Kind,
+    pub(super) set: PatternSet,
+    /// The numbers of its patterns.
+    pub(super) patterns: Vec<usize>,
+}
+
+impl Signatures {
+    /// Combines rules. Errors go to `names`.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>, limits: Limits, names: &mut dyn Names) -> Self {
+        let by_id: HashMap<&str, usize> =
+            rules.iter().enumerate().map(|(at, rule)| (&*rule.id, at)).collect();
+        let mut required = vec![Vec::new(); rules.len()];
+        let mut dependents = vec![Vec::new(); rules.len()];
+        for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.active) {
+            for other in &rule.requires {
+                let Some(found) = by_id.get(&*other.id) else {
+                    let Rule { id, file, line, .. } = rule;
+                    let text = "unknown rule referenced";
+                    names.error(&format!("Error in signature {id} ({file}:{line}): {text}"));
+                    break;
+                };
+                required[at].push(*found);
+                dependents[*found].push(at);
+            }
+        }
+        let in_use = in_use(&rules, &required);
+        let mut all = Self {
+            nodes: vec![Node::default()],
+            required,
+            dependents,
+            patterns: Vec::new(),
+            magic: Vec::new(),
+            has: [false; Kind::ALL.len()],
+            has_others: false,
+            rules,
+        };
+        for rule in 0..all.rules.len() {
+            if in_use.contains(&rule) {
+                all.insert(rule);
+            }
+        }
+        all.compile(0, limits, names);
+        let root = &mut all.nodes[0];
+        let (magic, others) =
+            std::mem::take(&mut root.groups).into_iter().partition(|g| g.kind == Kind::FileMagic);
+        root.groups = others;
+        all.magic = magic;
+        all
+    }
+
+    /// Whether patterns of a kind are matched.
+    #[must_use]
+    pub fn has(&self, kind: Kind) -> bool {
+        self.has[kind as usize]
+    }
+
+    /// Whether there are rules about connections.
+    #[must_use]
+    pub fn has_connections(&self) -> bool {
+        self.has_others
+    }
+
+    /// Whether a rule starts an analyzer.
+    #[must_use]
+    pub fn starts_analyzers(&self) -> bool {
+        let starts = |action: &Action| matches!(action, Action::Enable { .. });
+        self.rules.iter().any(|rule| !rule.native && rule.actions.iter().any(starts))
+    }
+
+    fn insert(&mut self, rule: usize) {
+        let mut node = 0;
+        for test in self.rules[rule].tests.clone() {
+            let same = |child: &usize| self.nodes[*child].test.as_ref() == Some(&test);
+            node = match self.nodes[node].children.iter().copied().find(|child| same(child)) {
+                Some(child) => child,
+                None => {
+                    let child = self.nodes.len();
+                    let level = self.nodes[node].level + 1;
+                    self.nodes.push(Node { test: Some(test), level, ..Node::default() });
+                    // The latest is looked at first.
+                    self.nodes[node].children.insert(0, child);
+                    child
+                }
+            };
+        }
+        let patterns = &self.rules[rule].patterns;
+        self.has_others |= patterns.is_empty();
+        for pattern in patterns {
+            self.has[pattern.kind as usize] = true;
+            self.has_others |= pattern.kind != Kind::FileMagic;
+        }
+        let list = match patterns.is_empty() {
+            true => &mut self.nodes[node].pure,
+            false => &mut self.nodes[node].patterned,
+        };
+        list.insert(0, rule);
+    }
+
+    /// Makes the automata of a node and of those below it. Returns the patterns that have none yet.
+    fn compile(&mut self, node: usize, limits: Limits, names: &mut dyn Names) -> Vec<usize> {
+        let mut own = Vec::new();
+        for rule in self.nodes[node].patterned.clone() {
+            for place in 0..self.rules[rule].patterns.len() {
+                own.push(self.patterns.len());
+                self.patterns.push((rule, place));
+            }
+        }
+        let level = self.nodes[node].level;
+        if level < limits.level {
+            self.group(node, &own, limits, names);
+        }
+        let mut all = own;
+        for child in self.nodes[node].children.clone() {
+            all.extend(self.compile(child, limits, names));
+        }
+        if level == limits.level {
+            self.group(node, &all, limits, names);
+        }
+        all
+    }
+
+    fn group(&mut self, node: usize, patterns: &[usize], limits: Limits, names: &mut dyn Names) {
+        for kind in Kind::ALL {
+            let of_kind = patterns.iter().copied().filter(|number| {
+                let (rule, place) = self.patterns[*number];
+                self.rules[rule].patterns[place].kind == kind
+            });
+            let of_kind: Vec<usize> = of_kind.collect();
+            for some in of_kind.chunks(limits.group.max(1)) {
+                // A dot matches newlines.
+                let text = |number: &usize| {
+                    let (rule, place) = self.patterns[*number];
+                    [b"(?s:", &*self.rules[rule].patterns[place].text, b")"].concat()
+                };
+                let set = PatternSet::new(some.iter().map(text));
+                for error in set.errors() {
+                    names.error(&String::from_utf8_lossy(error));
+                }
+                self.nodes[node].groups.push(Group { kind, set, patterns: some.to_vec() });
+            }
+        }
+    }
+
+    /// The rule and place of a pattern of a group.
+    pub(super) fn pattern(&self, group: &Group, number: u32) -> Option<(usize, usize)> {
+        let number = group.patterns.get(usize::try_from(number).ok()?)?;
+        self.patterns.get(*number).copied()
+    }
+}
+
+/// Rules that are matched: active ones, of native ones those that others require.
+fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
+    let own = |(at, rule): (usize, &Rule)| (rule.active && !rule.native).then_some(at);
+    let mut open: Vec<usize> = rules.iter().enumerate().filter_map(own).collect();
+    let mut found = HashSet::new();
+    while let Some(rule) = open.pop() {
+        if found.insert(rule) {
+            open.extend(required[rule].iter().copied().filter(|r| rules[*r].active));
+        }
+    }
+    found
+}

@@ -1,0 +1,57 @@
+//! The formatter: pieces to lines.
+//!
+//! It sets indentation, blanks between tokens, the lines of braces and of statements. It keeps line breaks inside of statements, the alignment
+//! of their lines and of columns, comments, and up to two empty lines. Tokens are never changed: the result is read again and compared.
+
+mod layout;
+mod spacing;
+
+use crate::tools::tokens::{self, NotTokens, Piece};
+
+/// Why a file was not formatted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unformatted {
+    /// The line; 0 where it concerns no line.
+    pub line: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl From<NotTokens> for Unformatted {
+    fn from(wrong: NotTokens) -> Self {
+        Self { line: wrong.line, message: wrong.message }
+    }
+}
+
+/// The text of a script in the common style.
+///
+/// # Errors
+/// Text that is no token, or brackets that do not match.
+pub fn format(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
+    // Indentation decides the alignment of the lines below: a second pass finds what the first one moved.
+    let mut text = once(source)?;
+    for _ in 0..MAX_PASSES {
+        let next = once(&text)?;
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    Ok(text)
+}
+
+/// How often the result is formatted again until it does not change.
+const MAX_PASSES: usize = 4;
+
+fn once(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
+    let pieces = tokens::pieces(source)?;
+    let text = layout::lay_out(source, &pieces)?;
+    let again = tokens::pieces(&text)?;
+    let same = |a: &Piece, b: &Piece| a.kind == b.kind && a.text(source) == b.text(&text);
+    if pieces.len() != again.len() || !pieces.iter().zip(&again).all(|(a, b)| same(a, b)) {
+        let first = pieces.iter().zip(&again).find(|(a, b)| !same(a, b));
+        let line = first.map_or(0, |(piece, _)| piece.line);
+        return Err(Unformatted { line, message: "the tokens would change".to_owned() });
+    }
+    Ok(text)
+}
