@@ -90,7 +90,7 @@ pub struct Id(u16);
 /// Events that one module may declare.
 const PER_MODULE: u16 = 128;
 /// Modules.
-const MODULES: u16 = 64;
+const MODULES: u16 = 128;
 
 impl Id {
     /// The `index`th event of a module. Evaluated by the compiler, which rejects numbers out of range.

@@ -7,6 +7,10 @@
 /// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
 /// every packet, and others that none of Zeek's default scripts handles.
 ///
+/// Events that begin with the same parameters are declared in groups, each with these parameters first:
+/// `with { c: Connection = "c", } { pub struct Name = "name" { further parameters } … }`. A module has either
+/// groups alone or none.
+///
 /// `MODULE` is the module's number, a `u16` constant that no other module has. Doc comments become the
 /// manual. Each type of a field implements [`Arg`](crate::Arg). The macro defines the structs, their
 /// [`Event`](crate::Event) implementations and `EVENTS`, the list of their declarations.
@@ -16,15 +20,43 @@ macro_rules! events {
     (@opt_in $($other:ident)?) => { false };
     (@scripted scripted) => { true };
     (@scripted $($other:ident)?) => { false };
+    // The parameters of a group, and the event's own.
+    (@one $module:expr, { $($head:tt)* } { $($own:tt)* } $($declaration:tt)*) => {
+        $crate::events!(@event $module, $($declaration)* { $($head)* $($own)* });
+    };
     (
-        $module:expr;
-        $(
-            $(#[doc = $edoc:literal])*
-            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
-                $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
-            }
-        )*
+        @event $module:expr,
+        $(#[doc = $edoc:literal])*
+        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+            $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
+        }
     ) => {
+        $(#[doc = $edoc])*
+        $vis struct $name $(<$lt>)? {
+            $( $(#[doc = $doc])* pub $field: $ty, )*
+        }
+
+        impl $(<$lt>)? $crate::Event for $name $(<$lt>)? {
+            const DECL: &'static $crate::Decl = &$crate::Decl {
+                name: $event,
+                doc: concat!($($edoc, "\n"),*),
+                params: &[ $( $crate::Param {
+                    name: $param,
+                    ty: <$ty as $crate::Arg>::TYPE,
+                    optional: <$ty as $crate::Arg>::OPTIONAL,
+                    doc: concat!($($doc, "\n"),*),
+                } ),* ],
+                id: $crate::Id::new($module, EventIndex::$name as u16),
+                opt_in: $crate::events!(@opt_in $($opt_in)?),
+                scripted: $crate::events!(@scripted $($opt_in)?),
+            };
+
+            fn pack(&self, _to: &mut $crate::Packer<'_>) {
+                $( $crate::Arg::pack(&self.$field, _to); )*
+            }
+        }
+    };
+    (@list $($name:ident)*) => {
         #[allow(clippy::enum_variant_names, reason = "events of a protocol share its name")]
         #[repr(u16)]
         enum EventIndex { $( $name, )* Last }
@@ -32,32 +64,45 @@ macro_rules! events {
 
         /// The declarations of this module's events.
         pub const EVENTS: &[&$crate::Decl] = &[ $( <$name as $crate::Event>::DECL ),* ];
-
+    };
+    (
+        $module:expr;
         $(
-            $(#[doc = $edoc])*
-            $vis struct $name $(<$lt>)? {
-                $( $(#[doc = $doc])* pub $field: $ty, )*
+            with $head:tt {
+                $(
+                    $(#[doc = $edoc:literal])*
+                    $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+                        $($own:tt)*
+                    }
+                )*
             }
-
-            impl $(<$lt>)? $crate::Event for $name $(<$lt>)? {
-                const DECL: &'static $crate::Decl = &$crate::Decl {
-                    name: $event,
-                    doc: concat!($($edoc, "\n"),*),
-                    params: &[ $( $crate::Param {
-                        name: $param,
-                        ty: <$ty as $crate::Arg>::TYPE,
-                        optional: <$ty as $crate::Arg>::OPTIONAL,
-                        doc: concat!($($doc, "\n"),*),
-                    } ),* ],
-                    id: $crate::Id::new($module, EventIndex::$name as u16),
-                    opt_in: $crate::events!(@opt_in $($opt_in)?),
-                    scripted: $crate::events!(@scripted $($opt_in)?),
-                };
-
-                fn pack(&self, _to: &mut $crate::Packer<'_>) {
-                    $( $crate::Arg::pack(&self.$field, _to); )*
-                }
+        )+
+    ) => {
+        $crate::events!(@list $($($name)*)+);
+        $($(
+            $crate::events!(
+                @one $module, $head { $($own)* }
+                $(#[doc = $edoc])*
+                $vis struct $name $(<$lt>)? = $event $(, $opt_in)?
+            );
+        )*)+
+    };
+    (
+        $module:expr;
+        $(
+            $(#[doc = $edoc:literal])*
+            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+                $($own:tt)*
             }
+        )*
+    ) => {
+        $crate::events!(@list $($name)*);
+        $(
+            $crate::events!(
+                @event $module,
+                $(#[doc = $edoc])*
+                $vis struct $name $(<$lt>)? = $event $(, $opt_in)? { $($own)* }
+            );
         )*
     };
 }

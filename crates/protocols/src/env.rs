@@ -1,3 +1,5 @@
+use std::any::Any;
+use std::any::TypeId;
 use std::collections::HashMap;
 
 use gannet_base::Addr;
@@ -225,6 +227,8 @@ pub struct Env {
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
+    /// State of protocols that spans connections, by its type.
+    shared: HashMap<TypeId, Box<dyn Any + Send>>,
     /// State of the logs that are written only on request.
     pub(crate) policy: Option<Box<Policy>>,
 }
@@ -265,8 +269,15 @@ impl Env {
             smb: crate::smb::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
+            shared: HashMap::new(),
             policy,
         }
+    }
+
+    /// State of a protocol that all its connections have in common: made when it is first asked for.
+    pub(crate) fn shared<T: Default + Send + 'static>(&mut self) -> Option<&mut T> {
+        let state = self.shared.entry(TypeId::of::<T>()).or_insert_with(|| Box::<T>::default());
+        state.downcast_mut()
     }
 
     /// Advances packet time to `now`, before the next `packet`: runs everything that is due.

@@ -1,10 +1,13 @@
 //! The catalogue of events: every module that declares some.
 //!
-//! A protocol declares its events in its own `events.rs` and has one line here, from which come the numbers
+//! A protocol declares its events in its own `events.rs`, and its analyzer lists them. Those of older protocols, and of
+//! what is no protocol, have one line here, from which come the numbers
 //! of its events, the list of all declarations ([`all`]) and so whatever is derived from it: which names
 //! `gannet events --only` knows, the manual, and what scripts can handle.
 
 use gannet_event::Decl;
+
+use crate::Tag;
 
 macro_rules! catalogue {
     ($( $module:ident $($path:ident)::+; )*) => {
@@ -57,6 +60,8 @@ catalogue! {
     RFB rfb::events;
     SIP sip::events;
     SMB smb::events;
+    SMB1 smb::events::v1;
+    SMB2 smb::events::v2;
     SMTP smtp::events;
     SNMP snmp::events;
     SOCKS socks::events;
@@ -69,7 +74,16 @@ catalogue! {
 
 /// The declarations of all events, by module.
 pub fn all() -> impl Iterator<Item = &'static Decl> {
-    MODULES.iter().copied().flatten().copied()
+    let of_analyzers = Tag::ALL.iter().flat_map(|tag| tag.events());
+    MODULES.iter().copied().flatten().chain(of_analyzers).copied()
+}
+
+/// The number of the module that declares the events of an analyzer, which lists them as
+/// [`EVENTS`](crate::Analyze::EVENTS).
+pub const fn module_of(tag: Tag) -> u16 {
+    /// The first number behind those of the list above.
+    const FIRST: u16 = 64;
+    FIRST + tag as u16
 }
 
 #[cfg(test)]

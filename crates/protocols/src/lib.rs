@@ -7,8 +7,8 @@
 //! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
 //! [`start`](Context::start)). Requests are applied after the packet, in order.
 //!
-//! A new protocol is a new folder, its module below, a line in [`registry`] and one in `schemas` for
-//! each of its logs; what can be recognised by its first bytes also has a place in `detect`.
+//! A new protocol is a new folder, its module below and a line in [`registry`]; what can be recognised by its
+//! first bytes also has a place in `detect`.
 //! CONTRIBUTING.md has the walk.
 
 mod analyze;
@@ -67,6 +67,7 @@ pub mod socks;
 pub mod ssh;
 pub mod ssl;
 pub mod syslog;
+pub mod tftp;
 pub mod websocket;
 pub mod xmpp;
 

@@ -5,9 +5,12 @@ use std::sync::LazyLock;
 
 use gannet_base::Dir;
 use gannet_dict::KeyedHash;
+use gannet_event::Decl;
+use gannet_log::Schema;
 
 use crate::Analyze;
 use crate::Context;
+use crate::Env;
 
 /// How the enum of all analyzers holds one: boxed, so that it stays small, unless the analyzer is
 /// small itself and so common that another allocation would be felt.
@@ -74,6 +77,28 @@ macro_rules! registry {
             /// UDP ports on which it is tried at once.
             pub fn udp_ports(self) -> &'static [u16] {
                 match self { $( Self::$tag => &$udp, )* _ => &[] }
+            }
+        }
+
+        /// Ports on which analyzers are tried at once.
+        const TCP_PORTS: &[&[u16]] = &[ $( &$tcp ),* ];
+        /// See [`TCP_PORTS`].
+        const UDP_PORTS: &[&[u16]] = &[ $( &$udp ),* ];
+
+        impl Tag {
+            /// Events that its analyzer declares.
+            pub(crate) fn events(self) -> &'static [&'static Decl] {
+                match self { $( Self::$tag => <crate::$module::$ty as Analyze>::EVENTS, )* _ => &[] }
+            }
+
+            /// Schemas of logs that its analyzer declares.
+            pub(crate) fn schemas(self) -> &'static [fn() -> Schema] {
+                match self { $( Self::$tag => <crate::$module::$ty as Analyze>::SCHEMAS, )* _ => &[] }
+            }
+
+            /// Whether its analyzer [starts](Analyze::is_wanted) at all.
+            pub(crate) fn is_wanted(self, env: &Env) -> bool {
+                match self { $( Self::$tag => <crate::$module::$ty as Analyze>::is_wanted(env), )* _ => true }
             }
         }
 
@@ -196,6 +221,7 @@ registry! {
         Ssh ssh::Analyzer, "SSH", "ssh", tcp [22], udp [];
         Ssl ssl::Analyzer, "SSL", "ssl", tcp [443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223], udp [];
         Syslog syslog::Analyzer, "SYSLOG", "syslog", tcp [], udp [514];
+        Tftp tftp::Analyzer, "TFTP", "tftp", tcp [], udp [69];
         WebSocket websocket::Analyzer, "WEBSOCKET", "websocket", tcp [], udp [];
         Xmpp xmpp::Analyzer, "XMPP", "xmpp", tcp [5222, 5269], udp [];
     }
@@ -229,7 +255,7 @@ impl Tag {
 }
 
 /// Ports of servers of known protocols, which determine the responder if the first packet does not.
-/// Zeek's `likely_server_ports`.
+/// Zeek's `likely_server_ports`; those of its Spicy analyzers are not among them.
 const LIKELY_TCP: &[u16] = &[
     21, 22, 25, 53, 79, 80, 81, 88, 135, 139, 143, 443, 445, 465, 502, 514, 563, 585, 587, 614,
     631, 636, 989, 990, 992, 993, 995, 1080, 1434, 1883, 2811, 3128, 3306, 3389, 5222, 5223, 5269,
@@ -294,15 +320,33 @@ fn ports(of: fn(Tag) -> &'static [u16]) -> Ports {
     map
 }
 
-/// Whether a protocol is tried at once on a port: the likely server ports and a few more. Ports of
-/// Zeek's Spicy analyzers do not determine the server side, as in Zeek without Spicy.
+/// Whether a protocol is tried at once on a port. Not all of these ports determine the server side.
+#[inline]
 fn is_known_port(proto: gannet_base::Proto, port: u16) -> bool {
-    is_likely_server_port(proto, port)
-        || match proto {
-            gannet_base::Proto::Tcp => matches!(port, 389 | 3268 | 5432 | 6379),
-            gannet_base::Proto::Udp => matches!(port, 68 | 389 | 784 | 853),
-            _ => false,
+    let map = match proto {
+        gannet_base::Proto::Tcp => &TCP_KNOWN,
+        gannet_base::Proto::Udp => &UDP_KNOWN,
+        _ => return false,
+    };
+    map[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+}
+
+static TCP_KNOWN: [u64; 1024] = bitmaps(TCP_PORTS);
+static UDP_KNOWN: [u64; 1024] = bitmaps(UDP_PORTS);
+
+const fn bitmaps(lists: &[&[u16]]) -> [u64; 1024] {
+    let mut map = [0; 1024];
+    let mut i = 0;
+    while i < lists.len() {
+        let mut j = 0;
+        while j < lists[i].len() {
+            let port = lists[i][j];
+            map[(port >> 6) as usize] |= 1 << (port & 63);
+            j += 1;
         }
+        i += 1;
+    }
+    map
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ macro_rules! schemas {
     ($($module:ident :: $row:ident $(<$life:lifetime>)?),* $(,)?) => {
         /// The schemas of all logs of protocols, in no particular order.
         pub fn schemas() -> Vec<Schema> {
-            vec![$( Schema::of::<crate::$module::$row $(<$life>)?>() ),*]
+            let mut all = vec![$( Schema::of::<crate::$module::$row $(<$life>)?>() ),*];
+            all.extend(crate::Tag::ALL.iter().flat_map(|tag| tag.schemas()).map(|schema| schema()));
+            all
         }
     };
 }

@@ -151,7 +151,7 @@ impl Stack {
             Waiting::Expected(tag) => vec![tag],
             _ => env.steering.by_port(conn.proto, self.port),
         };
-        let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
+        let counts = |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(env);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
         env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
         if env.logs.events.wants::<AnalyzerPlanned>() {
@@ -477,7 +477,7 @@ impl Session<'_> {
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
         }
-        if !self.env.steering.may_start(tag) {
+        if !self.env.steering.may_start(tag) || !tag.is_wanted(self.env) {
             return;
         }
         if self.env.logs.events.any() {

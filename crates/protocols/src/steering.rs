@@ -30,6 +30,9 @@ pub(crate) struct Steering {
     settings: HashMap<&'static str, u64>,
 }
 
+/// Connections that are expected at the most. At more, those that did not come are dropped, then all.
+const MAX_SCHEDULED: usize = 10_000;
+
 /// A connection that is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Scheduled {
@@ -131,6 +134,32 @@ impl Env {
         self.steering.detected.is_some()
     }
 
+    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator.
+    pub(crate) fn schedule(
+        &mut self,
+        orig: Addr,
+        (resp, port): (Addr, u16),
+        (tag, proto): (Tag, Proto),
+        now: Time,
+        until: Time,
+    ) {
+        self.forget_scheduled(now);
+        let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
+        self.steering.scheduled.insert(key, (tag, until));
+    }
+
+    /// Drops expectations that ended before `now`, if there are many.
+    fn forget_scheduled(&mut self, now: Time) {
+        let scheduled = &mut self.steering.scheduled;
+        if scheduled.len() >= MAX_SCHEDULED {
+            scheduled.retain(|_, (_, until)| *until >= now);
+        }
+        if scheduled.len() >= MAX_SCHEDULED {
+            scheduled.clear();
+            self.weirds.net(&mut self.logs, now, "too_many_scheduled_analyzers", "");
+        }
+    }
+
     /// Carries out a request of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;
@@ -167,8 +196,9 @@ impl Env {
             }
             Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    self.forget_scheduled(now);
                     let key = Scheduled { orig, resp, port, proto: number(proto) };
-                    steering.scheduled.insert(key, (tag, now + timeout));
+                    self.steering.scheduled.insert(key, (tag, now + timeout));
                 }
             }
             Command::LikelyPorts(ports) => {

@@ -170,105 +170,90 @@ gannet_event::enumeration!(SearchDerefAlias = "LDAP::SearchDerefAlias", |code| m
 gannet_event::events! {
     crate::events::module::LDAP;
 
-    /// A message, whichever.
-    pub struct MessageSeen<'a> = "LDAP::message" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// What joins a response to its request.
         message_id: i64 = "message_id",
-        /// Operation.
-        opcode: ProtocolOpcode = "opcode",
-        /// Result, if it has one.
-        result: ResultCode = "result",
-        /// Object that was found on the way to the one that was asked for.
-        matched_dn: Text<'a> = "matched_dn",
-        /// Result in words.
-        diagnostic_message: Text<'a> = "diagnostic_message",
-        /// The object that it is about.
-        object: Text<'a> = "object",
-        /// More about the operation: password, mechanism, scope or changes.
-        argument: Text<'a> = "argument",
+    } {
+        /// A message, whichever.
+        pub struct MessageSeen<'a> = "LDAP::message" {
+            /// Operation.
+            opcode: ProtocolOpcode = "opcode",
+            /// Result, if it has one.
+            result: ResultCode = "result",
+            /// Object that was found on the way to the one that was asked for.
+            matched_dn: Text<'a> = "matched_dn",
+            /// Result in words.
+            diagnostic_message: Text<'a> = "diagnostic_message",
+            /// The object that it is about.
+            object: Text<'a> = "object",
+            /// More about the operation: password, mechanism, scope or changes.
+            argument: Text<'a> = "argument",
+        }
+
+        /// A client logs in.
+        pub struct BindRequest<'a> = "LDAP::bind_request" {
+            /// Version of LDAP.
+            version: i64 = "version",
+            /// Name of the user.
+            name: Text<'a> = "name",
+            /// How.
+            auth_type: BindAuthType = "auth_type",
+            /// Password or mechanism.
+            auth_info: Text<'a> = "auth_info",
+        }
+
+        /// A client searches.
+        pub struct SearchRequest<'a> = "LDAP::search_request" {
+            /// Where in the tree.
+            base_object: Text<'a> = "base_object",
+            /// How deep.
+            scope: SearchScope = "scope",
+            /// When aliases are followed.
+            deref: SearchDerefAlias = "deref",
+            /// Entries at the most; 0: any number.
+            size_limit: i64 = "size_limit",
+            /// Seconds at the most; 0: any number.
+            time_limit: i64 = "time_limit",
+            /// Whether values are left out.
+            types_only: bool = "types_only",
+            /// Filter, as text.
+            filter: &'a [u8] = "filter",
+            /// Attributes that are asked for.
+            attributes: Vec<Text<'a>> = "attributes",
+        }
+
+        /// An entry that a search found.
+        pub struct SearchResultEntry<'a> = "LDAP::search_result_entry" {
+            /// Its name.
+            object_name: Text<'a> = "object_name",
+        }
+
+        /// A request of an extension.
+        pub struct ExtendedRequest<'a> = "LDAP::extended_request", opt_in {
+            /// Name.
+            request_name: Text<'a> = "request_name",
+            /// Value; empty if it has none.
+            request_value: &'a [u8] = "request_value",
+        }
+
+        /// The response of an extension.
+        pub struct ExtendedResponse<'a> = "LDAP::extended_response", opt_in {
+            /// Result.
+            result: ResultCode = "result",
+            /// Name; empty if it has none.
+            response_name: Text<'a> = "response_name",
+            /// Value; empty if it has none.
+            response_value: &'a [u8] = "response_value",
+        }
     }
 
-    /// A client logs in.
-    pub struct BindRequest<'a> = "LDAP::bind_request" {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// What joins a response to its request.
-        message_id: i64 = "message_id",
-        /// Version of LDAP.
-        version: i64 = "version",
-        /// Name of the user.
-        name: Text<'a> = "name",
-        /// How.
-        auth_type: BindAuthType = "auth_type",
-        /// Password or mechanism.
-        auth_info: Text<'a> = "auth_info",
-    }
-
-    /// A client searches.
-    pub struct SearchRequest<'a> = "LDAP::search_request" {
-        /// The connection.
-        c: Connection = "c",
-        /// What joins a response to its request.
-        message_id: i64 = "message_id",
-        /// Where in the tree.
-        base_object: Text<'a> = "base_object",
-        /// How deep.
-        scope: SearchScope = "scope",
-        /// When aliases are followed.
-        deref: SearchDerefAlias = "deref",
-        /// Entries at the most; 0: any number.
-        size_limit: i64 = "size_limit",
-        /// Seconds at the most; 0: any number.
-        time_limit: i64 = "time_limit",
-        /// Whether values are left out.
-        types_only: bool = "types_only",
-        /// Filter, as text.
-        filter: &'a [u8] = "filter",
-        /// Attributes that are asked for.
-        attributes: Vec<Text<'a>> = "attributes",
-    }
-
-    /// An entry that a search found.
-    pub struct SearchResultEntry<'a> = "LDAP::search_result_entry" {
-        /// The connection.
-        c: Connection = "c",
-        /// What joins a response to its request.
-        message_id: i64 = "message_id",
-        /// Its name.
-        object_name: Text<'a> = "object_name",
-    }
-
-    /// A request of an extension.
-    pub struct ExtendedRequest<'a> = "LDAP::extended_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// What joins a response to its request.
-        message_id: i64 = "message_id",
-        /// Name.
-        request_name: Text<'a> = "request_name",
-        /// Value; empty if it has none.
-        request_value: &'a [u8] = "request_value",
-    }
-
-    /// The response of an extension.
-    pub struct ExtendedResponse<'a> = "LDAP::extended_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// What joins a response to its request.
-        message_id: i64 = "message_id",
-        /// Result.
-        result: ResultCode = "result",
-        /// Name; empty if it has none.
-        response_name: Text<'a> = "response_name",
-        /// Value; empty if it has none.
-        response_value: &'a [u8] = "response_value",
-    }
-
-    /// The connection changes to TLS.
-    pub struct Starttls = "LDAP::starttls", opt_in {
-        /// The connection.
-        c: Connection = "c",
+    } {
+        /// The connection changes to TLS.
+        pub struct Starttls = "LDAP::starttls", opt_in {}
     }
 }

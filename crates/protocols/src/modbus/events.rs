@@ -22,28 +22,135 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::MODBUS;
 
-    /// A message.
-    pub struct ModbusMessage = "modbus_message" {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// Its header.
-        headers: Headers = "headers",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
+    } {
+        /// A message.
+        pub struct ModbusMessage = "modbus_message" {
+            /// Its header.
+            headers: Headers = "headers",
+            /// Whether the originator sent it.
+            is_orig: bool = "is_orig",
+        }
     }
 
-    /// A request failed.
-    pub struct ModbusException = "modbus_exception" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
-        /// Why.
-        code: u64 = "code",
+    } {
+        /// A request failed.
+        pub struct ModbusException = "modbus_exception" {
+            /// Why.
+            code: u64 = "code",
+        }
+
+        /// Coils were read.
+        pub struct ModbusReadCoilsResponse = "modbus_read_coils_response", opt_in {
+            /// Their states.
+            coils: Vec<bool> = "coils",
+        }
+
+        /// Inputs were read.
+        pub struct ModbusReadDiscreteInputsResponse = "modbus_read_discrete_inputs_response", opt_in {
+            /// Their states.
+            coils: Vec<bool> = "coils",
+        }
+
+        /// Registers were read.
+        pub struct ModbusReadHoldingRegistersResponse = "modbus_read_holding_registers_response", opt_in {
+            /// Their values.
+            registers: Vec<u16> = "registers",
+        }
+
+        /// Input registers were read.
+        pub struct ModbusReadInputRegistersResponse = "modbus_read_input_registers_response", opt_in {
+            /// Their values.
+            registers: Vec<u16> = "registers",
+        }
+
+        /// A coil is to be set.
+        pub struct ModbusWriteSingleCoilRequest = "modbus_write_single_coil_request", opt_in {
+            /// The coil.
+            address: u16 = "address",
+            /// Its state.
+            value: bool = "value",
+        }
+
+        /// A coil was set.
+        pub struct ModbusWriteSingleCoilResponse = "modbus_write_single_coil_response", opt_in {
+            /// The coil.
+            address: u16 = "address",
+            /// Its state.
+            value: bool = "value",
+        }
+
+        /// Registers are to be set and others read.
+        pub struct ModbusReadWriteMultipleRegistersRequest = "modbus_read_write_multiple_registers_request", opt_in {
+            /// The first to read.
+            read_start_address: u16 = "read_start_address",
+            /// How many to read.
+            read_quantity: u16 = "read_quantity",
+            /// The first to set.
+            write_start_address: u16 = "write_start_address",
+            /// Values to set.
+            write_registers: Vec<u16> = "write_registers",
+        }
+
+        /// Registers were set and others read.
+        pub struct ModbusReadWriteMultipleRegistersResponse = "modbus_read_write_multiple_registers_response", opt_in {
+            /// Values that were read.
+            written_registers: Vec<u16> = "written_registers",
+        }
+
+        /// A queue is to be read.
+        pub struct ModbusReadFifoQueueRequest = "modbus_read_fifo_queue_request", opt_in {
+            /// The queue.
+            start_address: u16 = "start_address",
+        }
+
+        /// A queue was read.
+        pub struct ModbusReadFifoQueueResponse = "modbus_read_fifo_queue_response", opt_in {
+            /// What it holds.
+            fifos: Vec<u16> = "fifos",
+        }
+
+        /// Diagnostics are asked for.
+        pub struct ModbusDiagnosticsRequest<'a> = "modbus_diagnostics_request", opt_in {
+            /// Which.
+            subfunction: u16 = "subfunction",
+            /// Arguments.
+            data: &'a [u8] = "data",
+        }
+
+        /// Diagnostics are reported.
+        pub struct ModbusDiagnosticsResponse<'a> = "modbus_diagnostics_response", opt_in {
+            /// Which.
+            subfunction: u16 = "subfunction",
+            /// Results.
+            data: &'a [u8] = "data",
+        }
+
+        /// Another protocol is carried.
+        pub struct ModbusEncapRequest<'a> = "modbus_encap_interface_transport_request", opt_in {
+            /// Which.
+            mei_type: u64 = "mei_type",
+            /// What it says.
+            data: &'a [u8] = "data",
+        }
+
+        /// Another protocol is carried back.
+        pub struct ModbusEncapResponse<'a> = "modbus_encap_interface_transport_response", opt_in {
+            /// Which.
+            mei_type: u64 = "mei_type",
+            /// What it says.
+            data: &'a [u8] = "data",
+        }
     }
 
-    /// Coils are to be read.
-    pub struct ModbusReadCoilsRequest = "modbus_read_coils_request", opt_in {
+    with {
         /// The connection.
         c: Connection = "c",
         /// The header.
@@ -52,299 +159,81 @@ gannet_event::events! {
         start_address: u16 = "start_address",
         /// How many.
         quantity: u16 = "quantity",
+    } {
+        /// Coils are to be read.
+        pub struct ModbusReadCoilsRequest = "modbus_read_coils_request", opt_in {}
+
+        /// Inputs are to be read.
+        pub struct ModbusReadDiscreteInputsRequest = "modbus_read_discrete_inputs_request", opt_in {}
+
+        /// Registers are to be read.
+        pub struct ModbusReadHoldingRegistersRequest = "modbus_read_holding_registers_request", opt_in {}
+
+        /// Input registers are to be read.
+        pub struct ModbusReadInputRegistersRequest = "modbus_read_input_registers_request", opt_in {}
+
+        /// Coils were set.
+        pub struct ModbusWriteMultipleCoilsResponse = "modbus_write_multiple_coils_response", opt_in {}
+
+        /// Registers were set.
+        pub struct ModbusWriteMultipleRegistersResponse = "modbus_write_multiple_registers_response", opt_in {}
     }
 
-    /// Coils were read.
-    pub struct ModbusReadCoilsResponse = "modbus_read_coils_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Their states.
-        coils: Vec<bool> = "coils",
-    }
-
-    /// Inputs are to be read.
-    pub struct ModbusReadDiscreteInputsRequest = "modbus_read_discrete_inputs_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// How many.
-        quantity: u16 = "quantity",
-    }
-
-    /// Inputs were read.
-    pub struct ModbusReadDiscreteInputsResponse = "modbus_read_discrete_inputs_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Their states.
-        coils: Vec<bool> = "coils",
-    }
-
-    /// Registers are to be read.
-    pub struct ModbusReadHoldingRegistersRequest = "modbus_read_holding_registers_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// How many.
-        quantity: u16 = "quantity",
-    }
-
-    /// Registers were read.
-    pub struct ModbusReadHoldingRegistersResponse = "modbus_read_holding_registers_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Their values.
-        registers: Vec<u16> = "registers",
-    }
-
-    /// Input registers are to be read.
-    pub struct ModbusReadInputRegistersRequest = "modbus_read_input_registers_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// How many.
-        quantity: u16 = "quantity",
-    }
-
-    /// Input registers were read.
-    pub struct ModbusReadInputRegistersResponse = "modbus_read_input_registers_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Their values.
-        registers: Vec<u16> = "registers",
-    }
-
-    /// A coil is to be set.
-    pub struct ModbusWriteSingleCoilRequest = "modbus_write_single_coil_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The coil.
-        address: u16 = "address",
-        /// Its state.
-        value: bool = "value",
-    }
-
-    /// A coil was set.
-    pub struct ModbusWriteSingleCoilResponse = "modbus_write_single_coil_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The coil.
-        address: u16 = "address",
-        /// Its state.
-        value: bool = "value",
-    }
-
-    /// A register is to be set.
-    pub struct ModbusWriteSingleRegisterRequest = "modbus_write_single_register_request", opt_in {
+    with {
         /// The connection.
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
         /// The register.
         address: u16 = "address",
-        /// Its value.
-        value: u16 = "value",
+    } {
+        /// A register is to be set.
+        pub struct ModbusWriteSingleRegisterRequest = "modbus_write_single_register_request", opt_in {
+            /// Its value.
+            value: u16 = "value",
+        }
+
+        /// A register was set.
+        pub struct ModbusWriteSingleRegisterResponse = "modbus_write_single_register_response", opt_in {
+            /// Its value.
+            value: u16 = "value",
+        }
+
+        /// Bits of a register are to be set.
+        pub struct ModbusMaskWriteRegisterRequest = "modbus_mask_write_register_request", opt_in {
+            /// Bits to keep.
+            and_mask: u16 = "and_mask",
+            /// Bits to set.
+            or_mask: u16 = "or_mask",
+        }
+
+        /// Bits of a register were set.
+        pub struct ModbusMaskWriteRegisterResponse = "modbus_mask_write_register_response", opt_in {
+            /// Bits to keep.
+            and_mask: u16 = "and_mask",
+            /// Bits to set.
+            or_mask: u16 = "or_mask",
+        }
     }
 
-    /// A register was set.
-    pub struct ModbusWriteSingleRegisterResponse = "modbus_write_single_register_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The register.
-        address: u16 = "address",
-        /// Its value.
-        value: u16 = "value",
-    }
-
-    /// Coils are to be set.
-    pub struct ModbusWriteMultipleCoilsRequest = "modbus_write_multiple_coils_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// Their states.
-        coils: Vec<bool> = "coils",
-    }
-
-    /// Coils were set.
-    pub struct ModbusWriteMultipleCoilsResponse = "modbus_write_multiple_coils_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// How many.
-        quantity: u16 = "quantity",
-    }
-
-    /// Registers are to be set.
-    pub struct ModbusWriteMultipleRegistersRequest = "modbus_write_multiple_registers_request", opt_in {
+    with {
         /// The connection.
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
         /// The first.
         start_address: u16 = "start_address",
-        /// Their values.
-        registers: Vec<u16> = "registers",
-    }
+    } {
+        /// Coils are to be set.
+        pub struct ModbusWriteMultipleCoilsRequest = "modbus_write_multiple_coils_request", opt_in {
+            /// Their states.
+            coils: Vec<bool> = "coils",
+        }
 
-    /// Registers were set.
-    pub struct ModbusWriteMultipleRegistersResponse = "modbus_write_multiple_registers_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first.
-        start_address: u16 = "start_address",
-        /// How many.
-        quantity: u16 = "quantity",
-    }
-
-    /// Bits of a register are to be set.
-    pub struct ModbusMaskWriteRegisterRequest = "modbus_mask_write_register_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The register.
-        address: u16 = "address",
-        /// Bits to keep.
-        and_mask: u16 = "and_mask",
-        /// Bits to set.
-        or_mask: u16 = "or_mask",
-    }
-
-    /// Bits of a register were set.
-    pub struct ModbusMaskWriteRegisterResponse = "modbus_mask_write_register_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The register.
-        address: u16 = "address",
-        /// Bits to keep.
-        and_mask: u16 = "and_mask",
-        /// Bits to set.
-        or_mask: u16 = "or_mask",
-    }
-
-    /// Registers are to be set and others read.
-    pub struct ModbusReadWriteMultipleRegistersRequest = "modbus_read_write_multiple_registers_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The first to read.
-        read_start_address: u16 = "read_start_address",
-        /// How many to read.
-        read_quantity: u16 = "read_quantity",
-        /// The first to set.
-        write_start_address: u16 = "write_start_address",
-        /// Values to set.
-        write_registers: Vec<u16> = "write_registers",
-    }
-
-    /// Registers were set and others read.
-    pub struct ModbusReadWriteMultipleRegistersResponse = "modbus_read_write_multiple_registers_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Values that were read.
-        written_registers: Vec<u16> = "written_registers",
-    }
-
-    /// A queue is to be read.
-    pub struct ModbusReadFifoQueueRequest = "modbus_read_fifo_queue_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// The queue.
-        start_address: u16 = "start_address",
-    }
-
-    /// A queue was read.
-    pub struct ModbusReadFifoQueueResponse = "modbus_read_fifo_queue_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// What it holds.
-        fifos: Vec<u16> = "fifos",
-    }
-
-    /// Diagnostics are asked for.
-    pub struct ModbusDiagnosticsRequest<'a> = "modbus_diagnostics_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Which.
-        subfunction: u16 = "subfunction",
-        /// Arguments.
-        data: &'a [u8] = "data",
-    }
-
-    /// Diagnostics are reported.
-    pub struct ModbusDiagnosticsResponse<'a> = "modbus_diagnostics_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Which.
-        subfunction: u16 = "subfunction",
-        /// Results.
-        data: &'a [u8] = "data",
-    }
-
-    /// Another protocol is carried.
-    pub struct ModbusEncapRequest<'a> = "modbus_encap_interface_transport_request", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Which.
-        mei_type: u64 = "mei_type",
-        /// What it says.
-        data: &'a [u8] = "data",
-    }
-
-    /// Another protocol is carried back.
-    pub struct ModbusEncapResponse<'a> = "modbus_encap_interface_transport_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The header.
-        headers: Headers = "headers",
-        /// Which.
-        mei_type: u64 = "mei_type",
-        /// What it says.
-        data: &'a [u8] = "data",
+        /// Registers are to be set.
+        pub struct ModbusWriteMultipleRegistersRequest = "modbus_write_multiple_registers_request", opt_in {
+            /// Their values.
+            registers: Vec<u16> = "registers",
+        }
     }
 }

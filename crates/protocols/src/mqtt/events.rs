@@ -62,111 +62,86 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::MQTT;
 
-    /// A client introduces itself.
-    pub struct MqttConnect<'a> = "mqtt_connect" {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// The contents of the message.
-        msg: ConnectMsg<'a> = "msg",
+    } {
+        /// A client introduces itself.
+        pub struct MqttConnect<'a> = "mqtt_connect" {
+            /// The contents of the message.
+            msg: ConnectMsg<'a> = "msg",
+        }
+
+        /// A server accepts or refuses a client.
+        pub struct MqttConnack = "mqtt_connack" {
+            /// The contents of the message.
+            msg: ConnectAckMsg = "msg",
+        }
     }
 
-    /// A server accepts or refuses a client.
-    pub struct MqttConnack = "mqtt_connack" {
-        /// The connection.
-        c: Connection = "c",
-        /// The contents of the message.
-        msg: ConnectAckMsg = "msg",
-    }
-
-    /// A message is sent.
-    pub struct MqttPublish<'a> = "mqtt_publish" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Its number; 0 for quality 0.
-        msg_id: u16 = "msg_id",
-        /// The message.
-        msg: PublishMsg<'a> = "msg",
-    }
-
-    /// A message of quality 1 arrived.
-    pub struct MqttPuback = "mqtt_puback" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its number.
-        msg_id: u16 = "msg_id",
+    } {
+        /// A message is sent.
+        pub struct MqttPublish<'a> = "mqtt_publish" {
+            /// Its number; 0 for quality 0.
+            msg_id: u16 = "msg_id",
+            /// The message.
+            msg: PublishMsg<'a> = "msg",
+        }
     }
 
-    /// A message of quality 2 arrived.
-    pub struct MqttPubrec = "mqtt_pubrec" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
         /// Its number.
         msg_id: u16 = "msg_id",
+    } {
+        /// A message of quality 1 arrived.
+        pub struct MqttPuback = "mqtt_puback" {}
+
+        /// A message of quality 2 arrived.
+        pub struct MqttPubrec = "mqtt_pubrec" {}
+
+        /// A message of quality 2 may be forgotten.
+        pub struct MqttPubrel = "mqtt_pubrel" {}
+
+        /// A message of quality 2 is forgotten.
+        pub struct MqttPubcomp = "mqtt_pubcomp" {}
     }
 
-    /// A message of quality 2 may be forgotten.
-    pub struct MqttPubrel = "mqtt_pubrel" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Its number.
-        msg_id: u16 = "msg_id",
-    }
-
-    /// A message of quality 2 is forgotten.
-    pub struct MqttPubcomp = "mqtt_pubcomp" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Its number.
-        msg_id: u16 = "msg_id",
-    }
-
-    /// A client asks for topics.
-    pub struct MqttSubscribe<'a> = "mqtt_subscribe" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Number of the request.
         msg_id: u16 = "msg_id",
-        /// The topics.
-        topics: Vec<&'a [u8]> = "topics",
-        /// Requested quality of service, for each topic.
-        requested_qos: Vec<u64> = "requested_qos",
-    }
+    } {
+        /// A client asks for topics.
+        pub struct MqttSubscribe<'a> = "mqtt_subscribe" {
+            /// The topics.
+            topics: Vec<&'a [u8]> = "topics",
+            /// Requested quality of service, for each topic.
+            requested_qos: Vec<u64> = "requested_qos",
+        }
 
-    /// A server grants topics.
-    pub struct MqttSuback = "mqtt_suback" {
-        /// The connection.
-        c: Connection = "c",
-        /// Number of the request.
-        msg_id: u16 = "msg_id",
-        /// Quality of the first topic.
-        granted_qos: u64 = "granted_qos",
-    }
+        /// A server grants topics.
+        pub struct MqttSuback = "mqtt_suback" {
+            /// Quality of the first topic.
+            granted_qos: u64 = "granted_qos",
+        }
 
-    /// A client asks for topics no longer.
-    pub struct MqttUnsubscribe<'a> = "mqtt_unsubscribe" {
-        /// The connection.
-        c: Connection = "c",
-        /// Number of the request.
-        msg_id: u16 = "msg_id",
-        /// The topics.
-        topics: Vec<&'a [u8]> = "topics",
-    }
+        /// A client asks for topics no longer.
+        pub struct MqttUnsubscribe<'a> = "mqtt_unsubscribe" {
+            /// The topics.
+            topics: Vec<&'a [u8]> = "topics",
+        }
 
-    /// A server confirms the end of subscriptions.
-    pub struct MqttUnsuback = "mqtt_unsuback" {
-        /// The connection.
-        c: Connection = "c",
-        /// Number of the request.
-        msg_id: u16 = "msg_id",
+        /// A server confirms the end of subscriptions.
+        pub struct MqttUnsuback = "mqtt_unsuback" {}
     }
 }

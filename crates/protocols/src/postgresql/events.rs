@@ -5,155 +5,119 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module::POSTGRESQL;
 
-    /// A client asks for TLS.
-    pub struct SslRequest = "PostgreSQL::ssl_request" {
+    with {
         /// The connection.
         c: Connection = "c",
-    }
+    } {
+        /// A client asks for TLS.
+        pub struct SslRequest = "PostgreSQL::ssl_request" {}
 
-    /// A server answers whether TLS is used.
-    pub struct SslReply = "PostgreSQL::ssl_reply" {
-        /// The connection.
-        c: Connection = "c",
-        /// `S`: it is, `N`: it is not.
-        data: [u8; 1] = "data",
-    }
+        /// A server answers whether TLS is used.
+        pub struct SslReply = "PostgreSQL::ssl_reply" {
+            /// `S`: it is, `N`: it is not.
+            data: [u8; 1] = "data",
+        }
 
-    /// A server asks the client to authenticate.
-    pub struct AuthenticationRequest<'a> = "PostgreSQL::authentication_request" {
-        /// The connection.
-        c: Connection = "c",
-        /// Kind of authentication.
-        identifier: u32 = "identifier",
-        /// Data for it.
-        data: &'a [u8] = "data",
-    }
+        /// A server asks the client to authenticate.
+        pub struct AuthenticationRequest<'a> = "PostgreSQL::authentication_request" {
+            /// Kind of authentication.
+            identifier: u32 = "identifier",
+            /// Data for it.
+            data: &'a [u8] = "data",
+        }
 
-    /// The client is authenticated.
-    pub struct AuthenticationOk = "PostgreSQL::authentication_ok" {
-        /// The connection.
-        c: Connection = "c",
-    }
+        /// The client is authenticated.
+        pub struct AuthenticationOk = "PostgreSQL::authentication_ok" {}
 
-    /// A client authenticates.
-    pub struct AuthenticationResponse<'a> = "PostgreSQL::authentication_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Data: a password or an answer, by the kind of authentication.
-        data: &'a [u8] = "data",
-    }
+        /// A client authenticates.
+        pub struct AuthenticationResponse<'a> = "PostgreSQL::authentication_response", opt_in {
+            /// Data: a password or an answer, by the kind of authentication.
+            data: &'a [u8] = "data",
+        }
 
-    /// A parameter of a client's first message.
-    pub struct StartupParameter<'a> = "PostgreSQL::startup_parameter" {
-        /// The connection.
-        c: Connection = "c",
-        /// Name.
-        name: &'a [u8] = "name",
-        /// Value.
-        value: &'a [u8] = "value",
-    }
+        /// A parameter of a client's first message.
+        pub struct StartupParameter<'a> = "PostgreSQL::startup_parameter" {
+            /// Name.
+            name: &'a [u8] = "name",
+            /// Value.
+            value: &'a [u8] = "value",
+        }
 
-    /// A client begins a session.
-    pub struct StartupMessage = "PostgreSQL::startup_message" {
-        /// The connection.
-        c: Connection = "c",
-        /// Major version of the protocol.
-        major: u64 = "major",
-        /// Minor version of the protocol.
-        minor: u64 = "minor",
-    }
+        /// A client begins a session.
+        pub struct StartupMessage = "PostgreSQL::startup_message" {
+            /// Major version of the protocol.
+            major: u64 = "major",
+            /// Minor version of the protocol.
+            minor: u64 = "minor",
+        }
 
-    /// A field of an error.
-    pub struct ErrorField<'a> = "PostgreSQL::error_response_identified_field" {
-        /// The connection.
-        c: Connection = "c",
-        /// Letter of the field.
-        code: [u8; 1] = "code",
-        /// Value.
-        value: &'a [u8] = "value",
-    }
+        /// A field of an error.
+        pub struct ErrorField<'a> = "PostgreSQL::error_response_identified_field" {
+            /// Letter of the field.
+            code: [u8; 1] = "code",
+            /// Value.
+            value: &'a [u8] = "value",
+        }
 
-    /// A server reports an error.
-    pub struct ErrorResponse = "PostgreSQL::error_response" {
-        /// The connection.
-        c: Connection = "c",
-    }
+        /// A server reports an error.
+        pub struct ErrorResponse = "PostgreSQL::error_response" {}
 
-    /// A field of a notice.
-    pub struct NoticeField<'a> = "PostgreSQL::notice_response_identified_field" {
-        /// The connection.
-        c: Connection = "c",
-        /// Letter of the field.
-        code: [u8; 1] = "code",
-        /// Value.
-        value: &'a [u8] = "value",
-    }
+        /// A field of a notice.
+        pub struct NoticeField<'a> = "PostgreSQL::notice_response_identified_field" {
+            /// Letter of the field.
+            code: [u8; 1] = "code",
+            /// Value.
+            value: &'a [u8] = "value",
+        }
 
-    /// A server sends a notice.
-    pub struct NoticeResponse = "PostgreSQL::notice_response", opt_in {
-        /// The connection.
-        c: Connection = "c",
-    }
+        /// A server sends a notice.
+        pub struct NoticeResponse = "PostgreSQL::notice_response", opt_in {}
 
-    /// A client sends a query.
-    pub struct SimpleQuery<'a> = "PostgreSQL::simple_query" {
-        /// The connection.
-        c: Connection = "c",
-        /// The query.
-        query: &'a [u8] = "query",
-    }
+        /// A client sends a query.
+        pub struct SimpleQuery<'a> = "PostgreSQL::simple_query" {
+            /// The query.
+            query: &'a [u8] = "query",
+        }
 
-    /// A server expects the next query.
-    pub struct ReadyForQuery = "PostgreSQL::ready_for_query" {
-        /// The connection.
-        c: Connection = "c",
-        /// `I`: idle, `T`: in a transaction, `E`: in a transaction that failed.
-        transaction_status: [u8; 1] = "transaction_status",
-    }
+        /// A server expects the next query.
+        pub struct ReadyForQuery = "PostgreSQL::ready_for_query" {
+            /// `I`: idle, `T`: in a transaction, `E`: in a transaction that failed.
+            transaction_status: [u8; 1] = "transaction_status",
+        }
 
-    /// A client ends the session.
-    pub struct Terminate = "PostgreSQL::terminate" {
-        /// The connection.
-        c: Connection = "c",
-    }
+        /// A client ends the session.
+        pub struct Terminate = "PostgreSQL::terminate" {}
 
-    /// A server sends a row.
-    pub struct DataRow = "PostgreSQL::data_row" {
-        /// The connection.
-        c: Connection = "c",
-        /// Number of its columns.
-        column_values: u16 = "column_values",
-    }
+        /// A server sends a row.
+        pub struct DataRow = "PostgreSQL::data_row" {
+            /// Number of its columns.
+            column_values: u16 = "column_values",
+        }
 
-    /// A server states the value of a parameter.
-    pub struct ParameterStatus<'a> = "PostgreSQL::parameter_status", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Name.
-        name: &'a [u8] = "name",
-        /// Value.
-        value: &'a [u8] = "value",
-    }
+        /// A server states the value of a parameter.
+        pub struct ParameterStatus<'a> = "PostgreSQL::parameter_status", opt_in {
+            /// Name.
+            name: &'a [u8] = "name",
+            /// Value.
+            value: &'a [u8] = "value",
+        }
 
-    /// A server states what it takes to cancel a query.
-    pub struct BackendKeyData = "PostgreSQL::backend_key_data", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Process of the server.
-        process_id: u32 = "process_id",
-        /// Secret.
-        secret_key: u32 = "secret_key",
-    }
+        /// A server states what it takes to cancel a query.
+        pub struct BackendKeyData = "PostgreSQL::backend_key_data", opt_in {
+            /// Process of the server.
+            process_id: u32 = "process_id",
+            /// Secret.
+            secret_key: u32 = "secret_key",
+        }
 
-    /// A message of another type.
-    pub struct NotImplemented<'a> = "PostgreSQL::not_implemented", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the client sent it.
-        is_orig: bool = "is_orig",
-        /// Letter of its type.
-        typ: [u8; 1] = "typ",
-        /// Its body.
-        chunk: &'a [u8] = "chunk",
+        /// A message of another type.
+        pub struct NotImplemented<'a> = "PostgreSQL::not_implemented", opt_in {
+            /// Whether the client sent it.
+            is_orig: bool = "is_orig",
+            /// Letter of its type.
+            typ: [u8; 1] = "typ",
+            /// Its body.
+            chunk: &'a [u8] = "chunk",
+        }
     }
 }

@@ -5,8 +5,7 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module::QUIC;
 
-    /// An Initial packet.
-    pub struct InitialPacket<'a> = "QUIC::initial_packet" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
@@ -15,105 +14,75 @@ gannet_event::events! {
         version: u32 = "version",
         /// Connection id of the receiver.
         dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
+    } {
+        /// An Initial packet.
+        pub struct InitialPacket<'a> = "QUIC::initial_packet" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+        }
+
+        /// A Retry packet: the server asks the client to begin again.
+        pub struct RetryPacket<'a> = "QUIC::retry_packet" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+            /// Token that the client repeats.
+            retry_token: &'a [u8] = "retry_token",
+            /// Integrity tag.
+            retry_integrity_tag: &'a [u8] = "retry_integrity_tag",
+        }
+
+        /// A Handshake packet.
+        pub struct HandshakePacket<'a> = "QUIC::handshake_packet" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+        }
+
+        /// A 0-RTT packet.
+        pub struct ZeroRttPacket<'a> = "QUIC::zero_rtt_packet" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+        }
+
+        /// A frame in an Initial packet closes the connection.
+        pub struct ConnectionCloseFrame<'a> = "QUIC::connection_close_frame" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+            /// Why, as a number.
+            error_code: u64 = "error_code",
+            /// Why, in words.
+            reason_phrase: &'a [u8] = "reason_phrase",
+        }
+
+        /// A packet of a version that is not known.
+        pub struct UnhandledVersion<'a> = "QUIC::unhandled_version" {
+            /// Connection id of the sender.
+            scid: &'a [u8] = "scid",
+        }
     }
 
-    /// A Retry packet: the server asks the client to begin again.
-    pub struct RetryPacket<'a> = "QUIC::retry_packet" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Version of QUIC.
-        version: u32 = "version",
-        /// Connection id of the receiver.
-        dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
-        /// Token that the client repeats.
-        retry_token: &'a [u8] = "retry_token",
-        /// Integrity tag.
-        retry_integrity_tag: &'a [u8] = "retry_integrity_tag",
+    } {
+        /// Bytes behind a packet are none, or cannot be read.
+        pub struct DiscardedPacket = "QUIC::discarded_packet" {
+            /// Packets that were decrypted before.
+            total_decrypted: u64 = "total_decrypted",
+        }
     }
 
-    /// A Handshake packet.
-    pub struct HandshakePacket<'a> = "QUIC::handshake_packet" {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Version of QUIC.
-        version: u32 = "version",
-        /// Connection id of the receiver.
-        dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
-    }
-
-    /// A 0-RTT packet.
-    pub struct ZeroRttPacket<'a> = "QUIC::zero_rtt_packet" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Version of QUIC.
-        version: u32 = "version",
-        /// Connection id of the receiver.
-        dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
-    }
-
-    /// A frame in an Initial packet closes the connection.
-    pub struct ConnectionCloseFrame<'a> = "QUIC::connection_close_frame" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Version of QUIC.
-        version: u32 = "version",
-        /// Connection id of the receiver.
-        dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
-        /// Why, as a number.
-        error_code: u64 = "error_code",
-        /// Why, in words.
-        reason_phrase: &'a [u8] = "reason_phrase",
-    }
-
-    /// A packet of a version that is not known.
-    pub struct UnhandledVersion<'a> = "QUIC::unhandled_version" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Version of QUIC.
-        version: u32 = "version",
-        /// Connection id of the receiver.
-        dcid: &'a [u8] = "dcid",
-        /// Connection id of the sender.
-        scid: &'a [u8] = "scid",
-    }
-
-    /// Bytes behind a packet are none, or cannot be read.
-    pub struct DiscardedPacket = "QUIC::discarded_packet" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Packets that were decrypted before.
-        total_decrypted: u64 = "total_decrypted",
-    }
-
-    /// A side sent a number of packets with a short header.
-    pub struct ShortHeaderPacketThresholdCrossed = "QUIC::short_header_packet_threshold_crossed" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent them.
-        is_orig: bool = "is_orig",
-        /// Number of packets.
-        threshold: u64 = "threshold",
+    } {
+        /// A side sent a number of packets with a short header.
+        pub struct ShortHeaderPacketThresholdCrossed = "QUIC::short_header_packet_threshold_crossed" {
+            /// Whether the originator sent them.
+            is_orig: bool = "is_orig",
+            /// Number of packets.
+            threshold: u64 = "threshold",
+        }
     }
 }

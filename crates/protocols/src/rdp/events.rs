@@ -141,111 +141,92 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::RDP;
 
-    /// Data that RDP itself encrypts.
-    pub struct RdpNativeEncryptedData = "rdp_native_encrypted_data", opt_in {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// Whether the client sent them.
-        orig: bool = "orig",
-        /// Bytes.
-        len: u64 = "len",
-    }
+    } {
+        /// Data that RDP itself encrypts.
+        pub struct RdpNativeEncryptedData = "rdp_native_encrypted_data", opt_in {
+            /// Whether the client sent them.
+            orig: bool = "orig",
+            /// Bytes.
+            len: u64 = "len",
+        }
 
-    /// A client connects.
-    pub struct RdpConnectRequest<'a> = "rdp_connect_request" {
-        /// The connection.
-        c: Connection = "c",
-        /// Its cookie.
-        cookie: &'a [u8] = "cookie",
-        /// Flags of its request for encryption.
-        flags: u64 = "flags",
-    }
+        /// A client connects.
+        pub struct RdpConnectRequest<'a> = "rdp_connect_request" {
+            /// Its cookie.
+            cookie: &'a [u8] = "cookie",
+            /// Flags of its request for encryption.
+            flags: u64 = "flags",
+        }
 
-    /// A server chose how to encrypt.
-    pub struct RdpNegotiationResponse = "rdp_negotiation_response" {
-        /// The connection.
-        c: Connection = "c",
-        /// The protocol.
-        security_protocol: u32 = "security_protocol",
-        /// Flags.
-        flags: u64 = "flags",
-    }
+        /// A server chose how to encrypt.
+        pub struct RdpNegotiationResponse = "rdp_negotiation_response" {
+            /// The protocol.
+            security_protocol: u32 = "security_protocol",
+            /// Flags.
+            flags: u64 = "flags",
+        }
 
-    /// A server refuses.
-    pub struct RdpNegotiationFailure = "rdp_negotiation_failure" {
-        /// The connection.
-        c: Connection = "c",
-        /// Why.
-        failure_code: u32 = "failure_code",
-        /// Flags.
-        flags: u64 = "flags",
-    }
+        /// A server refuses.
+        pub struct RdpNegotiationFailure = "rdp_negotiation_failure" {
+            /// Why.
+            failure_code: u32 = "failure_code",
+            /// Flags.
+            flags: u64 = "flags",
+        }
 
-    /// What a client is.
-    pub struct RdpClientCoreData<'a> = "rdp_client_core_data" {
-        /// The connection.
-        c: Connection = "c",
-        /// What it says.
-        data: CoreData<'a> = "data",
-    }
+        /// What a client is.
+        pub struct RdpClientCoreData<'a> = "rdp_client_core_data" {
+            /// What it says.
+            data: CoreData<'a> = "data",
+        }
 
-    /// How a client can encrypt.
-    pub struct RdpClientSecurityData = "rdp_client_security_data", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// What it says.
-        data: SecurityData = "data",
-    }
+        /// How a client can encrypt.
+        pub struct RdpClientSecurityData = "rdp_client_security_data", opt_in {
+            /// What it says.
+            data: SecurityData = "data",
+        }
 
-    /// Channels that a client wants.
-    pub struct RdpClientNetworkData<'a> = "rdp_client_network_data" {
-        /// The connection.
-        c: Connection = "c",
-        /// The channels.
-        channels: Vec<ChannelDef<'a>> = "channels",
-    }
+        /// Channels that a client wants.
+        pub struct RdpClientNetworkData<'a> = "rdp_client_network_data" {
+            /// The channels.
+            channels: Vec<ChannelDef<'a>> = "channels",
+        }
 
-    /// What a client knows of clusters.
-    pub struct RdpClientClusterData = "rdp_client_cluster_data", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// What it says.
-        data: ClusterData = "data",
-    }
+        /// What a client knows of clusters.
+        pub struct RdpClientClusterData = "rdp_client_cluster_data", opt_in {
+            /// What it says.
+            data: ClusterData = "data",
+        }
 
-    /// A server accepts a conference, or not.
-    pub struct RdpGccServerCreateResponse = "rdp_gcc_server_create_response" {
-        /// The connection.
-        c: Connection = "c",
-        /// The result.
-        result: u64 = "result",
-    }
+        /// A server accepts a conference, or not.
+        pub struct RdpGccServerCreateResponse = "rdp_gcc_server_create_response" {
+            /// The result.
+            result: u64 = "result",
+        }
 
-    /// How a server encrypts.
-    pub struct RdpServerSecurity = "rdp_server_security" {
-        /// The connection.
-        c: Connection = "c",
-        /// The method.
-        encryption_method: u32 = "encryption_method",
-        /// The level.
-        encryption_level: u32 = "encryption_level",
-    }
+        /// How a server encrypts.
+        pub struct RdpServerSecurity = "rdp_server_security" {
+            /// The method.
+            encryption_method: u32 = "encryption_method",
+            /// The level.
+            encryption_level: u32 = "encryption_level",
+        }
 
-    /// A server's certificate.
-    pub struct RdpServerCertificate = "rdp_server_certificate" {
-        /// The connection.
-        c: Connection = "c",
-        /// Its kind: 1 is proprietary, 2 X.509.
-        cert_type: u32 = "cert_type",
-        /// Whether the channel is persistent.
-        permanently_issued: bool = "permanently_issued",
-    }
+        /// A server's certificate.
+        pub struct RdpServerCertificate = "rdp_server_certificate" {
+            /// Its kind: 1 is proprietary, 2 X.509.
+            cert_type: u32 = "cert_type",
+            /// Whether the channel is persistent.
+            permanently_issued: bool = "permanently_issued",
+        }
 
-    /// Encryption begins.
-    pub struct RdpBeginEncryption = "rdp_begin_encryption" {
-        /// The connection.
-        c: Connection = "c",
-        /// The protocol, 0 for RDP's own.
-        security_protocol: u32 = "security_protocol",
+        /// Encryption begins.
+        pub struct RdpBeginEncryption = "rdp_begin_encryption" {
+            /// The protocol, 0 for RDP's own.
+            security_protocol: u32 = "security_protocol",
+        }
     }
 }

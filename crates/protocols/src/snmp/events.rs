@@ -164,8 +164,7 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::SNMP;
 
-    /// Values are asked for.
-    pub struct SnmpGetRequest<'a> = "snmp_get_request" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
@@ -174,70 +173,60 @@ gannet_event::events! {
         header: Header<'a> = "header",
         /// The request.
         pdu: Pdu<'a> = "pdu",
+    } {
+        /// Values are asked for.
+        pub struct SnmpGetRequest<'a> = "snmp_get_request" {}
+
+        /// The values behind some are asked for.
+        pub struct SnmpGetNextRequest<'a> = "snmp_get_next_request" {}
+
+        /// Values are to be changed.
+        pub struct SnmpSetRequest<'a> = "snmp_set_request" {}
     }
 
-    /// The values behind some are asked for.
-    pub struct SnmpGetNextRequest<'a> = "snmp_get_next_request" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
         /// Header of the message.
         header: Header<'a> = "header",
-        /// The request.
-        pdu: Pdu<'a> = "pdu",
+    } {
+        /// Values are given.
+        pub struct SnmpResponse<'a> = "snmp_response" {
+            /// The response.
+            pdu: Pdu<'a> = "pdu",
+        }
+
+        /// An agent of version 1 reports something.
+        pub struct SnmpTrap<'a> = "snmp_trap" {
+            /// The report.
+            pdu: TrapPdu<'a> = "pdu",
+        }
+
+        /// Many values are asked for.
+        pub struct SnmpGetBulkRequest<'a> = "snmp_get_bulk_request" {
+            /// The request.
+            pdu: BulkPdu<'a> = "pdu",
+        }
+
+        /// The body of a message is of no known kind.
+        pub struct SnmpUnknownPdu<'a> = "snmp_unknown_pdu" {
+            /// Its tag.
+            tag: u64 = "tag",
+        }
+
+        /// The part of a message of version 3 that holds the body is of no known kind.
+        pub struct SnmpUnknownScopedPdu<'a> = "snmp_unknown_scoped_pdu" {
+            /// Its tag.
+            tag: u64 = "tag",
+        }
+
+        /// A message is encrypted.
+        pub struct SnmpEncryptedPdu<'a> = "snmp_encrypted_pdu" {}
     }
 
-    /// Values are given.
-    pub struct SnmpResponse<'a> = "snmp_response" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The response.
-        pdu: Pdu<'a> = "pdu",
-    }
-
-    /// Values are to be changed.
-    pub struct SnmpSetRequest<'a> = "snmp_set_request" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The request.
-        pdu: Pdu<'a> = "pdu",
-    }
-
-    /// An agent of version 1 reports something.
-    pub struct SnmpTrap<'a> = "snmp_trap" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The report.
-        pdu: TrapPdu<'a> = "pdu",
-    }
-
-    /// Many values are asked for.
-    pub struct SnmpGetBulkRequest<'a> = "snmp_get_bulk_request" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The request.
-        pdu: BulkPdu<'a> = "pdu",
-    }
-
-    /// A manager reports something.
-    pub struct SnmpInformRequest<'a> = "snmp_inform_request" {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
@@ -246,63 +235,14 @@ gannet_event::events! {
         header: Header<'a> = "header",
         /// The report.
         pdu: Pdu<'a> = "pdu",
-    }
+    } {
+        /// A manager reports something.
+        pub struct SnmpInformRequest<'a> = "snmp_inform_request" {}
 
-    /// An agent reports something.
-    pub struct SnmpTrapV2<'a> = "snmp_trapV2" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The report.
-        pdu: Pdu<'a> = "pdu",
-    }
+        /// An agent reports something.
+        pub struct SnmpTrapV2<'a> = "snmp_trapV2" {}
 
-    /// An engine reports something about a request.
-    pub struct SnmpReport<'a> = "snmp_report" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// The report.
-        pdu: Pdu<'a> = "pdu",
-    }
-
-    /// The body of a message is of no known kind.
-    pub struct SnmpUnknownPdu<'a> = "snmp_unknown_pdu" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// Its tag.
-        tag: u64 = "tag",
-    }
-
-    /// The part of a message of version 3 that holds the body is of no known kind.
-    pub struct SnmpUnknownScopedPdu<'a> = "snmp_unknown_scoped_pdu" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
-        /// Its tag.
-        tag: u64 = "tag",
-    }
-
-    /// A message is encrypted.
-    pub struct SnmpEncryptedPdu<'a> = "snmp_encrypted_pdu" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// Header of the message.
-        header: Header<'a> = "header",
+        /// An engine reports something about a request.
+        pub struct SnmpReport<'a> = "snmp_report" {}
     }
 }

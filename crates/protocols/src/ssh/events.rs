@@ -35,133 +35,107 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::SSH;
 
-    /// The server's version line.
-    pub struct SshServerVersion<'a> = "ssh_server_version" {
+    with {
         /// The connection.
         c: Connection = "c",
-        /// The line: `SSH-2.0-OpenSSH_9.9`.
-        version: &'a [u8] = "version",
+    } {
+        /// The server's version line.
+        pub struct SshServerVersion<'a> = "ssh_server_version" {
+            /// The line: `SSH-2.0-OpenSSH_9.9`.
+            version: &'a [u8] = "version",
+        }
+
+        /// A line that a server sends before its version.
+        pub struct SshServerPreBannerData<'a> = "ssh_server_pre_banner_data", opt_in {
+            /// The line.
+            data: &'a [u8] = "data",
+        }
+
+        /// The client's version line.
+        pub struct SshClientVersion<'a> = "ssh_client_version" {
+            /// The line: `SSH-2.0-OpenSSH_9.9`.
+            version: &'a [u8] = "version",
+        }
+
+        /// One side's list of algorithms.
+        pub struct SshCapabilities<'a> = "ssh_capabilities" {
+            /// Random bytes that make the list unique.
+            cookie: &'a [u8] = "cookie",
+            /// The algorithms.
+            capabilities: Capabilities<'a> = "capabilities",
+        }
+
+        /// The server's host key, in version 2.
+        pub struct Ssh2ServerHostKey<'a> = "ssh2_server_host_key", opt_in {
+            /// The key.
+            key: &'a [u8] = "key",
+        }
+
+        /// The server's host key, in version 1.
+        pub struct Ssh1ServerHostKey<'a> = "ssh1_server_host_key", opt_in {
+            /// Its modulus.
+            modulus: &'a [u8] = "modulus",
+            /// Its public exponent.
+            exponent: &'a [u8] = "exponent",
+        }
+
+        /// Checksum of the server's host key.
+        pub struct SshServerHostKey<'a> = "ssh_server_host_key", opt_in {
+            /// MD5 as pairs of hexadecimal digits.
+            hash: &'a str = "hash",
+        }
+
+        /// Checksum of the server's host key.
+        pub struct SshServerHostKeyFingerprint<'a> = "ssh_server_host_key_fingerprint" {
+            /// `SHA256:` and base 64.
+            fingerprint: &'a str = "fingerprint",
+        }
+
+        /// The group for a Diffie-Hellman exchange.
+        pub struct Ssh2DhServerParams<'a> = "ssh2_dh_server_params", opt_in {
+            /// The prime.
+            p: &'a [u8] = "p",
+            /// The generator.
+            q: &'a [u8] = "q",
+        }
+
+        /// A segment holds encrypted bytes.
+        pub struct SshEncryptedPacket = "ssh_encrypted_packet", opt_in {
+            /// Whether the originator sent it.
+            orig: bool = "orig",
+            /// Their number.
+            len: u64 = "len",
+        }
+
+        /// An attempt to log in, by the sizes of packets.
+        pub struct SshAuthAttempted = "ssh_auth_attempted" {
+            /// Whether it succeeds.
+            authenticated: bool = "authenticated",
+        }
+
+        /// A client logged in, by the sizes of packets.
+        pub struct SshAuthSuccessful = "ssh_auth_successful", opt_in {
+            /// Whether no authentication was required.
+            auth_method_none: bool = "auth_method_none",
+        }
     }
 
-    /// A line that a server sends before its version.
-    pub struct SshServerPreBannerData<'a> = "ssh_server_pre_banner_data", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The line.
-        data: &'a [u8] = "data",
-    }
-
-    /// The client's version line.
-    pub struct SshClientVersion<'a> = "ssh_client_version" {
-        /// The connection.
-        c: Connection = "c",
-        /// The line: `SSH-2.0-OpenSSH_9.9`.
-        version: &'a [u8] = "version",
-    }
-
-    /// One side's list of algorithms.
-    pub struct SshCapabilities<'a> = "ssh_capabilities" {
-        /// The connection.
-        c: Connection = "c",
-        /// Random bytes that make the list unique.
-        cookie: &'a [u8] = "cookie",
-        /// The algorithms.
-        capabilities: Capabilities<'a> = "capabilities",
-    }
-
-    /// The server's host key, in version 2.
-    pub struct Ssh2ServerHostKey<'a> = "ssh2_server_host_key", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The key.
-        key: &'a [u8] = "key",
-    }
-
-    /// The server's host key, in version 1.
-    pub struct Ssh1ServerHostKey<'a> = "ssh1_server_host_key", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Its modulus.
-        modulus: &'a [u8] = "modulus",
-        /// Its public exponent.
-        exponent: &'a [u8] = "exponent",
-    }
-
-    /// Checksum of the server's host key.
-    pub struct SshServerHostKey<'a> = "ssh_server_host_key", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// MD5 as pairs of hexadecimal digits.
-        hash: &'a str = "hash",
-    }
-
-    /// Checksum of the server's host key.
-    pub struct SshServerHostKeyFingerprint<'a> = "ssh_server_host_key_fingerprint" {
-        /// The connection.
-        c: Connection = "c",
-        /// `SHA256:` and base 64.
-        fingerprint: &'a str = "fingerprint",
-    }
-
-    /// The group for a Diffie-Hellman exchange.
-    pub struct Ssh2DhServerParams<'a> = "ssh2_dh_server_params", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// The prime.
-        p: &'a [u8] = "p",
-        /// The generator.
-        q: &'a [u8] = "q",
-    }
-
-    /// One side begins a Diffie-Hellman exchange.
-    pub struct Ssh2DhGexInit = "ssh2_dh_gex_init", opt_in {
+    with {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-    }
+    } {
+        /// One side begins a Diffie-Hellman exchange.
+        pub struct Ssh2DhGexInit = "ssh2_dh_gex_init", opt_in {}
 
-    /// One side begins an exchange over an elliptic curve.
-    pub struct Ssh2EccInit = "ssh2_ecc_init", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-    }
+        /// One side begins an exchange over an elliptic curve.
+        pub struct Ssh2EccInit = "ssh2_ecc_init", opt_in {}
 
-    /// A key of an exchange over an elliptic curve.
-    pub struct Ssh2EccKey<'a> = "ssh2_ecc_key", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        is_orig: bool = "is_orig",
-        /// The ephemeral public key.
-        q: &'a [u8] = "q",
-    }
-
-    /// A segment holds encrypted bytes.
-    pub struct SshEncryptedPacket = "ssh_encrypted_packet", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether the originator sent it.
-        orig: bool = "orig",
-        /// Their number.
-        len: u64 = "len",
-    }
-
-    /// An attempt to log in, by the sizes of packets.
-    pub struct SshAuthAttempted = "ssh_auth_attempted" {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether it succeeds.
-        authenticated: bool = "authenticated",
-    }
-
-    /// A client logged in, by the sizes of packets.
-    pub struct SshAuthSuccessful = "ssh_auth_successful", opt_in {
-        /// The connection.
-        c: Connection = "c",
-        /// Whether no authentication was required.
-        auth_method_none: bool = "auth_method_none",
+        /// A key of an exchange over an elliptic curve.
+        pub struct Ssh2EccKey<'a> = "ssh2_ecc_key", opt_in {
+            /// The ephemeral public key.
+            q: &'a [u8] = "q",
+        }
     }
 }

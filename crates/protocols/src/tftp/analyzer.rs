@@ -1,0 +1,338 @@
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_event::Decl;
+use gannet_event::TableOf;
+use gannet_log::Schema;
+
+use super::events;
+use super::message::Message;
+use super::message::Request;
+use super::rows::TftpRow;
+use super::shared::Key;
+use super::shared::Transfer;
+use super::shared::Transfers;
+use super::shared::is_kept;
+use crate::Analyze;
+use crate::Context;
+use crate::Env;
+use crate::Tag;
+
+/// How long the connection of the contents is expected after a request.
+const EXPECTED: Interval = Interval::from_secs(60);
+
+/// Source of weirds.
+const SOURCE: Option<&str> = Some("TFTP");
+
+/// The analyzer of one connection: of a request, of contents, or of both.
+#[derive(Debug)]
+pub struct Analyzer {
+    /// A message was read.
+    confirmed: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self { confirmed: false }
+    }
+}
+
+impl Analyze for Analyzer {
+    const EVENTS: &'static [&'static Decl] = events::EVENTS;
+    const SCHEMAS: &'static [fn() -> Schema] = &[Schema::of::<TftpRow<'_>>];
+
+    fn is_wanted(env: &Env) -> bool {
+        let events = &env.logs.events;
+        env.logs.selection().wants::<TftpRow<'_>>()
+            || events.any() && events::EVENTS.iter().any(|decl| events.wants_id(decl.id))
+    }
+
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        let message = match Message::parse(data) {
+            Ok(message) => message,
+            Err(malformed) => {
+                cx.violation(Tag::Tftp, &malformed.to_string(), data);
+                return;
+            }
+        };
+        if !std::mem::replace(&mut self.confirmed, true) {
+            cx.confirm(Tag::Tftp);
+        }
+        raise(cx, from, &message);
+        match message {
+            Message::Request(request) => begin(cx, &request),
+            message => proceed(cx, &message),
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        let (id, uid) = (cx.conn.id, cx.conn.uid);
+        let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+        // A request ends before its contents do: these write the row.
+        let over = transfers.find(&id, uid).map(|(key, _)| key);
+        if let Some(transfer) = over.and_then(|key| transfers.take(&key)) {
+            transfer.write(cx);
+        }
+    }
+}
+
+/// A request begins a transfer, whose contents come from another port of the server.
+fn begin(cx: &mut Context<'_>, request: &Request<'_>) {
+    let id = cx.conn.id;
+    let transfer = Transfer::new(cx.now, cx.conn.uid, id, request);
+    let [key, _] = Key::of(&id);
+    let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+    let other = transfers.add(key, transfer);
+    let evicted = transfers.evict();
+    if !evicted.is_empty() {
+        cx.weird("tftp_too_many_transfers", "", SOURCE);
+    }
+    for over in other.into_iter().chain(evicted) {
+        over.write(cx);
+    }
+    if !is_kept(request.filename) {
+        cx.weird("tftp_long_file_name", "", SOURCE);
+    }
+    let (client, tftp) = ((id.orig_h, id.orig_p), (Tag::Tftp, Proto::Udp));
+    cx.env.schedule(id.resp_h, client, tftp, cx.now, cx.now + EXPECTED);
+}
+
+/// A message of a transfer that has begun.
+fn proceed(cx: &mut Context<'_>, message: &Message<'_>) {
+    let (id, uid) = (cx.conn.id, cx.conn.uid);
+    let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+    let Some((key, transfer)) = transfers.find(&id, uid) else { return };
+    transfer.begin(uid);
+    let mut cut = None;
+    let is_over = match message {
+        Message::Data { block, data } => {
+            transfer.data(*block, data);
+            false
+        }
+        Message::Ack { block } => transfer.ack(*block),
+        Message::Error { code, message } => {
+            transfer.fail(*code, message);
+            cut = (!is_kept(message)).then_some("tftp_long_error");
+            true
+        }
+        Message::Options(options) => {
+            cut = (!transfer.accept(options)).then_some("tftp_long_options");
+            false
+        }
+        Message::Request(_) => false,
+    };
+    let over = if is_over { transfers.take(&key) } else { None };
+    if let Some(weird) = cut {
+        cx.weird(weird, "", SOURCE);
+    }
+    if let Some(transfer) = over {
+        transfer.write(cx);
+    }
+}
+
+fn raise(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
+    let is_orig = from.is_orig();
+    match message {
+        Message::Request(Request { writes, filename, mode, .. }) => {
+            if *writes {
+                cx.raise(|c| events::WriteRequest { c, is_orig, filename, mode });
+            } else {
+                cx.raise(|c| events::ReadRequest { c, is_orig, filename, mode });
+            }
+        }
+        Message::Data { block, data } => {
+            cx.raise(|c| events::Data { c, is_orig, block_num: *block, data });
+        }
+        Message::Ack { block } => cx.raise(|c| events::Ack { c, is_orig, block_num: *block }),
+        Message::Error { code, message } => {
+            cx.raise(|c| events::Error { c, is_orig, code: *code, msg: message });
+        }
+        Message::Options(options) => {
+            cx.raise(|c| events::OptionAck { c, is_orig, options: TableOf(options.clone()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use crate::tftp::shared::MAX_TRANSFERS;
+    use gannet_base::Addr;
+    use gannet_base::ConnId;
+    use gannet_base::UidSource;
+    use gannet_flow::Conn;
+    use gannet_log::Logs;
+    use gannet_log::Selection;
+    use proptest::prelude::*;
+
+    /// A client's connection to port 69, with tftp.log.
+    fn request() -> Harness {
+        let mut h = Harness::new(Proto::Udp, 69);
+        let selection = Selection::of(["tftp", "weird"]);
+        let logs = Logs::new(gannet_log::Options { selection, ..Default::default() });
+        h.env.logs = logs.into();
+        h
+    }
+
+    /// Exchanges the harness's connection for the one of the contents.
+    fn contents(h: &mut Harness) {
+        let ConnId { orig_h, orig_p, resp_h, .. } = h.conn.id;
+        let id = ConnId { orig_h: resp_h, orig_p: 3445, resp_h: orig_h, resp_p: orig_p };
+        h.conn = Conn::new(UidSource::new(0).connection(2, 0), id, Proto::Udp, 17, h.now);
+    }
+
+    fn send(h: &mut Harness, a: &mut Analyzer, from: Dir, data: &[u8]) {
+        a.datagram(&mut h.cx(), from, data, data.len() as u32);
+    }
+
+    #[test]
+    fn a_file_is_read_from_another_port() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"\0\x01boot.img\0octet\0blksize\x004\0");
+        assert!(h.confirmed(Tag::Tftp));
+        let id = h.conn.id;
+        let to = (id.orig_h, id.orig_p);
+        let expected = h.env.steering.scheduled(id.resp_h, to, Proto::Udp, h.now);
+        assert_eq!(expected, Some(Tag::Tftp));
+        let first = h.conn.uid;
+        contents(&mut h);
+        let mut b = Analyzer::new(&mut h.cx());
+        for (from, data) in [
+            (Dir::Orig, &b"\0\x06blksize\x004\0"[..]),
+            (Dir::Resp, b"\0\x04\0\0"),
+            (Dir::Orig, b"\0\x03\0\x01abcd"),
+            (Dir::Orig, b"\0\x03\0\x01abcd"),
+            (Dir::Resp, b"\0\x04\0\x01"),
+            (Dir::Orig, b"\0\x03\0\x02e"),
+        ] {
+            send(&mut h, &mut b, from, data);
+        }
+        assert!(h.rows("tftp").is_empty());
+        send(&mut h, &mut b, Dir::Resp, b"\0\x04\0\x02");
+        b.finish(&mut h.cx());
+        let rows = h.rows("tftp");
+        assert_eq!(rows.len(), 1);
+        let columns = ["wrq", "fname", "mode", "size", "block_sent", "block_acked", "options"];
+        let row = columns.map(|c| &*rows[0][c]);
+        assert_eq!(row, ["F", "boot.img", "octet", "5", "2", "2", "blksize=4"]);
+        assert_eq!(rows[0]["uid"], String::from_utf8_lossy(&first.text().0[..first.text().1]));
+        assert_eq!(rows[0]["error_code"], "-");
+    }
+
+    #[test]
+    fn errors_and_unanswered_requests_make_rows() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"\0\x02log\0netascii\0");
+        send(&mut h, &mut a, Dir::Resp, b"\0\x05\0\x02access violation\0");
+        send(&mut h, &mut a, Dir::Orig, b"\0\x01none\0octet\0");
+        a.finish(&mut h.cx());
+        let rows = h.rows("tftp");
+        let fields = |i: usize| ["wrq", "fname", "error_msg", "uid_data"].map(|c| &*rows[i][c]);
+        assert_eq!(fields(0)[..3], ["T", "log", "access violation"]);
+        assert_eq!(fields(1), ["F", "none", "-", "-"]);
+    }
+
+    #[test]
+    fn numbers_of_parts_wrap() {
+        let mut h = request();
+        let id = h.conn.id;
+        let none = Request { writes: false, filename: b"f", mode: b"octet", options: vec![] };
+        let mut transfer = Transfer::new(h.now, h.conn.uid, id, &none);
+        for block in 1..=65_537_u32 {
+            transfer.data(block as u16, &[0; 512]);
+        }
+        assert!(!transfer.ack(1));
+        // Part 65,536 again: it counts once.
+        transfer.data(0, &[0; 512]);
+        transfer.data(2, b"");
+        assert!(!transfer.ack(1) && transfer.ack(2));
+        transfer.write(&mut h.cx());
+        let row = &h.rows("tftp")[0];
+        assert_eq!((&*row["block_sent"], &*row["size"]), ("65538", "33554944"));
+    }
+
+    #[test]
+    fn another_connection_does_not_take_part() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"\0\x02log\0octet\0");
+        contents(&mut h);
+        let mut b = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut b, Dir::Orig, b"\0\x04\0\0");
+        send(&mut h, &mut b, Dir::Resp, b"\0\x03\0\x01abc");
+        let (id, ours) = (h.conn.id, h.conn.uid);
+        let id = ConnId { orig_p: 4000, ..id };
+        h.conn = Conn::new(UidSource::new(0).connection(3, 0), id, Proto::Udp, 17, h.now);
+        let mut other = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut other, Dir::Orig, b"\0\x05\0\x05unknown transfer\0");
+        other.finish(&mut h.cx());
+        assert!(h.rows("tftp").is_empty());
+        h.conn = Conn::new(ours, ConnId { orig_p: 3445, ..id }, Proto::Udp, 17, h.now);
+        send(&mut h, &mut b, Dir::Orig, b"\0\x04\0\x01");
+        let rows = h.rows("tftp");
+        let row = ["wrq", "fname", "size", "block_acked", "error_code"].map(|c| &*rows[0][c]);
+        assert_eq!(row, ["T", "log", "3", "1", "-"]);
+    }
+
+    #[test]
+    fn limits_are_reported_and_nothing_is_lost() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        let long = [b"\0\x01", &[b'n'; 1025][..], b"\0octet\0"].concat();
+        send(&mut h, &mut a, Dir::Orig, &long);
+        let options = [b"\0\x06", &b"o\x001\0".repeat(17)[..]].concat();
+        send(&mut h, &mut a, Dir::Resp, &options);
+        let weirds = h.rows("weird");
+        let names: Vec<_> = weirds.iter().map(|row| &*row["name"]).collect();
+        assert_eq!(names, ["tftp_long_file_name", "tftp_long_options"]);
+        a.finish(&mut h.cx());
+        let row = &h.rows("tftp")[0];
+        assert_eq!((row["fname"].len(), row["options"].split(',').count()), (1024, 16));
+
+        let client = h.conn.id;
+        for n in 0..=MAX_TRANSFERS as u32 {
+            let addr = Addr::v4((0x0a00_0000 + n).to_be_bytes());
+            let id = ConnId { orig_h: addr, ..client };
+            let uid = UidSource::new(0).connection(u64::from(n) + 10, 0);
+            h.conn = Conn::new(uid, id, Proto::Udp, 17, h.now);
+            send(&mut h, &mut a, Dir::Orig, b"\0\x01f\0octet\0");
+        }
+        let weirds = h.rows("weird");
+        assert!(weirds.iter().any(|row| &*row["name"] == "tftp_too_many_transfers"));
+        assert!(h.rows("tftp").len() > 1);
+    }
+
+    #[test]
+    fn nothing_is_analyzed_unasked() {
+        assert!(!Analyzer::is_wanted(&Harness::new(Proto::Udp, 69).env));
+        assert!(Analyzer::is_wanted(&request().env));
+    }
+
+    #[test]
+    fn other_bytes_are_violations() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"GET / HTTP/1.1\r\n");
+        assert!(h.violated(Tag::Tftp) && !h.confirmed(Tag::Tftp));
+    }
+
+    proptest! {
+        #[test]
+        fn any_datagrams_are_survived(all: Vec<(bool, Vec<u8>)>) {
+            let mut h = request();
+            let mut a = Analyzer::new(&mut h.cx());
+            for (orig, mut data) in all {
+                // Mostly numbers that messages have.
+                if let Some(first) = data.first_mut() {
+                    *first = 0;
+                }
+                send(&mut h, &mut a, if orig { Dir::Orig } else { Dir::Resp }, &data);
+            }
+            a.finish(&mut h.cx());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Events of TFTP. Those of a package for Zeek have its names and parameters.
+
+use gannet_event::Connection;
+use gannet_event::TableOf;
+
+use crate::Tag;
+
+gannet_event::events! {
+    crate::events::module_of(Tag::Tftp);
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+    } {
+        /// A client asks for a file.
+        pub struct ReadRequest<'a> = "tftp::read_request", opt_in {
+            /// Name of the file.
+            filename: &'a [u8] = "filename",
+            /// Mode: `netascii`, `octet` or `mail`.
+            mode: &'a [u8] = "mode",
+        }
+
+        /// A client offers a file.
+        pub struct WriteRequest<'a> = "tftp::write_request", opt_in {
+            /// Name of the file.
+            filename: &'a [u8] = "filename",
+            /// Mode: `netascii`, `octet` or `mail`.
+            mode: &'a [u8] = "mode",
+        }
+
+        /// A part of a file.
+        pub struct Data<'a> = "tftp::data", opt_in {
+            /// Its number.
+            block_num: u16 = "block_num",
+            /// The part.
+            data: &'a [u8] = "data",
+        }
+
+        /// A part of a file arrived.
+        pub struct Ack = "tftp::ack", opt_in {
+            /// Its number.
+            block_num: u16 = "block_num",
+        }
+
+        /// The transfer failed.
+        pub struct Error<'a> = "tftp::error", opt_in {
+            /// Why, as a number.
+            code: u16 = "code",
+            /// Why, in words.
+            msg: &'a [u8] = "msg",
+        }
+
+        /// A server accepts options of a request (RFC 2347).
+        pub struct OptionAck<'a> = "tftp::option_ack", opt_in {
+            /// Options, by name.
+            options: TableOf<&'a [u8], &'a [u8]> = "options",
+        }
+    }
+}

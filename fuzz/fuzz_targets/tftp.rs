@@ -1,0 +1,6 @@
+//! TFTP: one conversation, and its parser of messages.
+#![no_main]
+
+use gannet_protocols::tftp::Message;
+
+gannet_fuzz::protocol!(Tftp, Message::parse);
