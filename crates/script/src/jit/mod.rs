@@ -1,6 +1,6 @@
 //! Engines: the interpreter, and machine code for what is hot.
 //!
-//! Bodies begin in the interpreter, which counts calls and turns of loops. What is [`HOT`] is compiled by Cranelift, in the same thread, and entered at its
+//! Bodies begin in the interpreter, which counts calls and turns of loops. What is `HOT` is compiled by Cranelift, in the same thread, and entered at its
 //! next call or at the next turn of its loop. Both engines share the frames: machine code may leave to the interpreter at any
 //! instruction, and does so for whatever is unusual.
 //!

@@ -8,7 +8,7 @@
 //! | [`render`] | findings as text with source lines and carets |
 //! | [`warn`] | warnings that Zeek lacks |
 //! | [`tokens`] | a file as tokens, comments and directives |
-//! | [`format`] | the formatter |
+//! | [`mod@format`] | the formatter |
 //! | [`query`] | questions of editors: meaning, declaration, documentation, completion |
 //! | [`stages`] | what each stage makes of a file, as text |
 
