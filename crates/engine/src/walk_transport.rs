@@ -152,7 +152,15 @@ impl Shard {
                 packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
                 session.match_packet(conn, from, ip);
             }
+            let patience = conn.timeout();
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
+            if observed && conn.timeout() != patience {
+                // It is as long as scripts say.
+                let seconds = session.env.setting("tcp_inactivity_timeout", 0);
+                if let Ok(seconds @ 1..) = u16::try_from(seconds) {
+                    conn.set_timeout(seconds);
+                }
+            }
             conn.count_packet(from, ip_bytes);
             if observed {
                 packet_events::after_segment(session, conn, tcp, states, (from, &segment));

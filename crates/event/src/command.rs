@@ -102,6 +102,8 @@ pub enum ConnCommand {
     },
     /// Its further data is no matter of signatures.
     Unmatched,
+    /// Scripts look at it again: each of its packets is reported.
+    Watch,
     /// Its further packets are ignored.
     Skip,
     /// Silence after which it ends.

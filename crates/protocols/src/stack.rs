@@ -642,7 +642,7 @@ impl Session<'_> {
     /// A connection ends on which nothing was sent: raises what analyzers of its port would.
     #[cold]
     fn finish_waiting(&mut self, conn: &mut Conn) {
-        if by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
+        if self.env.steering.by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
             let mut cx = Context {
                 confirmed: None,
                 now: self.now,

@@ -81,7 +81,11 @@ impl Steering {
     /// Whether an analyzer may be started for what a connection begins with.
     #[inline]
     pub(crate) fn may_detect(&self, tag: Tag) -> bool {
-        self.detected.as_ref().is_none_or(|tags| tags.contains(&tag)) && self.may_start(tag)
+        // Where nothing is kept of how connections begin, nothing is found by that.
+        let keeps = self.settings.get("dpd_buffer_size") != Some(&0);
+        keeps
+            && self.detected.as_ref().is_none_or(|tags| tags.contains(&tag))
+            && self.may_start(tag)
     }
 
     /// What scripts expect a connection to be.

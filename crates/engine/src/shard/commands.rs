@@ -14,6 +14,7 @@ use gannet_protocols::Tag;
 use gannet_protocols::packet::events::ConnBytesThresholdCrossed;
 use gannet_protocols::packet::events::ConnDurationThresholdCrossed;
 use gannet_protocols::packet::events::ConnPacketsThresholdCrossed;
+use gannet_protocols::packet::events::WatchedConnection;
 
 use crate::shard::Shard;
 
@@ -95,6 +96,11 @@ impl Shard {
                     slot.conn.set_unmatched();
                 }
             }
+            ConnCommand::Watch => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    slot.ext.rare().watched = true;
+                }
+            }
             ConnCommand::Skip => {
                 if let Some(slot) = self.table.get_mut(index) {
                     slot.ext.rare().skip = true;
@@ -121,6 +127,17 @@ impl Shard {
         }
     }
 
+    /// Reports a connection that scripts watch, as it is now.
+    fn report_watched(&mut self, index: u32) {
+        let rare = self.table.get(index).and_then(|slot| slot.ext.rare.as_ref());
+        if rare.is_some_and(|rare| rare.watched) {
+            self.with_session(index, |conn, tcp, session| {
+                session.mention(tcp.as_deref());
+                session.raise(conn, |c| WatchedConnection { c });
+            });
+        }
+    }
+
     fn set_threshold(&mut self, index: u32, side: Dir, set: impl FnOnce(&mut Thresholds)) {
         if let Some(slot) = self.table.get_mut(index) {
             set(slot.ext.rare().thresholds.get_or_insert_default());
@@ -133,10 +150,11 @@ impl Shard {
         self.table.get(index).and_then(|slot| slot.ext.rare.as_ref()).is_some_and(|rare| rare.skip)
     }
 
-    /// Reports sizes of a connection that were crossed.
+    /// Reports sizes of a connection that were crossed, and a packet of one that scripts watch.
     #[cold]
     #[inline(never)]
     pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
+        self.report_watched(index);
         let Some(slot) = self.table.get_mut(index) else { return };
         let Some(rare) = slot.ext.rare.as_mut() else { return };
         let Some(mut thresholds) = rare.thresholds.take() else { return };

@@ -74,6 +74,8 @@ pub(crate) struct Rare {
     pub(crate) teredo_sides: u8,
     /// Sizes that listeners want to know of.
     pub(crate) thresholds: Option<Box<Thresholds>>,
+    /// Scripts look at it again: each of its packets is reported.
+    pub(crate) watched: bool,
     /// Its packets are ignored from now on.
     pub(crate) skip: bool,
 }
@@ -283,6 +285,9 @@ impl Shard {
             self.begin_at(packet.number, packet.time, self.now);
         } else {
             self.begin(packet.number, packet.time);
+        }
+        if self.stopped {
+            return;
         }
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         if is_empty {

@@ -194,6 +194,12 @@ gannet_event::events! {
         options: &'a [u8] = "options",
     }
 
+    /// A packet of a connection that scripts look at again.
+    pub struct WatchedConnection = "gannet::watched_connection", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
     /// Whether scripts discard an IP packet: a question.
     pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in {
         /// Its headers.

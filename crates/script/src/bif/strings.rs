@@ -119,7 +119,6 @@ pub(super) const TABLE: Table = &[
     ("hexstr_to_bytestring", hexstr_to_bytestring),
     ("encode_base64", encode_base64),
     ("decode_base64", |vm, a| decode_base64(vm, bytes(a, 0), bytes(a, 1))),
-    ("decode_base64_conn", |vm, a| decode_base64(vm, bytes(a, 1), bytes(a, 2))),
     ("is_valid_base64", |_, a| {
         Ok(Value::Bool(text::base64::is_valid(bytes(a, 0), alphabet(bytes(a, 1)))))
     }),

@@ -93,6 +93,11 @@ impl Metrics {
         help: &[u8],
         bounds: Vec<f64>,
     ) -> usize {
+        // Names may be written with dashes.
+        let plain = |text: &[u8]| -> Vec<u8> {
+            text.iter().map(|b| if *b == b'-' { b'_' } else { *b }).collect()
+        };
+        let (prefix, name, unit) = (&*plain(prefix), &*plain(name), &*plain(unit));
         let mut full = [prefix, b"_", name].concat();
         if !unit.is_empty() && unit != b"1" {
             full = [&full, b"_".as_slice(), unit].concat();
@@ -262,8 +267,6 @@ fn handler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 /// Brings the metrics of the run itself up to date.
 fn update_own(vm: &mut Vm<'_>) {
     let handled = handled(vm);
-    let (packets, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
-    let (reads, now) = (vm.m.state.traffic.reads, vm.m.now);
     let state = &mut vm.m.state;
     let metrics = &mut state.metrics;
     let help = b"Number of times the given event handler was called";
@@ -280,14 +283,6 @@ fn update_own(vm: &mut Vm<'_>) {
         let metric = metrics.metric(family, Vec::new());
         metrics.set(metric, value);
     };
-    if reads {
-        let help = "Total number of bytes received";
-        one(Kind::Counter, "zeek", "net_received_bytes", "", help, bytes as f64);
-        let help = "Total number of packets received";
-        one(Kind::Counter, "zeek", "net_received_packets", "", help, packets as f64);
-        let help = "The current network time";
-        one(Kind::Gauge, "zeek", "net_timestamp", "seconds", help, now);
-    }
     if let Some(process) = Process::own() {
         let help = "Total user CPU usage in seconds";
         one(Kind::Counter, "process", "cpu_user", "seconds", help, process.user);

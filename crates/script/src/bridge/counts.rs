@@ -41,6 +41,8 @@ pub(crate) struct Counts {
     /// Metrics of connections, once there are some.
     metrics: [Option<[usize; 2]>; 3],
     inactive: u64,
+    /// The input ended: connections that are removed from now on count as active, as in Zeek.
+    is_over: bool,
     packets: u64,
     unprocessed: u64,
     fragments: u64,
@@ -60,7 +62,8 @@ impl Counts {
                     }
                 }
             }
-            "connection_state_remove" => {
+            "net_done" => self.is_over = true,
+            "connection_state_remove" if !self.is_over => {
                 if let Some(state) = first_connection(event) {
                     self.all.ended();
                     if let Some(place) = place(state.proto) {
@@ -89,6 +92,7 @@ impl Counts {
 
     /// The metrics of a transport, which are made with its first connection.
     fn metrics_of(&mut self, metrics: &mut Metrics, place: usize) -> [usize; 2] {
+        Self::ended(metrics);
         *self.metrics[place].get_or_insert_with(|| {
             let label = vec![(b"protocol".to_vec(), PROTOCOLS[place].1.as_bytes().to_vec())];
             [
@@ -111,11 +115,16 @@ impl Counts {
                 metrics.set(*total, counts.total as f64);
             }
         }
+        let ended = Self::ended(metrics);
+        metrics.set(ended, self.inactive as f64);
+    }
+
+    /// The metric of connections that ended by silence.
+    fn ended(metrics: &mut Metrics) -> usize {
         let help = b"Number of sessions ended for specific reasons";
-        let family =
-            metrics.family(Kind::Counter, b"zeek", b"ended_sessions", b"", help, Vec::new());
-        let inactive = metrics.metric(family, vec![(b"reason".to_vec(), b"inactivity".to_vec())]);
-        metrics.set(inactive, self.inactive as f64);
+        let kind = Kind::Counter;
+        let family = metrics.family(kind, b"zeek", b"ended_sessions", b"", help, Vec::new());
+        metrics.metric(family, vec![(b"reason".to_vec(), b"inactivity".to_vec())])
     }
 }
 

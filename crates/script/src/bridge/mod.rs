@@ -54,6 +54,7 @@ pub(crate) use certificates::TABLE as CERTIFICATES;
 pub(crate) use counts::TABLE as COUNTS;
 pub(crate) use decide::TABLE as DECISIONS;
 pub(crate) use natives::TABLE as NATIVES;
+pub(crate) use natives::{status_due, watch};
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
@@ -127,6 +128,7 @@ pub fn run(
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
+    traffic.pace = options.pseudo_realtime.then(|| (std::time::Instant::now(), 0.0));
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
@@ -224,6 +226,9 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                         || calls(vm, &decide::INSTALLERS)
                 }
                 "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
+                "gannet::watched_connection" => {
+                    calls(vm, &["lookup_connection"]) || handled("connection_status_update")
+                }
                 "gannet::connection_timing_out" => handled("connection_timing_out"),
                 _ => false,
             };
@@ -281,7 +286,8 @@ fn likely_ports(vm: &mut Vm<'_>) {
 }
 
 /// Options of scripts that steer analyzers.
-const SETTINGS: &[&str] = &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl"];
+const SETTINGS: &[&str] =
+    &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl", "dpd_buffer_size"];
 
 /// Silence after which connections end, and how long that is by default, in seconds.
 const TIMEOUTS: &[(&str, f64)] = &[
@@ -432,6 +438,7 @@ impl Run {
                 | "connection_state_remove"
                 | "connection_timeout"
                 | "gannet::packet_done"
+                | "net_done"
         ) {
             let state = &mut vm.m.state;
             state.traffic.counts.event(&mut state.metrics, event);
@@ -499,6 +506,9 @@ impl Run {
         {
             return Ok(());
         }
+        if event.decl.name == "new_connection" {
+            natives::begin_status(&mut vm, &mut self.states, event)?;
+        }
         let Some(plan) = plan else { return self.states.note(&mut vm, event) };
         let mut args = vec![Value::Unset; plan.count];
         let mut reader = event.args();
@@ -549,6 +559,10 @@ impl Run {
     /// Another packet begins: timers are due.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
         self.loop_drains()?;
+        if self.machine.stop_requested {
+            // It is the time of the last packet still.
+            return Ok(());
+        }
         let mut vm = self.machine.with(&mut self.program);
         if vm.m.state.suspended > 0 {
             vm.wait_while_suspended()?;
@@ -556,6 +570,17 @@ impl Run {
         let is_first = vm.m.state.first_packet == 0.0 && now > 0.0;
         if is_first {
             vm.m.state.first_packet = now;
+        }
+        if let Some(pace) = &mut vm.m.state.traffic.pace {
+            if is_first {
+                *pace = (std::time::Instant::now(), now);
+            }
+            // Packets come as far apart as they were captured.
+            let (began, first) = *pace;
+            let wait = now - first - began.elapsed().as_secs_f64();
+            if let Ok(wait) = std::time::Duration::try_from_secs_f64(wait) {
+                std::thread::sleep(wait);
+            }
         }
         vm.m.state.traffic.tcp_options.clear();
         vm.m.now = vm.m.now.max(now);

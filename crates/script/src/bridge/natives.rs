@@ -20,6 +20,7 @@ pub(crate) const TABLE: Table = &[
     ("Analyzer::__enable_analyzer", |vm, a| enable(vm, a, true)),
     ("Analyzer::__disable_analyzer", |vm, a| enable(vm, a, false)),
     ("Analyzer::__disable_all_analyzers", |vm, _| {
+        vm.m.state.traffic.without_sizes = true;
         vm.m.state.traffic.commands.push(Command::Enable { analyzer: None, on: false });
         Ok(Value::Unset)
     }),
@@ -73,6 +74,7 @@ pub(crate) const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("x509_check_cert_hostname", check_hostname),
+    ("decode_base64_conn", decode_base64),
     ("Files::__file_exists", |vm, a| {
         Ok(Value::Bool(vm.m.state.traffic.files.contains_key(arg(a, 0).str_bytes())))
     }),
@@ -223,6 +225,9 @@ fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
     let analyzer = Some(tag_name(vm, arg(args, 0)));
+    if analyzer.as_deref() == Some("Analyzer::ANALYZER_CONNSIZE") {
+        vm.m.state.traffic.without_sizes = !on;
+    }
     vm.m.state.traffic.commands.push(Command::Enable { analyzer, on });
     Ok(Value::Bool(true))
 }
@@ -239,7 +244,84 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
+/// Connections among the arguments of an event that is scheduled, and those that `conn_id`s name, are watched: its
+/// handlers look them up then, and see them as they are at that time.
+pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
+    if !vm.m.state.traffic.reads {
+        return;
+    }
+    let types = ["connection", "conn_id"].map(|name| vm.type_named(name));
+    for value in args {
+        let Some(record) = value.record() else { continue };
+        let id = match Some(record.ty()) {
+            ty if ty == types[0] => {
+                let [id] = super::plan::places(vm, record.ty(), ["id"]);
+                id.map_or(Value::Unset, |id| record.get(id))
+            }
+            ty if ty == types[1] => value.clone(),
+            _ => continue,
+        };
+        let Ok(id) = ends(vm, &id) else { continue };
+        let traffic = &mut vm.m.state.traffic;
+        let found = traffic.conns.get_mut(&id).map(|known| (id.0, known));
+        watch_known(&mut traffic.commands, found);
+    }
+}
+
+/// A connection begins: `connection_status_update` is due after the interval that scripts set.
+pub(super) fn begin_status(
+    vm: &mut Vm<'_>,
+    states: &mut super::state::States,
+    event: &gannet_event::Raised<'_>,
+) -> Result<()> {
+    const EVENT: &str = "connection_status_update";
+    if !vm.function_named(EVENT).is_some_and(|func| !vm.p.functions[func].bodies.is_empty()) {
+        return Ok(());
+    }
+    let interval = vm.global_named("connection_status_update_interval").double();
+    let (Some(state), Some(ty)) =
+        (super::state::first_connection(event), vm.type_named("connection"))
+    else {
+        return Ok(());
+    };
+    if interval > 0.0 {
+        states.connection(vm, ty, state)?;
+        let key = (state.id, states.vlans(state));
+        let due = vm.m.now + interval;
+        vm.add_timer(due, crate::vm::events::Due::Status(state.uid, key));
+        let traffic = &mut vm.m.state.traffic;
+        let found = traffic.conns.get_mut(&key).map(|known| (key.0, known));
+        watch_known(&mut traffic.commands, found);
+    }
+    Ok(())
+}
+
+/// Raises `connection_status_update` of a connection, where it is still there.
+pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u32)) {
+    let known = vm.m.state.traffic.conns.get(&key).filter(|known| known.uid == uid);
+    let Some(record) = known.map(|known| known.record.clone()) else { return };
+    vm.queue_named("connection_status_update", vec![Value::Record(record)]);
+    let interval = vm.global_named("connection_status_update_interval").double();
+    let due = vm.m.now + interval;
+    vm.add_timer(due, crate::vm::events::Due::Status(uid, key));
+}
+
+/// Asks for reports of a connection, once.
+fn watch_known(commands: &mut Vec<Command>, known: Option<(ConnId, &mut Known)>) {
+    if let Some((id, known)) = known
+        && !std::mem::replace(&mut known.is_watched, true)
+    {
+        let (uid, ip_proto, what) = (known.uid, known.ip_proto, ConnCommand::Watch);
+        commands.push(Command::Connection { uid, id, ip_proto, what });
+    }
+}
+
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if let Ok(id) = ends(vm, arg(args, 0)) {
+        let traffic = &mut vm.m.state.traffic;
+        let found = traffic.conns.get_mut(&id).map(|known| (id.0, known));
+        watch_known(&mut traffic.commands, found);
+    }
     let found =
         with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
     match found {
@@ -406,6 +488,24 @@ fn current_header(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     }
     let ty = vm.result_type();
     vm.empty_value(ty, None)
+}
+
+/// `decode_base64_conn`: what is wrong with the text is a weird of the connection.
+fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let Some(record) = known(vm, arg(args, 0)).map(|known| known.record.clone()) else {
+        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+        return Ok(Value::string(""));
+    };
+    let alphabet = arg(args, 2).str_bytes().try_into().ok();
+    let text = arg(args, 1).str_bytes();
+    let (decoded, messages) = crate::support::text::base64::decode(text, alphabet);
+    for message in messages {
+        let name = Value::string("base64_illegal_encoding");
+        let args =
+            vec![name, Value::Record(record.clone()), Value::string(message), Value::string("")];
+        vm.queue_named("conn_weird", args);
+    }
+    Ok(decoded.map_or(Value::Unset, Value::string_owned))
 }
 
 /// `TCP::raw_options`: all options of the current segment, up to the end of their list where that is asked for.

@@ -107,6 +107,10 @@ impl States {
             ("new_connection", Some(state)) => {
                 self.known(vm, ty, state)?;
             }
+            // Scripts look at it again: it is up to date then.
+            ("gannet::watched_connection", Some(state)) => {
+                self.known(vm, ty, state)?;
+            }
             // It is named by weirds, even where no script handles them.
             ("conn_weird", Some(state)) => {
                 self.connection(vm, ty, state)?;
@@ -203,6 +207,7 @@ impl States {
                 start: plan.places[0],
                 name: plan.places[4],
                 analyzers: Vec::new(),
+                is_watched: false,
             };
             traffic.conns.insert(key, known);
         }
@@ -211,7 +216,7 @@ impl States {
     }
 
     /// The VLAN tags that distinguish a connection.
-    fn vlans(&self, state: &ConnState) -> u32 {
+    pub(super) fn vlans(&self, state: &ConnState) -> u32 {
         self.conn_plan.as_ref().map_or(0, |plan| plan.vlans(state))
     }
 
@@ -420,7 +425,8 @@ impl EndPlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
         let mut places = places(vm, ty, names);
-        if matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false)) {
+        let is_off = matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false));
+        if is_off || vm.m.state.traffic.without_sizes {
             (places[2], places[3]) = (None, None);
         }
         Self { ty, places }

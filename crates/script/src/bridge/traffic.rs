@@ -46,6 +46,10 @@ pub struct Traffic {
     pub(crate) certificate_cache: super::certificate_cache::CertificateCache,
     /// What statistics count.
     pub(crate) counts: super::counts::Counts,
+    /// When the first packet came, and its time, where packets are read as fast as they were captured.
+    pub(crate) pace: Option<(std::time::Instant, f64)>,
+    /// Scripts disabled the analyzer that counts packets and bytes: connections do not show them.
+    pub(crate) without_sizes: bool,
     /// Analyzers of files that scripts disabled.
     pub(crate) disabled_files: std::collections::HashSet<String>,
     /// Options of the current TCP segment, where scripts look at them.
@@ -149,6 +153,8 @@ pub(crate) struct Known {
     pub(crate) name: Option<usize>,
     /// Tags and numbers of analyzers that are known.
     pub(crate) analyzers: Vec<(Value, u64)>,
+    /// Whether its packets are reported, because scripts look at it again.
+    pub(crate) is_watched: bool,
 }
 
 /// The current packet.

@@ -26,6 +26,8 @@ Scripts:
   -p, --prefix PREFIX       load scripts of this prefix as well
   NAME=VALUE                set an option of a script, like LogAscii::use_json=T
   --zeek-scripts DIR        the folder of Zeek's scripts
+  --script-budget TIME[,BYTES]
+                            end handlers that run longer, or that take more memory: 500ms,100M
   --sandbox                 scripts start no programs and touch no files but logs
   --no-unused-warnings      no warnings about variables and functions that are not used
 

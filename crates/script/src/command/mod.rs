@@ -113,6 +113,7 @@ fn run_scripts(
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
+    engine.set_budget(options.budget);
     if let Some(file) = &options.profile {
         engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
@@ -140,7 +141,10 @@ fn run_scripts(
     match parsed {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
-            if let Err(text) = engine.set_engine(options.engine) {
+            // Machine code does not look at clocks.
+            let interpreted = crate::jit::Engine::Interp;
+            let kind = if options.budget.is_some() { interpreted } else { options.engine };
+            if let Err(text) = engine.set_engine(kind) {
                 fatal(&mut program, text);
                 return 1;
             }

@@ -61,6 +61,8 @@ pub struct Options {
     pub profile: Option<String>,
     /// `--sandbox`: scripts start no processes and touch no files outside of logs.
     pub sandbox: bool,
+    /// `--script-budget`.
+    pub budget: Option<crate::vm::budget::Budget>,
     /// `--diagnostics rich`.
     pub rich: bool,
     /// `--zeek-scripts`: the folder of Zeek's scripts.
@@ -262,13 +264,16 @@ impl Options {
                 return Ok(());
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
-            "diagnostics" | "zeek-scripts" | "engine" => {
+            "diagnostics" | "zeek-scripts" | "engine" | "script-budget" => {
                 let value = value
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
                 match name {
                     "diagnostics" => self.rich = value == "rich",
                     "zeek-scripts" => self.scripts = Some(value),
+                    "script-budget" => {
+                        self.budget = Some(crate::vm::budget::Budget::parse(&value)?);
+                    }
                     _ => {
                         let text = "option '--engine' is one of interp, jit, verify";
                         self.engine = Engine::named(&value).ok_or(text)?;

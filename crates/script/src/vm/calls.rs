@@ -227,6 +227,12 @@ impl Vm<'_> {
 
     /// Makes room for a frame.
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
+        if self.m.budget.is_some() {
+            match (&mut self.m.budget, self.m.frames.is_empty()) {
+                (Some(spent), true) => spent.begin(),
+                _ => self.check_budget()?,
+            }
+        }
         if self.m.frames.len() >= self.m.max_depth {
             let max = self.m.max_depth;
             let text = format!("maximum recursion depth {max} exceeded");

@@ -144,8 +144,11 @@ impl Vm<'_> {
         if let Some(func) = self.function_named(event)
             && self.has_bodies(func)
         {
+            // Before the first packet, as Zeek does it.
+            let wall = super::events::wall_clock;
+            let time = if self.m.now > 0.0 { self.m.now } else { wall() };
             let args = vec![
-                crate::value::Value::Time(self.m.now),
+                crate::value::Value::Time(time),
                 crate::value::Value::string(text),
                 crate::value::Value::string(location),
             ];

@@ -41,6 +41,8 @@ pub(crate) enum Due {
     LogDelay,
     /// A log is rotated.
     Rotate(u64),
+    /// Another `connection_status_update` of a connection, by its name and ends.
+    Status(gannet_base::Uid, (gannet_base::ConnId, u32)),
     /// Entries of a table expire.
     Expire(Weak<Table>, Option<ExpiryWalk>),
 }
@@ -168,6 +170,7 @@ impl Vm<'_> {
             other => self.m.now + other.double(),
         };
         if let Some(func) = self.event_func(global) {
+            crate::bridge::watch(self, &args);
             self.add_timer(time, Due::Event(func, args));
         }
     }
@@ -198,6 +201,11 @@ impl Vm<'_> {
                 }
                 Due::LogDelay => crate::bif::log::delay_due(self)?,
                 Due::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
+                Due::Status(uid, key) => {
+                    if !self.m.terminating {
+                        crate::bridge::status_due(self, uid, key);
+                    }
+                }
                 Due::Expire(table, walk) => {
                     if !self.m.terminating
                         && let Some(table) = table.upgrade()

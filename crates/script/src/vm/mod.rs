@@ -5,6 +5,7 @@
 //! without recursion of the interpreter; built-in functions that call back, hooks and `&default`
 //! functions start a loop of their own above the existing frames.
 
+pub mod budget;
 mod calls;
 mod convert;
 mod copy;
@@ -46,6 +47,8 @@ pub struct Machine {
     pub(crate) stack: Vec<Value>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
+    /// The budget of handlers, where they have one.
+    pub(crate) budget: Option<budget::Spent>,
     pub(crate) natives: Natives,
     /// First values of the fields of records, by type.
     pub(crate) templates: Vec<Option<Rc<Vec<init::FieldInit>>>>,
@@ -131,6 +134,7 @@ impl Default for Machine {
             stack: Vec::new(),
             frames: Vec::new(),
             max_depth: 1000,
+            budget: None,
             natives: Natives::default(),
             templates: Vec::new(),
             conversions: HashMap::new(),
@@ -180,6 +184,11 @@ impl Machine {
     /// Keeps scripts from starting processes and from changing files other than logs.
     pub fn set_sandbox(&mut self, sandbox: bool) {
         self.state.sandbox = sandbox;
+    }
+
+    /// Gives every handler a budget.
+    pub fn set_budget(&mut self, budget: Option<budget::Budget>) {
+        self.budget = budget.map(budget::Spent::new);
     }
 
     /// Starts the profile of scripts; it is written at the end, to standard error or a file.

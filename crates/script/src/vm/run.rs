@@ -132,6 +132,10 @@ impl Vm<'_> {
                 Op::Jump { to } => {
                     let back = (to as usize) < pc;
                     pc = to as usize;
+                    if back && self.m.budget.is_some() {
+                        sync!();
+                        self.check_budget()?;
+                    }
                     if back && self.m.jit.is_on() {
                         hot!();
                     }

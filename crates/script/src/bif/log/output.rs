@@ -245,6 +245,16 @@ fn counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [us
     })
 }
 
+/// The value of a pragma that an option names; none where it is the default.
+#[cfg(feature = "sqlite")]
+fn pragma(vm: &Vm<'_>, option: &str, prefix: &str) -> Option<&'static str> {
+    const VALUES: [&str; 9] =
+        ["OFF", "NORMAL", "FULL", "EXTRA", "DELETE", "TRUNCATE", "PERSIST", "MEMORY", "WAL"];
+    let name = super::super::json::name_of(vm, &vm.global_named(option));
+    let value = name.rsplit("::").next()?.strip_prefix(prefix)?.to_owned();
+    VALUES.into_iter().find(|known| *known == value)
+}
+
 fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return };
     writer.sink = Sink::None;
@@ -320,7 +330,11 @@ fn writer_for(
                 );
                 vm.report(Severity::Info, text);
             }
+            let synchronous = pragma(vm, "LogSQLite::synchronous", "SQLITE_SYNCHRONOUS_");
+            let journal_mode = pragma(vm, "LogSQLite::journal_mode", "SQLITE_JOURNAL_MODE_");
             let config = crate::support::logs::SqliteConfig {
+                synchronous,
+                journal_mode,
                 table: filter
                     .config
                     .iter()

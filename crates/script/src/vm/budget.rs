@@ -1,0 +1,161 @@
+//! How long a handler may run, and by how much it may make the process grow (`--script-budget`).
+
+use std::time::{Duration, Instant};
+
+use super::Vm;
+use crate::evaluate::Stop;
+
+/// The budget of every handler: one that exceeds it ends in an error, and the analysis goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Time that it may take.
+    pub time: Option<Duration>,
+    /// Bytes by which memory may grow meanwhile.
+    pub memory: Option<u64>,
+}
+
+/// The budget of a run, and what the current handler began with.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    budget: Budget,
+    began: Instant,
+    resident: u64,
+    /// Checks since then.
+    checks: u32,
+}
+
+/// Of the checks beyond the first ones, as many as values can double in, one in this many looks at clock and memory.
+const EVERY: u32 = 64;
+
+impl Budget {
+    /// Reads `TIME[,MEMORY]`: `500ms,100M`.
+    ///
+    /// # Errors
+    /// What is wrong, in a line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "option '--script-budget' takes a time and bytes, as in 500ms,100M, not '{text}'"
+            )
+        };
+        let number =
+            |digits: &str| digits.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite());
+        let (time, memory) = match text.split_once(',') {
+            Some((time, memory)) => (time.trim(), Some(memory.trim())),
+            None => (text.trim(), None),
+        };
+        let time = match time {
+            "" if memory.is_some() => None,
+            time => {
+                let (digits, unit) = match time.strip_suffix("ms") {
+                    Some(digits) => (digits, 1e-3),
+                    None => (time.strip_suffix('s').unwrap_or(time), 1.0),
+                };
+                let seconds = number(digits).ok_or_else(wrong)? * unit;
+                Some(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?)
+            }
+        };
+        let memory = match memory {
+            None => None,
+            Some(memory) => {
+                let (digits, unit) = match memory.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
+                    Some(digits) if memory.ends_with(['k', 'K']) => (digits, 1_u64 << 10),
+                    Some(digits) if memory.ends_with(['m', 'M']) => (digits, 1 << 20),
+                    Some(digits) => (digits, 1 << 30),
+                    None => (memory, 1),
+                };
+                Some((number(digits).ok_or_else(wrong)? * unit as f64) as u64)
+            }
+        };
+        Ok(Self { time, memory })
+    }
+}
+
+impl Spent {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, began: Instant::now(), resident: 0, checks: 0 }
+    }
+
+    /// Another handler begins.
+    pub(crate) fn begin(&mut self) {
+        self.checks = 0;
+        self.began = Instant::now();
+        if self.budget.memory.is_some() {
+            self.resident = resident();
+        }
+    }
+
+    /// What the handler exceeds, if anything.
+    fn exceeded(&mut self) -> Option<String> {
+        self.checks = self.checks.wrapping_add(1);
+        if self.checks > EVERY && !self.checks.is_multiple_of(EVERY) {
+            return None;
+        }
+        if let Some(time) = self.budget.time.filter(|time| self.began.elapsed() > *time) {
+            return Some(format!("script budget exceeded: it runs for longer than {time:?}"));
+        }
+        let grown = resident().saturating_sub(self.resident);
+        let memory = self.budget.memory.filter(|memory| grown > *memory)?;
+        Some(format!("script budget exceeded: memory grew by more than {memory} bytes"))
+    }
+}
+
+/// Bytes of the process that are in memory; 0 where the system does not say (proc(5)).
+fn resident() -> u64 {
+    /// Bytes of a page, as nearly all systems have them.
+    const PAGE: u64 = 4096;
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.as_deref().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE
+}
+
+impl Vm<'_> {
+    /// Ends the current handler if it exceeds its budget.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn check_budget(&mut self) -> Result<(), Stop> {
+        let Some(spent) = &mut self.m.budget else { return Ok(()) };
+        match spent.exceeded() {
+            None => Ok(()),
+            Some(text) => {
+                let site = self.current_site();
+                let span = self.p.exprs.find(site).map(|expr| expr.span);
+                let body = self.m.frames.last().and_then(|frame| frame.code.body);
+                let whole = body.map(|body| self.p.bodies[body].span);
+                let span = span.or(whole).unwrap_or(crate::source::Span::NOWHERE);
+                self.emit(crate::diagnostics::Severity::RuntimeError, span, text.into_bytes());
+                Err(Stop::Error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_in_words() {
+        let both = Budget { time: Some(Duration::from_millis(500)), memory: Some(100 << 20) };
+        assert_eq!(Budget::parse("500ms,100M"), Ok(both));
+        let time = Budget { time: Some(Duration::from_secs(2)), memory: None };
+        assert_eq!(Budget::parse("2s"), Ok(time));
+        assert_eq!(Budget::parse("2"), Ok(time));
+        assert_eq!(Budget::parse(",1k"), Ok(Budget { time: None, memory: Some(1024) }));
+        for wrong in ["", "x", "1s,", "-1", "1s,0", "inf"] {
+            assert!(Budget::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let budget = Budget { time: Some(Duration::from_nanos(1)), memory: None };
+        let mut spent = Spent::new(budget);
+        spent.begin();
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(spent.exceeded().is_some_and(|text| text.contains("longer than 1ns")));
+        let mut spent = Spent::new(Budget { time: None, memory: Some(u64::MAX) });
+        spent.begin();
+        assert_eq!(spent.exceeded(), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! A handler that exceeds its budget ends, and the others run.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+
+use gannet_script::diagnostics::Diagnostics;
+use gannet_script::parse::Input;
+use gannet_script::parse::Parser;
+use gannet_script::program::Program;
+use gannet_script::vm::Machine;
+use gannet_script::vm::budget::Budget;
+
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a script prints, and what is reported.
+fn run(code: &str, budget: &str) -> (String, String) {
+    let reports = Rc::new(RefCell::new(Vec::new()));
+    let sink = reports.clone();
+    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
+        sink.borrow_mut().extend(diagnostic.line());
+    }));
+    let mut program = Program { diagnostics, ..Program::default() };
+    let mut machine = Machine::new();
+    machine.set_budget(Budget::parse(budget).ok());
+    let printed = Shared::default();
+    machine.set_output(Box::new(printed.clone()));
+    let input = Input::Text { name: "test".to_owned(), code: code.as_bytes().to_vec() };
+    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
+    machine.with(&mut program).run();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&printed.0.borrow()), text(&reports.borrow()))
+}
+
+#[test]
+fn a_loop_without_end_is_stopped() {
+    let code = "event zeek_init() &priority=1\n{\nlocal n = 0;\nwhile ( T )\n++n;\n}\n\
+                event zeek_init() { print \"next\"; }";
+    let (printed, reported) = run(code, "20ms");
+    assert_eq!(printed, "next\n");
+    assert!(
+        reported.contains("script budget exceeded: it runs for longer than 20ms"),
+        "{reported}"
+    );
+    assert!(reported.contains("test, line"), "{reported}");
+}
+
+#[test]
+fn functions_count_for_the_handler_that_calls_them() {
+    let code = "function turn(n: count): count { return n + 1; }\n\
+                event zeek_init() &priority=1 { local n = 0; while ( T ) n = turn(n); }\n\
+                event zeek_init() { print \"next\"; }";
+    let (printed, reported) = run(code, "20ms");
+    assert_eq!(printed, "next\n");
+    assert!(reported.contains("script budget exceeded"), "{reported}");
+}
+
+#[test]
+fn a_string_that_doubles_is_stopped() {
+    let code = "event zeek_init() &priority=1\n{\nlocal s = \"0123456789abcdef\";\nwhile ( T )\n\
+                s = s + s;\n}\nevent zeek_init() { print \"next\"; }";
+    let (printed, reported) = run(code, ",64M");
+    assert_eq!(printed, "next\n");
+    assert!(reported.contains("memory grew by more than 67108864 bytes"), "{reported}");
+}
+
+#[test]
+fn handlers_within_their_budget_are_left_alone() {
+    let code = "event zeek_init() { local n = 0; while ( n < 1000 ) ++n; print n; }";
+    assert_eq!(run(code, "10s,1G"), ("1000\n".to_owned(), String::new()));
+}
