@@ -26,7 +26,7 @@ use crate::walk::TOO_MANY_LAYERS;
 /// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
-/// Bit of a UDP connection's `seen` for `D`.
+/// Bit of a UDP connection's `seen` for `D`; of an ICMP connection's for a message of a side, where events show it.
 const UDP_DATA_BIT: u32 = 3;
 
 /// The table's entry for a packet.
@@ -398,6 +398,7 @@ impl Shard {
             conn.last = time;
             conn.count_payload(from, len);
             if observed {
+                conn.note_flag(UDP_DATA_BIT + 16 * from.index() as u32);
                 session.match_packet(conn, from, ip);
                 packet_events::icmp(session, conn, ip, &icmp);
             }
