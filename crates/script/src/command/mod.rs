@@ -26,6 +26,9 @@ use crate::vm::Machine;
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
 const STACK: usize = 1 << 30;
 
+/// Declarations for scripts that run without Zeek's own.
+const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
+
 /// Runs the command with the arguments behind its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -271,6 +274,8 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+    } else {
+        inputs.push(Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() });
     }
     if has_scripts && options.filter.is_some() {
         inputs.push(file("base/frameworks/packet-filter"));
@@ -360,4 +365,29 @@ fn error_line(text: &str) {
 /// Reports that reading ended for good.
 pub fn fatal(program: &mut Program, text: &str) {
     program.report(Severity::Fatal, Span::NOWHERE, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bif::Natives;
+
+    #[test]
+    fn every_function_that_is_declared_without_scripts_is_built_in() {
+        let mut program = Program::default();
+        let mut machine = Machine::new();
+        let input = Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() };
+        assert!(Parser::new(&mut program, &mut machine, Vec::new()).run([input]).is_ok());
+        assert_eq!(program.diagnostics.errors, 0);
+        let natives = Natives::default();
+        let text = String::from_utf8_lossy(BUILT_IN);
+        let functions = text.lines().filter(|line| line.starts_with("global "));
+        let functions =
+            functions.filter_map(|line| line["global ".len()..].split_once(": function"));
+        let missing: Vec<_> = functions
+            .map(|(name, _)| name)
+            .filter(|&name| name != "from_json_default_key_mapper" && natives.find(name).is_none())
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
 }
