@@ -296,6 +296,15 @@ impl Shard {
         self.drain_events();
     }
 
+    /// Advances time without a packet, which the listener learns of as well.
+    pub(crate) fn idle(&mut self, number: u64, time: Time) {
+        if self.env.logs.events.any() {
+            self.begin(number, time);
+        }
+        self.pass(number, time);
+        self.drain_events();
+    }
+
     /// Delivers the events of the current packet and of the timers before it.
     #[inline]
     pub(crate) fn drain_events(&mut self) {

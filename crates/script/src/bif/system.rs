@@ -72,7 +72,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
     ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
-    ("reading_live_traffic", |_, _| Ok(Value::Bool(false))),
+    ("reading_live_traffic", |vm, _| Ok(Value::Bool(vm.m.state.traffic.is_live))),
     ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads))),
     ("is_remote_event", |_, _| Ok(Value::Bool(false))),
     ("system", system),

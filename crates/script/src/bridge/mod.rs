@@ -30,6 +30,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use gannet_base::Time;
 use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
@@ -55,7 +56,7 @@ pub trait Source: Send {
     /// All events that there are.
     fn catalogue(&self) -> Vec<&'static Decl>;
 
-    /// Opens the capture that the options name.
+    /// Opens the capture or the interface that the options name.
     ///
     /// # Errors
     /// The error, in a line.
@@ -67,8 +68,8 @@ pub trait Source: Send {
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
 
-    /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
-    /// [`stops`] holds.
+    /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
+    /// `interest` to `listener`. Ends early once [`stops`] holds.
     ///
     /// # Errors
     /// The error, in a line; packets read before it count.
@@ -109,13 +110,18 @@ pub fn run(
     options: &Options,
     source: &mut dyn Source,
 ) -> i32 {
+    let is_live = options.interface.is_some();
     let traffic = &mut machine.state.traffic;
-    traffic.reads = true;
-    traffic.capture = options.capture.clone().unwrap_or_default();
+    traffic.reads = !is_live;
+    traffic.is_live = is_live;
+    traffic.capture =
+        options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
-    let mut result = machine.with(&mut program).begin(0.0, false);
+    let now = if is_live { crate::vm::events::wall_clock() } else { 0.0 };
+    machine.state.first_packet = now;
+    let mut result = machine.with(&mut program).begin(now, is_live);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let scripted =
@@ -145,6 +151,7 @@ pub fn run(
             matching,
             over: false,
             drained: false,
+            flushed: is_live.then(Instant::now),
             stop: None,
         };
         RUN.set(Some(Box::new(run)));
@@ -159,6 +166,9 @@ pub fn run(
             vm.m.out.flush();
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
+        // A signal ended a live run.
+        machine.state.terminated |= is_live;
+        machine.stop_requested |= is_live;
         result = match stop {
             Some(stop) => Err(stop),
             None => machine.with(&mut program).after_packets(),
@@ -169,6 +179,9 @@ pub fn run(
     vm.m.out.flush_all();
     status
 }
+
+/// Rows and output of live traffic are in their files after this time at the latest.
+const FLUSH: Duration = Duration::from_millis(500);
 
 /// The life of a run by themselves: no event of an analyzer.
 const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
@@ -184,6 +197,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     });
     let signatures = vm.m.state.signatures.as_ref();
     any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
+    // Without any interest nothing would learn that time advances.
+    any |= vm.m.state.traffic.is_live;
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
@@ -315,6 +330,8 @@ struct Run {
     over: bool,
     /// Events of the current packet were drained.
     drained: bool,
+    /// When logs and output were last flushed, of live traffic.
+    flushed: Option<Instant>,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -486,6 +503,13 @@ impl Run {
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
+        if let Some(flushed) = &mut self.flushed
+            && flushed.elapsed() >= FLUSH
+        {
+            *flushed = Instant::now();
+            crate::bif::log::flush_all(&mut vm);
+            vm.m.out.flush_all();
+        }
         vm.fire_timers(now)
     }
 

@@ -13,8 +13,10 @@ use crate::value::{Record, Value};
 /// The current traffic. Empty without packets.
 #[derive(Default)]
 pub struct Traffic {
-    /// Whether packets are read.
+    /// Whether packets of a capture are read.
     pub(crate) reads: bool,
+    /// Whether packets of an interface are read.
+    pub(crate) is_live: bool,
     /// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
     pub(crate) conns: HashMap<(ConnId, u32), Known>,
     /// Files by their ids.
@@ -26,7 +28,7 @@ pub struct Traffic {
     pub(crate) header: Value,
     /// Number of the current packet.
     pub(crate) number: u64,
-    /// The capture as the command line names it.
+    /// The capture or the interface as the command line names it.
     pub(crate) capture: String,
     /// The type of its link, once it is known.
     pub(crate) link_type: Option<u64>,

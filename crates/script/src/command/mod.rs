@@ -35,7 +35,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     main_with(args, None)
 }
 
-/// The same; captures (`-r`) are read by `source`.
+/// The same; captures (`-r`) and interfaces (`-i`) are read by `source`.
 #[must_use]
 pub fn main_with(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> ExitCode {
     let thread = std::thread::Builder::new()
@@ -74,13 +74,6 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         // A reader that went away wants no more.
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
-    }
-    if let Some(interface) = &options.interface {
-        error_line(&format!(
-            "fatal error: problem with interface {interface} (scripts run over captures: tcpdump -i {interface} -w - | \
-             gannet zeek -r -; gannet analyze -i {interface} captures without scripts)"
-        ));
-        return 1;
     }
     if !options.bare && !has_scripts(&search_path(&options)) {
         error_line(
@@ -149,18 +142,16 @@ fn run_scripts(
             }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
-            if let Some(interface) = &options.interface {
-                let why = "scripts read captures only: gannet capture writes one";
-                let text = format!("problem with interface {interface} ({why})");
-                fatal(&mut program, &text);
-                return 1;
-            }
-            let code = match (source, &options.capture) {
-                (Some(mut source), Some(capture)) => match source.open(options) {
+            let packets = match (&options.capture, &options.interface) {
+                (Some(capture), _) => Some(format!("trace file {capture}")),
+                (None, Some(interface)) => Some(format!("interface {interface}")),
+                (None, None) => None,
+            };
+            let code = match (source, packets) {
+                (Some(mut source), Some(packets)) => match source.open(options) {
                     Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
                     Err(message) => {
-                        let text = format!("problem with trace file {capture} ({message})");
-                        fatal(&mut program, &text);
+                        fatal(&mut program, &format!("problem with {packets} ({message})"));
                         return 1;
                     }
                 },
