@@ -16,6 +16,7 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::Interest;
 use gannet_event::LinkState;
@@ -36,6 +37,8 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
+use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
@@ -146,6 +149,8 @@ pub(crate) struct Shard {
     pub(crate) link: LinkState,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
+    /// A packet was reported to a listener.
+    has_begun: bool,
 }
 
 impl Shard {
@@ -206,6 +211,7 @@ impl Shard {
             unchecked: Vec::new(),
             link: LinkState::default(),
             keyed_by_vlan: false,
+            has_begun: false,
         }
     }
 
@@ -215,6 +221,7 @@ impl Shard {
         let any = self.env.logs.events.any();
         self.env.files.report_matches(any);
         let events = &mut self.env.logs.events;
+        events.set_mark(EventQueueFlushPoint::DECL);
         events.ask();
         self.carry_out();
         let events = &mut self.env.logs.events;
@@ -286,6 +293,7 @@ impl Shard {
         }
         self.advance_if_due(packet.time);
         if self.env.logs.events.any() {
+            self.raise_beginning();
             self.raise_packet_bytes(packet);
         }
         self.walk_link(packet);
@@ -293,6 +301,11 @@ impl Shard {
             self.raise_raw_packet(packet);
         }
         self.rest();
+        if self.env.logs.events.any() {
+            // After the packet, and after its turn of the loop.
+            self.env.logs.events.mark();
+            self.env.logs.events.mark();
+        }
         self.drain_events();
     }
 
@@ -303,6 +316,15 @@ impl Shard {
         }
         self.pass(number, time);
         self.drain_events();
+    }
+
+    /// Reports the first packet.
+    #[cold]
+    fn raise_beginning(&mut self) {
+        let events = &mut self.env.logs.events;
+        if !std::mem::replace(&mut self.has_begun, true) && events.wants::<NetworkTimeInit>() {
+            events.raise(&NetworkTimeInit {});
+        }
     }
 
     /// Delivers the events of the current packet and of the timers before it.

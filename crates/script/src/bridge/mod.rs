@@ -43,6 +43,7 @@ use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
 pub(crate) use natives::TABLE as NATIVES;
+pub(crate) use natives::note_limit;
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
@@ -277,7 +278,24 @@ fn likely_ports(vm: &mut Vm<'_>) {
 }
 
 /// Options of scripts that steer analyzers.
-const SETTINGS: &[&str] = &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl"];
+const SETTINGS: &[&str] = &[
+    "DCE_RPC::max_cmd_reassembly",
+    "MQTT::max_payload_size",
+    "POP3::max_unknown_client_commands",
+    "SMB::max_dce_rpc_analyzers",
+    "SMB::max_pending_messages",
+    "SMTP::enable_rfc822_msg_file_analysis",
+    "SSH::max_kexinit_compression_algorithms",
+    "SSH::max_kexinit_encryption_algorithms",
+    "SSH::max_kexinit_hostkey_algorithms",
+    "SSH::max_kexinit_kex_algorithms",
+    "SSH::max_kexinit_languages",
+    "SSH::max_kexinit_mac_algorithms",
+    "SSH::max_packet_length",
+    "SSH::max_string_length",
+    "dns_skip_all_addl",
+    "dns_skip_all_auth",
+];
 
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {

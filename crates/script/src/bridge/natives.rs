@@ -195,6 +195,12 @@ fn steer(
     Ok(Value::Bool(found))
 }
 
+/// A limit of a script was reached on a connection: its history shows that.
+pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
+    // Where the connection is over, there is no history any more.
+    let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
+}
+
 fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 0));
     if let Value::Port(port) = arg(args, 1) {
