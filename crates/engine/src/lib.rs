@@ -27,6 +27,7 @@ mod state;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tunnel_events;
 mod tunnels;
 mod walk;
 mod walk_transport;

@@ -16,7 +16,7 @@ mod reflect;
 mod storage;
 mod strings;
 mod system;
-mod telemetry;
+pub(crate) mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -73,6 +73,10 @@ const TABLES: &[Table] = &[
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
     crate::bridge::PACKET_NATIVES,
+    crate::bridge::DECISIONS,
+    crate::bridge::COUNTS,
+    crate::bridge::CERTIFICATES,
+    crate::bridge::CERTIFICATE_CACHE,
 ];
 
 /// State of built-in functions.
@@ -99,6 +103,8 @@ pub struct State {
     pub event_metadata: HashMap<i64, TypeId>,
     /// The number of the analyzer that raised the current event; 0 for none.
     pub(crate) analyzer: u64,
+    /// How often events were handled, by their functions.
+    pub(crate) invocations: Vec<u64>,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
@@ -150,6 +156,7 @@ impl Default for State {
             event_metadata: HashMap::new(),
             suspended: 0,
             analyzer: 0,
+            invocations: Vec::new(),
             bare: false,
             sandbox: false,
             random: system::random(),

@@ -42,7 +42,10 @@ pub(super) const TABLE: Table = &[
     }),
     ("Reporter::flow_weird", |vm, a| {
         let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
-        if permits_weird(vm, arg(a, 0), &[arg(a, 1).text(), arg(a, 2).text()]) {
+        // Of both directions together.
+        let mut hosts = [arg(a, 1).text(), arg(a, 2).text()];
+        hosts.sort();
+        if permits_weird(vm, arg(a, 0), &hosts) {
             vm.queue_named("flow_weird", args.to_vec());
         }
         Ok(Value::Bool(true))

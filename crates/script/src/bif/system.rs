@@ -19,7 +19,6 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table = &[
     ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
     ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
-    ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
     ("set_network_time", |vm, a| {
         vm.m.now = arg(a, 0).double();
         Ok(Value::Bool(true))
@@ -263,7 +262,10 @@ pub(super) const TABLE: Table = &[
     ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
     ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
     ("zeek_args", |vm, _| {
-        let items = vm.m.state.command.iter().map(Value::string).collect();
+        // `gannet zeek …` is the command zeek.
+        let all = &vm.m.state.command;
+        let skips = usize::from(all.get(1).is_some_and(|command| command == "zeek"));
+        let items = all.iter().skip(skips).map(Value::string).collect();
         Ok(strings(vm, items))
     }),
     ("backtrace", |vm, _| {

@@ -7,6 +7,10 @@
 //!
 //! | module | duty |
 //! |---|---|
+//! | `certificate_cache` | certificates that scripts know already |
+//! | `certificates` | checks of certificates |
+//! | `counts` | what statistics count |
+//! | `decide` | which packets scripts discard, and which connections they keep |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
 //! | `state` | the records of connections and files, which live as long as these |
@@ -19,6 +23,10 @@
 //! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
 //! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
 
+mod certificate_cache;
+mod certificates;
+mod counts;
+mod decide;
 mod listening;
 mod natives;
 mod packets;
@@ -42,6 +50,10 @@ use crate::program::Program;
 use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
+pub(crate) use certificate_cache::TABLE as CERTIFICATE_CACHE;
+pub(crate) use certificates::TABLE as CERTIFICATES;
+pub(crate) use counts::TABLE as COUNTS;
+pub(crate) use decide::TABLE as DECISIONS;
 pub(crate) use natives::TABLE as NATIVES;
 pub(crate) use natives::note_limit;
 pub use packets::FilterCheck;
@@ -220,8 +232,15 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                     calls(vm, &names) || vm.m.state.traffic.write.is_some()
                 }
                 "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+                "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
                 "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
                 "raw_packet" => calls(vm, &["get_current_packet_header"]),
+                "gannet::discard_packet" => {
+                    decide::DISCARDERS.iter().any(|name| handled(name))
+                        || calls(vm, &decide::INSTALLERS)
+                }
+                "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
+                "gannet::connection_timing_out" => handled("connection_timing_out"),
                 _ => false,
             };
             if needed {
@@ -297,10 +316,25 @@ const SETTINGS: &[&str] = &[
     "dns_skip_all_auth",
 ];
 
+/// Silence after which connections end, and how long that is by default, in seconds.
+const TIMEOUTS: &[(&str, f64)] = &[
+    ("tcp_inactivity_timeout", 300.0),
+    ("udp_inactivity_timeout", 60.0),
+    ("icmp_inactivity_timeout", 60.0),
+];
+
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {
     for name in SETTINGS {
         setting_changed(vm, name);
+    }
+    // As the analysis has them, these need no mention.
+    for (name, default) in TIMEOUTS {
+        let seconds = vm.global_named(name).double();
+        if seconds > 0.0 && seconds != *default {
+            let command = Command::Setting { name, value: seconds as u64 };
+            vm.m.state.traffic.commands.push(command);
+        }
     }
     let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
     let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
@@ -409,6 +443,16 @@ impl Listener for Handlers {
     fn drained(&mut self) {
         Self::with(Run::drained);
     }
+
+    fn decide(&mut self, question: &Raised<'_>) -> bool {
+        let mut answer = false;
+        Self::with(|run| {
+            let mut vm = run.machine.with(&mut run.program);
+            answer = decide::answer(&mut vm, &mut run.states, question)?;
+            Ok(())
+        });
+        answer
+    }
 }
 
 impl Run {
@@ -417,6 +461,16 @@ impl Run {
             self.loop_drains()?;
         }
         let mut vm = self.machine.with(&mut self.program);
+        if matches!(
+            event.decl.name,
+            "new_connection"
+                | "connection_state_remove"
+                | "connection_timeout"
+                | "gannet::packet_done"
+        ) {
+            let state = &mut vm.m.state;
+            state.traffic.counts.event(&mut state.metrics, event);
+        }
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
             let traffic = &mut vm.m.state.traffic;
@@ -428,6 +482,14 @@ impl Run {
                 let text = format!("can't write packets to '{path}': {error}");
                 vm.report(crate::diagnostics::Severity::Fatal, text);
                 return Err(Stop::Fatal);
+            }
+            return Ok(());
+        }
+        if event.decl.name == "gannet::tcp_options" {
+            let mut reader = event.args();
+            let options = event.decl.params.first().and_then(|param| reader.param(param));
+            if let Some(Head::String(options)) = options {
+                vm.m.state.traffic.tcp_options = options.to_vec();
             }
             return Ok(());
         }
@@ -467,6 +529,11 @@ impl Run {
                 plan
             }
         };
+        if event.decl.name.starts_with("x509_")
+            && certificate_cache::holds(&mut vm, &mut self.states, event)?
+        {
+            return Ok(());
+        }
         let Some(plan) = plan else { return self.states.note(&mut vm, event) };
         let mut args = vec![Value::Unset; plan.count];
         let mut reader = event.args();
@@ -482,7 +549,10 @@ impl Run {
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
                 note_analyzer(&mut vm, &args);
             }
-            "file_state_remove" => listening::end(&mut vm, event, args.first()),
+            "file_state_remove" => {
+                vm.m.state.traffic.certificate_cache.forget(event);
+                listening::end(&mut vm, event, args.first());
+            }
             "file_sniff" => {
                 if let Some(matching) = &self.matching {
                     matching.sniff(&mut vm, event, &args)?;
@@ -494,6 +564,10 @@ impl Run {
         }
         let analyzer = analyzer_of(&vm, event);
         vm.queue_event_of(plan.func, args, analyzer);
+        if matches!(event.decl.name, "file_new" | "file_over_new_connection") {
+            // Their handlers decide what is reported next.
+            vm.drain()?;
+        }
         Ok(())
     }
 
@@ -514,10 +588,11 @@ impl Run {
         if vm.m.state.suspended > 0 {
             vm.wait_while_suspended()?;
         }
-        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+        let is_first = vm.m.state.first_packet == 0.0 && now > 0.0;
+        if is_first {
             vm.m.state.first_packet = now;
-            vm.queue_named("network_time_init", Vec::new());
         }
+        vm.m.state.traffic.tcp_options.clear();
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
@@ -528,7 +603,11 @@ impl Run {
             crate::bif::log::flush_all(&mut vm);
             vm.m.out.flush_all();
         }
-        vm.fire_timers(now)
+        vm.fire_timers(now)?;
+        if is_first {
+            vm.queue_named("network_time_init", Vec::new());
+        }
+        Ok(())
     }
 
     /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.

@@ -419,7 +419,11 @@ impl ConnPlan {
 impl EndPlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
-        Self { ty, places: places(vm, ty, names) }
+        let mut places = places(vm, ty, names);
+        if matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false)) {
+            (places[2], places[3]) = (None, None);
+        }
+        Self { ty, places }
     }
 
     fn refresh(&self, record: &Record, state: &EndpointState) {

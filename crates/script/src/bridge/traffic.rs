@@ -38,10 +38,20 @@ pub struct Traffic {
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
+    /// Filters of addresses.
+    pub(crate) address_filters: super::decide::AddressFilters,
     /// What scripts want of the contents of files.
     pub(crate) listening: super::listening::Listening,
     /// Files whose analysis scripts ended: nothing more is reported of them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Certificates that scripts know already.
+    pub(crate) certificate_cache: super::certificate_cache::CertificateCache,
+    /// What statistics count.
+    pub(crate) counts: super::counts::Counts,
+    /// Analyzers of files that scripts disabled.
+    pub(crate) disabled_files: std::collections::HashSet<String>,
+    /// Options of the current TCP segment, where scripts look at them.
+    pub(crate) tcp_options: Vec<u8>,
     /// Bytes of packets so far.
     pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.

@@ -245,6 +245,12 @@ impl Vm<'_> {
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, args, time, analyzer } = event;
         self.m.state.analyzer = analyzer;
+        let calls = &mut self.m.state.invocations;
+        let place = func.0 as usize;
+        if place >= calls.len() {
+            calls.resize(place + 1, 0);
+        }
+        calls[place] += 1;
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
