@@ -62,6 +62,17 @@ pub(super) const TABLE: Table = &[
         conn_weird(vm, [name, connection, Value::string(addl), source]);
         Ok(Value::Bool(true))
     }),
+    ("Reporter::limit_reached_weird", |vm, a| {
+        let (limit, max) = (arg(a, 2).count(), arg(a, 3).count());
+        let addition = if max > 0 { format!("{limit} > {max}") } else { limit.to_string() };
+        let uid = super::log::field(vm, arg(a, 1), "uid").text();
+        if permits_weird(vm, arg(a, 0), &[uid]) {
+            let addition = Value::string(addition);
+            let args = vec![arg(a, 0).clone(), arg(a, 1).clone(), addition, arg(a, 4).clone()];
+            vm.queue_named("conn_weird", args);
+        }
+        Ok(Value::Bool(true))
+    }),
     ("Reporter::file_weird", |vm, a| {
         let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
         let id = super::log::field(vm, arg(a, 1), "id").text();

@@ -175,13 +175,13 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [separator, default, rest @ ..] = args else {
         let text = format!("cat_sep() takes at least 2 argument(s), got {}", args.len());
         vm.builtin_error(text);
-        return Ok(Value::string(""));
+        return Ok(Value::Unset);
     };
     for (name, value) in [("sep", separator), ("def", default)] {
         if value.bytes().is_none() {
             let ty = crate::describe::tag_name(vm.p.types.get(value.ty()));
             vm.builtin_error(format!("expected type string for {name}, got {ty}"));
-            return Ok(Value::string(""));
+            return Ok(Value::Unset);
         }
     }
     let mut out = Vec::new();
@@ -248,10 +248,12 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match bytes(args, 1) {
-        [erase] => Ok(Value::string_owned(text::edit(bytes(args, 0), *erase))),
-        _ => Err(vm.builtin_exception("not exactly one edit character")),
+    if bytes(args, 1).len() != 1 {
+        vm.builtin_error_with("not exactly one edit character", arg(args, 1));
     }
+    // An empty string ends in a zero byte.
+    let erase = bytes(args, 1).first().copied().unwrap_or(0);
+    Ok(Value::string_owned(text::edit(bytes(args, 0), erase)))
 }
 
 /// Whether a string is longer than the function takes, which is reported as a weird.
@@ -349,7 +351,7 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
             Severity::Error,
             format!("Fill string passed to {name}() must be a single character"),
         );
-        return Ok(Value::string(""));
+        return Ok(Value::Unset);
     };
     let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
     let missing = width.saturating_sub(string.len());
@@ -464,23 +466,31 @@ fn encode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if !own.is_empty() && own.len() != 64 {
         vm.report(
             Severity::Error,
-            format!("base64 decoding alphabet is not 64 characters: {}", arg(args, 1).text()),
+            format!("base64 alphabet is not 64 characters: {}", arg(args, 1).text()),
         );
-        return Ok(Value::Unset);
+        vm.report(Severity::Error, "Broker query has an invalid data store");
+        return Ok(Value::string(""));
     }
     Ok(Value::string_owned(text::base64::encode(bytes(args, 0), alphabet(own))))
 }
 
 fn decode_base64(vm: &mut Vm<'_>, encoded: &[u8], own: &[u8]) -> Result<Value> {
-    let (decoded, messages) = text::base64::decode(encoded, alphabet(own));
+    let (decoded, messages) = if own.is_empty() || own.len() == 64 {
+        text::base64::decode(encoded, alphabet(own))
+    } else {
+        let own = String::from_utf8_lossy(own);
+        let text = format!("base64 decoding alphabet is not 64 characters: {own}");
+        (None, vec![text])
+    };
     for message in messages {
         vm.report(Severity::Error, message);
     }
     match decoded {
         Some(bytes) => Ok(Value::string_owned(bytes)),
         None => {
-            vm.report(Severity::Error, "error in decoding string ");
-            Ok(Value::Unset)
+            let text = [b"error in decoding string ", encoded].concat();
+            vm.report(Severity::Error, text);
+            Ok(Value::string(""))
         }
     }
 }

@@ -61,6 +61,7 @@ pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
 use signatures::Matching;
 use state::States;
+pub(crate) use traffic::Certificate;
 pub use traffic::Traffic;
 use traffic::{Names, Packet};
 

@@ -242,6 +242,8 @@ pub fn parse(
     let inputs = inputs(options, &search_path);
     let mut parser = Parser::new(program, engine, search_path);
     parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
+    let asked = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
+    parser.warn_usage = options.usage > 0 || asked;
     let result = parser.run(inputs);
     match result {
         Ok(()) if program.diagnostics.errors == 0 => Ok(()),

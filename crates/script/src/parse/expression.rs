@@ -514,7 +514,12 @@ impl Parser<'_> {
             }
             Ok(None) => Err(self.syntax_error()),
             Err(message) => {
+                self.set_here(self.lexed);
                 self.error_here(&message);
+                let ends = self.open.last_mut().is_none_or(|open| open.lexer.rest_is_blank());
+                if ends {
+                    return Err(self.syntax_error_at_end());
+                }
                 Err(self.syntax_error())
             }
         }

@@ -36,6 +36,7 @@ mod tests;
 mod tokens;
 mod types;
 mod unused;
+mod usage;
 mod validate;
 mod when;
 
@@ -156,6 +157,8 @@ pub struct Parser<'a> {
     undeclared_events: HashSet<GlobalId>,
     /// Whether what nothing can run is reported.
     pub warn_unused: bool,
+    /// Whether uses of locals that have no value, and assignments that nothing reads, are reported.
+    pub warn_usage: bool,
     /// Lists that end in a comma.
     trailing: HashSet<ExprId>,
     /// Inside `|…|`.
@@ -253,6 +256,7 @@ impl<'a> Parser<'a> {
             references: HashMap::new(),
             undeclared_events: HashSet::new(),
             warn_unused: false,
+            warn_usage: false,
             trailing: HashSet::new(),
             in_size: false,
             attr_failed: false,
@@ -285,6 +289,9 @@ impl<'a> Parser<'a> {
         self.use_signatures();
         if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
             self.report_unused();
+        }
+        if result.is_ok() && self.warn_usage && self.program.diagnostics.errors == 0 {
+            usage::report(self.program);
         }
         result
     }

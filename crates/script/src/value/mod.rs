@@ -30,7 +30,8 @@ pub use table::Table;
 /// The longest string that is in the cell itself.
 pub const SHORT: usize = 14;
 
-/// A string of up to [`SHORT`] bytes.
+/// A string of up to [`SHORT`] bytes. The upper half of `len` distinguishes copies, as far as that goes: for
+/// `same_object` alone.
 #[derive(Clone, Copy)]
 pub struct ShortStr {
     len: u8,
@@ -47,7 +48,19 @@ impl ShortStr {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+        self.bytes.get(..usize::from(self.len & 0x0f)).unwrap_or(&[])
+    }
+
+    /// The same string as another object.
+    #[must_use]
+    pub fn marked(self, mark: u32) -> Self {
+        Self { len: self.len & 0x0f | (mark as u8) << 4, ..self }
+    }
+
+    /// A copy: another object.
+    #[must_use]
+    pub fn copied(self) -> Self {
+        self.marked(u32::from(self.len >> 4) + 1)
     }
 }
 
@@ -436,6 +449,7 @@ impl Value {
             (Self::Opaque(a), Self::Opaque(b)) => Rc::ptr_eq(a, b),
             (Self::Pattern(a), Self::Pattern(b)) => Rc::ptr_eq(a, b),
             (Self::Long(a), Self::Long(b)) => Rc::ptr_eq(a, b),
+            (Self::Short(a), Self::Short(b)) => a.len == b.len && a.bytes() == b.bytes(),
             _ => false,
         }
     }

@@ -154,6 +154,20 @@ pub struct FileValue {
     pub opened: f64,
 }
 
+impl FileValue {
+    /// A file that is not open.
+    #[must_use]
+    pub fn closed(name: impl Into<String>, opened: f64) -> Rc<Self> {
+        Rc::new(Self {
+            name: name.into(),
+            sink: RefCell::new(None),
+            raw: Cell::new(false),
+            unbuffered: Cell::new(false),
+            opened,
+        })
+    }
+}
+
 /// The destination of a file.
 pub enum FileSink {
     /// Standard output.

@@ -14,7 +14,7 @@ use super::equal::{equal, hash_key, same_key};
 use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
 use crate::support::order::{RobustWalk, SlotDict};
-use crate::support::pattern::PatternSet;
+use crate::support::pattern::{PatternSet, PatternStats};
 
 /// Attributes of a table's declaration or constructor.
 #[derive(Clone, Debug, Default)]
@@ -162,10 +162,18 @@ impl Table {
     /// Whether changing an entry has no further effects: no expiry, no `&on_change`.
     #[must_use]
     pub fn is_written_freely(&self) -> bool {
-        self.attrs
-            .borrow()
-            .as_ref()
-            .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+        self.walks.get() == 0
+            && self
+                .attrs
+                .borrow()
+                .as_ref()
+                .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+    }
+
+    /// Whether a loop walks over it.
+    #[must_use]
+    pub fn is_walked(&self) -> bool {
+        self.walks.get() > 0
     }
 
     /// Whether there are keys that are networks.
@@ -321,6 +329,13 @@ impl Table {
             .into_iter()
             .filter_map(|index| set.1.get(index as usize).map(|place| *place as usize))
             .collect()
+    }
+
+    /// The size of the automaton of keys that are patterns; nothing before the first look-up.
+    #[must_use]
+    pub fn pattern_stats(&self) -> PatternStats {
+        let state = self.state.borrow();
+        state.patterns.as_ref().map(|set| set.0.stats()).unwrap_or_default()
     }
 
     /// The value at a place.

@@ -364,10 +364,10 @@ impl Vm<'_> {
                     drop(old);
                     return Ok(Flow::Next);
                 }
-                sync!();
+                let site = sync!();
                 let table = reg!(t).clone();
                 let key = regs!(k, n).to_vec();
-                self.delete_key(&table, &key)?;
+                self.delete_key(site, &table, &key)?;
             }
             Op::DeleteAll { s } => {
                 sync!();
@@ -515,6 +515,7 @@ impl Vm<'_> {
                     }
                 }
             }
+            Op::SkipUnset { s, to } if !reg!(s).is_set() => return Ok(Flow::Jump(to)),
             Op::AssertSkip { c, to } if reg!(c).truth() && !self.watches_assertions() => {
                 return Ok(Flow::Jump(to));
             }
