@@ -16,7 +16,7 @@ mod reflect;
 mod storage;
 mod strings;
 mod system;
-mod telemetry;
+pub(crate) mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
