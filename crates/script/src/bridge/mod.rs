@@ -63,7 +63,7 @@ use signatures::Matching;
 use state::States;
 pub(crate) use traffic::Certificate;
 pub use traffic::Traffic;
-use traffic::{Names, Packet};
+use traffic::{Names, Numbered, Packet};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -153,7 +153,7 @@ pub fn run(
             machine.state.traffic.commands.push(Command::Unchecked(unchecked));
         }
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
-        let states = States::new(&machine.with(&mut program));
+        let states = States::default();
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
@@ -519,7 +519,7 @@ impl Run {
             if event.decl.name == "file_state_remove" {
                 stopped.remove(&file.fuid);
             }
-            self.states.over(event);
+            self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
         let plan = match self.plans.get(&event.decl.id.get()) {
@@ -544,7 +544,7 @@ impl Run {
                 *arg = value;
             }
         }
-        self.states.over(event);
+        self.states.over(&vm.m.state.traffic, event);
         match event.decl.name {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
@@ -634,14 +634,11 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
-    let is_named = |tag: &Value| {
-        let tag = natives::tag_name(vm, tag).to_ascii_lowercase();
-        let name = tag.rsplit("analyzer_").next().unwrap_or_default();
-        let name = name.split('_').next().unwrap_or_default();
-        event.decl.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))
+    let is_named = |prefix: &str| {
+        event.decl.name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
     };
-    let named = known.analyzers.iter().find(|(tag, _)| is_named(tag));
-    named.map_or(0, |(_, number)| *number)
+    let named = known.analyzers.iter().find(|known| is_named(&known.prefix));
+    named.map_or(0, |known| known.number)
 }
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
@@ -693,12 +690,15 @@ fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
         return;
     };
     let (Some(record), true) = (c.record(), aid.is_set()) else { return };
-    let aid = aid.count();
-    let mut all = vm.m.state.traffic.conns.values_mut();
-    if let Some(known) = all.find(|known| Rc::ptr_eq(&known.record, record))
-        && !known.analyzers.iter().any(|(_, id)| *id == aid)
+    let number = aid.count();
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(key) = id.and_then(|id| natives::conn_id(vm, &record.get(id))) else { return };
+    let prefix = state::prefix(vm, tag);
+    if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+        && known.record.as_ref().is_some_and(|known| Rc::ptr_eq(known, record))
+        && !known.analyzers.iter().any(|known| known.number == number)
     {
-        known.analyzers.push((tag.clone(), aid));
+        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix });
     }
 }
 

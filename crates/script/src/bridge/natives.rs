@@ -149,7 +149,7 @@ fn address(value: &Value) -> Option<Addr> {
 const INVALID: &str = "invalid connection ID record encountered";
 
 /// The ends that a `conn_id` names; an error where it is not complete.
-fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
+pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
@@ -178,7 +178,13 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String
 
 fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
     let id = conn_id(vm, cid)?;
-    vm.m.state.traffic.conns.get(&id)
+    vm.m.state.traffic.conns.get(&id).map(|known| &**known)
+}
+
+/// The record of the connection that a `conn_id` names.
+fn record_of_id(vm: &mut Vm<'_>, cid: &Value) -> Option<std::rc::Rc<Record>> {
+    let id = conn_id(vm, cid)?;
+    super::state::record_of(vm, &id)
 }
 
 /// What is known of the connection that the first argument names; an error where nothing is.
@@ -246,10 +252,10 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found =
-        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
-    match found {
-        Some((record, uid, place)) => {
+    let uid = with_known(vm, args, |known, _| Some(known.uid))?;
+    match uid.and_then(|uid| Some((uid, record_of_id(vm, arg(args, 0))?))) {
+        Some((uid, record)) => {
+            let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
             super::state::name_it(vm, &record, uid, place);
             Ok(Value::Record(record))
         }
@@ -289,7 +295,8 @@ fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = tag_name(vm, arg(args, 1));
     let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
     let found = analyzers.unwrap_or_default().into_iter();
-    let found = found.filter(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| id).next();
+    let found =
+        found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
 }
 
@@ -302,8 +309,9 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         return Ok(Value::Bool(false));
     };
-    let tag = known.analyzers.iter().find(|(_, id)| *id == aid).map(|(tag, _)| tag.clone());
-    let record = Value::Record(known.record.clone());
+    let tag = known.analyzers.iter().find(|known| known.number == aid);
+    let tag = tag.map(|known| known.tag.clone());
+    let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
     {

@@ -13,6 +13,7 @@ use std::rc::Rc;
 pub use options::Options;
 
 use crate::bridge::Source;
+use crate::cache::Cache;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
@@ -112,15 +113,20 @@ fn run_scripts(
     if let Some(file) = &options.profile {
         engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
+    let mut cache = Cache::new(options, &search_path(options));
     match seeds(&mut program, options) {
-        Ok(Some(seeds)) => engine.seed(&seeds),
+        Ok(Some(seeds)) => {
+            engine.seed(&seeds);
+            // The order of tables follows from the seeds.
+            cache = None;
+        }
         Ok(None) => {}
         Err(text) => {
             fatal(&mut program, &text);
             return 1;
         }
     }
-    let parsed = parse(&mut program, &mut engine, options);
+    let parsed = parse_with(&mut program, &mut engine, options, cache);
     if let Some(rich) = &rich {
         rich.parsed(&program);
     }
@@ -228,7 +234,55 @@ pub fn parse(
     engine: &mut dyn Evaluate,
     options: &Options,
 ) -> Result<(), u8> {
+    declare(program, options);
     let search_path = search_path(options);
+    let inputs = inputs(options, &search_path);
+    let parser = Parser::new(program, engine, search_path);
+    run_parser(parser, inputs, options)
+}
+
+/// The same; Zeek's own scripts come from the cache where they were parsed before.
+///
+/// # Errors
+/// The exit status where the program must not be run.
+pub fn parse_with(
+    program: &mut Program,
+    machine: &mut Machine,
+    options: &Options,
+    cache: Option<Cache>,
+) -> Result<(), u8> {
+    parse_in(program, machine, options, search_path(options), cache)
+}
+
+pub(crate) fn parse_in(
+    program: &mut Program,
+    machine: &mut Machine,
+    options: &Options,
+    search_path: Vec<String>,
+    cache: Option<Cache>,
+) -> Result<(), u8> {
+    program.has_parameters = !options.redefs.is_empty();
+    let mut inputs = inputs(options, &search_path);
+    let checkpoint = inputs.iter().position(|input| matches!(input, Input::Checkpoint));
+    let (Some(cache), Some(checkpoint)) = (cache, checkpoint) else {
+        declare(program, options);
+        let parser = Parser::new(program, machine, search_path);
+        return run_parser(parser, inputs, options);
+    };
+    if let Some(position) = cache.load(program, machine) {
+        let rest = inputs.split_off(checkpoint + 1);
+        let parser = Parser::resume(program, machine, search_path, position);
+        return run_parser(parser, rest, options);
+    }
+    declare(program, options);
+    machine.record();
+    let mut parser = Parser::new(program, machine, search_path);
+    parser.cache = Some(cache);
+    run_parser(parser, inputs, options)
+}
+
+/// Declares what exists before the first script.
+fn declare(program: &mut Program, options: &Options) {
     crate::components::declare(program);
     for prefix in std::env::var("ZEEK_PREFIXES")
         .unwrap_or_default()
@@ -239,12 +293,14 @@ pub fn parse(
     }
     program.has_parameters = !options.redefs.is_empty();
     program.prefixes.extend(options.prefixes.iter().map(|prefix| prefix.as_str().into()));
-    let inputs = inputs(options, &search_path);
-    let mut parser = Parser::new(program, engine, search_path);
+}
+
+fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> Result<(), u8> {
     parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
     let asked = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
     parser.warn_usage = options.usage > 0 || asked;
     let result = parser.run(inputs);
+    let program = parser.program;
     match result {
         Ok(()) if program.diagnostics.errors == 0 => Ok(()),
         Ok(()) | Err(Halt::Syntax | Halt::Fatal) => Err(1),
@@ -267,6 +323,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+        inputs.push(Input::Checkpoint);
     } else {
         inputs.push(Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() });
     }
