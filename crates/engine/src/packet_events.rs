@@ -19,6 +19,7 @@ use gannet_protocols::packet::events::*;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
+use gannet_wire::protocol;
 
 use crate::shard::Shard;
 
@@ -50,10 +51,26 @@ impl Shard {
         }
     }
 
+    /// What statistics count of a packet that is done.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_packet_done(&mut self) {
+        let processed = std::mem::take(&mut self.is_taken);
+        let events = &mut self.env.logs.events;
+        if events.wants::<PacketDone>() {
+            events.raise(&PacketDone {
+                processed,
+                fragments: self.fragments.len() as u64,
+                most_fragments: self.fragments.most() as u64,
+            });
+        }
+    }
+
     /// A packet of a connection that was found.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_new_packet(&mut self, index: u32, ip: &Ip<'_>) {
+        self.is_taken = true;
         let has_extensions = ip.version == 6 && ip.header_len > 40;
         let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
@@ -66,6 +83,52 @@ impl Shard {
                 session.raise(conn, |c| Ipv6ExtHeaders { c, p: build::packet(ip) });
             }
         });
+    }
+
+    /// The options of a TCP segment.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_segment_options(&mut self, options: &[u8]) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<SegmentOptions<'_>>() {
+            events.raise(&SegmentOptions { options });
+        }
+    }
+
+    /// An IPv6 packet whose contents are encrypted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_esp(&mut self, ip: &Ip<'_>) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<EspPacket>() {
+            events.raise(&EspPacket { p: build::packet(ip) });
+        }
+    }
+
+    /// Whether scripts discard an IP packet.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_discarded(&mut self, ip: &Ip<'_>) -> bool {
+        let (mut protocol, mut data) = (0, &ip.payload[..0]);
+        if ip.is_complete() && ip.fragment.is_none() {
+            let data_at = match ip.protocol {
+                protocol::TCP if ip.payload.len() >= 20 => {
+                    Some(usize::from(ip.payload[12] >> 4) * 4)
+                }
+                protocol::UDP => Some(8),
+                // As much as the longest of its headers.
+                protocol::ICMP => Some(28),
+                _ => None,
+            };
+            if let Some(at) =
+                data_at.filter(|at| ip.protocol == protocol::TCP || *at <= ip.payload.len())
+            {
+                protocol = u64::from(ip.protocol);
+                data = ip.payload.get(at..).unwrap_or_default();
+            }
+        }
+        let hdr = build::packet(ip);
+        self.env.logs.events.decide(&DiscardPacket { hdr, protocol, data })
     }
 
     /// The data of a packet of a connection.
@@ -99,6 +162,7 @@ impl Shard {
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_arp(&mut self, data: &[u8], mac: [Option<[u8; 6]>; 2]) {
+        self.is_taken = true;
         let &[hrd_0, hrd_1, pro_0, pro_1, hln, pln, op_0, op_1, ..] = data else { return };
         let hardware = u16::from_be_bytes([hrd_0, hrd_1]);
         let protocol = u16::from_be_bytes([pro_0, pro_1]);

@@ -126,6 +126,7 @@ impl Shard {
             });
         let observed = self.env.logs.events.any();
         if observed {
+            self.raise_segment_options(segment.options);
             self.raise_new_packet(index, ip);
             if self.skips(index) {
                 return true;

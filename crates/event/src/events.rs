@@ -42,6 +42,13 @@ pub trait Listener: Send {
     /// All events that waited were delivered, as at the end of a packet that raised any.
     fn drained(&mut self) {}
 
+    /// A question that the analysis asks before it goes on: whether to do what the event says. Asked ahead of the
+    /// events that wait.
+    fn decide(&mut self, question: &Raised<'_>) -> bool {
+        let _ = question;
+        false
+    }
+
     /// Moves what it asks of the analysis to `to`. Called after [`packet`](Self::packet) and
     /// [`drained`](Self::drained).
     fn commands(&mut self, to: &mut Vec<Command>) {
@@ -220,6 +227,27 @@ impl Events {
         }
         event.pack(&mut Packer::new(&mut self.bytes));
         self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
+    }
+
+    /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
+    /// delivered.
+    #[cold]
+    pub fn decide<E: Event>(&mut self, question: &E) -> bool {
+        let start = self.bytes.len();
+        question.pack(&mut Packer::new(&mut self.bytes));
+        let mut answer = false;
+        if let Some(listener) = &mut self.listener {
+            answer = listener.decide(&Raised {
+                time: self.now,
+                packet: self.packet,
+                decl: E::DECL,
+                args: self.bytes.get(start..).unwrap_or_default(),
+                conns: &self.conns,
+                files: &self.files,
+            });
+        }
+        self.bytes.truncate(start);
+        answer
     }
 
     /// When the event raised last is handled, a protocol becomes one of a connection's services, or is

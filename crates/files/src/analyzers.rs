@@ -7,6 +7,7 @@ use gannet_event::Sinks;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
+use crate::manager::Disabled;
 use crate::manager::TroubleKind;
 use crate::ocsp;
 use crate::ocsp_raise;
@@ -27,6 +28,8 @@ pub(crate) struct Analyzers {
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, pe::PeError)>,
+    /// Those of types that are not used.
+    pub(crate) disabled: Disabled,
     /// Whether headers are kept for events.
     pub(crate) keeps_headers: bool,
 }
@@ -63,13 +66,13 @@ impl Analyzers {
     /// Adds what a type calls for.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {
-            "application/x-dosexec" => {
+            "application/x-dosexec" if !self.disabled.pe => {
                 self.names.push("PE");
                 let mut parser = pe::Parser::new();
                 parser.keeps = self.keeps_headers;
                 self.pe = Some(Box::new(parser));
             }
-            "application/ocsp-response" => {
+            "application/ocsp-response" if !self.disabled.ocsp => {
                 self.add_by_name("Files::ANALYZER_OCSP_REPLY");
             }
             _ => {}

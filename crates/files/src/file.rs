@@ -131,6 +131,7 @@ impl File {
 
     pub(crate) fn begin(&mut self, options: &FileOptions) {
         self.extraction = Extraction::of(options.extract.as_ref());
+        self.analyzers.disabled = options.disabled;
         if options.hash {
             self.analyzers.add_hashes();
         }
@@ -569,7 +570,14 @@ impl File {
 
 /// Whether a listener is an analyzer of this name, and reads the contents of the file.
 fn reads_contents(analyzer: &str) -> bool {
-    matches!(analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+    matches!(
+        analyzer,
+        "Files::ANALYZER_DATA_EVENT"
+            | "Files::ANALYZER_ENTROPY"
+            | "Files::ANALYZER_SHA224"
+            | "Files::ANALYZER_SHA384"
+            | "Files::ANALYZER_SHA512"
+    )
 }
 
 /// The hash of an analyzer that is one.

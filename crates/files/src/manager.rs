@@ -120,11 +120,22 @@ pub struct FileOptions {
     pub most: usize,
     /// Takes the contents of files.
     pub extract: Option<Arc<dyn Extract>>,
+    /// Analyzers of types that are not used.
+    pub disabled: Disabled,
+}
+
+/// Analyzers of types that are not used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disabled {
+    /// Programs of Windows.
+    pub pe: bool,
+    /// Responses of OCSP.
+    pub ocsp: bool,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { hash: false, most: 1_000_000, extract: None }
+        Self { hash: false, most: 1_000_000, extract: None, disabled: Disabled::default() }
     }
 }
 
@@ -385,6 +396,16 @@ impl Files {
             && file.number == id.number
         {
             file.obey(sinks, self.options.extract.as_ref());
+        }
+    }
+
+    /// Analyzers of the types of files to come are used, or no longer: `Files::ANALYZER_PE`.
+    #[cold]
+    pub fn enable(&mut self, analyzer: &str, on: bool) {
+        match analyzer {
+            "Files::ANALYZER_PE" => self.options.disabled.pe = !on,
+            "Files::ANALYZER_OCSP_REPLY" => self.options.disabled.ocsp = !on,
+            _ => {}
         }
     }
 

@@ -214,6 +214,12 @@ impl Session<'_> {
         }
     }
 
+    /// Asks the listener at once whether to do what an event of a connection says.
+    pub fn decide<E: Event>(&mut self, conn: &Conn, make: impl FnOnce(Connection) -> E) -> bool {
+        let c = crate::conn_state::mention(&mut self.env.logs, conn);
+        self.env.logs.events.decide(&make(c))
+    }
+
     /// Whether an event has a listener: for arguments that are costly to work out.
     #[inline]
     pub fn wants<E: Event>(&self) -> bool {

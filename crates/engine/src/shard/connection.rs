@@ -83,6 +83,17 @@ impl Shard {
         if let Some(births) = &self.options.births {
             births.began(self.packet_number, uid);
         }
+        if self.env.logs.events.any() {
+            let option = match proto {
+                Proto::Tcp => "tcp_inactivity_timeout",
+                Proto::Udp => "udp_inactivity_timeout",
+                _ => "icmp_inactivity_timeout",
+            };
+            let seconds = self.env.setting(option, 0);
+            if seconds > 0 {
+                conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
+            }
+        }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.any() {
             self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);

@@ -40,7 +40,9 @@ use gannet_protocols::Tag;
 use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
 use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
+use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::UnknownRow;
+use gannet_protocols::policy::unknown::Sampler;
 
 use crate::Options;
 use crate::lookahead;
@@ -137,6 +139,8 @@ pub(crate) struct Shard {
     wake: Time,
     /// Names of the layers, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
+    /// Which packets of unknown protocols have an event.
+    pub(crate) unread: Sampler,
     /// Seed of Community IDs, if their column is written.
     community: Option<u16>,
     /// No more packets are analyzed.
@@ -147,6 +151,8 @@ pub(crate) struct Shard {
     pub(crate) unchecked: Vec<Subnet>,
     /// The link layer of the current packet, where events are raised.
     pub(crate) link: LinkState,
+    /// Whether a connection or ARP took the current packet, where events are raised.
+    pub(crate) is_taken: bool,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
     /// A packet was reported to a listener.
@@ -176,6 +182,7 @@ impl Shard {
             hash: options.hash_files,
             most: options.limits.files(),
             extract: options.extract.clone(),
+            ..FileOptions::default()
         };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
@@ -205,11 +212,13 @@ impl Shard {
             step: 0,
             wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
+            unread: Sampler::default(),
             community,
             stopped: false,
             filter: None,
             unchecked: Vec::new(),
             link: LinkState::default(),
+            is_taken: false,
             keyed_by_vlan: false,
             has_begun: false,
         }
@@ -220,6 +229,9 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let any = self.env.logs.events.any();
         self.env.files.report_matches(any);
+        if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
+            self.trail.get_or_insert_default();
+        }
         let events = &mut self.env.logs.events;
         events.set_mark(EventQueueFlushPoint::DECL);
         events.ask();
@@ -299,6 +311,7 @@ impl Shard {
         self.walk_link(packet);
         if self.env.logs.events.any() {
             self.raise_raw_packet(packet);
+            self.raise_packet_done();
         }
         self.rest();
         if self.env.logs.events.any() {
@@ -306,6 +319,15 @@ impl Shard {
             self.env.logs.events.mark();
             self.env.logs.events.mark();
         }
+        self.drain_events();
+    }
+
+    /// Advances time without a packet, which the listener learns of as well.
+    pub(crate) fn idle(&mut self, number: u64, time: Time) {
+        if self.env.logs.events.any() {
+            self.begin(number, time);
+        }
+        self.pass(number, time);
         self.drain_events();
     }
 

@@ -50,7 +50,7 @@ pub(super) enum Field {
 pub(super) const WEBSOCKET: &[u8] = b"sec-websocket-";
 
 impl Field {
-    /// By its name, in any case.
+    /// The header of this name; case does not matter.
     pub(super) fn of(name: &[u8]) -> Self {
         let is = |what: &[u8]| name.eq_ignore_ascii_case(what);
         match name.len() {

@@ -199,6 +199,50 @@ gannet_event::events! {
         link_type: u64 = "link_type",
     }
 
+    /// A packet is done: what statistics count.
+    pub struct PacketDone = "gannet::packet_done", opt_in {
+        /// Whether a connection or ARP took it.
+        processed: bool = "processed",
+        /// Datagrams of which fragments wait.
+        fragments: u64 = "fragments",
+        /// The most of them at a time.
+        most_fragments: u64 = "most_fragments",
+    }
+
+    /// A packet of a protocol that is not read: a few of each kind.
+    pub struct UnknownProtocol<'a> = "unknown_protocol", opt_in {
+        /// The layer that leads to it.
+        analyzer_name: &'a str = "analyzer_name",
+        /// Its number there.
+        protocol: u64 = "protocol",
+        /// Its first bytes.
+        first_bytes: &'a [u8] = "first_bytes",
+        /// The layers around it, the outermost first.
+        analyzer_history: Vec<&'a str> = "analyzer_history",
+    }
+
+    /// The options of a TCP segment, as they are on the wire, before its other events.
+    pub struct SegmentOptions<'a> = "gannet::tcp_options", opt_in {
+        /// The options with all padding.
+        options: &'a [u8] = "options",
+    }
+
+    /// Whether scripts discard an IP packet: a question.
+    pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in {
+        /// Its headers.
+        hdr: PktHdr = "hdr",
+        /// The protocol whose data follows, where it is complete: 6, 17 or 1; 0 if none is.
+        protocol: u64 = "protocol",
+        /// Data behind the header of the transport.
+        data: &'a [u8] = "data",
+    }
+
+    /// Whether a connection that was silent for too long is kept: a question.
+    pub struct ConnectionTimingOut = "gannet::connection_timing_out", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
     /// The first packet of a side of a connection, for signatures.
     pub struct SignaturePacket<'a> = "gannet::signature_packet", opt_in {
         /// The connection.

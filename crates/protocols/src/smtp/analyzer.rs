@@ -493,7 +493,7 @@ impl Analyze for Analyzer {
             self.server_line(cx, from, data);
             return;
         }
-        // Without the beginning, lines would be cut wrong.
+        // A stream without its beginning may start inside a line.
         if self.reading != Reading::Lines || data.is_empty() || cx.conn.is_partial() {
             return;
         }

@@ -42,7 +42,10 @@ pub(super) const TABLE: Table = &[
     }),
     ("Reporter::flow_weird", |vm, a| {
         let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
-        if permits_weird(vm, arg(a, 0), &[arg(a, 1).text(), arg(a, 2).text()]) {
+        // Of both directions together.
+        let mut hosts = [arg(a, 1).text(), arg(a, 2).text()];
+        hosts.sort();
+        if permits_weird(vm, arg(a, 0), &hosts) {
             vm.queue_named("flow_weird", args.to_vec());
         }
         Ok(Value::Bool(true))
@@ -57,6 +60,17 @@ pub(super) const TABLE: Table = &[
         let [name, connection, source] = [0, 1, 4].map(|index| arg(a, index).clone());
         crate::bridge::note_limit(vm, &super::log::field(vm, &connection, "id"));
         conn_weird(vm, [name, connection, Value::string(addl), source]);
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::limit_reached_weird", |vm, a| {
+        let (limit, max) = (arg(a, 2).count(), arg(a, 3).count());
+        let addition = if max > 0 { format!("{limit} > {max}") } else { limit.to_string() };
+        let uid = super::log::field(vm, arg(a, 1), "uid").text();
+        if permits_weird(vm, arg(a, 0), &[uid]) {
+            let addition = Value::string(addition);
+            let args = vec![arg(a, 0).clone(), arg(a, 1).clone(), addition, arg(a, 4).clone()];
+            vm.queue_named("conn_weird", args);
+        }
         Ok(Value::Bool(true))
     }),
     ("Reporter::file_weird", |vm, a| {

@@ -228,7 +228,9 @@ impl Parser<'_> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            let line = self.directive_line;
+            // The error is found with the token behind the directive.
+            let line = self.ahead.as_ref().map_or(self.directive_line, |ahead| ahead.span);
+            let line = Span { last: line.first, ..line };
             self.program.report(Severity::Error, line, "incorrect use of directive");
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));
