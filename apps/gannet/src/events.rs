@@ -70,7 +70,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let wanted = |decl: &Decl| match args.only.is_empty() {
-        true => args.all || args.list || !decl.opt_in,
+        // Those of the analysis itself have to be asked for by name.
+        true => args.list || !decl.opt_in || args.all && !decl.name.starts_with("gannet::"),
         false => args.only.iter().any(|glob| matches(glob, decl.name)),
     };
     for glob in &args.only {

@@ -21,7 +21,7 @@ mod storage;
 mod stores;
 mod strings;
 mod system;
-mod telemetry;
+pub(crate) mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -82,6 +82,10 @@ const TABLES: &[Table] = &[
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
     crate::bridge::PACKET_NATIVES,
+    crate::bridge::DECISIONS,
+    crate::bridge::COUNTS,
+    crate::bridge::CERTIFICATES,
+    crate::bridge::CERTIFICATE_CACHE,
 ];
 
 /// State of built-in functions.
@@ -108,6 +112,8 @@ pub struct State {
     pub event_metadata: HashMap<i64, TypeId>,
     /// The number of the analyzer that raised the current event; 0 for none.
     pub(crate) analyzer: u64,
+    /// How often events were handled, by their functions.
+    pub(crate) invocations: Vec<u64>,
     /// Databases of addresses.
     pub databases: places::Databases,
     /// Stores of the Broker framework.
@@ -168,6 +174,7 @@ impl Default for State {
             stores: stores::Stores::default(),
             suspended: 0,
             analyzer: 0,
+            invocations: Vec::new(),
             bare: false,
             sandbox: false,
             random: system::random(),

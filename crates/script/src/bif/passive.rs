@@ -5,7 +5,7 @@ use super::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::types::Tag;
-use crate::value::{Value, Vector};
+use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -178,14 +178,6 @@ pub(super) const TABLE: Table = &[
     ("set_ssl_established", no),
     ("set_secret", no),
     ("set_keys", no),
-    ("install_src_addr_filter", yes),
-    ("install_src_net_filter", yes),
-    ("install_dst_addr_filter", yes),
-    ("install_dst_net_filter", yes),
-    ("uninstall_src_addr_filter", yes),
-    ("uninstall_src_net_filter", yes),
-    ("uninstall_dst_addr_filter", yes),
-    ("uninstall_dst_net_filter", yes),
     ("match_signatures", no),
     ("TCP::raw_options", empty),
     ("WebSocket::__configure_analyzer", no),
@@ -199,10 +191,8 @@ pub(super) const TABLE: Table = &[
     ("Pcap::get_filter_state_string", |_, _| Ok(Value::string("uninitialized"))),
     // Statistics.
     ("get_net_stats", zeros),
-    ("get_conn_stats", zeros),
     ("get_dns_stats", zeros),
     ("get_event_stats", zeros),
-    ("get_event_handler_stats", empty),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
     ("get_matcher_stats", |vm, a| {
@@ -325,12 +315,22 @@ pub(super) const TABLE: Table = &[
     ("Telemetry::listen_prometheus", yes),
     ("Spicy::__toggle_analyzer", no),
     ("Spicy::__resource_usage", empty),
-    ("x509_set_certificate_cache", yes),
-    ("x509_set_certificate_cache_hit_callback", yes),
-    ("EventMetadata::current_all", empty),
-    ("EventMetadata::current", |vm, _| {
-        Ok(Value::Vector(Vector::new(vm.result_type(), Vec::new())))
+    ("EventMetadata::current_all", |vm, _| {
+        let items = match (event_time(vm), vm.type_named("EventMetadata::Entry")) {
+            (Some(time), Some(ty)) => {
+                let id = vm.enum_named(NETWORK_TIMESTAMP);
+                vec![Value::Record(Record::new(ty, vec![id, Value::Time(time)]))]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Value::Vector(Vector::new(vm.result_type(), items)))
     }),
+    ("EventMetadata::current", |vm, a| {
+        let is_time = full_name(vm, arg(a, 0)) == NETWORK_TIMESTAMP;
+        let time = event_time(vm).filter(|_| is_time).map(Value::Time);
+        Ok(Value::Vector(Vector::new(vm.result_type(), time.into_iter().collect())))
+    }),
+    ("current_event_time", |vm, _| Ok(Value::Time(event_time(vm).unwrap_or(-1.0)))),
     ("EventMetadata::register", |vm, a| {
         let Value::Type(ty) = arg(a, 1) else {
             vm.builtin_error("register_event_metadata() expects type");
@@ -344,6 +344,14 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(known.is_some_and(|known| vm.p.same_type(known, *ty))))
     }),
 ];
+
+const NETWORK_TIMESTAMP: &str = "EventMetadata::NETWORK_TIMESTAMP";
+
+/// The time that the current event is said to be of, where scripts want events to have one.
+fn event_time(vm: &Vm<'_>) -> Option<f64> {
+    let is_added = vm.global_named("EventMetadata::add_network_timestamp").truth();
+    Some(vm.m.event_time).filter(|time| is_added && *time >= 0.0)
+}
 
 /// Notes which packet analyzer follows another one for an identifier; reports where that replaces one.
 fn map_packet_analyzer(vm: &mut Vm<'_>, parent: &Value, identifier: u64, child: &Value) {

@@ -4,7 +4,7 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::format::escape;
-use crate::support::format::fmt::{Arg, fmt as format};
+use crate::support::format::fmt::{Arg, Formatted, fmt as format};
 use crate::support::pattern::{Modes, Pattern};
 use crate::support::text;
 use crate::value::describe::{self, cat as cat_value};
@@ -204,15 +204,19 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         // Without a format the values are written one after another.
         return cat(vm, args);
     };
-    let shown = crate::support::format::fmt::shows_text(directives);
+    // Most formats have few arguments, and none that needs a text of its own.
+    if rest.len() <= FEW
+        && let Some(formatted) = plain_arguments(rest)
+    {
+        let formatted = formatted.get(..rest.len()).unwrap_or(&[]);
+        let result = format(directives, formatted);
+        return Ok(formatted_text(vm, first, rest, result));
+    }
     let texts: Vec<Vec<u8>> = rest
         .iter()
-        .map(|value| match value {
-            // Numbers are texts only where a directive asks for that.
-            Value::Bool(_) | Value::Int(_) | Value::Count(_) if !shown => Vec::new(),
-            Value::Double(_) | Value::Time(_) | Value::Interval(_) => Vec::new(),
-            Value::Short(_) | Value::Long(_) => Vec::new(),
-            other => cat_value(vm.p, other),
+        .map(|value| match plain_argument(value) {
+            Some(_) => Vec::new(),
+            None => cat_value(vm.p, value),
         })
         .collect();
     let formatted: Vec<Arg<'_>> = rest
@@ -220,18 +224,42 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         .zip(&texts)
         .map(|(value, text)| match value {
             Value::Bool(value) => Arg::Int(i64::from(*value), text),
-            Value::Int(value) | Value::Enum(_, value) => Arg::Int(*value, text),
-            Value::Count(value) => Arg::Count(*value, text),
+            Value::Enum(_, value) => Arg::Int(*value, text),
             Value::Port(port) => Arg::Count(u64::from(port.number), text),
-            Value::Double(value) => Arg::Double(*value),
-            Value::Time(value) => Arg::Time(*value),
-            Value::Interval(value) => Arg::Interval(*value),
-            Value::Addr4(_) | Value::Addr6(_) => Arg::Addr(value.addr_bytes().unwrap_or_default()),
-            Value::Short(_) | Value::Long(_) => Arg::Text(value.str_bytes()),
-            _ => Arg::Text(text),
+            other => plain_argument(other).unwrap_or(Arg::Text(text)),
         })
         .collect();
     let result = format(directives, &formatted);
+    Ok(formatted_text(vm, first, rest, result))
+}
+
+/// Most arguments of `fmt` that are passed without an allocation.
+const FEW: usize = 8;
+
+/// An argument of `fmt` whose text, where a directive asks for it, follows from its value.
+fn plain_argument(value: &Value) -> Option<Arg<'_>> {
+    Some(match value {
+        Value::Int(value) => Arg::Int(*value, &[]),
+        Value::Count(value) => Arg::Count(*value, &[]),
+        Value::Double(value) => Arg::Double(*value),
+        Value::Time(value) => Arg::Time(*value),
+        Value::Interval(value) => Arg::Interval(*value),
+        Value::Addr4(_) | Value::Addr6(_) => Arg::Addr(value.addr_bytes().unwrap_or_default()),
+        Value::Short(_) | Value::Long(_) => Arg::Text(value.str_bytes()),
+        _ => return None,
+    })
+}
+
+fn plain_arguments(values: &[Value]) -> Option<[Arg<'_>; FEW]> {
+    let mut all = [Arg::Text(&[]); FEW];
+    for (slot, value) in all.iter_mut().zip(values) {
+        *slot = plain_argument(value)?;
+    }
+    Some(all)
+}
+
+/// The text that `fmt` returns; what went wrong is reported.
+fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Formatted) -> Value {
     for error in &result.errors {
         let (message, index) = error.message();
         let shown = match index {
@@ -244,7 +272,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             None => vm.builtin_error(message),
         }
     }
-    Ok(Value::string_owned(result.text))
+    Value::string_owned(result.text)
 }
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -364,11 +392,11 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
 }
 
 fn split(vm: &Vm<'_>, args: &[Value], separators: bool, max: u64) -> Value {
-    let parts = match pattern(args, 1) {
-        Some(pattern) => pattern.split(bytes(args, 0), separators, max),
-        None => Vec::new(),
-    };
-    let items = parts.into_iter().map(Value::string).collect();
+    let mut items = Vec::with_capacity(4);
+    if let Some(pattern) = pattern(args, 1) {
+        let add = |part| items.push(Value::string(part));
+        pattern.split_each(bytes(args, 0), separators, max, add);
+    }
     Value::Vector(Vector::new(vm.result_type(), items))
 }
 

@@ -19,7 +19,6 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table = &[
     ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
     ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
-    ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
     ("set_network_time", |vm, a| {
         vm.m.now = arg(a, 0).double();
         Ok(Value::Bool(true))
@@ -72,7 +71,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
     ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
-    ("reading_live_traffic", |_, _| Ok(Value::Bool(false))),
+    ("reading_live_traffic", |vm, _| Ok(Value::Bool(vm.m.state.traffic.is_live))),
     ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads))),
     ("is_remote_event", |_, _| Ok(Value::Bool(false))),
     ("system", system),
@@ -268,7 +267,10 @@ pub(super) const TABLE: Table = &[
     ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
     ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
     ("zeek_args", |vm, _| {
-        let items = vm.m.state.command.iter().map(Value::string).collect();
+        // `gannet zeek …` is the command zeek.
+        let all = &vm.m.state.command;
+        let skips = usize::from(all.get(1).is_some_and(|command| command == "zeek"));
+        let items = all.iter().skip(skips).map(Value::string).collect();
         Ok(strings(vm, items))
     }),
     ("backtrace", |vm, _| {

@@ -853,9 +853,8 @@ impl Parser<'_> {
             ignore_case: source.case_insensitive,
             single_line: source.single_line,
         };
-        let pattern = crate::support::pattern::Pattern::new(&source.text, modes);
-        for error in pattern.errors() {
-            self.error_here(&String::from_utf8_lossy(error));
+        for error in crate::support::pattern::Pattern::check(&source.text, modes) {
+            self.error_here(&String::from_utf8_lossy(&error));
         }
     }
 }

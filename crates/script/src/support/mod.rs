@@ -11,3 +11,4 @@ pub mod opaque;
 pub mod order;
 pub mod pattern;
 pub mod text;
+pub mod x509;

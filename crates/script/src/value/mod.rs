@@ -16,6 +16,7 @@ pub mod equal;
 pub mod object;
 pub mod order;
 pub mod table;
+pub mod text;
 
 use std::fmt;
 use std::rc::Rc;
@@ -26,6 +27,7 @@ use crate::support::pattern::Pattern;
 
 pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
 pub use table::Table;
+pub use text::LongStr;
 
 /// The longest string that is in the cell itself.
 pub const SHORT: usize = 14;
@@ -100,7 +102,7 @@ pub enum Value {
     /// Any other network.
     Net6(Rc<Subnet>),
     /// Any other string.
-    Long(Rc<Vec<u8>>),
+    Long(Rc<LongStr>),
     /// `pattern`.
     Pattern(Rc<Pattern>),
     /// A record.
@@ -138,13 +140,17 @@ impl Value {
     #[must_use]
     pub fn string(text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
-        ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(text.to_vec())), Self::Short)
+        ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(LongStr::new(text))), Self::Short)
     }
 
     /// A string, its buffer taken over where it is long.
     #[must_use]
     pub fn string_owned(text: Vec<u8>) -> Self {
-        if text.len() <= SHORT { Self::string(&text) } else { Self::Long(Rc::new(text)) }
+        if text.len() <= SHORT {
+            Self::string(&text)
+        } else {
+            Self::Long(Rc::new(LongStr::owned(text)))
+        }
     }
 
     /// An address in network order; version 4 as `::ffff:a.b.c.d`.
