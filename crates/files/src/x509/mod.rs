@@ -157,14 +157,6 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     Parts::read(data)?.facts()
 }
 
-/// The distinguished name that `data` begins with, in one line (RFC 2253).
-///
-/// # Errors
-/// Where the bytes are not the structure of a name.
-pub fn name_line(data: &[u8]) -> Result<String, DerError> {
-    Ok(Name::read(&mut Reader::new(data))?.line())
-}
-
 /// Whether `data` begins with a certificate that [`parse`] takes: without its words and without its
 /// hash, which cost most.
 ///

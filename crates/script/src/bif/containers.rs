@@ -262,15 +262,7 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
             let sorts = element.is_none_or(|ty| {
                 matches!(
                     vm.p.types.tag(ty),
-                    Tag::Int
-                        | Tag::Count
-                        | Tag::Double
-                        | Tag::Time
-                        | Tag::Interval
-                        | Tag::Bool
-                        | Tag::Enum
-                        | Tag::Port
-                        | Tag::Void
+                    Tag::Int | Tag::Count | Tag::Double | Tag::Time | Tag::Interval | Tag::Void
                 )
             });
             if !sorts {

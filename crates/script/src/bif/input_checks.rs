@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::vm::Vm;
 
 /// Why a stream cannot be created; nothing where that was reported.
-type Checked<T> = std::result::Result<T, String>;
+type Checked<T> = Result<T, String>;
 
 /// What a table stream is made of.
 pub(super) struct TableStream {

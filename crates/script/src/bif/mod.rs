@@ -3,8 +3,8 @@
 //! A built-in function gets its arguments as values and returns one. Scripts declare it; the declaration has the types. Errors that end nothing
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
-mod certificates;
 mod containers;
+mod contents;
 mod data;
 mod input;
 mod input_checks;
@@ -69,7 +69,7 @@ const TABLES: &[Table] = &[
     options::TABLE,
     passive::TABLE,
     places::TABLE,
-    certificates::TABLE,
+    contents::TABLE,
     data::TABLE,
     stores::TABLE,
     opaques::TABLE,

@@ -61,7 +61,6 @@ pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
 use signatures::Matching;
 use state::States;
-pub(crate) use traffic::Certificate;
 pub use traffic::Traffic;
 use traffic::{Names, Numbered, Packet};
 

@@ -202,6 +202,7 @@ pub(super) fn put(program: &Program, to: &mut Writer) {
     program.main.put(to);
     program.signature_files.put(to);
     program.prefixes.put(to);
+    program.aliases.put(to);
     program.near.put(to);
 }
 
@@ -219,6 +220,7 @@ pub(super) fn take(program: &mut Program, from: &mut Reader<'_>) -> Read<()> {
     program.main = Codec::take(from)?;
     program.signature_files = Codec::take(from)?;
     program.prefixes = Codec::take(from)?;
+    program.aliases = Codec::take(from)?;
     program.near = Codec::take(from)?;
     if program.types.len() <= TypeId::UNSPECIFIED_VECTOR.0 as usize { Err(Damaged) } else { Ok(()) }
 }

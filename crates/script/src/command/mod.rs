@@ -299,6 +299,8 @@ fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> 
     parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
     let asked = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
     parser.warn_usage = options.usage > 0 || asked;
+    // A check of scripts that do not run (`-a`) is asked for twice.
+    parser.warn_unread = options.usage > u32::from(options.parse_only) || asked;
     let result = parser.run(inputs);
     let program = parser.program;
     match result {

@@ -302,7 +302,11 @@ impl Parser<'_> {
                 .filter(|attr| find_attr(&attrs, attr.kind).is_none())
                 .cloned()
                 .collect::<Vec<_>>();
+            // `&optional` comes with a default there, where it means nothing.
+            let (implied, more): (Attrs, Attrs) =
+                more.into_iter().partition(|attr| attr.kind == AttrKind::Optional);
             attrs = self.add_attrs(attrs, more, ty, Place::Global, false);
+            attrs.extend(implied);
         }
         self.program.globals[global].attrs = attrs;
         let redefinable = self.global_has(global, AttrKind::Redef);

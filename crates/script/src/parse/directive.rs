@@ -31,6 +31,7 @@ impl Parser<'_> {
             self.directives += 1;
             let line = self.open.last().map_or(span.last, |open| open.lexer.line());
             self.directive_line = Span { first: line, last: line, ..span };
+            self.directive_begins = !matches!(directive, Directive::Else | Directive::EndIf);
         }
         result
     }

@@ -156,14 +156,18 @@ pub struct Parser<'a> {
     directives: usize,
     /// Where the last one was, behind what it skipped.
     directive_line: Span,
+    /// Whether that was the beginning of a condition.
+    directive_begins: bool,
     /// Globals that bodies refer to.
     references: HashMap<BodyId, Vec<GlobalId>>,
     /// Events that have handlers and no declaration.
     undeclared_events: HashSet<GlobalId>,
     /// Whether what nothing can run is reported.
     pub warn_unused: bool,
-    /// Whether uses of locals that have no value, and assignments that nothing reads, are reported.
+    /// Whether uses of locals that have no value are reported.
     pub warn_usage: bool,
+    /// Whether assignments to locals that nothing reads are reported as well.
+    pub warn_unread: bool,
     /// Lists that end in a comma.
     trailing: HashSet<ExprId>,
     /// Inside `|…|`.
@@ -276,10 +280,12 @@ impl<'a> Parser<'a> {
             null,
             directives: 0,
             directive_line: Span::NOWHERE,
+            directive_begins: false,
             references: HashMap::new(),
             undeclared_events: HashSet::new(),
             warn_unused: false,
             warn_usage: false,
+            warn_unread: false,
             trailing: HashSet::new(),
             in_size: false,
             attr_failed: false,
@@ -317,7 +323,7 @@ impl<'a> Parser<'a> {
             self.report_unused();
         }
         if result.is_ok() && self.warn_usage && self.program.diagnostics.errors == 0 {
-            usage::report(self.program);
+            usage::report(self.program, self.warn_unread);
         }
         result
     }

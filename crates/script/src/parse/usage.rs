@@ -12,8 +12,8 @@ use crate::types::{AttrKind, Type, find_attr};
 /// Locals.
 type Set = HashSet<LocalId>;
 
-/// Reports what is wrong with the locals of all bodies.
-pub(crate) fn report(program: &mut Program) {
+/// Reports what is wrong with the locals of all bodies; assignments that nothing reads where `unread` says so.
+pub(crate) fn report(program: &mut Program, unread: bool) {
     let bodies: Vec<BodyId> = program.bodies.iter().map(|(id, _)| id).collect();
     for body in bodies {
         if program.bodies[body].func.is_none() {
@@ -24,7 +24,7 @@ pub(crate) fn report(program: &mut Program) {
         let undefined = forward.found;
         let mut backward = Backward::new(program, body);
         backward.stmt(program.bodies[body].stmt, Set::new());
-        let unused = backward.found;
+        let unused = if unread { backward.found } else { Vec::new() };
         for (expr, certain) in undefined {
             let message = if certain {
                 "used without definition"

@@ -20,7 +20,7 @@ impl Vm<'_> {
     pub fn copy(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
         match value {
             Value::Short(text) => return Ok(Value::Short(text.copied())),
-            Value::Long(text) => return Ok(Value::Long(Rc::new(Vec::clone(text)))),
+            Value::Long(_) => return Ok(Value::string(value.str_bytes())),
             Value::Pattern(pattern) => {
                 return Ok(Value::Pattern(Rc::new(Pattern::from_texts(
                     pattern.text(),
