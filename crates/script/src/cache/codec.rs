@@ -214,7 +214,7 @@ impl<T: Codec> Codec for Vec<T> {
     #[inline]
     fn take(from: &mut Reader<'_>) -> Read<Self> {
         let len = from.len()?;
-        // A length that lies allocates no more than some times the bytes that are there.
+        // A wrong length allocates no more than a multiple of the bytes that follow.
         let mut items = Self::with_capacity(len.min(from.left.len() / 2 + 8));
         for _ in 0..len {
             items.push(T::take(from)?);

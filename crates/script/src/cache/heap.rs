@@ -284,7 +284,7 @@ impl Found {
     }
 }
 
-/// Whether the hash of a key needs nothing but what a record has in itself.
+/// Whether the hash of a key depends only on values that a record has in itself.
 fn is_plain_key(part: &Value, depth: usize) -> bool {
     match part {
         Value::Record(record) => {

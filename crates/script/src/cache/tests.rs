@@ -14,24 +14,26 @@ global fmt: function(va_args: any): string;
 global getenv: function(var: string): string;
 global current_time: function(): time;
 global to_upper: function(str: string): string;
-type Color: enum { RED, GREEN, BLUE = 7 };
+type Color: enum { RED, GREEN, BLUE };
 type Inner: record { n: count &default=3; names: set[string] &default=set("a", "b"); };
 type Outer: record { id: count; inner: Inner &default=[$n=4]; seen: vector of addr &optional; c: Color &default=GREEN; };
 global shared: Outer = [$id=1];
 global again: Outer = shared;
-global table_of: table[string, count] of Outer &default=function(s: string, n: count): Outer { return [$id=n]; };
+global table_of: table[string, count] of Outer &default=function(s: string, n: count): Outer { return [$id=n]; } &redef;
 table_of["x", 1] = shared;
-global nets: set[subnet] = { 10.0.0.0/8, 192.168.0.0/16, [2001:db8::]/32 };
-global words: table[pattern] of count = { [/fo+/] = 1, [/b(a|e)r/i] = 2 };
-global expiring: table[count] of string &create_expire=1min = { [1] = "one", [2] = "two" };
+global nets: set[subnet] = { 10.0.0.0/8, 192.168.0.0/16, [2001:db8::]/32 } &redef;
+global words: table[pattern] of count = { [/fo+/] = 1, [/b(a|e)r/i] = 2 } &redef;
+global expiring: table[count] of string = { [1] = "one", [2] = "two" } &create_expire=1min;
 global ports: vector of port = vector(80/tcp, 53/udp);
 global color: set[Color] = { RED, BLUE };
 global numbers = vector(1.5, 2.5);
 global when_built: interval = 3min;
-option tunable: count = 5 &redef;
+option tunable: count = 5;
 const fixed: string = cat("long enough to need a buffer of its own: ", 12345, " ", 1.25) &redef;
-global keyed: set[Inner] = { [$n=9] };
-event started(n: count);
+type Plain: record { n: count &default=3; s: string &optional; };
+global keyed: set[Plain] = { [$n=9] };
+global zeek_init: event();
+global started: event(n: count);
 global hooked: hook(n: count);
 hook hooked(n: count) &priority=5 { print "hook of the base", n; if ( n > 5 ) break; }
 function twice(n: count): count { return 2 * n; }
@@ -45,12 +47,11 @@ global has_twice = T;
 
 const DEFAULT: &str = r#"
 module Base;
-export { redef enum Color += { Base::VIOLET }; redef record Outer += { extra: string &default="extra"; }; type Late: record { o: Outer; }; }
+export { redef enum Color += { Base::VIOLET }; redef record Outer += { extra: string &default="extra"; }; type Late: record { o: Outer; }; global environment = getenv("GANNET_NO_SUCH_VARIABLE"); }
 global counter = 0;
 event started(n: count) &priority=-3 { counter += n; print "started in the base", n, counter; }
 redef nets += { 172.16.0.0/12 };
 redef table_of += { ["y", 2] = [$id=2] };
-global environment = getenv("GANNET_NO_SUCH_VARIABLE");
 print "a statement of the base";
 "#;
 
@@ -69,7 +70,7 @@ event zeek_init()
     print shared$id, table_of["x", 1]$id;
     print 10.1.2.3 in nets, 172.20.0.1 in nets, 11.0.0.1 in nets, words["foo"], words["BER"], words["xy"], |nets|;
     print expiring, ports, color, numbers, when_built, tunable, fixed, has_twice, Base::environment;
-    print Inner($n=9) in keyed, Inner($n=8) in keyed, keyed;
+    print Plain($n=9) in keyed, Plain($n=8) in keyed, keyed;
     print twice(4), made(2), hook hooked(3), hook hooked(6), RED, Base::VIOLET, MINE, made;
     print Base::Late($o=[$id=5]);
     event started(7);
@@ -204,7 +205,7 @@ fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
     // The same contents at another time.
     place.write("scripts/base/more/main.zeek", &format!("{DEFAULT}\nprint \"more\";\n"));
     assert!(place.is_cached());
-    place.write("first/base/more/__load__.zeek", "print \"another\";\n");
+    place.write("first/base/more/__load__.zeek", &format!("{DEFAULT}\nprint \"another\";\n"));
     assert!(!place.is_cached());
     assert!(place.run(true).contains("another"));
 }

@@ -34,7 +34,7 @@ impl Record {
         Rc::new(Self { ty: Cell::new(ty), len, fields: RefCell::new(fields) })
     }
 
-    /// Adds the cells of unset fields. While a borrow of all fields exists they are there, so that nested borrows add none.
+    /// Adds the cells of unset fields. While a borrow of all fields exists all cells exist, so that nested borrows add none.
     fn complete(&self) {
         let len = self.len as usize;
         if self.fields.borrow().len() < len {

@@ -212,7 +212,7 @@ impl Machine {
         crate::cache::probe::begin();
     }
 
-    /// Forgets code and plans: they are made anew when they are needed.
+    /// Forgets code and plans: they are made again when they are needed.
     pub(crate) fn forget_code(&mut self) {
         self.codes.clear();
         self.exprs.clear();
@@ -221,7 +221,7 @@ impl Machine {
         self.conversions.clear();
     }
 
-    /// Whether there is nothing but values: no frame, no event that waits, no output, nothing switched off.
+    /// Whether the machine has only values: no frame, no event that waits, no output, nothing switched off.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.frames.is_empty()
             && self.queue.is_empty()
@@ -472,7 +472,7 @@ impl Evaluate for Machine {
     }
 
     fn checkpoint(&mut self) -> Option<(Vec<u8>, crate::cache::Recorder)> {
-        // Code and plans are made anew, as they are where this state comes from a cache.
+        // Code and plans are made again, as they are where this state comes from a cache.
         self.forget_code();
         let recorder = self.recorder.take()?;
         if recorder.refused {
