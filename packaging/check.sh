@@ -118,9 +118,9 @@ else
 fi
 
 step 'wheel'
-ls -l "$packages"/gannet_net-*.whl | awk '{ print $5 " bytes" }'
 tried=0
 for python in ${PYTHONS:-python3.10 python3.11 python3.12 python3.13}; do
+    compgen -G "$packages/gannet_net-*.whl" >/dev/null || { echo 'skipped: no wheel' && break; }
     "$python" -c '' 2>/dev/null || continue
     venv=$work/venv-$python
     "$python" -m venv "$venv"
