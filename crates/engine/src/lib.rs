@@ -174,8 +174,7 @@ impl Engine {
         match &mut self.work {
             Work::Split(dispatcher) => dispatcher.advance(number, time),
             Work::Alone(shard) => {
-                shard.pass(number, time);
-                shard.drain_events();
+                shard.idle(number, time);
                 shard.check()
             }
         }

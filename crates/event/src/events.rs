@@ -127,6 +127,8 @@ pub struct Events {
     is_handed_over: bool,
     /// Tunnels around connections that have some.
     tunnels: HashMap<Uid, Vec<TunnelState>>,
+    /// The event that marks where handlers run, if it has a listener: it has no arguments.
+    mark: Option<&'static Decl>,
     /// The link layer of connections, with the sender of the first packet.
     links: HashMap<Uid, (Addr, u16, LinkState)>,
 }
@@ -139,6 +141,19 @@ impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         Self { interest, listener: Some(listener), ..Self::default() }
+    }
+
+    /// An event without arguments that marks each point at which Zeek runs handlers, if it has a listener.
+    pub fn set_mark(&mut self, decl: &'static Decl) {
+        self.mark = Some(decl).filter(|decl| decl.params.is_empty() && self.interest.has(decl.id));
+    }
+
+    /// Zeek runs the handlers of the events that wait here.
+    #[inline]
+    pub fn mark(&mut self) {
+        if let Some(decl) = self.mark {
+            self.queue.push(Queued { decl, end: self.bytes.len() as u32, service: None });
+        }
     }
 
     /// Whether an event has a listener.

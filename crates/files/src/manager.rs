@@ -249,6 +249,7 @@ impl Files {
             proto,
             matched: None,
             reports_matches: self.reports_matches,
+            gaps: Vec::new(),
             others: Vec::new(),
             local_orig,
             is_hub: false,
@@ -372,15 +373,18 @@ impl Files {
         let f = sinks.events.file(state);
         if sinks.events.wants::<FileNew>() {
             sinks.events.raise(&FileNew { f });
+            sinks.events.mark();
         }
         if sinks.events.wants::<FileOverNewConnection>() {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+            sinks.events.mark();
         }
         if let Some(mime) = file.start.mime_type
             && sinks.events.wants::<FileSniff>()
         {
             let meta = Metadata { mime_type: Some(mime), mime_types: None, inferred: Some(false) };
             sinks.events.raise(&FileSniff { f, meta });
+            sinks.events.mark();
         }
         sinks.events.drain();
     }
@@ -422,6 +426,7 @@ impl Files {
         let f = sinks.events.file(file.state());
         if sinks.events.wants::<FileOverNewConnection>() {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+            sinks.events.mark();
         }
         sinks.events.drain();
     }
@@ -561,6 +566,11 @@ impl Files {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
+        if file.analyzers.has_headers() {
+            // Of the bytes that the type was found by.
+            let seen = file.seen;
+            file.raise_headers(logs, seen);
+        }
         file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -583,6 +593,9 @@ impl Files {
         }
         let before = file.seen;
         file.deliver_at(offset, data);
+        if !file.gaps.is_empty() {
+            file.raise_gaps(logs);
+        }
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
         }
@@ -598,9 +611,12 @@ impl Files {
 
     /// `len` bytes of it are missing: the next ones, or, if it arrives in parts, those behind the
     /// first `at` of the current part.
-    pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
+    pub fn gap(&mut self, logs: &mut Sinks, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
+        if !file.gaps.is_empty() {
+            file.raise_gaps(logs);
+        }
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -699,6 +715,7 @@ impl Files {
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
+                logs.events.mark();
                 logs.events.drain();
             }
             if let Some(key) = logs.key() {
@@ -728,6 +745,7 @@ impl Files {
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
+                logs.events.mark();
             }
             file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;

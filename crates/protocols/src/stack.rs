@@ -3,6 +3,7 @@
 pub(crate) mod events;
 pub(crate) mod ids;
 mod matching;
+mod steps;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -404,7 +405,10 @@ impl Session<'_> {
                     Request::Violation { tag, reason, data } => {
                         self.count_violation(conn, tag);
                         if blames(conn) {
-                            self.remove(conn, tag, true);
+                            // Scripts decide themselves which analyzers they disable for that.
+                            if !self.env.is_scripted() {
+                                self.remove(conn, tag, true);
+                            }
                             failures.push((tag, reason, data));
                         }
                     }
@@ -765,6 +769,11 @@ impl tcp::Consumer for Session<'_> {
     #[cold]
     fn observe(&mut self, view: &tcp::View) {
         self.env.logs.events.set_transport(transport(view));
+    }
+
+    #[cold]
+    fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
+        steps::raise(self, conn, step);
     }
 
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {

@@ -220,6 +220,14 @@ impl Env {
             }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
+                let most = usize::try_from(value).unwrap_or(usize::MAX);
+                match name {
+                    // 0 is no limit.
+                    "SMB::max_pending_messages" if most == 0 => self.pending.smb = usize::MAX,
+                    "SMB::max_pending_messages" => self.pending.smb = most,
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.dce_rpc = most,
+                    _ => {}
+                }
             }
             Command::Connection { .. }
             | Command::File { .. }

@@ -26,6 +26,9 @@ use crate::shard::Shard;
 /// The least network time. Times of packets and connections may be earlier.
 pub(super) const BEGINNING: Time = Time::from_secs(1);
 
+/// How often Zeek runs handlers after the last packet.
+const MARKS_AT_END: usize = 10;
+
 /// Timers whose connections are prefetched: early enough to arrive in time, and not so early that
 /// they are evicted again.
 const SLOTS_AHEAD: usize = 12;
@@ -218,6 +221,9 @@ impl Shard {
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});
+        }
+        for _ in 0..MARKS_AT_END {
+            self.env.logs.events.mark();
         }
         self.drain_events();
     }

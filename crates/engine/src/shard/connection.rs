@@ -21,6 +21,7 @@ use gannet_protocols::conn_state::events::ConnectionFlipped;
 use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
+use gannet_protocols::packet::events::NewConnectionContents;
 use gannet_protocols::policy::known::Served;
 use gannet_protocols::tunnel::raise_changed;
 
@@ -103,6 +104,10 @@ impl Shard {
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
+        }
+        if proto == Proto::Tcp && self.env.logs.events.wants::<NewConnectionContents>() {
+            self.env.logs.events.set_transport(TransportState::default());
+            conn_state::raise(&mut self.env.logs, conn, |c| NewConnectionContents { c });
         }
         slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {

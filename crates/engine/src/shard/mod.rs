@@ -16,6 +16,7 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::Interest;
 use gannet_event::LinkState;
@@ -36,6 +37,8 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
+use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::UnknownRow;
@@ -154,6 +157,8 @@ pub(crate) struct Shard {
     pub(crate) is_taken: bool,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
+    /// A packet was reported to a listener.
+    has_begun: bool,
 }
 
 impl Shard {
@@ -217,6 +222,7 @@ impl Shard {
             link: LinkState::default(),
             is_taken: false,
             keyed_by_vlan: false,
+            has_begun: false,
         }
     }
 
@@ -229,6 +235,7 @@ impl Shard {
             self.trail.get_or_insert_default();
         }
         let events = &mut self.env.logs.events;
+        events.set_mark(EventQueueFlushPoint::DECL);
         events.ask();
         self.carry_out();
         let events = &mut self.env.logs.events;
@@ -303,6 +310,7 @@ impl Shard {
         }
         self.advance_if_due(packet.time);
         if self.env.logs.events.any() {
+            self.raise_beginning();
             self.raise_packet_bytes(packet);
         }
         self.walk_link(packet);
@@ -311,7 +319,30 @@ impl Shard {
             self.raise_packet_done();
         }
         self.rest();
+        if self.env.logs.events.any() {
+            // After the packet, and after its turn of the loop.
+            self.env.logs.events.mark();
+            self.env.logs.events.mark();
+        }
         self.drain_events();
+    }
+
+    /// Advances time without a packet, which the listener learns of as well.
+    pub(crate) fn idle(&mut self, number: u64, time: Time) {
+        if self.env.logs.events.any() {
+            self.begin(number, time);
+        }
+        self.pass(number, time);
+        self.drain_events();
+    }
+
+    /// Reports the first packet.
+    #[cold]
+    fn raise_beginning(&mut self) {
+        let events = &mut self.env.logs.events;
+        if !std::mem::replace(&mut self.has_begun, true) && events.wants::<NetworkTimeInit>() {
+            events.raise(&NetworkTimeInit {});
+        }
     }
 
     /// Delivers the events of the current packet and of the timers before it.

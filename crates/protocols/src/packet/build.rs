@@ -11,6 +11,8 @@ use gannet_wire::Ip;
 use gannet_wire::protocol;
 
 use super::events::IcmpContext;
+use super::events::MldGroupType;
+use super::events::MldRecord;
 use super::events::NdOption;
 use super::events::PrefixInfo;
 use super::events::SynPacket;
@@ -500,24 +502,57 @@ fn header6(data: &[u8]) -> Option<Quoted> {
     Some(found)
 }
 
-/// The options of neighbor discovery.
-pub fn nd_options(mut rest: &[u8]) -> Vec<NdOption<'_>> {
+/// As many records of a report of multicast groups (MLDv2) as are whole; none if `count` of them, without any
+/// source, are longer than the data.
+pub fn mld_records(count: u16, mut data: &[u8]) -> Option<Vec<MldRecord<'_>>> {
+    if data.len() < usize::from(count) * 20 {
+        return None;
+    }
     let mut all = Vec::new();
-    while rest.len() >= 2 {
-        let (otype, len) = (rest[0], usize::from(rest[1]));
-        let Some(data) = rest.get(2..len * 8) else { break };
+    for _ in 0..count {
+        let &[kind, aux, n0, n1, ..] = data else { break };
+        let (aux, sources) = (usize::from(aux) * 4, usize::from(u16::from_be_bytes([n0, n1])));
+        let end = 20 + sources * 16;
+        let Some(record) = data.get(..end + aux) else { break };
+        all.push(MldRecord {
+            group_type: MldGroupType(kind),
+            aux_data_len: aux as u64,
+            num_sources: sources as u64,
+            multicast_addr: addr6(record, 4),
+            sources: (0..sources).map(|n| addr6(record, 20 + n * 16)).collect(),
+            aux_data: (aux > 0).then(|| &record[end..]),
+        });
+        data = &data[end + aux..];
+    }
+    Some(all)
+}
+
+/// The options of neighbor discovery, and the name of the weird where they end before the data does.
+pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) {
+    let mut all = Vec::new();
+    while let Some((&otype, tail)) = rest.split_first() {
+        let Some((&len, data)) = tail.split_first() else {
+            return (all, Some("truncated_ICMPv6_ND_options"));
+        };
+        if len == 0 {
+            return (all, Some("zero_length_ICMPv6_ND_option"));
+        }
+        // Without type and length.
+        let size = usize::from(len) * 8 - 2;
+        let whole = data.get(..size);
         let mut option = NdOption {
             otype: u64::from(otype),
-            len: len as u64,
+            len: u64::from(len),
             link_address: None,
             prefix: None,
             redirect: None,
             mtu: None,
             payload: None,
         };
-        match otype {
-            1 | 2 => option.link_address = Some(data),
-            3 if data.len() == 30 => {
+        match (otype, whole) {
+            (1 | 2, Some(address)) => option.link_address = Some(address),
+            // Zeek reads this much, whatever the length says.
+            (3, _) if data.len() >= 30 => {
                 let seconds = |at| Interval::from_secs(be32(data, at) as i64);
                 option.prefix = Some(PrefixInfo {
                     prefix_len: byte(data, 0),
@@ -528,14 +563,46 @@ pub fn nd_options(mut rest: &[u8]) -> Vec<NdOption<'_>> {
                     prefix: addr6(data, 14),
                 });
             }
-            4 => option.redirect = Some(context(data.get(6..).unwrap_or_default(), true)),
-            5 if data.len() == 6 => option.mtu = Some(be32(data, 2)),
-            _ => option.payload = Some(data),
+            (4, Some(header)) => {
+                option.redirect = Some(context(header.get(6..).unwrap_or_default(), true));
+            }
+            (5, _) if data.len() >= 6 => option.mtu = Some(be32(data, 2)),
+            _ => option.payload = Some(whole.unwrap_or(data)),
         }
         all.push(option);
-        rest = &rest[len * 8..];
+        rest = data.get(size..).unwrap_or_default();
     }
-    all
+    (all, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_neighbor_discovery_end_where_they_are_cut() {
+        let (all, weird) = nd_options(b"\x01\x01abcdef\x05\x01\0\0\0\0\x05\xdc");
+        assert_eq!((all.len(), weird), (2, None));
+        assert_eq!((all[0].link_address, all[1].mtu), (Some(&b"abcdef"[..]), Some(1500)));
+        let (all, weird) = nd_options(b"\x01\x02abc");
+        assert_eq!((all[0].payload, weird), (Some(&b"abc"[..]), None));
+        assert_eq!(nd_options(b"\x01\0").1, Some("zero_length_ICMPv6_ND_option"));
+        assert_eq!(nd_options(b"\x01").1, Some("truncated_ICMPv6_ND_options"));
+    }
+
+    #[test]
+    fn records_of_multicast_groups() {
+        let mut data = b"\x04\x01\0\x01".to_vec();
+        data.extend([0xff; 16]);
+        data.extend([1; 16]);
+        data.extend(b"aux.");
+        let all = mld_records(1, &data).unwrap();
+        assert_eq!((all[0].group_type.0, all[0].sources.len()), (4, 1));
+        assert_eq!((all[0].aux_data_len, all[0].aux_data), (4, Some(&b"aux."[..])));
+        // One that is cut is none; as many as announced must be possible.
+        assert_eq!(mld_records(1, &data[..39]).map(|all| all.len()), Some(0));
+        assert!(mld_records(3, &data).is_none());
+    }
 }
 
 #[cfg(test)]

@@ -145,6 +145,39 @@ gannet_event::record! {
     }
 }
 
+/// What a host does with a multicast group (RFC 3810 section 5.2.12), by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct MldGroupType(pub u8);
+
+gannet_event::enumeration!(MldGroupType = "icmp6_mldv2_group_type", |kind| match kind.0 {
+    1 => "MLDV2_MODE_IS_INCLUDE",
+    2 => "MLDV2_MODE_IS_EXCLUDE",
+    3 => "MLDV2_CHANGE_TO_INCLUDE_MODE",
+    4 => "MLDV2_CHANGE_TO_EXCLUDE_MODE",
+    5 => "MLDV2_ALLOW_NEW_SOURCES",
+    6 => "MLDV2_BLOCK_OLD_SOURCES",
+    _ => "<undefined>",
+});
+
+gannet_event::record! {
+    /// What a host listens to in one multicast group.
+    #[derive(Clone, Debug)]
+    pub struct MldRecord<'a> = "icmp6_mldv2_mar" {
+        /// What it does with the sources.
+        group_type: MldGroupType = "group_type",
+        /// Bytes of additional data.
+        aux_data_len: u64 = "aux_data_len",
+        /// Number of sources.
+        num_sources: u64 = "num_sources",
+        /// The group.
+        multicast_addr: Addr = "multicast_addr",
+        /// The sources.
+        sources: Vec<Addr> = "sources",
+        /// Additional data.
+        aux_data: Option<&'a [u8]> = "aux_data",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::PACKET;
 
@@ -587,6 +620,30 @@ gannet_event::events! {
         options: Vec<NdOption<'a>> = "options",
     }
 
+    /// A host listens to a multicast group (RFC 2710).
+    pub struct IcmpMldReport1 = "icmpv6_mld_report_v1", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host no longer listens to a multicast group (RFC 2710).
+    pub struct IcmpMldDone1 = "icmpv6_mld_done_v1", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host reports what it listens to (RFC 3810 section 5.2).
+    pub struct IcmpMldReport2<'a> = "icmpv6_mld_report_v2", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// A record for each group.
+        groups: Vec<MldRecord<'a>> = "groups",
+    }
+
     /// A host asks for a neighbor (RFC 4861 section 4.3).
     pub struct IcmpNeighborSolicitation<'a> = "icmp_neighbor_solicitation", opt_in {
         /// The connection.
@@ -629,6 +686,20 @@ gannet_event::events! {
         dest: Addr = "dest",
         /// Options.
         options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// An ARP message is malformed, or of a kind that is not read.
+    pub struct BadArp<'a> = "bad_arp", opt_in {
+        /// Protocol address of the sender.
+        spa: Addr = "SPA",
+        /// Hardware address of the sender.
+        sha: &'a str = "SHA",
+        /// Protocol address of the target.
+        tpa: Addr = "TPA",
+        /// Hardware address of the target.
+        tha: &'a str = "THA",
+        /// What is wrong.
+        explanation: &'a str = "explanation",
     }
 
     /// An ARP request (RFC 826).

@@ -2,10 +2,14 @@
 //!
 //! Scripts make families and metrics through the functions of this file; frameworks of the engine use [`Metrics`] directly.
 
+use std::rc::Rc;
+
 use super::strings::bytes;
 use super::{Table, arg};
+use crate::cache::{Codec, Read, Reader, Writer, fields};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
+use crate::ids::TypeId;
 use crate::support::opaque::Globs;
 use crate::value::table::parts;
 use crate::value::{OpaqueValue, Record, Value, Vector};
@@ -162,6 +166,42 @@ impl Metrics {
         }
         metric.value += value;
         true
+    }
+}
+
+fields! {
+    FamilyData { kind, prefix, name, full, help, bounds }
+    MetricData { family, labels, value, buckets }
+    Metrics { families, metrics, syncing }
+}
+
+impl Codec for Kind {
+    fn put(&self, to: &mut Writer) {
+        to.byte(*self as u8);
+    }
+
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        match from.byte()? {
+            0 => Ok(Self::Counter),
+            1 => Ok(Self::Gauge),
+            2 => Ok(Self::Histogram),
+            _ => Err(crate::cache::Damaged),
+        }
+    }
+}
+
+/// Whether an opaque value is a metric or a family, and its number; `None` where it is neither.
+pub(crate) fn handle(value: &OpaqueValue) -> Option<(bool, usize)> {
+    let family = value.with(|family: &mut Family| (false, family.0));
+    family.or_else(|| value.with(|metric: &mut Metric| (true, metric.0)))
+}
+
+/// The opaque value of a metric or a family.
+pub(crate) fn from_handle(ty: TypeId, is_metric: bool, number: usize) -> Rc<OpaqueValue> {
+    if is_metric {
+        OpaqueValue::new(ty, Metric(number))
+    } else {
+        OpaqueValue::new(ty, Family(number))
     }
 }
 

@@ -38,6 +38,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use gannet_base::Time;
 use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
@@ -54,21 +55,21 @@ pub(crate) use certificates::TABLE as CERTIFICATES;
 pub(crate) use counts::TABLE as COUNTS;
 pub(crate) use decide::TABLE as DECISIONS;
 pub(crate) use natives::TABLE as NATIVES;
-pub(crate) use natives::{status_due, watch};
+pub(crate) use natives::{note_limit, status_due, watch};
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
 use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
-use traffic::{Names, Packet};
+use traffic::{Names, Numbered, Packet};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
     /// All events that there are.
     fn catalogue(&self) -> Vec<&'static Decl>;
 
-    /// Opens the capture that the options name.
+    /// Opens the capture or the interface that the options name.
     ///
     /// # Errors
     /// The error, in a line.
@@ -80,8 +81,8 @@ pub trait Source: Send {
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
 
-    /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
-    /// [`stops`] holds.
+    /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
+    /// `interest` to `listener`. Ends early once [`stops`] holds.
     ///
     /// # Errors
     /// The error, in a line; packets read before it count.
@@ -122,14 +123,19 @@ pub fn run(
     options: &Options,
     source: &mut dyn Source,
 ) -> i32 {
+    let is_live = options.interface.is_some();
     let traffic = &mut machine.state.traffic;
-    traffic.reads = true;
-    traffic.capture = options.capture.clone().unwrap_or_default();
+    traffic.reads = !is_live;
+    traffic.is_live = is_live;
+    traffic.capture =
+        options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
     traffic.pace = options.pseudo_realtime.then(|| (std::time::Instant::now(), 0.0));
-    let mut result = machine.with(&mut program).begin(0.0, false);
+    let now = if is_live { crate::vm::events::wall_clock() } else { 0.0 };
+    machine.state.first_packet = now;
+    let mut result = machine.with(&mut program).begin(now, is_live);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let scripted =
@@ -147,7 +153,7 @@ pub fn run(
             machine.state.traffic.commands.push(Command::Unchecked(unchecked));
         }
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
-        let states = States::new(&machine.with(&mut program));
+        let states = States::default();
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
@@ -159,6 +165,7 @@ pub fn run(
             matching,
             over: false,
             drained: false,
+            flushed: is_live.then(Instant::now),
             stop: None,
         };
         RUN.set(Some(Box::new(run)));
@@ -173,6 +180,9 @@ pub fn run(
             vm.m.out.flush();
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
+        // A signal ended a live run.
+        machine.state.terminated |= is_live;
+        machine.stop_requested |= is_live;
         result = match stop {
             Some(stop) => Err(stop),
             None => machine.with(&mut program).after_packets(),
@@ -183,6 +193,9 @@ pub fn run(
     vm.m.out.flush_all();
     status
 }
+
+/// Rows and output of live traffic are in their files after this time at the latest.
+const FLUSH: Duration = Duration::from_millis(500);
 
 /// The life of a run by themselves: no event of an analyzer.
 const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
@@ -198,6 +211,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     });
     let signatures = vm.m.state.signatures.as_ref();
     any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
+    // Without any interest nothing would learn that time advances.
+    any |= vm.m.state.traffic.is_live;
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
@@ -286,8 +301,25 @@ fn likely_ports(vm: &mut Vm<'_>) {
 }
 
 /// Options of scripts that steer analyzers.
-const SETTINGS: &[&str] =
-    &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl", "dpd_buffer_size"];
+const SETTINGS: &[&str] = &[
+    "DCE_RPC::max_cmd_reassembly",
+    "MQTT::max_payload_size",
+    "POP3::max_unknown_client_commands",
+    "SMB::max_dce_rpc_analyzers",
+    "SMB::max_pending_messages",
+    "SMTP::enable_rfc822_msg_file_analysis",
+    "SSH::max_kexinit_compression_algorithms",
+    "SSH::max_kexinit_encryption_algorithms",
+    "SSH::max_kexinit_hostkey_algorithms",
+    "SSH::max_kexinit_kex_algorithms",
+    "SSH::max_kexinit_languages",
+    "SSH::max_kexinit_mac_algorithms",
+    "SSH::max_packet_length",
+    "SSH::max_string_length",
+    "dns_skip_all_addl",
+    "dns_skip_all_auth",
+    "dpd_buffer_size",
+];
 
 /// Silence after which connections end, and how long that is by default, in seconds.
 const TIMEOUTS: &[(&str, f64)] = &[
@@ -355,6 +387,8 @@ struct Run {
     over: bool,
     /// Events of the current packet were drained.
     drained: bool,
+    /// When logs and output were last flushed, of live traffic.
+    flushed: Option<Instant>,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -490,7 +524,7 @@ impl Run {
             if event.decl.name == "file_state_remove" {
                 stopped.remove(&file.fuid);
             }
-            self.states.over(event);
+            self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
         let plan = match self.plans.get(&event.decl.id.get()) {
@@ -518,7 +552,7 @@ impl Run {
                 *arg = value;
             }
         }
-        self.states.over(event);
+        self.states.over(&vm.m.state.traffic, event);
         match event.decl.name {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
@@ -586,6 +620,13 @@ impl Run {
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
+        if let Some(flushed) = &mut self.flushed
+            && flushed.elapsed() >= FLUSH
+        {
+            *flushed = Instant::now();
+            crate::bif::log::flush_all(&mut vm);
+            vm.m.out.flush_all();
+        }
         vm.fire_timers(now)?;
         if is_first {
             vm.queue_named("network_time_init", Vec::new());
@@ -616,14 +657,11 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
-    let is_named = |tag: &Value| {
-        let tag = natives::tag_name(vm, tag).to_ascii_lowercase();
-        let name = tag.rsplit("analyzer_").next().unwrap_or_default();
-        let name = name.split('_').next().unwrap_or_default();
-        event.decl.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))
+    let is_named = |prefix: &str| {
+        event.decl.name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
     };
-    let named = known.analyzers.iter().find(|(tag, _)| is_named(tag));
-    named.map_or(0, |(_, number)| *number)
+    let named = known.analyzers.iter().find(|known| is_named(&known.prefix));
+    named.map_or(0, |known| known.number)
 }
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
@@ -675,12 +713,15 @@ fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
         return;
     };
     let (Some(record), true) = (c.record(), aid.is_set()) else { return };
-    let aid = aid.count();
-    let mut all = vm.m.state.traffic.conns.values_mut();
-    if let Some(known) = all.find(|known| Rc::ptr_eq(&known.record, record))
-        && !known.analyzers.iter().any(|(_, id)| *id == aid)
+    let number = aid.count();
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(key) = id.and_then(|id| natives::conn_id(vm, &record.get(id))) else { return };
+    let prefix = state::prefix(vm, tag);
+    if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+        && known.record.as_ref().is_some_and(|known| Rc::ptr_eq(known, record))
+        && !known.analyzers.iter().any(|known| known.number == number)
     {
-        known.analyzers.push((tag.clone(), aid));
+        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix });
     }
 }
 

@@ -151,7 +151,7 @@ fn address(value: &Value) -> Option<Addr> {
 const INVALID: &str = "invalid connection ID record encountered";
 
 /// The ends that a `conn_id` names; an error where it is not complete.
-fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
+pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
@@ -180,7 +180,13 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String
 
 fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
     let id = conn_id(vm, cid)?;
-    vm.m.state.traffic.conns.get(&id)
+    vm.m.state.traffic.conns.get(&id).map(|known| &**known)
+}
+
+/// The record of the connection that a `conn_id` names.
+fn record_of_id(vm: &mut Vm<'_>, cid: &Value) -> Option<std::rc::Rc<Record>> {
+    let id = conn_id(vm, cid)?;
+    super::state::record_of(vm, &id)
 }
 
 /// What is known of the connection that the first argument names; an error where nothing is.
@@ -212,6 +218,12 @@ fn steer(
     let found = command.is_some();
     vm.m.state.traffic.commands.extend(command);
     Ok(Value::Bool(found))
+}
+
+/// A limit of a script was reached on a connection: its history shows that.
+pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
+    // Where the connection is over, there is no history any more.
+    let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
 }
 
 fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -263,7 +275,7 @@ pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
         };
         let Ok(id) = ends(vm, &id) else { continue };
         let traffic = &mut vm.m.state.traffic;
-        let found = traffic.conns.get_mut(&id).map(|known| (id.0, known));
+        let found = traffic.conns.get_mut(&id).map(|known| (id.0, &mut **known));
         watch_known(&mut traffic.commands, found);
     }
 }
@@ -286,11 +298,11 @@ pub(super) fn begin_status(
     };
     if interval > 0.0 {
         states.connection(vm, ty, state)?;
-        let key = (state.id, states.vlans(state));
+        let key = states.mention(vm, ty, state)?;
         let due = vm.m.now + interval;
         vm.add_timer(due, crate::vm::events::Due::Status(state.uid, key));
         let traffic = &mut vm.m.state.traffic;
-        let found = traffic.conns.get_mut(&key).map(|known| (key.0, known));
+        let found = traffic.conns.get_mut(&key).map(|known| (key.0, &mut **known));
         watch_known(&mut traffic.commands, found);
     }
     Ok(())
@@ -298,8 +310,10 @@ pub(super) fn begin_status(
 
 /// Raises `connection_status_update` of a connection, where it is still there.
 pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u32)) {
-    let known = vm.m.state.traffic.conns.get(&key).filter(|known| known.uid == uid);
-    let Some(record) = known.map(|known| known.record.clone()) else { return };
+    if vm.m.state.traffic.conns.get(&key).is_none_or(|known| known.uid != uid) {
+        return;
+    }
+    let Some(record) = super::state::record_of(vm, &key) else { return };
     vm.queue_named("connection_status_update", vec![Value::Record(record)]);
     let interval = vm.global_named("connection_status_update_interval").double();
     let due = vm.m.now + interval;
@@ -319,13 +333,13 @@ fn watch_known(commands: &mut Vec<Command>, known: Option<(ConnId, &mut Known)>)
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if let Ok(id) = ends(vm, arg(args, 0)) {
         let traffic = &mut vm.m.state.traffic;
-        let found = traffic.conns.get_mut(&id).map(|known| (id.0, known));
+        let found = traffic.conns.get_mut(&id).map(|known| (id.0, &mut **known));
         watch_known(&mut traffic.commands, found);
     }
-    let found =
-        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
-    match found {
-        Some((record, uid, place)) => {
+    let uid = with_known(vm, args, |known, _| Some(known.uid))?;
+    match uid.and_then(|uid| Some((uid, record_of_id(vm, arg(args, 0))?))) {
+        Some((uid, record)) => {
+            let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
             super::state::name_it(vm, &record, uid, place);
             Ok(Value::Record(record))
         }
@@ -365,7 +379,8 @@ fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = tag_name(vm, arg(args, 1));
     let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
     let found = analyzers.unwrap_or_default().into_iter();
-    let found = found.filter(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| id).next();
+    let found =
+        found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
 }
 
@@ -378,8 +393,9 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         return Ok(Value::Bool(false));
     };
-    let tag = known.analyzers.iter().find(|(_, id)| *id == aid).map(|(tag, _)| tag.clone());
-    let record = Value::Record(known.record.clone());
+    let tag = known.analyzers.iter().find(|known| known.number == aid);
+    let tag = tag.map(|known| known.tag.clone());
+    let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
     {
@@ -492,7 +508,7 @@ fn current_header(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 
 /// `decode_base64_conn`: what is wrong with the text is a weird of the connection.
 fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Some(record) = known(vm, arg(args, 0)).map(|known| known.record.clone()) else {
+    let Some(record) = record_of_id(vm, arg(args, 0)) else {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::string(""));
     };

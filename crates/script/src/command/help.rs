@@ -29,6 +29,7 @@ Scripts:
   --script-budget TIME[,BYTES]
                             end handlers that run longer, or that take more memory: 500ms,100M
   --sandbox                 scripts start no programs and touch no files but logs
+  --no-script-cache         parse Zeek's own scripts even if they were parsed before
   --no-unused-warnings      no warnings about variables and functions that are not used
 
 Checks:

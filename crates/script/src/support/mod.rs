@@ -5,6 +5,7 @@ pub mod field;
 pub mod format;
 pub mod input;
 pub mod logs;
+pub mod mmdb;
 pub mod net;
 pub mod opaque;
 pub mod order;

@@ -16,6 +16,7 @@ use crate::types::{AttrKind, Tag, Type, find_attr};
 use crate::value::{FuncValue, Value};
 use crate::vm::Vm;
 
+pub(crate) use output::flush_all;
 pub(super) use output::kind_of;
 pub use output::{close_all, rotate_due, rotate_leftovers};
 pub use write::{delay_due, write_print};
@@ -48,7 +49,7 @@ pub const TABLE: Table = &[
     ("Log::__set_buf", output::set_buf),
     ("Log::__flush", output::flush),
     ("Log::flush_all", |vm, _| {
-        output::flush_all(vm);
+        flush_all(vm);
         Ok(Value::Unset)
     }),
     ("Log::__delay", write::delay),

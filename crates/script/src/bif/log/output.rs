@@ -494,7 +494,7 @@ pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// Has all files hold all rows.
-pub(super) fn flush_all(vm: &mut Vm<'_>) {
+pub(crate) fn flush_all(vm: &mut Vm<'_>) {
     for writer in &mut vm.m.state.log.writers {
         if let Sink::Ascii(sink) = &mut writer.sink {
             drop(sink.flush());
