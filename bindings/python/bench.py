@@ -31,9 +31,11 @@ REPORT = """
 import json as _json, resource as _resource
 _all = [_resource.getrusage(who) for who in (_resource.RUSAGE_SELF, _resource.RUSAGE_CHILDREN)]
 _cpu = sum(one.ru_utime + one.ru_stime for one in _all)
+# Not ru_maxrss, which a new process takes over from the one that started it.
+_peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(_json.dumps({
     "cpu": _cpu - _cpu_before, "wall": _time.perf_counter() - _wall_before,
-    "memory": _all[0].ru_maxrss * 1024, "result": result,
+    "memory": _peak, "result": result,
 }))
 """
 BEGIN = """
