@@ -4,9 +4,9 @@
 use flate2::Decompress;
 use flate2::FlushDecompress;
 use flate2::Status;
-use gannet_capture::gzip::HISTORY;
-use gannet_capture::gzip::Inflate;
-use gannet_capture::gzip::Stop;
+use gannet_inflate::gzip::HISTORY;
+use gannet_inflate::gzip::Inflate;
+use gannet_inflate::gzip::Stop;
 use libfuzzer_sys::fuzz_target;
 
 /// More output than this is not compared with anything.

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
 
-use gannet_capture::zstd::Unzstd;
+use gannet_inflate::zstd::Unzstd;
 use libfuzzer_sys::fuzz_target;
 
 /// More output than this is not compared with anything.

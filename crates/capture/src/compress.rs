@@ -10,12 +10,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use gannet_inflate::gzip::Gunzip;
+use gannet_inflate::zstd::Unzstd;
+
 use crate::decoder_thread::Unpacked;
-use crate::gzip::Gunzip;
+use crate::source::Gzip;
 use crate::source::Input;
 use crate::source::Source;
 use crate::source::Streamed;
-use crate::zstd::Unzstd;
+use crate::source::Zstd;
 
 /// A compressed file format around a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,10 +81,10 @@ impl Compression {
         at_hand: bool,
     ) -> io::Result<Box<dyn Source>> {
         let decoder: Box<dyn Read + Send> = match self {
-            Self::Gzip => return Ok(unpacked(Gunzip::new(input), at_hand)),
+            Self::Gzip => return Ok(unpacked(Gzip(Gunzip::new(input)), at_hand)),
             Self::Zstd => {
                 let unzstd = if at_hand { Unzstd::at_hand(input) } else { Unzstd::new(input) };
-                return Ok(Box::new(Streamed::new(unzstd)));
+                return Ok(Box::new(Streamed::new(Zstd(unzstd))));
             }
             Self::Xz => {
                 let stream = liblzma::stream::Stream::new_stream_decoder(

@@ -18,11 +18,12 @@ use std::sync::mpsc::Sender;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
+use gannet_inflate::RestartPoints;
+use gannet_inflate::gzip::Checker;
+use gannet_inflate::gzip::Due;
+use gannet_inflate::gzip::HISTORY;
+
 use crate::Bytes;
-use crate::gzip::Checker;
-use crate::gzip::Due;
-use crate::gzip::HISTORY;
-use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::source::Input;
 use crate::source::Source;
@@ -327,11 +328,17 @@ impl DecoderThread {
 mod tests {
     use std::io::Cursor;
 
+    use gannet_inflate::gzip::Gunzip;
     use proptest::prelude::*;
 
     use super::*;
     use crate::Compression;
+    use crate::source::Gzip;
     use crate::test::packed;
+
+    fn gzip(packed: Vec<u8>) -> Gzip<Cursor<Vec<u8>>> {
+        Gzip(Gunzip::new(Cursor::new(packed)))
+    }
 
     /// Pseudo-random numbers.
     struct Any(u64);
@@ -406,7 +413,7 @@ mod tests {
             [(ALL - 1, 2, false), (2 * ALL, 1, false), (2 * ALL, 2, true)]
         {
             let packed = packed(&bytes[..length], Compression::Gzip);
-            let mut source = Unpacked::new(crate::gzip::Gunzip::new(Cursor::new(packed)));
+            let mut source = Unpacked::new(gzip(packed));
             source.set_threads(threads);
             while source.fill(1).is_ok() && !source.window().is_empty() {
                 let n = source.window().len();
@@ -420,7 +427,7 @@ mod tests {
     fn no_thread_waits_for_one_that_is_no_longer_needed() {
         let packed = packed(&Any(4).bytes(8 * ALL), Compression::Gzip);
         for pieces in 1..4 {
-            let mut source = Unpacked::new(crate::gzip::Gunzip::new(Cursor::new(packed.clone())));
+            let mut source = Unpacked::new(gzip(packed.clone()));
             source.set_threads(2);
             source.fill(pieces * ALL).unwrap();
             assert!(source.window().len() >= pieces * ALL);

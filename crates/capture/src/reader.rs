@@ -35,13 +35,13 @@ use crate::map::PageReadahead;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
-use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::shared::Refs;
 use crate::source::Mapped;
 use crate::source::READ;
 use crate::source::Source;
 use crate::source::Streamed;
+use gannet_inflate::RestartPoints;
 
 /// Default of the most threads that decompress a file: with more, the sequential part takes longer
 /// than the parallel one.

@@ -6,16 +6,17 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Weak;
 
+use gannet_inflate::RestartPoints;
+use gannet_inflate::gzip::Checker;
+use gannet_inflate::gzip::Due;
+use gannet_inflate::gzip::Gunzip;
+use gannet_inflate::gzip::HISTORY;
+use gannet_inflate::zstd::Unzstd;
+
 use crate::Bytes;
-use crate::gzip::Checker;
-use crate::gzip::Due;
-use crate::gzip::Gunzip;
-use crate::gzip::HISTORY;
 use crate::map::Map;
 use crate::map::SharedPages;
-use crate::restart::RestartPoints;
 use crate::shared::Pool;
-use crate::zstd::Unzstd;
 
 /// A sequence of bytes that is read through a window and consumed from its front.
 ///
@@ -134,40 +135,46 @@ impl<R: Read + Send> Input for R {
     }
 }
 
-impl<R: BufRead + Send> Input for Gunzip<R> {
+/// A gzip file.
+pub(crate) struct Gzip<R>(pub(crate) Gunzip<R>);
+
+impl<R: BufRead + Send> Input for Gzip<R> {
     const KEPT: usize = HISTORY;
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
-        Gunzip::read_at(self, buffer, at)
+        self.0.read_at(buffer, at)
     }
 
     fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
-        Gunzip::keep_restarts(self, points);
+        self.0.keep_restarts(points);
         true
     }
 
     fn leave_checks(&mut self) -> Option<Checker> {
-        Some(Gunzip::leave_checks(self))
+        Some(self.0.leave_checks())
     }
 
     fn dues(&mut self) -> Vec<Due> {
-        Gunzip::dues(self)
+        self.0.dues()
     }
 }
 
-impl<R: BufRead + Send + 'static> Input for Unzstd<R> {
+/// A zstd file.
+pub(crate) struct Zstd<R>(pub(crate) Unzstd<R>);
+
+impl<R: BufRead + Send + 'static> Input for Zstd<R> {
     const KEPT: usize = 0;
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
-        self.read(buffer.get_mut(at..).unwrap_or_default())
+        self.0.read(buffer.get_mut(at..).unwrap_or_default())
     }
 
     fn set_threads(&mut self, threads: usize) {
-        Unzstd::set_threads(self, threads);
+        self.0.set_threads(threads);
     }
 
     fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
-        Unzstd::keep_restarts(self, points);
+        self.0.keep_restarts(points);
         true
     }
 }

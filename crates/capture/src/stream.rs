@@ -25,9 +25,9 @@ use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
-use crate::restart::RestartPoints;
 use crate::shared::Pool;
 use crate::shared::Refs;
+use gannet_inflate::RestartPoints;
 
 /// How a [`Stream`] reads its files.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use flate2::Crc;
 
 /// The trailer of a member, and its position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Due {
+pub struct Due {
     /// Bytes decompressed before it since [`Checker`] began.
     pub(super) at: u64,
     /// Checksum (lower half) and length (upper half).
@@ -17,7 +17,8 @@ pub(crate) struct Due {
 }
 
 /// Verifies checksums in another thread than the one that decompresses.
-pub(crate) struct Checker {
+#[derive(Debug)]
+pub struct Checker {
     crc: Crc,
     seen: u64,
 }
@@ -28,9 +29,11 @@ impl Checker {
         Self { crc, seen: 0 }
     }
 
-    /// Takes the next decompressed bytes and the trailers within them. On failure returns the
-    /// number of bytes before the error, and the error.
-    pub(crate) fn see(&mut self, mut bytes: &[u8], dues: &[Due]) -> Result<(), (usize, io::Error)> {
+    /// Takes the next decompressed bytes and the trailers within them.
+    ///
+    /// # Errors
+    /// A checksum or a length that differs, with the number of bytes before it.
+    pub fn see(&mut self, mut bytes: &[u8], dues: &[Due]) -> Result<(), (usize, io::Error)> {
         let all = bytes.len();
         for due in dues {
             let before = usize::try_from(due.at.saturating_sub(self.seen)).unwrap_or(usize::MAX);

@@ -30,8 +30,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use checks::Checker;
-pub(crate) use checks::Due;
+pub use checks::Checker;
+pub use checks::Due;
 pub use inflate::Inflate;
 pub use inflate::Step;
 pub use inflate::Stop;

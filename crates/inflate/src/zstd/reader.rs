@@ -14,7 +14,7 @@ const LONG: u64 = 1 << 20;
 /// Decompresses zstd data of one or several frames.
 ///
 /// ```
-/// use gannet_capture::zstd::Unzstd;
+/// use gannet_inflate::zstd::Unzstd;
 ///
 /// // A frame of one block with one byte, repeated.
 /// let packed = b"\x28\xb5\x2f\xfd\x20\x05\x2b\0\0a";
@@ -57,12 +57,12 @@ impl<R: BufRead> Unzstd<R> {
     }
 
     /// For input that begins with the frame at this offset of its file.
-    pub(crate) fn resume(input: R, at: u64) -> Self {
+    pub fn resume(input: R, at: u64) -> Self {
         Self::of(input, at, false)
     }
 
     /// Collects restart points from now on.
-    pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) {
+    pub fn keep_restarts(&mut self, points: &RestartPoints) {
         self.order.keep_restarts(points);
     }
 

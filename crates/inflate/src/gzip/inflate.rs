@@ -69,14 +69,14 @@ enum State {
 /// position.
 ///
 /// ```
-/// use gannet_capture::gzip::{Inflate, Stop};
+/// use gannet_inflate::gzip::{Inflate, Stop};
 ///
 /// // A block of fixed codes with "aaaaaaaaa": a literal, and a match of eight at distance one.
 /// let packed = [0x4b, 0x84, 0x01, 0x00];
 /// let mut text = [0; 16];
 /// let step = Inflate::new().step(&packed, &mut text, 0)?;
 /// assert_eq!((&text[..step.made], step.stop), (&b"aaaaaaaaa"[..], Stop::End));
-/// # Ok::<(), gannet_capture::gzip::Damage>(())
+/// # Ok::<(), gannet_inflate::gzip::Damage>(())
 /// ```
 #[derive(Debug)]
 pub struct Inflate {

@@ -41,7 +41,7 @@ enum Part {
 /// Decompresses gzip data of one or several members into a buffer of the caller.
 ///
 /// ```
-/// use gannet_capture::gzip::Gunzip;
+/// use gannet_inflate::gzip::Gunzip;
 ///
 /// let packed = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0";
 /// let mut text = [0; 16];
@@ -115,7 +115,7 @@ impl<R: BufRead> Gunzip<R> {
     ///
     /// # Errors
     /// The input's, and if the point is not valid.
-    pub(crate) fn resume(input: R, point: &RestartPoint, reach: usize) -> io::Result<Self> {
+    pub fn resume(input: R, point: &RestartPoint, reach: usize) -> io::Result<Self> {
         if point.skip > 7 {
             return Err(invalid("a restart point with more bits than a byte has"));
         }
@@ -136,7 +136,7 @@ impl<R: BufRead> Gunzip<R> {
     }
 
     /// Collects restart points from now on.
-    pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) {
+    pub fn keep_restarts(&mut self, points: &RestartPoints) {
         self.inflate.stop_at_block(distance(points.next(), self.made));
         self.restarts = Some(points.clone());
     }
@@ -303,13 +303,13 @@ impl<R: BufRead> Gunzip<R> {
     }
 
     /// From now on the receiver verifies checksums, with the returned checker.
-    pub(crate) fn leave_checks(&mut self) -> Checker {
+    pub fn leave_checks(&mut self) -> Checker {
         self.left = Some(Left::default());
         Checker::new(std::mem::take(&mut self.crc))
     }
 
     /// Trailers since the last call.
-    pub(crate) fn dues(&mut self) -> Vec<Due> {
+    pub fn dues(&mut self) -> Vec<Due> {
         self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
     }
 }
