@@ -459,7 +459,7 @@ fn components(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             Value::string(format!("{category}_{name}")),
             Value::Bool(true),
         ];
-        items.push(Value::Record(crate::value::Record::new(element, fields)));
+        items.push(Value::Record(Record::new(element, fields)));
     }
     Ok(Value::Vector(Vector::new(vm.result_type(), items)))
 }
