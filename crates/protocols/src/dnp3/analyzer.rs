@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(
             h.events(),
             [
-                r#"dnp3_header_block "is_orig":true,"len":26,"ctrl":196,"dest_addr":1,"src_addr":1024"#,
+                r#"dnp3_header_block "is_orig":true,"len":26,"ctrl":196,"dest_addr":1,"src_addr":2"#,
                 r#"dnp3_application_request_header "is_orig":true,"application":193,"fc":3"#,
                 r#"dnp3_object_header "is_orig":true,"obj_type":3073,"qua_field":40,"number":1,"rf_low":256,"rf_high":0"#,
                 r#"dnp3_object_prefix "is_orig":true,"prefix_value":7"#,
@@ -394,7 +394,8 @@ mod tests {
             Found::TooMany => over += 1,
             _ => {}
         });
-        assert_eq!(walked.err(), None);
+        // Behind the last headers, not as many bytes follow as objects are announced.
+        assert!(walked.is_err());
         assert!(ends > 65_536 && ends < 70_000 && over > 0, "{ends} {over}");
     }
 

@@ -37,7 +37,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 
 #[test]
 fn all_headers_and_the_type_of_a_body_are_events() {
-    let mut h = Harness::new(gannet_base::Proto::Tcp, 80);
+    let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("http_");
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, b"POST / HTTP/1.1\r\nHost: a\r\ncontent-type: Text/Html; x=1\r\nContent-Length: 2\r\n\r\nab");

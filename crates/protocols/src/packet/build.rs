@@ -603,11 +603,6 @@ mod tests {
         assert_eq!(mld_records(1, &data[..39]).map(|all| all.len()), Some(0));
         assert!(mld_records(3, &data).is_none());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     fn quoted4(protocol: u8, rest: &[u8]) -> Vec<u8> {
         let mut p = vec![0x45, 0, 0, 99, 0, 1, 0x40, 0, 64, protocol, 0, 0];
