@@ -165,9 +165,7 @@ pub(crate) fn engine(
 ) -> Result<Box<dyn Engine>, Problem> {
     let mut stages = stages(tree, text, link_type, options, names)?;
     #[cfg(feature = "jit")]
-    if let Some(long) = stages.as_ref().filter(|stages| stages.graph.has_long_sets())
-        && let Some(engine) = long.machine_code(options)
-    {
+    if let Some(engine) = stages.as_ref().and_then(|stages| stages.machine_code(options)) {
         return Ok(Box::new(engine));
     }
     if let Some(Stages { graph, .. }) = stages.take_if(|stages| stages.graph.has_long_sets()) {
