@@ -166,6 +166,8 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
         "-Ctarget-feature=+crt-static".to_owned(),
         format!("--remap-path-prefix={}=/gannet", root().display()),
         format!("--remap-path-prefix={}=/cargo", home.display()),
+        // The last that fits decides: what build scripts generate.
+        format!("--remap-path-prefix={}=/gannet/target", target().display()),
     ];
     // The LuaJIT that mlua builds links a program of its own with musl-gcc, which lacks what gcc's unwinder needs
     // of glibc: its own unwinder does without.

@@ -70,7 +70,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let wanted = |decl: &Decl| match args.only.is_empty() {
-        true => args.all || args.list || !decl.opt_in,
+        true => args.list || !decl.opt_in || args.all && !needs_name(decl.name),
         false => args.only.iter().any(|glob| matches(glob, decl.name)),
     };
     for glob in &args.only {
@@ -132,6 +132,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     engine.finish()?;
     Ok(stop.asked().unwrap_or(outcome))
+}
+
+/// Whether an event has to be asked for by name: those of the analysis itself, and contents, which Zeek reports only
+/// for ports that scripts name.
+fn needs_name(name: &str) -> bool {
+    name.starts_with("gannet::") || matches!(name, "udp_contents" | "tcp_contents")
 }
 
 /// Prints declarations.

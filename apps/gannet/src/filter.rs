@@ -9,6 +9,8 @@ mod source;
 mod verify;
 mod write;
 
+pub(crate) use sink::like;
+
 use crate::outcome::Outcome;
 
 /// Write or count the packets that match a filter.

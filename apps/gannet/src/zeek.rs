@@ -29,9 +29,12 @@ use crate::memory;
 use crate::stdin;
 use crate::stop::Stop;
 
+#[cfg(target_os = "linux")]
+mod interface;
+
 /// Run Zeek scripts, with the options of the command zeek
 ///
-/// With -r FILE event handlers run over a capture.
+/// With -r FILE event handlers run over a capture, with -i INTERFACE over the traffic of an interface.
 /// Takes the options of zeek (-h lists them). Zeek's own scripts are found through ZEEKPATH or
 /// --zeek-scripts; without them -b runs scripts that need only the language. A link named zeek to
 /// this command is the same.
@@ -70,12 +73,19 @@ impl Args {
     }
 }
 
-/// A capture and the analysis of its packets.
+/// A capture or an interface, and the analysis of its packets.
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
     filter: Option<Filter>,
-    open: Option<(Stream, Stop)>,
+    open: Option<(Packets, Stop)>,
+}
+
+/// What has been opened.
+enum Packets {
+    Capture(Box<Stream>),
+    #[cfg(target_os = "linux")]
+    Interface(Box<interface::Link>),
 }
 
 impl Source for Captures {
@@ -93,11 +103,16 @@ impl Source for Captures {
             let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
             self.filter = Some(filter);
         }
-        let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
-        let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
-            .map_err(|error| reason(&error))?;
-        self.open = Some((stream, stop));
+        let packets = if let Some(interface) = &options.interface {
+            open_interface(interface, options.filter.as_deref())?
+        } else {
+            let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
+            let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
+                .map_err(|error| reason(&error))?;
+            Packets::Capture(Box::new(stream))
+        };
+        self.open = Some((packets, stop));
         Ok(())
     }
 
@@ -123,7 +138,7 @@ impl Source for Captures {
     }
 
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
-        let Some((mut stream, stop)) = self.open.take() else { return Ok(()) };
+        let Some((packets, stop)) = self.open.take() else { return Ok(()) };
         let options = Options {
             ignore_checksums: self.ignore_checksums || start.ignore_checksums,
             scripted: start.scripted,
@@ -137,20 +152,40 @@ impl Source for Captures {
             ..Options::default()
         };
         let mut engine = Engine::with_listener(options, start.interest, listener);
-        let mut trouble = None;
-        while stop.asked().is_none() && !bridge::stops() {
-            match stream.next_batch() {
-                Ok(Some(batch)) => engine.batch(&batch).map_err(|error| error.to_string())?,
-                Ok(None) => break,
-                Err(_) if stop.asked().is_some() => {}
-                Err(error) => trouble = Some(error.to_string()),
-            }
-        }
+        let read = match packets {
+            Packets::Capture(mut stream) => read(&mut stream, &stop, &mut engine),
+            #[cfg(target_os = "linux")]
+            Packets::Interface(link) => link.read(&stop, &mut engine),
+        };
         if !bridge::failed() {
             engine.finish().map_err(|error| error.to_string())?;
         }
-        trouble.map_or(Ok(()), Err)
+        read
     }
+}
+
+/// Analyses the packets of a capture. Damage ends one of several files: the others are read.
+fn read(stream: &mut Stream, stop: &Stop, engine: &mut Engine) -> Result<(), String> {
+    let mut trouble = None;
+    while stop.asked().is_none() && !bridge::stops() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => engine.batch(&batch).map_err(|error| error.to_string())?,
+            Ok(None) => break,
+            Err(_) if stop.asked().is_some() => {}
+            Err(error) => trouble = Some(error.to_string()),
+        }
+    }
+    trouble.map_or(Ok(()), Err)
+}
+
+#[cfg(target_os = "linux")]
+fn open_interface(name: &str, filter: Option<&str>) -> Result<Packets, String> {
+    interface::Link::open(name, filter).map(|link| Packets::Interface(Box::new(link)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
+    Err("live capture needs Linux".to_owned())
 }
 
 /// Why a capture cannot be read, in Zeek's words where it has some.

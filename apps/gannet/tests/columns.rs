@@ -1,14 +1,25 @@
 //! Logs as Parquet and Arrow files.
 #![cfg(feature = "columns")]
-// Tests may unwrap; the lint knows that only of functions that are tests themselves.
-#![allow(clippy::unwrap_used)]
+// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 mod support;
 
+use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
 
 use gannet_columns::ParquetRows;
+use gannet_log::Fields;
+use gannet_log::Format;
+use gannet_log::JsonTimes;
+use gannet_log::Logs;
+use gannet_log::PackedRows;
 use gannet_log::RowPacker;
+use gannet_log::Shape;
 use support::Run;
 use support::Scratch;
 use support::gannet;
@@ -77,4 +88,116 @@ fn a_folder_that_cannot_be_written_fails() {
     let run = Run::of(gannet().args(args).arg(&source));
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stderr.contains("conn.parquet"), "{}", run.stderr);
+}
+
+/// The text log of a Parquet file's rows, written to a folder.
+fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
+    fs::create_dir_all(out).unwrap();
+    let mut rows = ParquetRows::open(parquet).unwrap();
+    let fields = Fields::Listed(Vec::leak(rows.fields.clone()));
+    let shape = Shape { path: rows.path, opt_in: false, fields };
+    let options = gannet_log::Options { dir: Some(out.to_owned()), format, ..Default::default() };
+    let mut logs = Logs::new(options);
+    let mut packed = RowPacker::default();
+    while rows.next(&mut packed).unwrap() {
+        logs.write_packed(shape, rows.opened, PackedRows::new(packed.rows()));
+        packed.clear();
+    }
+    logs.set_time(rows.closed);
+    logs.close().unwrap();
+    let text = fs::read(out.join(format!("{}.log", rows.path))).unwrap();
+    fs::remove_dir_all(out).unwrap();
+    text
+}
+
+/// The logs of a capture that the command wrote, and what of them the rows of its Parquet files do not make again.
+fn round_trip(capture: &Path, own: &Path) -> (usize, Vec<String>) {
+    let logs = own.join("logs");
+    let analyze = |formats: &[&str]| {
+        let args = ["analyze", "--quiet", "-C", "-t", "1", "--logs", "all", "--format"];
+        let columns = ["--columns", "community_id,ja3,ja4", "-o"];
+        // Some captures are damaged: what stands before has its rows.
+        Run::of(gannet().args(args).args(formats).args(columns).arg(&logs).arg(capture)).code
+    };
+    let code = analyze(&["tsv,json,parquet"]);
+    assert!(code == 0 || code == 2 || code == 3, "{}: {code}", capture.display());
+    let texts: Vec<_> = match logs.is_dir() {
+        true => list(&logs).into_iter().filter(|name| name.ends_with(".log")).collect(),
+        false => Vec::new(),
+    };
+    let (mut different, mut json) = (Vec::new(), Vec::new());
+    let mut compare = |stem: &str, format: Format, expected: &[u8]| {
+        let again = text_of(&logs.join(format!("{stem}.parquet")), format, &own.join("text"));
+        if again != expected {
+            different.push(format!("{} {stem} {format:?}", capture.display()));
+        }
+    };
+    for name in &texts {
+        let stem = name.strip_suffix(".log").unwrap();
+        compare(stem, Format::Tsv, &fs::read(logs.join(name)).unwrap());
+        json.push((stem.to_owned(), fs::read(logs.join(format!("{stem}.json"))).unwrap()));
+    }
+    if !texts.is_empty() {
+        // JSON shows nanoseconds.
+        assert_eq!(analyze(&["parquet", "--time-unit", "ns"]), code);
+        for (stem, text) in &json {
+            compare(stem, Format::Json(JsonTimes::Epoch), text);
+        }
+        fs::remove_dir_all(&logs).unwrap();
+    }
+    (texts.len(), different)
+}
+
+/// Captures below a folder.
+fn captures(folder: &Path, all: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { captures(&path, all) } else { all.push(path) }
+    }
+}
+
+/// Of the sample and of every capture of the conformance corpus, which is next to the project (or where `GANNET_SHARED`
+/// says): rows that are read from Parquet files make the TSV and JSON logs of the same run, to the byte.
+#[test]
+fn parquet_files_make_the_text_logs_again() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
+    let corpus = shared.join("conformance/captures");
+    let mut all = vec![root.join("examples/sample.pcap")];
+    match corpus.is_dir() {
+        true => captures(&corpus, &mut all),
+        false => eprintln!("skipped: no captures in {}", corpus.display()),
+    }
+    // In memory if possible: every Parquet file is flushed to its disk.
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let own = folder.join(format!("gannet-round-trip-{}", std::process::id()));
+    let next = AtomicUsize::new(0);
+    let work = |worker: usize| {
+        let own = own.join(worker.to_string());
+        fs::create_dir_all(&own).unwrap();
+        let (mut logs, mut different) = (0, Vec::new());
+        while let Some(capture) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (compared, some) = round_trip(capture, &own);
+            logs += compared;
+            different.extend(some);
+        }
+        (logs, different)
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let (mut logs, mut different) = (0, Vec::new());
+    thread::scope(|scope| {
+        let work = &work;
+        let running: Vec<_> = (0..workers).map(|n| scope.spawn(move || work(n))).collect();
+        for worker in running {
+            let (compared, some) = worker.join().unwrap();
+            logs += compared;
+            different.extend(some);
+        }
+    });
+    fs::remove_dir_all(&own).unwrap();
+    eprintln!("{logs} logs of {} captures", all.len());
+    assert!(logs > 5 && (!corpus.is_dir() || logs > 5_000), "{logs} logs");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! From a uid back to its packets: `gannet index` and `gannet packets --uid`.
 
-// Tests may unwrap; the lint knows that only of functions that are tests themselves.
-#![allow(clippy::unwrap_used)]
+// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 mod support;
 
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_synth::traffic::Kind;
@@ -98,9 +99,10 @@ fn conns(s: &Scratch, log: &str) -> Vec<BTreeMap<String, String>> {
     rows.map(row).collect()
 }
 
-fn traffic(s: &Scratch, kind: Kind, count: usize) -> PathBuf {
+fn traffic(s: &Scratch, kind: Kind, count: usize, precision: Precision) -> PathBuf {
     let path = s.path("traffic.pcap");
-    let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+    let options = WriteOptions { precision: Some(precision), ..WriteOptions::default() };
+    let mut writer = Writer::create(&path, options).unwrap();
     gannet_synth::traffic::of(kind, count, 1).write(&mut writer).unwrap();
     writer.finish().unwrap();
     path
@@ -110,8 +112,8 @@ fn traffic(s: &Scratch, kind: Kind, count: usize) -> PathBuf {
 #[test]
 fn slices_are_what_a_filter_finds() {
     let s = Scratch::new("index-filter");
-    for kind in [Kind::Http, Kind::Dns] {
-        let source = traffic(&s, kind, 40);
+    for (kind, precision) in [(Kind::Http, Precision::Nanos), (Kind::Dns, Precision::Micros)] {
+        let source = traffic(&s, kind, 40, precision);
         let name = source.to_str().unwrap();
         s.analyze("logs", &["--index"], &source);
         let rows = conns(&s, "logs/conn.log");
@@ -142,22 +144,39 @@ fn slices_are_what_a_filter_finds() {
     }
 }
 
-/// Whenever a run is killed, what has its name is whole: an index finds what that of an undisturbed run finds.
+/// Whenever a run is killed, what has its name is whole: the bytes of an undisturbed run. An index that a killed run did
+/// not replace is that of another capture, and is refused.
 #[test]
 fn a_run_that_is_killed_leaves_nothing_half() {
     let s = Scratch::new("index-killed");
-    let source = traffic(&s, Kind::Http, 150);
+    let source = traffic(&s, Kind::Http, 150, Precision::Nanos);
     let name = source.to_str().unwrap();
-    let begun = Instant::now();
-    s.analyze("logs", &["--index"], &source);
-    let took = begun.elapsed();
+    let format = if cfg!(feature = "columns") { "parquet,arrow" } else { "tsv" };
     let index = s.path("traffic.pcap.gannet/packets");
+    // The index of a capture that was there before.
+    let bytes = fs::read(&source).unwrap();
+    fs::write(&source, &bytes[..bytes.len() / 2]).unwrap();
+    run(&["index", "-q", name]);
+    let stale = fs::read(&index).unwrap();
+    fs::write(&source, bytes).unwrap();
+    let begun = Instant::now();
+    s.analyze("logs", &["--index", "--format", format], &source);
+    let took = begun.elapsed();
     let whole = fs::read(&index).unwrap();
+    let is_columns = |name: &str| name.ends_with(".parquet") || name.ends_with(".arrow");
+    let uid = if cfg!(feature = "columns") {
+        s.analyze("text", &["--logs", "conn"], &source);
+        uids(&s, "text/conn.log").remove(0)
+    } else {
+        uids(&s, "logs/conn.log").remove(0)
+    };
     let out = s.path("killed");
-    let format = if cfg!(feature = "columns") { "parquet" } else { "tsv" };
-    let (mut random, mut indexes, mut runs_to_end) = (1_u64, 0, 0);
-    for _ in 0..100 {
-        let _ = fs::remove_file(&index);
+    let (mut random, mut indexes, mut refused, mut files, mut runs_to_end) = (1_u64, 0, 0, 0, 0);
+    for n in 0..100 {
+        match n % 2 {
+            0 => fs::write(&index, &stale).unwrap(),
+            _ => fs::remove_file(&index).unwrap_or_default(),
+        }
         let _ = fs::remove_dir_all(&out);
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -170,24 +189,37 @@ fn a_run_that_is_killed_leaves_nothing_half() {
         std::thread::sleep(took.mul_f64((random >> 40) as f64 / f64::from(1 << 24)));
         child.kill().unwrap();
         runs_to_end += usize::from(child.wait().unwrap().success());
-        if let Ok(found) = fs::read(&index) {
-            assert!(found == whole, "an index of {} bytes, not of {}", found.len(), whole.len());
-            indexes += 1;
+        match fs::read(&index) {
+            Ok(found) if n % 2 == 0 && found == stale => {
+                let slice = run(&["packets", "--uid", &uid, name]);
+                assert_eq!(slice.code, 2);
+                assert!(slice.stderr.contains("the capture has grown"), "{}", slice.stderr);
+                refused += 1;
+            }
+            Ok(found) => {
+                assert!(
+                    found == whole,
+                    "an index of {} bytes, not of {}",
+                    found.len(),
+                    whole.len()
+                );
+                indexes += 1;
+            }
+            Err(_) => assert_eq!(n % 2, 1, "the index of before is gone"),
         }
         for file in fs::read_dir(&out).into_iter().flatten() {
-            let path = file.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "parquet") {
-                let bytes = fs::read(&path).unwrap();
-                assert!(
-                    bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"),
-                    "{}",
-                    path.display()
-                );
+            let file = file.unwrap().file_name().into_string().unwrap();
+            if is_columns(&file) {
+                let found = fs::read(out.join(&file)).unwrap();
+                assert!(found == fs::read(s.path("logs").join(&file)).unwrap(), "{file}");
+                files += 1;
             }
         }
     }
+    eprintln!("{runs_to_end} ran to the end; {indexes} indexes, {refused} refused; {files} files");
     // The next run replaces what a killed one left.
     assert_eq!(run(&["index", "-q", name]).code, 0);
     assert!(fs::read(&index).unwrap() == whole);
     assert!(runs_to_end < 100 && indexes < 100, "{runs_to_end} runs were not killed");
+    assert!(refused > 0);
 }

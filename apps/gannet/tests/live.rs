@@ -94,16 +94,14 @@ struct Live {
 
 impl Live {
     fn start(link: &Link, s: &Scratch, args: &[&str]) -> Self {
+        let mut command = link.gannet();
+        command.args(["analyze", "-i", "vb", "-o"]).arg(s.path("live")).args(args).arg("--stats");
+        Self::spawn(s, &mut command)
+    }
+
+    fn spawn(s: &Scratch, command: &mut Command) -> Self {
         let words = s.path("words");
-        let child = link
-            .gannet()
-            .args(["analyze", "-i", "vb", "-o"])
-            .arg(s.path("live"))
-            .args(args)
-            .arg("--stats")
-            .stderr(fs::File::create(&words).unwrap())
-            .spawn()
-            .unwrap();
+        let child = command.stderr(fs::File::create(&words).unwrap()).spawn().unwrap();
         let live = Self { child, words };
         wait(|| live.words().contains("capturing on"));
         live
@@ -231,6 +229,48 @@ fn a_live_capture_has_the_rows_of_its_file() {
         assert_eq!(rows(&s.path("live")), offline, "{args:?}\n{words}");
         assert_eq!(count(&words, "dropped"), 0);
     }
+}
+
+#[test]
+fn scripts_handle_live_traffic_and_time_goes_on_without_packets() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-scripts");
+    let sample = s.path("sample.pcap");
+    fs::write(&sample, support::sample()).unwrap();
+    let script = s.path("count.zeek");
+    let code = r#"
+        type connection: record { uid: string; };
+        global new_connection: event(c: connection);
+        global reading_live_traffic: function(): bool;
+        global connections = 0;
+        global began: time;
+        global later: event();
+        event later() { print "later", network_time() - began >= 200msec; }
+        event new_connection(c: connection) { ++connections; }
+        event zeek_init()
+            {
+            began = network_time();
+            print "live", reading_live_traffic();
+            schedule 200msec { later() };
+            }
+        event zeek_done() { print connections; }
+        "#;
+    fs::write(&script, code).unwrap();
+    let printed = s.path("printed");
+    let mut command = link.gannet();
+    command.args(["zeek", "-b", "-C", "-i", "vb"]).arg(&script).env_remove("ZEEKPATH");
+    let live = Live::spawn(&s, command.stdout(fs::File::create(&printed).unwrap()));
+    wait(|| fs::read_to_string(&printed).unwrap().contains("later"));
+    link.send(&sample, &[]);
+    let words = live.end();
+    let offline =
+        gannet().args(["zeek", "-b", "-C", "-r"]).args([&sample, &script]).output().unwrap();
+    let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    let count = last(&String::from_utf8(offline.stdout).unwrap());
+    assert!(count.parse::<u32>().unwrap() > 3, "{count}");
+    let lines = format!("live, T\nlater, T\n{count}\n");
+    assert_eq!(fs::read_to_string(&printed).unwrap(), lines, "{words}");
+    assert!(words.contains("0 (0.00 %) dropped"), "{words}");
 }
 
 /// Captures of the conformance corpus, sent over the link: the rows are those of what another process captured there,

@@ -20,9 +20,6 @@ global new_connection: event(c: connection);
 global connection_state_remove: event(c: connection);
 global http_request: event(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string);
 global network_time_init: event();
-global zeek_done: event();
-global zeek_init: event();
-global network_time: function(): time;
 ";
 
 fn sample() -> PathBuf {
@@ -46,6 +43,21 @@ fn over_sample(code: &str) -> String {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn functions_and_events_of_the_language_are_there_without_the_scripts_of_zeek() {
+    let code = r#"
+        event zeek_init() { print fmt("%s %d", 10.0.0.0/8, |split_string("a,b", /,/)|), to_upper("x"); }
+        event zeek_done() { print from_json("[1, 2]", vector of count)$v, sort(vector(3, 1), function(a: int, b: int): int { return a - b; }); }
+        global changes = 0;
+        global t: table[count] of string &on_change=function(t: table[count] of string, how: TableChange, n: count, old: string) { print how; };
+        event zeek_init() { t[1] = "a"; }
+        "#;
+    let output = zeek(&[], code);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let lines = "10.0.0.0/8 2, X\nTABLE_ELEMENT_NEW\n[1, 2], [1, 3]\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), lines);
 }
 
 #[test]
@@ -105,7 +117,7 @@ fn timers_are_due_by_the_time_of_packets() {
 fn terminate_and_exit_end_the_reading() {
     let sample = sample();
     let code = format!(
-        "{TYPES}global exit: function(code: int): any;
+        "{TYPES}
         event new_connection(c: connection) {{ print \"one\"; exit(7); }}"
     );
     let output = zeek(&["-C", "-r", sample.to_str().unwrap()], &code);

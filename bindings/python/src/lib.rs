@@ -17,6 +17,11 @@ mod tasks;
 
 use pyo3::prelude::*;
 
+/// Of this library alone; Python keeps its own. The buffers of batches are freed and allocated again and again: the
+/// system's allocator returns them and has them cleared: 9,700 page faults for a capture of 234 MB, and 95 with this one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule(gil_used = true)]
 mod _gannet {
     #[pymodule_export]

@@ -19,8 +19,6 @@ def sample():
     return SAMPLE
 
 
-
-
 @pytest.fixture(scope="session")
 def command():
     """The command `gannet` of the same build, where there is one."""
@@ -30,13 +28,10 @@ def command():
     return found
 
 
-def corpus(most=1 << 20, every=9):
-    """Some captures of the conformance corpus."""
+def captures():
+    """All captures of the conformance corpus, by name."""
     folder = SHARED / "conformance" / "captures"
-    if not folder.is_dir():
-        return []
-    small = sorted(p for p in folder.rglob("*") if p.is_file() and p.stat().st_size < most)
-    return [str(path) for path in small[::every]]
+    return sorted(str(path) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +46,20 @@ def large(tmp_path_factory):
                 seconds = struct.unpack_from("<I", packet)[0] + 30 * i
                 file.write(struct.pack("<I", seconds) + packet[4:])
     return str(path)
+
+
+def rotate(folder, files=7):
+    """Writes the sample as files that follow each other: connections cross their borders."""
+    header, packets = records()
+    for i in range(files):
+        some = packets[len(packets) * i // files : len(packets) * (i + 1) // files]
+        (folder / f"{i:04}.pcap").write_bytes(header + b"".join(some))
+    return folder
+
+
+def in_order(rows):
+    """Rows by time and uid, and by everything else where those are equal."""
+    return sorted(rows, key=lambda row: (row["ts"], row["uid"], repr(row)))
 
 
 def records(path=SAMPLE):

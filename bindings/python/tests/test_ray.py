@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import records
+from conftest import in_order, rotate
 
 pytest.importorskip("ray.data", reason="ray is not installed")
 
@@ -26,18 +26,40 @@ def cluster():
     ray.shutdown()
 
 
-def test_rows_are_those_of_one_run(cluster, tmp_path):
+@pytest.fixture(scope="module")
+def rotated(tmp_path_factory):
+    return rotate(tmp_path_factory.mktemp("rotated"))
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+@pytest.mark.parametrize("log", ["conn", "dns"])
+def test_rows_are_those_of_one_run(cluster, rotated, log, tasks):
     import gannet.ray
 
-    header, packets = records()
-    each = len(packets) // 3 + 1
-    for i in range(0, len(packets), each):
-        (tmp_path / f"{i:04}.pcap").write_bytes(header + b"".join(packets[i : i + each]))
-    data = ray.data.read_datasource(gannet.ray.Source(str(tmp_path), log="conn"))
-    rows = data.take_all()
-    expected = gannet.read(tmp_path)["conn"].to_arrow().to_pylist()
-    assert sorted(row["uid"] for row in rows) == sorted(row["uid"] for row in expected)
-    by_uid = {row["uid"]: row for row in rows}
-    for row in expected:
-        assert by_uid[row["uid"]]["id.resp_p"] == row["id.resp_p"]
-        assert by_uid[row["uid"]]["history"] == row["history"]
+    source = gannet.ray.Source(str(rotated), log=log)
+    assert len(source.get_read_tasks(tasks)) == tasks
+    rows = ray.data.read_datasource(source, override_num_blocks=tasks).take_all()
+    expected = gannet.read(rotated, logs=[log])[log].to_arrow().to_pylist()
+    assert in_order(rows) == in_order(expected)
+
+
+def test_a_killed_worker_is_run_again(cluster, rotated, tmp_path):
+    import gannet.ray
+
+    marker = tmp_path / "killed"
+
+    def die(batch):
+        import signal
+
+        # The first worker to get here dies in the middle of its read task.
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return batch
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    data = ray.data.read_datasource(gannet.ray.Source(str(rotated)), override_num_blocks=7)
+    rows = data.map_batches(die, batch_format="pyarrow").take_all()
+    assert marker.exists()
+    expected = gannet.read(rotated, logs=["conn"])["conn"].to_arrow().to_pylist()
+    assert in_order(rows) == in_order(expected)

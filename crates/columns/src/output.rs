@@ -19,6 +19,7 @@ use gannet_log::PackedWriter;
 
 use crate::Error;
 use crate::batch::Batch;
+use crate::parquet_file::About;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
 use crate::parquet_file::is_time;
@@ -65,6 +66,8 @@ impl Output for Columns {
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
+/// Rows that become arrays at a time, in a Parquet file: few enough that the arrays stay in a near cache.
+const PARQUET_ROWS: usize = 4 << 10;
 /// Most open files of a log. Rows come nearly in the order of time: hardly more than two are
 /// needed.
 const OPEN_PARTS: usize = 4;
@@ -200,7 +203,7 @@ impl Log {
             let end = part.bytes.len() as u32;
             part.rows.push(Mark { time: time.unwrap_or(i64::MIN), number, end });
             if part.rows.len() >= most_rows || part.bytes.len() >= most_bytes {
-                self.write_group(columns, dir)?;
+                self.write_group(columns, dir, false)?;
             }
         }
         Ok(())
@@ -233,13 +236,17 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the rows that are collected of the last part that is open.
-    fn write_group(&mut self, columns: Columns, dir: Option<&Path>) -> Result<(), Error> {
+    /// Writes the rows that are collected of the last part that is open; `is_last` if no others follow.
+    fn write_group(
+        &mut self,
+        columns: Columns,
+        dir: Option<&Path>,
+        is_last: bool,
+    ) -> Result<(), Error> {
         let Self { path, fields, opened, open, by_time, .. } = self;
         let Some(part) = open.last_mut().filter(|part| !part.rows.is_empty()) else {
             return Ok(());
         };
-        let mut batch = Batch::new(fields, columns.times, part.rows.len());
         // A row begins at the end of the previous one.
         let mut start = 0;
         let mut rows: Vec<_> = Vec::with_capacity(part.rows.len());
@@ -251,37 +258,42 @@ impl Log {
         if is_parquet && *by_time {
             rows.sort_by_key(|(time, number, _)| (*time, *number));
         }
-        for (_, _, place) in &rows {
-            batch.push(part.bytes.get(place.clone()).unwrap_or_default());
+        if let Some(dir) = dir
+            && part.file.is_none()
+        {
+            let to = file_path(dir, path, columns, (part.part, part.number));
+            part.file = Some(if is_parquet {
+                // Of a log that has no more rows than these, bloom filters are small.
+                let most = if is_last { rows.len() } else { ROWS };
+                let about = About { name: path, fields, unit: columns.times, opened: *opened };
+                Kept::Parquet(Box::new(ParquetFile::create(&to, about, most)?))
+            } else {
+                let file = WholeFile::create(&to)?;
+                let writer = FileWriter::try_new(file, &schema(fields, columns.times))?;
+                Kept::Arrow(Box::new(writer))
+            });
         }
-        let batch = batch.finish()?;
-        let numbers = rows.iter().map(|(_, number, _)| *number).collect();
+        let at_a_time = if is_parquet { PARQUET_ROWS } else { ARROW_ROWS };
+        for rows in rows.chunks(at_a_time) {
+            let mut batch = Batch::new(fields, columns.times, rows.len());
+            for (_, _, place) in rows {
+                batch.push(part.bytes.get(place.clone()).unwrap_or_default());
+            }
+            let batch = batch.finish()?;
+            match &mut part.file {
+                Some(Kept::Parquet(file)) => {
+                    file.write(&batch, rows.iter().map(|(_, number, _)| *number).collect())?;
+                }
+                Some(Kept::Arrow(file)) => file.write(&batch)?,
+                None => {}
+            }
+        }
+        if let Some(Kept::Parquet(file)) = &mut part.file {
+            file.end_group()?;
+        }
         part.bytes.clear();
         part.rows.clear();
-        let Some(dir) = dir else { return Ok(()) };
-        let file = match &mut part.file {
-            Some(file) => file,
-            None => {
-                let to = file_path(dir, path, columns, (part.part, part.number));
-                part.file.insert(if is_parquet {
-                    Kept::Parquet(Box::new(ParquetFile::create(
-                        &to,
-                        path,
-                        fields,
-                        columns.times,
-                        *opened,
-                    )?))
-                } else {
-                    let file = WholeFile::create(&to)?;
-                    let writer = FileWriter::try_new(file, &schema(fields, columns.times))?;
-                    Kept::Arrow(Box::new(writer))
-                })
-            }
-        };
-        match file {
-            Kept::Parquet(file) => file.write(&batch, numbers),
-            Kept::Arrow(file) => Ok(file.write(&batch)?),
-        }
+        Ok(())
     }
 
     /// Completes the file of a part.
@@ -293,7 +305,7 @@ impl Log {
         now: i64,
     ) -> Result<(), Error> {
         self.open.push(part);
-        let written = self.write_group(columns, dir);
+        let written = self.write_group(columns, dir, true);
         let part = self.open.pop();
         written?;
         match part.and_then(|part| part.file) {

@@ -31,6 +31,9 @@ use crate::whole_file::WholeFile;
 /// Rows of a row group at the most.
 pub(crate) const ROWS: usize = 128 << 10;
 
+/// Rows of a page at the most: few enough that its buffers stay in a near cache.
+const PAGE_ROWS: usize = 4 << 10;
+
 /// Keys of a file's metadata.
 pub(crate) mod key {
     /// Name of the log.
@@ -49,15 +52,21 @@ pub(crate) struct ParquetFile {
     schema: Arc<Schema>,
 }
 
+/// What a file holds.
+#[derive(Clone, Copy)]
+pub(crate) struct About<'a> {
+    /// Name of the log.
+    pub(crate) name: &'a str,
+    pub(crate) fields: &'a [Field],
+    pub(crate) unit: TimeUnit,
+    /// Packet time at which its first row was written.
+    pub(crate) opened: i64,
+}
+
 impl ParquetFile {
-    /// Makes the file of the log `name`, of which the first row was written at packet time `opened`.
-    pub(crate) fn create(
-        path: &Path,
-        name: &str,
-        fields: &[Field],
-        unit: TimeUnit,
-        opened: i64,
-    ) -> Result<Self, Error> {
+    /// Makes a file whose row groups have up to `most` rows.
+    pub(crate) fn create(path: &Path, about: About<'_>, most: usize) -> Result<Self, Error> {
+        let About { name, fields, unit, opened } = about;
         let mut columns: Vec<_> = schema(fields, unit).fields().iter().cloned().collect();
         columns.push(Arc::new(arrow_schema::Field::new(ROW, DataType::Int64, false)));
         let schema = Arc::new(Schema::new(columns));
@@ -66,19 +75,23 @@ impl ParquetFile {
             KeyValue::new(key::VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             KeyValue::new(key::OPENED.to_owned(), opened.to_string()),
         ];
-        let properties = properties(fields).set_key_value_metadata(Some(metadata)).build();
+        let properties = properties(fields, most).set_key_value_metadata(Some(metadata)).build();
         let file = WholeFile::create(path)?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))?;
         Ok(Self { writer, schema })
     }
 
-    /// Writes a row group: rows in the order of time, each with its number in the log.
+    /// Writes some rows of a row group, each with its number in the log. Those of a group are in the order of time.
     pub(crate) fn write(&mut self, batch: &RecordBatch, numbers: Vec<i64>) -> Result<(), Error> {
         let mut columns = batch.columns().to_vec();
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
         columns.push(numbers);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
-        self.writer.write(&batch)?;
+        Ok(self.writer.write(&batch)?)
+    }
+
+    /// Ends a row group.
+    pub(crate) fn end_group(&mut self) -> Result<(), Error> {
         Ok(self.writer.flush()?)
     }
 
@@ -90,13 +103,13 @@ impl ParquetFile {
     }
 }
 
-fn properties(fields: &[Field]) -> WriterPropertiesBuilder {
+fn properties(fields: &[Field], most: usize) -> WriterPropertiesBuilder {
     let level = ZstdLevel::try_new(1).unwrap_or_default();
     let mut all = WriterProperties::builder()
         .set_created_by(concat!("gannet ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(ROWS))
-        .set_bloom_filter_max_ndv(ROWS as u64)
+        .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk);
     if fields.first().is_some_and(is_time) {
         let by_time = SortingColumn { column_idx: 0, descending: false, nulls_first: true };
@@ -107,22 +120,27 @@ fn properties(fields: &[Field]) -> WriterPropertiesBuilder {
         .set_column_dictionary_enabled(row.clone(), false)
         .set_column_encoding(row, Encoding::DELTA_BINARY_PACKED);
     for field in fields {
-        all = column(all, field);
+        all = column(all, field, most);
     }
     all
 }
 
-fn column(all: WriterPropertiesBuilder, field: &Field) -> WriterPropertiesBuilder {
+fn column(all: WriterPropertiesBuilder, field: &Field, most: usize) -> WriterPropertiesBuilder {
     // Lists have other paths, and the defaults are good for them.
     let (Type::Scalar(_), path) = (field.ty, path(field.name)) else { return all };
     let packed = |all: WriterPropertiesBuilder| {
         all.set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
     };
+    // Comparing every text costs more than the row groups that it would skip.
+    let plain = |all: WriterPropertiesBuilder| {
+        all.set_column_statistics_enabled(path.clone(), EnabledStatistics::None)
+    };
     let bloom = |all: WriterPropertiesBuilder| {
-        all.set_column_bloom_filter_enabled(path.clone(), true)
+        plain(all)
+            .set_column_bloom_filter_enabled(path.clone(), true)
             .set_column_bloom_filter_fpp(path.clone(), 0.01)
-            .set_column_bloom_filter_max_ndv(path.clone(), ROWS as u64)
+            .set_column_bloom_filter_max_ndv(path.clone(), most as u64)
     };
     match Kind::of(field.ty) {
         Kind::Time => {
@@ -131,10 +149,11 @@ fn column(all: WriterPropertiesBuilder, field: &Field) -> WriterPropertiesBuilde
         Kind::Count | Kind::Int | Kind::Port => packed(all),
         Kind::Double | Kind::Interval => all.set_column_dictionary_enabled(path.clone(), false),
         Kind::Addr => bloom(all),
-        Kind::Text if is_id(field.name) => bloom(all)
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_statistics_enabled(path.clone(), EnabledStatistics::None),
-        Kind::Text | Kind::Bool => all,
+        Kind::Text if is_id(field.name) => {
+            bloom(all).set_column_dictionary_enabled(path.clone(), false)
+        }
+        Kind::Text => plain(all),
+        Kind::Bool => all,
     }
 }
 
@@ -151,4 +170,31 @@ pub(crate) fn is_time(field: &Field) -> bool {
 /// Names have dots in them, and a column of that name is one column.
 fn path(name: &str) -> ColumnPath {
     ColumnPath::new(vec![name.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_and_addresses_have_bloom_filters() {
+        let field = |name, ty| Field { name, ty, doc: "", optional: false };
+        let fields = [
+            field("ts", Type::Scalar("time")),
+            field("uid", Type::Scalar("string")),
+            field("id.orig_h", Type::Scalar("addr")),
+            field("id.orig_p", Type::Scalar("port")),
+            field("service", Type::Scalar("string")),
+            field("duration", Type::Scalar("interval")),
+            field("local_orig", Type::Scalar("bool")),
+            field("tunnel_parents", Type::Set("string")),
+        ];
+        let properties = properties(&fields, 100).build();
+        let has = |name: &str| properties.bloom_filter_properties(&path(name)).is_some();
+        let having: Vec<_> = fields.iter().map(|f| f.name).filter(|name| has(name)).collect();
+        assert_eq!(having, ["uid", "id.orig_h"]);
+        let elements =
+            ColumnPath::new(["tunnel_parents", "list", "element"].map(str::to_owned).to_vec());
+        assert!(properties.bloom_filter_properties(&elements).is_none() && !has(ROW));
+    }
 }

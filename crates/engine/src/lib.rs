@@ -27,6 +27,7 @@ mod state;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tunnel_events;
 mod tunnels;
 mod walk;
 mod walk_transport;
@@ -173,8 +174,7 @@ impl Engine {
         match &mut self.work {
             Work::Split(dispatcher) => dispatcher.advance(number, time),
             Work::Alone(shard) => {
-                shard.pass(number, time);
-                shard.drain_events();
+                shard.idle(number, time);
                 shard.check()
             }
         }

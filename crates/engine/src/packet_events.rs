@@ -8,6 +8,7 @@ use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_capture::Packet;
 use gannet_flow::Conn;
+use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
@@ -15,8 +16,10 @@ use gannet_flow::tcp::flag;
 use gannet_protocols::Session;
 use gannet_protocols::packet::build;
 use gannet_protocols::packet::events::*;
+use gannet_protocols::weird::Oddity;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
+use gannet_wire::protocol;
 
 use crate::shard::Shard;
 
@@ -48,10 +51,26 @@ impl Shard {
         }
     }
 
+    /// What statistics count of a packet that is done.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_packet_done(&mut self) {
+        let processed = std::mem::take(&mut self.is_taken);
+        let events = &mut self.env.logs.events;
+        if events.wants::<PacketDone>() {
+            events.raise(&PacketDone {
+                processed,
+                fragments: self.fragments.len() as u64,
+                most_fragments: self.fragments.most() as u64,
+            });
+        }
+    }
+
     /// A packet of a connection that was found.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_new_packet(&mut self, index: u32, ip: &Ip<'_>) {
+        self.is_taken = true;
         let has_extensions = ip.version == 6 && ip.header_len > 40;
         let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
@@ -64,6 +83,52 @@ impl Shard {
                 session.raise(conn, |c| Ipv6ExtHeaders { c, p: build::packet(ip) });
             }
         });
+    }
+
+    /// The options of a TCP segment.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_segment_options(&mut self, options: &[u8]) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<SegmentOptions<'_>>() {
+            events.raise(&SegmentOptions { options });
+        }
+    }
+
+    /// An IPv6 packet whose contents are encrypted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_esp(&mut self, ip: &Ip<'_>) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<EspPacket>() {
+            events.raise(&EspPacket { p: build::packet(ip) });
+        }
+    }
+
+    /// Whether scripts discard an IP packet.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_discarded(&mut self, ip: &Ip<'_>) -> bool {
+        let (mut protocol, mut data) = (0, &ip.payload[..0]);
+        if ip.is_complete() && ip.fragment.is_none() {
+            let data_at = match ip.protocol {
+                protocol::TCP if ip.payload.len() >= 20 => {
+                    Some(usize::from(ip.payload[12] >> 4) * 4)
+                }
+                protocol::UDP => Some(8),
+                // As much as the longest of its headers.
+                protocol::ICMP => Some(28),
+                _ => None,
+            };
+            if let Some(at) =
+                data_at.filter(|at| ip.protocol == protocol::TCP || *at <= ip.payload.len())
+            {
+                protocol = u64::from(ip.protocol);
+                data = ip.payload.get(at..).unwrap_or_default();
+            }
+        }
+        let hdr = build::packet(ip);
+        self.env.logs.events.decide(&DiscardPacket { hdr, protocol, data })
     }
 
     /// The data of a packet of a connection.
@@ -93,118 +158,66 @@ impl Shard {
         });
     }
 
-    /// An ARP message.
+    /// An ARP message whose fields are whole.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_arp(&mut self, data: &[u8], mac: [Option<[u8; 6]>; 2]) {
-        let text = |mac: Option<[u8; 6]>| mac.map_or_else(String::new, |mac| build::mac(&mac));
-        let (mac_src, mac_dst) = (text(mac[0]), text(mac[1]));
-        let (hl, pl) = match data.get(4..6) {
-            Some(&[hl, 4]) => (usize::from(hl), 4),
-            _ => return,
-        };
+        self.is_taken = true;
+        let &[hrd_0, hrd_1, pro_0, pro_1, hln, pln, op_0, op_1, ..] = data else { return };
+        let hardware = u16::from_be_bytes([hrd_0, hrd_1]);
+        let protocol = u16::from_be_bytes([pro_0, pro_1]);
+        let operation = u16::from_be_bytes([op_0, op_1]);
+        let (hl, pl) = (usize::from(hln), usize::from(pln));
         let field = |at: usize, len: usize| data.get(at..at + len);
         let (Some(sha), Some(spa)) = (field(8, hl), field(8 + hl, pl)) else { return };
         let (Some(tha), Some(tpa)) = (field(8 + hl + pl, hl), field(8 + 2 * hl + pl, pl)) else {
             return;
         };
-        let addr = |b: &[u8]| Addr::v4(b.try_into().unwrap_or_default());
-        let (spa, tpa, sha, tha) = (addr(spa), addr(tpa), build::mac(sha), build::mac(tha));
-        let (mac_src, mac_dst, sha, tha) = (&*mac_src, &*mac_dst, &*sha, &*tha);
+        let mac = mac.map(Option::unwrap_or_default);
+        let explanation = match (hardware, protocol, operation) {
+            (1 | 6, ..) if hln != 6 => format!("corrupt-arp-header (hrd={hardware}, hln={hln})"),
+            (1 | 6, 0x0800, _) if pln != 4 => {
+                format!("corrupt-arp-header (pro={protocol}, pln={pln})")
+            }
+            (1 | 6, 0x0800, _) if mac[0] != *sha => "weird-arp-sha".to_owned(),
+            (1 | 6, 0x0800, 1 | 2) => String::new(),
+            // Reverse and inverse ARP.
+            (1 | 6, 0x0800, 3 | 4 | 8 | 9) => format!("unimplemented-arp-opcode ({operation})"),
+            (1 | 6, 0x0800, _) => format!("invalid-arp-opcode (opcode={operation})"),
+            (1 | 6, ..) => format!("unknown-arp-proto-address (pro={protocol})"),
+            _ => format!("unknown-arp-hw-address (hrd={hardware})"),
+        };
+        let addr = |b: &[u8]| Addr::v4(b.first_chunk().copied().unwrap_or_default());
+        let text = |b: &[u8]| b.first_chunk::<6>().map_or_else(String::new, |b| build::mac(b));
+        let (spa, tpa, sha, tha) = (addr(spa), addr(tpa), text(sha), text(tha));
+        let (mac_src, mac_dst) = (&*build::mac(&mac[0]), &*build::mac(&mac[1]));
+        let (sha, tha, explanation) = (&*sha, &*tha, &*explanation);
         let events = &mut self.env.logs.events;
-        match data.get(6..8) {
-            Some(&[0, 1]) if events.wants::<ArpRequest<'_>>() => {
+        if !explanation.is_empty() {
+            if events.wants::<BadArp<'_>>() {
+                events.raise(&BadArp { spa, sha, tpa, tha, explanation });
+            }
+        } else if operation == 1 {
+            if events.wants::<ArpRequest<'_>>() {
                 events.raise(&ArpRequest { mac_src, mac_dst, spa, sha, tpa, tha });
             }
-            Some(&[0, 2]) if events.wants::<ArpReply<'_>>() => {
-                events.raise(&ArpReply { mac_src, mac_dst, spa, sha, tpa, tha });
-            }
-            _ => {}
+        } else if events.wants::<ArpReply<'_>>() {
+            events.raise(&ArpReply { mac_src, mac_dst, spa, sha, tpa, tha });
         }
     }
 }
 
-/// What a segment shows before it changes its connection.
+/// Keeps what only the header of a SYN shows, for the event that the steps of the segment raise.
 #[cold]
 #[inline(never)]
 pub(crate) fn before_segment(
     session: &mut Session<'_>,
-    conn: &Conn,
     tcp: &Tcp,
     (ip, from, s): (&Ip<'_>, Dir, &Segment<'_>),
 ) {
     session.mention(Some(tcp));
-    if s.flags & flag::SYN != 0 {
-        let is_orig = from.is_orig();
-        session.raise(conn, |c| {
-            let pkt = build::syn(ip, is_orig, s.window, s.options);
-            ConnectionSynPacket { c, pkt }
-        });
-    }
-}
-
-/// What a segment changed: `before` are the states of originator and responder as they were.
-#[cold]
-#[inline(never)]
-pub(crate) fn after_segment(
-    session: &mut Session<'_>,
-    conn: &Conn,
-    tcp: &Tcp,
-    before: [State; 2],
-    (from, s): (Dir, &Segment<'_>),
-) {
-    session.mention(Some(tcp));
-    let is_orig = from.is_orig();
-    let after = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
-    let (mine, peer) = (from.index(), from.other().index());
-    let (was, is) = (before[mine], after[mine]);
-    if s.flags & flag::RST != 0 && was != State::Reset && is == State::Reset {
-        let rejects = was == State::Inactive
-            && if is_orig {
-                before[peer] == State::Established
-            } else {
-                matches!(before[peer], State::SynSent | State::SynAckSent)
-            };
-        if rejects {
-            session.raise(conn, |c| ConnectionRejected { c });
-        } else if was != State::Inactive && was != State::Closed {
-            session.raise(conn, |c| ConnectionReset { c });
-        }
-    }
-    if after == [State::Partial; 2] && before != after {
-        session.raise(conn, |c| PartialConnection { c });
-    }
-    let relative = |side: Dir, seq: u32| u64::from(seq.wrapping_sub(tcp.endpoint(side).start()));
-    if session.wants::<TcpPacket<'_>>() {
-        let flags = build::flag_letters(s.flags);
-        let ack = if s.flags & flag::ACK != 0 { relative(from.other(), s.ack) } else { 0 };
-        let seq = relative(from, s.seq);
-        let (len, payload) = (u64::from(s.len), s.data);
-        session.raise(conn, |c| TcpPacket { c, is_orig, flags: &flags, seq, ack, len, payload });
-    }
-    if !s.options.is_empty() && (session.wants::<TcpOption>() || session.wants::<TcpOptions<'_>>())
-    {
-        let options = build::raw_options(s.options);
-        for (kind, len, _) in &options {
-            let (opt, optlen) = (u64::from(*kind), *len as u64);
-            session.raise(conn, |c| TcpOption { c, is_orig, opt, optlen });
-        }
-        session.raise(conn, |c| TcpOptions {
-            c,
-            is_orig,
-            options: options
-                .iter()
-                .map(|(kind, len, data)| build::option(*kind, *len, data))
-                .collect(),
-        });
-    }
-    let closed = |states: [State; 2]| states.iter().filter(|s| **s == State::Closed).count();
-    if closed(after) > closed(before) {
-        if closed(after) == 2 {
-            session.raise(conn, |c| ConnectionFinished { c });
-        } else if after[peer] == State::Inactive {
-            session.raise(conn, |c| ConnectionHalfFinished { c });
-        }
+    if s.flags & flag::SYN != 0 && session.wants::<ConnectionSynPacket>() {
+        session.env.syn = Some(build::syn(ip, from.is_orig(), s.window, s.options));
     }
 }
 
@@ -248,7 +261,7 @@ pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>)
 /// An ICMP message of a connection.
 #[cold]
 #[inline(never)]
-pub(crate) fn icmp(session: &mut Session<'_>, conn: &Conn, ip: &Ip<'_>, icmp: &Icmp<'_>) {
+pub(crate) fn icmp(session: &mut Session<'_>, conn: &mut Conn, ip: &Ip<'_>, icmp: &Icmp<'_>) {
     let info = IcmpInfo {
         v6: icmp.v6,
         itype: u64::from(icmp.kind),
@@ -289,15 +302,33 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &Conn, ip: &Ip<'_>, icmp: &I
             session.raise(conn, |c| IcmpParameterProblem { c, info, code, context });
         }
         (true, 133) => {
-            let options = build::nd_options(data);
-            session.raise(conn, |c| IcmpRouterSolicitation { c, info, options });
+            if session.wants::<IcmpRouterSolicitation<'_>>() {
+                let options = nd_options(session, conn, data);
+                session.raise(conn, |c| IcmpRouterSolicitation { c, info, options });
+            }
         }
-        (true, 134) => {
+        (true, 134..=137) if data.len() < target_bytes(icmp.kind) => {
+            let name = match icmp.kind {
+                134 if session.wants::<IcmpRouterAdvertisement<'_>>() => "icmp6_ra_bad_opt_offset",
+                135 if session.wants::<IcmpNeighborSolicitation<'_>>() => "icmp6_ns_bad_opt_offset",
+                136 if session.wants::<IcmpNeighborAdvertisement<'_>>() => {
+                    "icmp6_na_bad_opt_offset"
+                }
+                137 if session.wants::<IcmpRedirect<'_>>() => "icmp6_redirect_bad_opt_offset",
+                _ => return,
+            };
+            let (env, need) = (&mut *session.env, target_bytes(icmp.kind));
+            let addl = format!("{need} (length {})", data.len());
+            let odd = Oddity { name, addl: &addl, source: Some("ICMP"), in_tunnel: false };
+            env.weirds.packet(&mut env.logs, session.now, &odd);
+        }
+        (true, 134) if session.wants::<IcmpRouterAdvertisement<'_>>() => {
             let millis = |at: usize| {
                 let four = data.get(at..at + 4).and_then(|b| b.try_into().ok());
                 let number = u32::from_be_bytes(four.unwrap_or_default());
                 Interval::from_nanos(i64::from(number) * 1_000_000)
             };
+            let options = nd_options(session, conn, rest(8));
             let router_lifetime = Interval::from_secs(i64::from(icmp.rest & 0xffff));
             session.raise(conn, |c| IcmpRouterAdvertisement {
                 c,
@@ -312,15 +343,15 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &Conn, ip: &Ip<'_>, icmp: &I
                 router_lifetime,
                 reachable_time: millis(0),
                 retrans_timer: millis(4),
-                options: build::nd_options(rest(8)),
+                options,
             });
         }
-        (true, 135) => {
-            let options = build::nd_options(rest(16));
+        (true, 135) if session.wants::<IcmpNeighborSolicitation<'_>>() => {
+            let options = nd_options(session, conn, rest(16));
             session.raise(conn, |c| IcmpNeighborSolicitation { c, info, tgt: target(0), options });
         }
-        (true, 136) => {
-            let options = build::nd_options(rest(16));
+        (true, 136) if session.wants::<IcmpNeighborAdvertisement<'_>>() => {
+            let options = nd_options(session, conn, rest(16));
             session.raise(conn, |c| IcmpNeighborAdvertisement {
                 c,
                 info,
@@ -331,11 +362,24 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &Conn, ip: &Ip<'_>, icmp: &I
                 options,
             });
         }
-        (true, 137) => {
-            let options = build::nd_options(rest(32));
+        (true, 137) if session.wants::<IcmpRedirect<'_>>() => {
+            let options = nd_options(session, conn, rest(32));
             let (tgt, dest) = (target(0), target(16));
             session.raise(conn, |c| IcmpRedirect { c, info, tgt, dest, options });
         }
+        (true, 134..=137) => {}
+        (true, 131) if data.len() >= 16 => {
+            session.raise(conn, |c| IcmpMldReport1 { c, group_addr: target(0) });
+        }
+        (true, 132) if data.len() >= 16 => {
+            session.raise(conn, |c| IcmpMldDone1 { c, group_addr: target(0) });
+        }
+        (true, 143) if session.wants::<IcmpMldReport2<'_>>() => {
+            if let Some(groups) = build::mld_records(icmp.rest as u16, data) {
+                session.raise(conn, |c| IcmpMldReport2 { c, groups });
+            }
+        }
+        (true, 131 | 132 | 143) => {}
         (true, 0..128) => {
             let context = build::context(data, true);
             session.raise(conn, |c| IcmpErrorMessage { c, info, code, context });
@@ -345,4 +389,22 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &Conn, ip: &Ip<'_>, icmp: &I
             session.raise(conn, |c| IcmpSentPayload { c, info, payload: data });
         }
     }
+}
+
+/// Bytes that a message of neighbor discovery has between its header and its options.
+fn target_bytes(kind: u8) -> usize {
+    match kind {
+        134 => 8,
+        137 => 32,
+        _ => 16,
+    }
+}
+
+/// The options of a message of neighbor discovery; reports where they are cut.
+fn nd_options<'a>(session: &mut Session<'_>, conn: &mut Conn, data: &'a [u8]) -> Vec<NdOption<'a>> {
+    let (options, weird) = build::nd_options(data);
+    if let Some(name) = weird {
+        session.weird(conn, name, "", "ICMP");
+    }
+    options
 }

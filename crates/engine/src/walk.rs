@@ -4,6 +4,8 @@ use gannet_base::Addr;
 use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_event::LinkState;
+use gannet_protocols::packet::events::DiscardPacket;
+use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Frame;
@@ -28,6 +30,7 @@ impl Shard {
         if link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
             && self.unchecked.is_empty()
+            && !self.env.logs.events.wants::<DiscardPacket<'_>>()
             && let Some((ip, bytes)) =
                 gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
         {
@@ -50,14 +53,15 @@ impl Shard {
         self.walk_frame(link_type, data, wire_len, &encapsulation);
     }
 
-    /// Processes a frame that may be tunnelled; the layer count continues.
+    /// Processes a frame that may be tunnelled; the layer count continues. Returns whether it is valid, and what it
+    /// carries is known.
     pub(crate) fn walk_frame(
         &mut self,
         link_type: u16,
         data: &[u8],
         wire_len: u32,
         encapsulation: &Encapsulation,
-    ) {
+    ) -> bool {
         // Nothing is allocated without a weird.
         let mut odd = Vec::new();
         let layers = self.layers;
@@ -72,10 +76,11 @@ impl Shard {
             self.weird(&w, encapsulation, None);
         }
         match &frame {
-            Ok(frame) => {
-                self.walk_network(frame, encapsulation);
+            Ok(frame) => self.walk_network(frame, encapsulation),
+            Err(w) => {
+                self.weird(w, encapsulation, None);
+                false
             }
-            Err(w) => self.weird(w, encapsulation, None),
         }
     }
 
@@ -167,6 +172,9 @@ impl Shard {
             None => !self.options.ignore_checksums,
         };
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
+            if self.env.logs.events.wants::<DiscardPacket<'_>>() && self.is_discarded(&ip) {
+                return false;
+            }
             return self.walk_transport(&ip, self.datagram(data, &ip), encapsulation);
         }
         let mut odd = Vec::new();
@@ -176,6 +184,11 @@ impl Shard {
         }
         // By reference, because it is large.
         match &ip {
+            Ok(ip)
+                if self.env.logs.events.wants::<DiscardPacket<'_>>() && self.is_discarded(ip) =>
+            {
+                false
+            }
             Ok(ip) if ip.fragment.is_some() => {
                 self.walk_fragment(ip, self.datagram(data, ip), encapsulation)
             }
@@ -256,6 +269,9 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> bool {
         if ip.upper != Upper::Payload {
+            if self.env.logs.events.any() && ip.version == 6 && ip.upper == Upper::Esp {
+                self.raise_esp(ip);
+            }
             return true;
         }
         if ip.protocol != protocol::NONE && !self.deeper(ip, "IP", encapsulation) {
@@ -325,10 +341,13 @@ impl Shard {
 
     /// Logs a packet of an unknown protocol, where that is requested.
     pub(crate) fn unread(&mut self, layer: Option<&'static str>, protocol: u32, data: &[u8]) {
-        if let (Some(layers), Some(analyzer), Some(mut policy)) =
-            (&self.trail, layer, self.env.policy())
-        {
-            policy.unknown(self.now, &Seen { analyzer, protocol, data, layers });
+        let (Some(layers), Some(analyzer)) = (&self.trail, layer) else { return };
+        let seen = Seen { analyzer, protocol, data, layers };
+        if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
+            self.unread.raise(&mut self.env.logs.events, self.now, &seen);
+        }
+        if let Some(mut policy) = self.env.policy() {
+            policy.unknown(self.now, &seen);
         }
     }
 

@@ -26,7 +26,7 @@ use crate::walk::TOO_MANY_LAYERS;
 /// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
-/// Bit of a UDP connection's `seen` for `D`.
+/// Bit of a UDP connection's `seen` for `D`; of an ICMP connection's for a message of a side, where events show it.
 const UDP_DATA_BIT: u32 = 3;
 
 /// The table's entry for a packet.
@@ -126,10 +126,12 @@ impl Shard {
             });
         let observed = self.env.logs.events.any();
         if observed {
+            self.raise_segment_options(segment.options);
             self.raise_new_packet(index, ip);
             if self.skips(index) {
                 return true;
             }
+            self.raise_contents(index, segment.data);
         }
         let bad = self.verifies(ip.src)
             && ip.is_complete()
@@ -146,15 +148,14 @@ impl Shard {
                 return None;
             }
             let before = tcp.held();
-            let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
             if observed {
-                packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
+                packet_events::before_segment(session, tcp, (ip, from, &segment));
                 session.match_packet(conn, from, ip);
             }
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             conn.count_packet(from, ip_bytes);
             if observed {
-                packet_events::after_segment(session, conn, tcp, states, (from, &segment));
+                session.mention(Some(tcp));
             }
             let after = tcp.held();
             (before != after).then_some((before, after))
@@ -171,7 +172,6 @@ impl Shard {
         }
         if observed && !bad {
             self.check_thresholds(index, from);
-            self.raise_contents(index, segment.data);
         }
         true
     }
@@ -228,6 +228,9 @@ impl Shard {
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, flags)
             });
+        if self.env.logs.events.any() {
+            self.raise_new_packet(index, ip);
+        }
         self.conn_weird(index, odd);
         self.settle(index);
         true
@@ -284,6 +287,7 @@ impl Shard {
             if self.skips(index) {
                 return true;
             }
+            self.raise_contents(index, udp.payload);
         }
         // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
         // are missing.
@@ -302,7 +306,6 @@ impl Shard {
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
         if observed {
-            self.raise_contents(index, udp.payload);
             self.raise_datagram(index, from, udp.payload);
         }
         let deeper = self.deeper(ip, "UDP", encapsulation);
@@ -375,6 +378,7 @@ impl Shard {
             if self.skips(index) {
                 return true;
             }
+            self.raise_contents(index, icmp.payload);
         }
         let bad = self.verifies(ip.src) && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         self.evictor.report.wrong_checksums += u64::from(bad);
@@ -394,21 +398,22 @@ impl Shard {
             }
             conn.last = time;
             conn.count_payload(from, len);
-            if complete {
-                conn.count_packet(from, ip_bytes);
-            }
             if observed {
+                conn.note_flag(UDP_DATA_BIT + 16 * from.index() as u32);
                 session.match_packet(conn, from, ip);
                 packet_events::icmp(session, conn, ip, &icmp);
-                session.match_data(conn, from, icmp.payload);
             }
             if let Some(name) = fault {
                 session.weird(conn, name, "", "ICMP");
             }
+            // Its events show the connection without this packet, as in Zeek.
+            if complete {
+                conn.count_packet(from, ip_bytes);
+            }
+            if observed {
+                session.match_data(conn, from, icmp.payload);
+            }
         });
-        if observed && !bad {
-            self.raise_contents(index, icmp.payload);
-        }
         if full {
             self.no_room_above(index, ip, "ICMP", encapsulation);
         }

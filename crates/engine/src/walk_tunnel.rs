@@ -93,28 +93,26 @@ impl Shard {
         }
     }
 
+    /// Processes what a tunnel carries; returns whether it is valid.
     fn walk_inner(
         &mut self,
         inner: Inner<'_>,
         wire_len: u32,
         source: &'static str,
         encapsulation: &Encapsulation,
-    ) {
+    ) -> bool {
         if let Inner::Ip(data) = inner {
-            if self.deeper_inside(source, encapsulation) {
-                self.walk_ip(data, wire_len, encapsulation);
-            }
-            return;
+            return self.deeper_inside(source, encapsulation)
+                && self.walk_ip(data, wire_len, encapsulation);
         }
         match (inner, inner.link_type()) {
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, encapsulation),
-            (Inner::Arp(data), _) => {
-                self.walk_arp(data, [None; 2], encapsulation);
-            }
+            (Inner::Arp(data), _) => self.walk_arp(data, [None; 2], encapsulation),
             (Inner::Other { protocol, data }, _) if self.deeper_inside(source, encapsulation) => {
                 self.unread(Some(source), u32::from(protocol), data);
+                false
             }
-            _ => {}
+            _ => false,
         }
     }
 
@@ -167,6 +165,9 @@ impl Shard {
             }
             _ => return,
         };
+        if self.env.is_disabled(tag) {
+            return;
+        }
         let failed = slot.ext.tunnel_failed(tag);
         if failed && tag != Tag::Gtpv1 {
             return;
@@ -183,6 +184,7 @@ impl Shard {
             if encapsulation.last().is_some_and(|t| t.kind == GTPV1) {
                 return self.refuse(index, tag, "GTP-in-GTP", &[]);
             }
+            self.raise_gtp(index, data);
         }
         self.tell_headers(&odd, encapsulation);
         let inner = match opened {
@@ -193,7 +195,13 @@ impl Shard {
             }
         };
         self.confirm_tunnel(index, tag);
-        self.enter(index, tag, kind, inner, encapsulation);
+        if tag == Tag::Gtpv1 {
+            self.raise_gtp_packet(index, data, &inner);
+        }
+        let is_valid = self.enter(index, tag, kind, inner, encapsulation);
+        if is_valid && self.env.logs.events.any() {
+            self.raise_inner(index, tag, data, &inner);
+        }
     }
 
     /// Raises the event of a connection that may carry GTP, once.
@@ -255,9 +263,13 @@ impl Shard {
         if both {
             self.confirm_tunnel(index, Tag::Teredo);
         }
+        if self.env.logs.events.any() {
+            self.raise_teredo(index, &teredo);
+        }
         self.enter(index, Tag::Teredo, TEREDO, teredo.inner, encapsulation);
     }
 
+    /// Processes what a connection carries; returns whether it is valid.
     fn enter(
         &mut self,
         index: u32,
@@ -265,11 +277,11 @@ impl Shard {
         kind: &'static str,
         inner: Inner<'_>,
         encapsulation: &Encapsulation,
-    ) {
-        let Some(slot) = self.table.get_mut(index) else { return };
+    ) -> bool {
+        let Some(slot) = self.table.get_mut(index) else { return false };
         if !slot.conn.is_global() {
             // The global shard owns tunnels that hold a packet, by their ports or their content.
-            return;
+            return false;
         }
         slot.ext.rare().carries = true;
         let encapsulation = encapsulation.with(Tunnel {
@@ -279,7 +291,7 @@ impl Shard {
             kind,
         });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
-        self.walk_inner(inner, wire_len, tag.name(), &encapsulation);
+        self.walk_inner(inner, wire_len, tag.name(), &encapsulation)
     }
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {

@@ -104,6 +104,8 @@ pub enum ConnCommand {
     Unmatched,
     /// Its further packets are ignored.
     Skip,
+    /// A limit was reached: its history shows that.
+    Limit,
     /// Silence after which it ends.
     Timeout(Interval),
     /// Raises an event once a side has sent more bytes of IP packets.

@@ -42,6 +42,13 @@ pub trait Listener: Send {
     /// All events that waited were delivered, as at the end of a packet that raised any.
     fn drained(&mut self) {}
 
+    /// A question that the analysis asks before it goes on: whether to do what the event says. Asked ahead of the
+    /// events that wait.
+    fn decide(&mut self, question: &Raised<'_>) -> bool {
+        let _ = question;
+        false
+    }
+
     /// Moves what it asks of the analysis to `to`. Called after [`packet`](Self::packet) and
     /// [`drained`](Self::drained).
     fn commands(&mut self, to: &mut Vec<Command>) {
@@ -120,6 +127,8 @@ pub struct Events {
     is_handed_over: bool,
     /// Tunnels around connections that have some.
     tunnels: HashMap<Uid, Vec<TunnelState>>,
+    /// The event that marks where handlers run, if it has a listener: it has no arguments.
+    mark: Option<&'static Decl>,
     /// The link layer of connections, with the sender of the first packet.
     links: HashMap<Uid, (Addr, u16, LinkState)>,
 }
@@ -132,6 +141,19 @@ impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         Self { interest, listener: Some(listener), ..Self::default() }
+    }
+
+    /// An event without arguments that marks each point at which Zeek runs handlers, if it has a listener.
+    pub fn set_mark(&mut self, decl: &'static Decl) {
+        self.mark = Some(decl).filter(|decl| decl.params.is_empty() && self.interest.has(decl.id));
+    }
+
+    /// Zeek runs the handlers of the events that wait here.
+    #[inline]
+    pub fn mark(&mut self) {
+        if let Some(decl) = self.mark {
+            self.queue.push(Queued { decl, end: self.bytes.len() as u32, service: None });
+        }
     }
 
     /// Whether an event has a listener.
@@ -205,6 +227,27 @@ impl Events {
         }
         event.pack(&mut Packer::new(&mut self.bytes));
         self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
+    }
+
+    /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
+    /// delivered.
+    #[cold]
+    pub fn decide<E: Event>(&mut self, question: &E) -> bool {
+        let start = self.bytes.len();
+        question.pack(&mut Packer::new(&mut self.bytes));
+        let mut answer = false;
+        if let Some(listener) = &mut self.listener {
+            answer = listener.decide(&Raised {
+                time: self.now,
+                packet: self.packet,
+                decl: E::DECL,
+                args: self.bytes.get(start..).unwrap_or_default(),
+                conns: &self.conns,
+                files: &self.files,
+            });
+        }
+        self.bytes.truncate(start);
+        answer
     }
 
     /// When the event raised last is handled, a protocol becomes one of a connection's services, or is

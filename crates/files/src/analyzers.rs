@@ -5,11 +5,12 @@ use gannet_base::Uid;
 use gannet_event::FileRef;
 use gannet_event::Sinks;
 
-use crate::events::OcspResponseCertificate;
 use crate::hash::Hashes;
 use crate::hash::Wanted;
+use crate::manager::Disabled;
 use crate::manager::TroubleKind;
 use crate::ocsp;
+use crate::ocsp_raise;
 use crate::pe;
 use crate::rows;
 
@@ -22,9 +23,13 @@ pub(crate) struct Analyzers {
     names: Vec<&'static str>,
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
+    /// The same of a request, where a listener asks for it.
+    ocsp_request: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, pe::PeError)>,
+    /// Those of types that are not used.
+    pub(crate) disabled: Disabled,
     /// Whether headers are kept for events.
     pub(crate) keeps_headers: bool,
 }
@@ -37,6 +42,8 @@ pub(crate) struct Results {
     pub(crate) sha1: Option<String>,
     pub(crate) sha256: Option<String>,
     ocsp: Option<Vec<u8>>,
+    /// The same of a request, where a listener asks for it.
+    ocsp_request: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
 }
 
@@ -59,15 +66,14 @@ impl Analyzers {
     /// Adds what a type calls for.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {
-            "application/x-dosexec" => {
+            "application/x-dosexec" if !self.disabled.pe => {
                 self.names.push("PE");
                 let mut parser = pe::Parser::new();
                 parser.keeps = self.keeps_headers;
                 self.pe = Some(Box::new(parser));
             }
-            "application/ocsp-response" => {
-                self.names.push("OCSP_REPLY");
-                self.ocsp = Some(Vec::new());
+            "application/ocsp-response" if !self.disabled.ocsp => {
+                self.add_by_name("Files::ANALYZER_OCSP_REPLY");
             }
             _ => {}
         }
@@ -84,13 +90,22 @@ impl Analyzers {
             // An invalid header ends the parsing; the facts read before remain.
             self.failure = pe.update(data).err().map(|e| ("PE", e)).or(self.failure);
         }
-        if let Some(ocsp) = &mut self.ocsp {
-            if ocsp.len() + data.len() <= MAX_OCSP {
-                ocsp.extend_from_slice(data);
-            } else {
-                self.ocsp = None;
-            }
+        keep(&mut self.ocsp, data);
+        keep(&mut self.ocsp_request, data);
+    }
+
+    /// Adds an analyzer that a listener asks for by Zeek's name; returns whether it is one of these.
+    pub(crate) fn add_by_name(&mut self, analyzer: &str) -> bool {
+        let (kept, name) = match analyzer {
+            "Files::ANALYZER_OCSP_REPLY" => (&mut self.ocsp, "OCSP_REPLY"),
+            "Files::ANALYZER_OCSP_REQUEST" => (&mut self.ocsp_request, "OCSP_REQUEST"),
+            _ => return false,
+        };
+        if kept.is_none() {
+            *kept = Some(Vec::new());
+            self.names.push(name);
         }
+        true
     }
 
     /// Whether headers wait for their events.
@@ -108,6 +123,7 @@ impl Analyzers {
     pub(crate) fn gap(&mut self) {
         self.hashes = None;
         self.ocsp = None;
+        self.ocsp_request = None;
     }
 
     pub(crate) fn finish(&mut self) -> Results {
@@ -119,32 +135,24 @@ impl Analyzers {
             sha1: digests.sha1,
             sha256: digests.sha256,
             ocsp: self.ocsp.take(),
+            ocsp_request: self.ocsp_request.take(),
             pe: self.pe.take(),
         }
     }
 }
 
-impl Results {
-    /// Raises the event of a certificate's status.
-    fn raise(&self, sinks: &mut Sinks, f: Option<FileRef>, status: &ocsp::CertificateStatus) {
-        if let Some(f) = f
-            && sinks.events.wants::<OcspResponseCertificate<'_>>()
-        {
-            sinks.events.raise(&OcspResponseCertificate {
-                f,
-                hash_algorithm: &status.id.hash_algorithm,
-                issuer_name_hash: &status.id.issuer_name_hash,
-                issuer_key_hash: &status.id.issuer_key_hash,
-                serial_number: &status.id.serial,
-                cert_status: status.status,
-                revoke_time: Time::from_secs(status.revoked_at.unwrap_or(0)),
-                revoke_reason: status.revoke_reason.unwrap_or_default(),
-                this_update: Time::from_secs(status.this_update),
-                next_update: Time::from_secs(status.next_update.unwrap_or(0)),
-            });
+/// Keeps more data to be read at the end, up to the limit.
+fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) {
+    if let Some(all) = kept {
+        if all.len() + data.len() <= MAX_OCSP {
+            all.extend_from_slice(data);
+        } else {
+            *kept = None;
         }
     }
+}
 
+impl Results {
     /// Writes the rows of their own logs, and reports weirds.
     pub(crate) fn write(
         &self,
@@ -159,8 +167,10 @@ impl Results {
         }
         match self.ocsp.as_deref().map(ocsp::parse_response) {
             Some(Ok(response)) => {
+                if let Some(f) = f {
+                    ocsp_raise::response(logs, f, &response);
+                }
                 for status in &response.certificates {
-                    self.raise(logs, f, status);
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
                 for w in &response.weirds {
@@ -169,6 +179,18 @@ impl Results {
             }
             Some(Err(_)) => {
                 let name = ocsp::RESPONSE_ERROR_WEIRD;
+                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
+            }
+            None => {}
+        }
+        match self.ocsp_request.as_deref().map(ocsp::parse_request) {
+            Some(Ok(request)) => {
+                if let Some(f) = f {
+                    ocsp_raise::request(logs, f, &request);
+                }
+            }
+            Some(Err(_)) => {
+                let name = ocsp::REQUEST_ERROR_WEIRD;
                 odd(TroubleKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}

@@ -13,6 +13,8 @@ use gannet_event::Packer;
 use gannet_event::SetOf;
 use gannet_event::Type;
 
+use crate::x509::text::Timestamp;
+
 /// A certificate that listeners cannot look into: its DER form, for functions that can.
 #[derive(Clone, Copy, Debug)]
 pub struct X509Opaque<'a>(pub &'a [u8]);
@@ -361,7 +363,7 @@ gannet_event::events! {
     }
 
     /// A part of a file was not captured.
-    pub struct FileGap = "file_gap" {
+    pub struct FileGap = "file_gap", opt_in {
         /// The file.
         f: FileRef = "f",
         /// Position of the first missing byte.
@@ -424,6 +426,64 @@ gannet_event::events! {
         h: SectionHeader<'a> = "h",
     }
 
+    /// A request for the status of certificates.
+    pub struct OcspRequest = "ocsp_request", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Version: 0.
+        version: u64 = "version",
+    }
+
+    /// The status of a certificate is asked for.
+    pub struct OcspRequestCertificate<'a> = "ocsp_request_certificate", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Name of the hash.
+        hash_algorithm: &'a str = "hashAlgorithm",
+        /// Hash of the issuer's name.
+        issuer_name_hash: &'a str = "issuerNameHash",
+        /// Hash of the issuer's key.
+        issuer_key_hash: &'a str = "issuerKeyHash",
+        /// Serial number.
+        serial_number: &'a str = "serialNumber",
+    }
+
+    /// A response about the status of certificates.
+    pub struct OcspResponseStatus<'a> = "ocsp_response_status", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Whether the responder answered (`successful`), or why not.
+        status: &'a str = "status",
+    }
+
+    /// A response, after the status of its certificates.
+    pub struct OcspResponseBytes<'a> = "ocsp_response_bytes", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Whether the responder answered (`successful`), or why not.
+        status: &'a str = "status",
+        /// Version: 0.
+        version: u64 = "version",
+        /// Name of the responder, or the hash of its key.
+        responder_id: &'a str = "responderId",
+        /// When it was made.
+        produced_at: Time = "producedAt",
+        /// Algorithm of its signature.
+        signature_algorithm: &'a str = "signatureAlgorithm",
+        /// Certificates of the responder, for functions that verify them.
+        certs: Vec<X509Opaque<'a>> = "certs",
+    }
+
+    /// A response, or the status of one certificate in it, has an extension.
+    pub struct OcspExtension<'a> = "ocsp_extension", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// The extension.
+        ext: ExtensionFacts<'a> = "ext",
+        /// Whether it is one of the whole response.
+        global_resp: bool = "global_resp",
+    }
+
     /// The status of a certificate.
     pub struct OcspResponseCertificate<'a> = "ocsp_response_certificate" {
         /// The file.
@@ -446,5 +506,20 @@ gannet_event::events! {
         this_update: Time = "thisUpdate",
         /// When there will be news.
         next_update: Time = "nextUpdate",
+    }
+}
+
+impl<'a> X509Timestamp<'a> {
+    /// The event of a timestamp that a file holds.
+    pub fn of(f: FileRef, timestamp: &'a Timestamp) -> Self {
+        Self {
+            f,
+            version: timestamp.version.into(),
+            logid: &timestamp.log_id,
+            timestamp: timestamp.millis,
+            hash_algorithm: timestamp.hash.into(),
+            signature_algorithm: timestamp.algorithm.into(),
+            signature: &timestamp.signature,
+        }
     }
 }

@@ -15,6 +15,7 @@ use gannet_event::Sinks;
 
 use crate::analyzers::Analyzers;
 use crate::events::FileData;
+use crate::events::FileGap;
 use crate::events::FileSniff;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
@@ -64,6 +65,8 @@ pub(crate) struct File {
     pub(crate) matched: Option<Box<(Metadata, u64)>>,
     /// Whether the matches of its first bytes are to be reported.
     pub(crate) reports_matches: bool,
+    /// Gaps that wait for their events: position and length, and the bytes missed before.
+    pub(crate) gaps: Vec<(u64, u64, u64)>,
     /// Further connections that carry it.
     pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
@@ -128,6 +131,7 @@ impl File {
 
     pub(crate) fn begin(&mut self, options: &FileOptions) {
         self.extraction = Extraction::of(options.extract.as_ref());
+        self.analyzers.disabled = options.disabled;
         if options.hash {
             self.analyzers.add_hashes();
         }
@@ -220,6 +224,7 @@ impl File {
         match what {
             FileCommand::Add { analyzer, path, limit } => match (hash_of(&analyzer), path) {
                 (Some(hash), _) => self.analyzers.set_hashes(hash, true),
+                (None, _) if self.analyzers.add_by_name(&analyzer) => {}
                 (None, _) if reads_contents(&analyzer) => {
                     self.heard.get_or_insert_default();
                 }
@@ -323,6 +328,7 @@ impl File {
         if sinks.events.wants::<FileSniff>() {
             let f = sinks.events.file(FileState { seen_bytes, ..self.state() });
             sinks.events.raise(&FileSniff { f, meta });
+            sinks.events.mark();
             sinks.events.drain();
             self.obey(sinks, extract);
         }
@@ -351,6 +357,17 @@ impl File {
         let f = sinks.events.file(FileState { seen_bytes: seen, ..self.state() });
         for (kind, data) in headers {
             pe_raise::raise(sinks, f, kind, &data);
+        }
+    }
+
+    /// Raises the events of gaps.
+    #[cold]
+    pub(crate) fn raise_gaps(&mut self, sinks: &mut Sinks) {
+        for (offset, len, missing_bytes) in std::mem::take(&mut self.gaps) {
+            if sinks.events.wants::<FileGap>() {
+                let f = sinks.events.file(FileState { missing_bytes, ..self.state() });
+                sinks.events.raise(&FileGap { f, offset, len });
+            }
         }
     }
 
@@ -498,6 +515,9 @@ impl File {
         self.analyzers.gap();
         let file = extractable(self.fuid, &self.start, self.mime_type);
         self.extraction.gap(file, len);
+        if self.reports_matches {
+            self.gaps.push((self.next, len, self.missing));
+        }
         self.missing = self.missing.saturating_add(len);
         self.go_on(len);
     }
@@ -550,7 +570,14 @@ impl File {
 
 /// Whether a listener is an analyzer of this name, and reads the contents of the file.
 fn reads_contents(analyzer: &str) -> bool {
-    matches!(analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+    matches!(
+        analyzer,
+        "Files::ANALYZER_DATA_EVENT"
+            | "Files::ANALYZER_ENTROPY"
+            | "Files::ANALYZER_SHA224"
+            | "Files::ANALYZER_SHA384"
+            | "Files::ANALYZER_SHA512"
+    )
 }
 
 /// The hash of an analyzer that is one.

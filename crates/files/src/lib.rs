@@ -31,6 +31,7 @@ mod files_log;
 pub mod hash;
 mod manager;
 pub mod ocsp;
+mod ocsp_raise;
 pub mod oid;
 pub mod pe;
 mod pe_raise;

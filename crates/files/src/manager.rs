@@ -120,11 +120,22 @@ pub struct FileOptions {
     pub most: usize,
     /// Takes the contents of files.
     pub extract: Option<Arc<dyn Extract>>,
+    /// Analyzers of types that are not used.
+    pub disabled: Disabled,
+}
+
+/// Analyzers of types that are not used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disabled {
+    /// Programs of Windows.
+    pub pe: bool,
+    /// Responses of OCSP.
+    pub ocsp: bool,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { hash: false, most: 1_000_000, extract: None }
+        Self { hash: false, most: 1_000_000, extract: None, disabled: Disabled::default() }
     }
 }
 
@@ -238,6 +249,7 @@ impl Files {
             proto,
             matched: None,
             reports_matches: self.reports_matches,
+            gaps: Vec::new(),
             others: Vec::new(),
             local_orig,
             is_hub: false,
@@ -361,15 +373,18 @@ impl Files {
         let f = sinks.events.file(state);
         if sinks.events.wants::<FileNew>() {
             sinks.events.raise(&FileNew { f });
+            sinks.events.mark();
         }
         if sinks.events.wants::<FileOverNewConnection>() {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+            sinks.events.mark();
         }
         if let Some(mime) = file.start.mime_type
             && sinks.events.wants::<FileSniff>()
         {
             let meta = Metadata { mime_type: Some(mime), mime_types: None, inferred: Some(false) };
             sinks.events.raise(&FileSniff { f, meta });
+            sinks.events.mark();
         }
         sinks.events.drain();
     }
@@ -381,6 +396,16 @@ impl Files {
             && file.number == id.number
         {
             file.obey(sinks, self.options.extract.as_ref());
+        }
+    }
+
+    /// Analyzers of the types of files to come are used, or no longer: `Files::ANALYZER_PE`.
+    #[cold]
+    pub fn enable(&mut self, analyzer: &str, on: bool) {
+        match analyzer {
+            "Files::ANALYZER_PE" => self.options.disabled.pe = !on,
+            "Files::ANALYZER_OCSP_REPLY" => self.options.disabled.ocsp = !on,
+            _ => {}
         }
     }
 
@@ -401,6 +426,7 @@ impl Files {
         let f = sinks.events.file(file.state());
         if sinks.events.wants::<FileOverNewConnection>() {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+            sinks.events.mark();
         }
         sinks.events.drain();
     }
@@ -540,6 +566,11 @@ impl Files {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
+        if file.analyzers.has_headers() {
+            // Of the bytes that the type was found by.
+            let seen = file.seen;
+            file.raise_headers(logs, seen);
+        }
         file.raise_heard(logs);
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -562,6 +593,9 @@ impl Files {
         }
         let before = file.seen;
         file.deliver_at(offset, data);
+        if !file.gaps.is_empty() {
+            file.raise_gaps(logs);
+        }
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
         }
@@ -577,9 +611,12 @@ impl Files {
 
     /// `len` bytes of it are missing: the next ones, or, if it arrives in parts, those behind the
     /// first `at` of the current part.
-    pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
+    pub fn gap(&mut self, logs: &mut Sinks, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
+        if !file.gaps.is_empty() {
+            file.raise_gaps(logs);
+        }
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -678,6 +715,7 @@ impl Files {
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
+                logs.events.mark();
                 logs.events.drain();
             }
             if let Some(key) = logs.key() {
@@ -707,6 +745,7 @@ impl Files {
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
+                logs.events.mark();
             }
             file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;

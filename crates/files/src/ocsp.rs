@@ -51,6 +51,8 @@ pub struct Response {
     pub status: Option<i64>,
     /// The status of each certificate; empty if the server refused.
     pub certificates: Vec<CertificateStatus>,
+    /// The encoded part that holds them, if it parses.
+    pub basic: Option<Vec<u8>>,
     /// Weirds.
     pub weirds: Vec<Weird>,
 }
@@ -117,9 +119,11 @@ pub fn parse_response(data: &[u8]) -> Result<Response> {
         let kind = members.universal(tag::OID)?.oid()?;
         let basic = members.universal(tag::OCTET_STRING)?.octets()?;
         members.finish()?;
-        if kind == BASIC_RESPONSE {
-            response.certificates =
-                basic_response(&basic, &mut response.weirds).unwrap_or_default();
+        if kind == BASIC_RESPONSE
+            && let Ok(certificates) = basic_response(&basic, &mut response.weirds)
+        {
+            response.certificates = certificates;
+            response.basic = Some(basic.into_owned());
         }
     }
     whole.finish()?;
@@ -186,7 +190,7 @@ fn extensions(members: &mut Reader<'_>, number: u32) -> Result<()> {
 
 /// A CertID.
 #[derive(Debug, PartialEq)]
-struct Id<'a> {
+pub(crate) struct Id<'a> {
     algorithm: &'a [u8],
     name_hash: std::borrow::Cow<'a, [u8]>,
     key_hash: std::borrow::Cow<'a, [u8]>,
@@ -217,7 +221,7 @@ impl<'a> Id<'a> {
 }
 
 /// A SingleResponse.
-struct Single<'a> {
+pub(crate) struct Single<'a> {
     id: Id<'a>,
     state: State<'a>,
     this_update: Element<'a>,
@@ -233,6 +237,11 @@ enum State<'a> {
 
 impl<'a> Single<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self> {
+        Ok(Self::with_extensions(reader)?.0)
+    }
+
+    /// The same with its extensions.
+    pub(crate) fn with_extensions(reader: &mut Reader<'a>) -> Result<(Self, Option<Element<'a>>)> {
         let mut members = reader.sequence()?;
         let id = Id::read(&mut members)?;
         let state = State::read(&members.element()?)?;
@@ -241,9 +250,15 @@ impl<'a> Single<'a> {
             Some(next_update) => Some(time(next_update.explicit()?)?),
             None => None,
         };
-        extensions(&mut members, 1)?;
+        let extensions = match members.optional(Class::Context, 1)? {
+            Some(list) => Some(list.explicit()?),
+            None => None,
+        };
+        if let Some(list) = extensions {
+            Extensions::read(list)?;
+        }
         members.finish()?;
-        Ok(Self { id, state, this_update, next_update })
+        Ok((Self { id, state, this_update, next_update }, extensions))
     }
 
     /// The status as logged.
@@ -309,13 +324,13 @@ fn reason_name(reason: Integer<'_>) -> Option<&'static str> {
 }
 
 /// Makes sure that an element is a GeneralizedTime.
-fn time(element: Element<'_>) -> Result<Element<'_>> {
+pub(crate) fn time(element: Element<'_>) -> Result<Element<'_>> {
     let element = universal(element, tag::GENERALIZED_TIME)?;
     element.octets().map(|_| element)
 }
 
 /// Seconds since 1970 of a time; zero where it is none.
-fn seconds(time: &Element<'_>, weirds: &mut Vec<Weird>) -> i64 {
+pub(crate) fn seconds(time: &Element<'_>, weirds: &mut Vec<Weird>) -> i64 {
     match time.octets().map(|octets| unix_seconds(time, &octets)) {
         Ok(Ok(seconds)) => seconds,
         Ok(Err(weird)) => {
@@ -327,7 +342,7 @@ fn seconds(time: &Element<'_>, weirds: &mut Vec<Weird>) -> i64 {
 }
 
 /// Octets in upper-case hexadecimal, folded as serial numbers are; a lone zero for none.
-fn octets_hex(octets: &[u8]) -> String {
+pub(crate) fn octets_hex(octets: &[u8]) -> String {
     if octets.is_empty() {
         return "0".to_owned();
     }

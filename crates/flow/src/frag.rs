@@ -48,6 +48,7 @@ pub struct Fragments {
     bytes: usize,
     limits: FragmentLimits,
     given_up: u64,
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -70,6 +71,21 @@ impl Fragments {
     /// An empty table with these limits.
     pub fn with_limits(limits: FragmentLimits) -> Self {
         Self { limits, ..Self::default() }
+    }
+
+    /// Datagrams that are not complete.
+    pub fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    /// Whether no datagram is incomplete.
+    pub fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    /// The most datagrams that were there at a time.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// Datagrams dropped at the limits.
@@ -96,6 +112,7 @@ impl Fragments {
             self.bytes += ip.header.len();
         }
         let number = self.begun;
+        self.most = self.most.max(self.datagrams.len() + usize::from(!known));
         let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
             number,
             header: ip.header.to_vec(),

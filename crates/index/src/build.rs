@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::file::BLOCK;
 use crate::file::EVERY;
 use crate::file::Entry;
-use crate::file::Header;
+use crate::header::Header;
 use crate::identity::Identity;
 use crate::identity::check;
 use crate::identity::key;

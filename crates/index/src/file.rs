@@ -12,6 +12,9 @@ use gannet_capture::Compression;
 use gannet_capture::RestartPoint;
 
 use crate::error::Error;
+use crate::header::HEADER;
+use crate::header::Header;
+use crate::header::take;
 use crate::identity::Identity;
 use crate::identity::check;
 use crate::identity::key;
@@ -25,97 +28,6 @@ use crate::varint;
 pub(crate) const EVERY: usize = 64;
 /// Bytes of a block, about.
 pub(crate) const BLOCK: usize = 4 << 10;
-
-const MAGIC: &[u8; 8] = b"gannetPI";
-const VERSION: u32 = 3;
-const SEEKABLE: u32 = 1;
-const GZIP: u32 = 2;
-const ZSTD: u32 = 4;
-/// Bytes of the header, the check among them.
-const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 7 * 8 + 8;
-
-/// The first bytes of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) seekable: bool,
-    /// Whether places are those in the decompressed data of a file with restart points.
-    pub(crate) compression: Option<Compression>,
-    pub(crate) identity: Identity,
-    pub(crate) packets: u64,
-    pub(crate) forgotten: u64,
-    pub(crate) head: u64,
-    pub(crate) places: u64,
-    pub(crate) points: u64,
-    pub(crate) windows: u64,
-    pub(crate) blocks: u64,
-}
-
-impl Header {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        let compression = match self.compression {
-            Some(Compression::Gzip) => GZIP,
-            Some(Compression::Zstd) => ZSTD,
-            _ => 0,
-        };
-        let flags = compression | if self.seekable { SEEKABLE } else { 0 };
-        out.extend_from_slice(&flags.to_le_bytes());
-        out.extend_from_slice(&self.identity.size.to_le_bytes());
-        out.extend_from_slice(&self.identity.hash.to_le_bytes());
-        let Self { packets, forgotten, head, places, points, windows, blocks, .. } = *self;
-        for n in [packets, forgotten, head, places, points, windows, blocks] {
-            out.extend_from_slice(&n.to_le_bytes());
-        }
-        let sum = check(&out);
-        out.extend_from_slice(&sum.to_le_bytes());
-        out
-    }
-
-    fn read(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let damaged = |what| Error::Damaged(path.to_owned(), what);
-        let mut rest = bytes;
-        let cut = || damaged("its header is cut");
-        if take::<8>(&mut rest).ok_or_else(cut)? != *MAGIC {
-            return Err(damaged("it is no index"));
-        }
-        let version = u32::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
-        if version != VERSION {
-            return Err(Error::Version(path.to_owned(), version, VERSION));
-        }
-        let (body, sum) = bytes.split_at_checked(HEADER - 8).ok_or_else(cut)?;
-        if sum.get(..8) != Some(&check(body).to_le_bytes()) {
-            return Err(damaged("its header is not what was written"));
-        }
-        let flags = u32::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
-        let size = u64::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
-        let hash = u128::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
-        let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(cut);
-        Ok(Self {
-            seekable: flags & SEEKABLE != 0,
-            compression: match flags & (GZIP | ZSTD) {
-                0 => None,
-                GZIP => Some(Compression::Gzip),
-                ZSTD => Some(Compression::Zstd),
-                _ => return Err(damaged("it is of two compressions")),
-            },
-            identity: Identity { size, hash },
-            packets: number()?,
-            forgotten: number()?,
-            head: number()?,
-            places: number()?,
-            points: number()?,
-            windows: number()?,
-            blocks: number()?,
-        })
-    }
-}
-
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(*first)
-}
 
 /// A block of lists, as the table has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +43,8 @@ pub(crate) struct Entry {
 const ENTRY: usize = 24;
 /// Bytes of an offset entry: a packet's number and its offset.
 const PLACE: u64 = 16;
+/// Offset entries that are read at a time.
+const PLACES: u64 = 256;
 
 impl Entry {
     pub(crate) fn bytes(&self) -> [u8; ENTRY] {
@@ -161,6 +75,8 @@ pub struct Index<R = File> {
     file: R,
     /// Bytes of the file.
     size: u64,
+    /// Some packets with known offsets, by their numbers, as they were read last.
+    places: Vec<(u64, u64)>,
 }
 
 impl Index {
@@ -195,7 +111,7 @@ impl<R: Read + Seek> Index<R> {
         let read = file.by_ref().take(HEADER as u64).read_to_end(&mut head);
         read.map_err(|e| Error::Io(path.clone(), e))?;
         let header = Header::read(&head, &path)?;
-        let index = Self { path, header, file, size };
+        let index = Self { path, header, file, size, places: Vec::new() };
         match index.blocks_begin() {
             Some(begin) if begin <= size => Ok(index),
             _ => Err(index.damaged("it is cut")),
@@ -286,29 +202,60 @@ impl<R: Read + Seek> Index<R> {
         Ok(found)
     }
 
-    /// Groups of packets with known offsets, in order. `None` if the capture has to be read from
-    /// its beginning.
-    pub(crate) fn groups(&mut self) -> Result<Option<Vec<Group>>, Error> {
-        if !self.header.seekable {
-            return Ok(None);
+    /// Whether packets have known offsets. Otherwise the capture has to be read from its beginning.
+    pub(crate) fn is_seekable(&self) -> bool {
+        self.header.seekable
+    }
+
+    /// The packets between two known offsets among which this one is.
+    pub(crate) fn group(&mut self, number: u64) -> Result<Group, Error> {
+        let is_among = |places: &[(u64, u64)]| {
+            let ends = places.first().zip(places.last());
+            ends.is_some_and(|(first, last)| first.0 <= number && number < last.0)
+        };
+        if !is_among(&self.places) {
+            self.read_places(number)?;
         }
-        let len = self.header.places.checked_mul(PLACE);
-        let bytes = self.at(self.places_begin(), len.unwrap_or(u64::MAX))?;
-        let place = |bytes: &[u8; PLACE as usize]| {
+        let at = self.places.partition_point(|place| place.0 <= number);
+        let before = at.checked_sub(1).and_then(|at| self.places.get(at));
+        match (before, self.places.get(at)) {
+            (Some(&(first, from)), Some(&(next, to))) => Ok(Group { first, next, from, to }),
+            _ => Err(self.damaged("its places are out of order")),
+        }
+    }
+
+    /// Reads the places around a packet: a lookup does not read those of all packets.
+    fn read_places(&mut self, number: u64) -> Result<(), Error> {
+        let (begin, count) = (self.places_begin(), self.header.places);
+        let place = |at: u64| begin.and_then(|begin| begin.checked_add(at.checked_mul(PLACE)?));
+        let parse = |bytes: &[u8; PLACE as usize]| {
             let mut rest = &bytes[..];
             let mut number = || take(&mut rest).map_or(0, u64::from_le_bytes);
             (number(), number())
         };
-        let mut places: Vec<_> = bytes.as_chunks().0.iter().map(place).collect();
-        // Where decompressed bytes end is not known.
-        let end = self.header.compression.map_or(self.header.identity.size, |_| u64::MAX);
-        places.push((self.header.packets.saturating_add(1), end));
-        let group =
-            |pair: &[(u64, u64)]| Group { first: pair[0].0, from: pair[0].1, to: pair[1].1 };
-        if !places.is_sorted() || places.first().is_none_or(|first| first.0 != 1) {
+        // The last chunk that begins at or before the packet.
+        let (mut from, mut to) = (0, count.div_ceil(PLACES));
+        while to - from > 1 {
+            let at = from + (to - from) / 2;
+            let bytes = self.at(place(at * PLACES), PLACE)?;
+            let first = bytes.first_chunk().map_or(0, |bytes| parse(bytes).0);
+            if first <= number { from = at } else { to = at }
+        }
+        // With the first one of the next chunk, where the last group ends.
+        let (from, to) = (from * PLACES, count.min((from + 1) * PLACES + 1));
+        let bytes = self.at(place(from), (to - from) * PLACE)?;
+        self.places = bytes.as_chunks().0.iter().map(parse).collect();
+        if to == count {
+            // Where decompressed bytes end is not known.
+            let end = self.header.compression.map_or(self.header.identity.size, |_| u64::MAX);
+            self.places.push((self.header.packets.saturating_add(1), end));
+        }
+        let begins = from > 0 || self.places.first().is_some_and(|first| first.0 == 1);
+        if !begins || !self.places.is_sorted() {
+            self.places.clear();
             return Err(self.damaged("its places are out of order"));
         }
-        Ok(Some(places.windows(2).map(group).collect()))
+        Ok(())
     }
 
     /// The compression of the capture, if its packets have places in the decompressed data.
@@ -349,7 +296,9 @@ pub fn exercise(bytes: &[u8]) -> bool {
         let Ok(mut index) = Index::from_read(io::Cursor::new(bytes), size, PathBuf::new()) else {
             return false;
         };
-        let (head, groups) = (index.head().is_ok(), index.groups().is_ok());
+        let head = index.head().is_ok();
+        let last = index.total();
+        let groups = [1, last / 2, last].iter().all(|number| index.group((*number).max(1)).is_ok());
         let points = index
             .points()
             .is_ok_and(|points| points.iter().all(|point| index.restart(point).is_ok()));
@@ -408,6 +357,8 @@ fn header(
 pub(crate) struct Group {
     /// Number of the first one.
     pub(crate) first: u64,
+    /// Number of the first one behind them.
+    pub(crate) next: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
@@ -498,8 +449,34 @@ mod tests {
         }
         assert_eq!(index.packets(b"C2000").unwrap(), None);
         assert_eq!(index.head().unwrap(), b"abc");
-        let group = Group { first: 1, from: 3, to: 1_000 };
-        assert_eq!(index.groups().unwrap(), Some(vec![group]));
+        let group = Group { first: 1, next: 10_001, from: 3, to: 1_000 };
+        assert_eq!(index.group(1).unwrap(), group);
+        assert_eq!(index.group(10_000).unwrap(), group);
+        assert!(index.group(10_001).is_err());
+    }
+
+    /// Of places that are read in several chunks, each packet is in the group that a search of all of them finds.
+    #[test]
+    fn places_are_found_whatever_their_number() {
+        for count in [1, 2, 255, 256, 257, 512, 513, 1_000] {
+            let packets = count * 64;
+            let identity = Identity { size: 1 << 20, hash: 7 };
+            let mut bytes = header(None, true, identity, (packets, 0, 0, count, 0, 0, 0)).bytes();
+            for at in 0..count {
+                // In groups of various lengths.
+                let first = at * 64 + if at == 0 { 1 } else { 1 + at % 7 };
+                bytes.extend_from_slice(&first.to_le_bytes());
+                bytes.extend_from_slice(&(24 + at * 1_000).to_le_bytes());
+            }
+            let mut index = open(&bytes).unwrap();
+            for number in (1..=packets).chain([1, packets / 2, 3.min(packets), packets]) {
+                let group = index.group(number).unwrap();
+                assert!(group.first <= number && number < group.next, "{number}: {group:?}");
+                assert_eq!(group.from, 24 + (group.first - 1) / 64 * 1_000, "{group:?}");
+                let is_last = group.next == packets + 1;
+                assert_eq!(group.to, if is_last { 1 << 20 } else { group.from + 1_000 });
+            }
+        }
     }
 
     #[test]
@@ -512,8 +489,8 @@ mod tests {
         let (window, none) = (b"xyz".to_vec(), Vec::new());
         let first = RestartPoint { offset: 20, at: 10, skip: 3, window };
         assert_eq!(found, [first, RestartPoint { offset: 50, at: 25, skip: 3, window: none }]);
-        let group = Group { first: 1, from: 3, to: u64::MAX };
-        assert_eq!(index.groups().unwrap(), Some(vec![group]));
+        let group = Group { first: 1, next: 11, from: 3, to: u64::MAX };
+        assert_eq!(index.group(1).unwrap(), group);
         // The table begins behind the header, the head and the place.
         let table = HEADER + 3 + 16;
         for (at, what) in [

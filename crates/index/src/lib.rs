@@ -33,6 +33,7 @@
 mod build;
 mod error;
 mod file;
+mod header;
 mod identity;
 mod restarts;
 mod slices;

@@ -39,22 +39,19 @@ impl<'a> Slices<'a> {
         numbers: &[u64],
         mut each: impl FnMut(&Packet<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(groups) = self.index.groups()? else {
+        if !self.index.is_seekable() {
             let reader = Reader::open(self.capture).map_err(Error::from)?;
             return pick(reader, 0, numbers, &mut each);
-        };
-        let (mut rest, mut groups) = (numbers, &groups[..]);
+        }
+        let mut rest = numbers;
         let head = self.index.head()?;
         let mut unpacking = match self.index.compression() {
             Some(compression) => Some((compression, self.index.points()?, None)),
             None => None,
         };
         while let Some(next) = rest.first() {
-            let before = groups.partition_point(|group| group.first <= *next).saturating_sub(1);
-            groups = groups.get(before..).unwrap_or_default();
-            let Some(group) = groups.first() else { break };
-            let end = groups.get(1).map_or(u64::MAX, |group| group.first);
-            let (some, others) = rest.split_at(rest.partition_point(|n| *n < end).max(1));
+            let group = self.index.group(*next)?;
+            let (some, others) = rest.split_at(rest.partition_point(|n| *n < group.next).max(1));
             let records: Box<dyn Read + Send> = match &mut unpacking {
                 None => {
                     let failed = |e| Error::Io(self.capture.to_owned(), e);

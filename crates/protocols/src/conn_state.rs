@@ -29,6 +29,9 @@ pub fn mention(sinks: &mut Sinks, conn: &Conn) -> Connection {
 /// Zeek's numbers of UDP states: nothing was sent, or something was.
 const UDP_STATES: [u8; 2] = [0, 1];
 
+/// Bit of a side of an ICMP connection that sent a message, which may not be counted yet.
+const ICMP_SENT: u32 = 3;
+
 fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
     let transport = sinks.events.transport();
     let end = |side: Dir| {
@@ -36,7 +39,10 @@ fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
         let (size, state) = match conn.proto {
             Proto::Tcp => (transport.sizes[side.index()], transport.states[side.index()]),
             Proto::Udp => (sent.payload, UDP_STATES[usize::from(conn.is_active(side))]),
-            Proto::Icmp => (sent.payload, u8::from(sent.packets > 0)),
+            Proto::Icmp => {
+                let is_active = sent.packets > 0 || conn.has_noted(side, ICMP_SENT);
+                (sent.payload, u8::from(is_active))
+            }
             _ => (sent.payload, 0),
         };
         EndpointState {

@@ -284,6 +284,7 @@ impl Context<'_> {
         if self.wants::<GetFileHandle>() {
             let is_orig = from.is_orig();
             self.raise(|c| GetFileHandle { tag, c, is_orig });
+            self.env.logs.events.mark();
         }
         self.env.logs.events.drain();
     }
@@ -333,7 +334,7 @@ impl Context<'_> {
 
     /// A part of a file that is missing.
     pub fn file_gap(&mut self, file: FileId, len: u64) {
-        self.env.files.gap(self.now, file, None, len);
+        self.env.files.gap(&mut self.env.logs, self.now, file, None, len);
     }
 
     /// The file is complete, or nothing more will come: its row is written. After this, its

@@ -185,6 +185,8 @@ pub struct Env {
     pub(crate) assets: Assets,
     /// See [`Options::inner_protocols`].
     pub(crate) inner_protocols: bool,
+    /// The SYN of the current packet, where it is reported.
+    pub syn: Option<crate::packet::events::SynPacket>,
     /// Fingerprints of TLS that there are columns for.
     pub(crate) fingerprints: Fingerprints,
     /// How much may wait at one connection.
@@ -249,6 +251,7 @@ impl Env {
             local: LocalNets::new(options.local_nets),
             assets: options.assets,
             inner_protocols: options.inner_protocols,
+            syn: None,
             pending: options.pending,
             logs,
             files,

@@ -1,4 +1,4 @@
-//! analyzer.log: protocols that were recognised and then were not.
+//! analyzer.log: analyzers that failed on a connection after it had been recognised as theirs.
 
 use gannet_base::ConnId;
 use gannet_base::Proto;

@@ -11,6 +11,12 @@ pub mod events {
         /// The analysis begins; there is no packet yet.
         pub struct ZeekInit = "zeek_init" {}
 
+        /// Network time begins with the first packet.
+        pub struct NetworkTimeInit = "network_time_init", opt_in {}
+
+        /// Handlers of the events so far run.
+        pub struct EventQueueFlushPoint = "event_queue_flush_point", opt_in {}
+
         /// There are no more packets. Connections are still open.
         pub struct NetDone = "net_done" {
             /// Time of the last packet.

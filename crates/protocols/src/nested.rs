@@ -104,7 +104,7 @@ impl Nested {
             // In the order asked; there are never many.
             let (tag, replay) = starts.remove(0);
             let there = self.find(tag).is_some();
-            if there && tag != Tag::Detector {
+            if there && tag != Tag::Detector || !cx.env.steering.may_start(tag) {
                 continue;
             }
             if self.started >= MAX_STARTS {

@@ -3,6 +3,7 @@
 pub(crate) mod events;
 pub(crate) mod ids;
 mod matching;
+mod steps;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -213,6 +214,12 @@ impl Session<'_> {
         }
     }
 
+    /// Asks the listener at once whether to do what an event of a connection says.
+    pub fn decide<E: Event>(&mut self, conn: &Conn, make: impl FnOnce(Connection) -> E) -> bool {
+        let c = crate::conn_state::mention(&mut self.env.logs, conn);
+        self.env.logs.events.decide(&make(c))
+    }
+
     /// Whether an event has a listener: for arguments that are costly to work out.
     #[inline]
     pub fn wants<E: Event>(&self) -> bool {
@@ -398,7 +405,10 @@ impl Session<'_> {
                     Request::Violation { tag, reason, data } => {
                         self.count_violation(conn, tag);
                         if blames(conn) {
-                            self.remove(conn, tag, true);
+                            // Scripts decide themselves which analyzers they disable for that.
+                            if !self.env.is_scripted() {
+                                self.remove(conn, tag, true);
+                            }
                             failures.push((tag, reason, data));
                         }
                     }
@@ -759,6 +769,11 @@ impl tcp::Consumer for Session<'_> {
     #[cold]
     fn observe(&mut self, view: &tcp::View) {
         self.env.logs.events.set_transport(transport(view));
+    }
+
+    #[cold]
+    fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
+        steps::raise(self, conn, step);
     }
 
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {

@@ -129,6 +129,12 @@ impl Env {
         if settings.is_empty() { default } else { settings.get(name).copied().unwrap_or(default) }
     }
 
+    /// Whether scripts disabled an analyzer.
+    #[inline]
+    pub fn is_disabled(&self, tag: Tag) -> bool {
+        !self.steering.may_start(tag)
+    }
+
     /// Whether scripts say which analyzers are used.
     pub(crate) fn is_scripted(&self) -> bool {
         self.steering.detected.is_some()
@@ -174,6 +180,9 @@ impl Env {
                     Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
             }
             Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
+            Command::Enable { analyzer: Some(analyzer), on } if analyzer.starts_with("Files::") => {
+                self.files.enable(&analyzer, on);
+            }
             Command::Enable { analyzer: Some(analyzer), on } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
                     if on {
@@ -207,6 +216,14 @@ impl Env {
             }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
+                let most = usize::try_from(value).unwrap_or(usize::MAX);
+                match name {
+                    // 0 is no limit.
+                    "SMB::max_pending_messages" if most == 0 => self.pending.smb = usize::MAX,
+                    "SMB::max_pending_messages" => self.pending.smb = most,
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.dce_rpc = most,
+                    _ => {}
+                }
             }
             Command::Connection { .. }
             | Command::File { .. }

@@ -1,10 +1,17 @@
 //! A connection, an environment and their rows, for tests of analyzers.
 
+use std::sync::Arc;
+use std::sync::Mutex;
+
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::UidSource;
+use gannet_event::Events;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
 use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_log::Logs;
@@ -23,6 +30,39 @@ pub(crate) struct Harness {
     pub(crate) env: Env,
     pub(crate) requests: Vec<Request>,
     pub(crate) starts: Vec<(Tag, Replay)>,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+/// Notes events as lines.
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Listener for Heard {
+    fn event(&mut self, event: &Raised<'_>) {
+        let mut line = Vec::new();
+        gannet_event::write_json(&mut line, event);
+        let line = String::from_utf8(line).unwrap();
+        let (_, args) = line.split_once("\"args\":{").unwrap();
+        let args = match args.split_once(":{\"id\":") {
+            Some((_, conn)) => behind(conn),
+            None => args,
+        };
+        let args = args.strip_suffix("}}").unwrap().trim_start_matches(',');
+        self.0.lock().unwrap().push(format!("{} {args}", event.decl.name));
+    }
+}
+
+/// What follows the record that the text begins within.
+fn behind(record: &str) -> &str {
+    let mut depth = 1;
+    let end = record.find(|c| {
+        depth += match c {
+            '{' => 1,
+            '}' => -1,
+            _ => 0,
+        };
+        depth == 0
+    });
+    &record[end.unwrap() + 1..]
 }
 
 impl Harness {
@@ -43,7 +83,20 @@ impl Harness {
             env: Env::new(Options::default(), logs.into(), Files::new(uids), uids),
             requests: Vec::new(),
             starts: Vec::new(),
+            heard: Arc::default(),
         }
+    }
+
+    /// From now on, events whose names begin like this have a listener.
+    pub(crate) fn listen(&mut self, prefix: &str) {
+        let interest = Interest::of(crate::events::all(), |decl| decl.name.starts_with(prefix));
+        self.env.logs.events = Events::new(interest, Box::new(Heard(Arc::clone(&self.heard))));
+    }
+
+    /// The events since the last call: name, and arguments as JSON without the connection.
+    pub(crate) fn events(&mut self) -> Vec<String> {
+        self.env.logs.events.drain();
+        std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
     /// The view an analyzer gets.

@@ -4,6 +4,9 @@
 //! begins inside of one, and by an analyzer when its protocol asks a proxy to relay a stream.
 
 pub mod events;
+pub mod gtpv1;
+pub mod teredo;
+
 use std::collections::HashMap;
 
 use gannet_base::ConnId;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use arrow_array::RecordBatch;
@@ -70,6 +71,8 @@ impl PartitionStream for CaptureRows {
             schema: Arc::clone(&self.schema),
             fields: self.fields.clone(),
             done: Arc::new(AtomicBool::new(false)),
+            sent: Arc::new(AtomicU64::new(0)),
+            skip: 0,
         };
         let wanted = Wanted { log: self.log, limit: self.limit, until: self.until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
@@ -88,6 +91,10 @@ struct Scan {
     fields: Vec<Field>,
     /// The query wants no more.
     done: Arc<AtomicBool>,
+    /// Rows that the query has.
+    sent: Arc<AtomicU64>,
+    /// Rows of this analysis that the query has already, from an earlier one that ended too soon.
+    skip: u64,
 }
 
 /// What a query wants of captures.
@@ -101,12 +108,13 @@ struct Wanted {
 /// Logs whose rows are written when their connection ends, or before: once all that began before a time have ended, no
 /// row of that time comes any more.
 const OF_CONNECTIONS: [&str; 6] = ["conn", "dns", "http", "smtp", "ssh", "ssl"];
-/// Packets of captures may be a little out of order: the analysis goes on for this time.
+/// Packets of captures may be a little out of order: the analysis goes on for this time. Packets that are later still are
+/// found as well, but cost a second analysis.
 const OUT_OF_ORDER: i64 = 60_000_000_000;
 
-/// Ends an analysis once no more rows up to a time can come.
+/// Ends an analysis once no more rows up to a time can come from packets in order.
 struct Until {
-    /// In nanoseconds.
+    /// In nanoseconds; packets before it may have rows that the query wants.
     time: i64,
     /// Packet time of the next look at all connections, and how long to wait after it.
     next: i64,
@@ -130,11 +138,40 @@ impl Until {
         self.wait = (self.wait * 2).min(OUT_OF_ORDER);
         engine.earliest_open().is_some_and(|earliest| earliest.as_nanos() > self.time)
     }
+
+    /// Whether a batch behind that has packets up to the time.
+    fn has_late(&self, batch: &gannet_capture::Batch<'_>) -> bool {
+        batch.iter().any(|packet| packet.time.as_nanos() <= self.time)
+    }
+}
+
+/// How an analysis ended.
+enum Ended {
+    /// With all rows that the query wants.
+    Complete,
+    /// At the time that the query wants rows up to; but packets of before come later in the capture.
+    TooSoon,
 }
 
 fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
-    let Wanted { log, limit, until } = wanted;
-    let mut until = until.filter(|_| OF_CONNECTIONS.contains(&log)).map(Until::new);
+    let until = wanted.until.filter(|_| OF_CONNECTIONS.contains(&wanted.log)).map(Until::new);
+    if matches!(run(scan, wanted, until, paths, shared)?, Ended::TooSoon) {
+        // An analysis of the same packets has the same rows in the same order, however many threads there are: the
+        // first ones are those that the query has.
+        let scan = Scan { skip: scan.sent.load(Ordering::Relaxed), ..scan.clone() };
+        run(&scan, wanted, None, paths, shared)?;
+    }
+    Ok(())
+}
+
+fn run(
+    scan: &Scan,
+    wanted: Wanted,
+    mut until: Option<Until>,
+    paths: &[PathBuf],
+    shared: &Shared,
+) -> Result<Ended, Error> {
+    let Wanted { log, limit, .. } = wanted;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
     let mut stream = Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?;
     for error in stream.skipped() {
@@ -164,40 +201,47 @@ fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> R
         closed || shared.stop.load(Ordering::Relaxed)
     };
     let mut engine = Engine::new(options);
+    // Packets behind the end are read for their times only.
+    let mut is_over = false;
     while !is_done() {
-        match stream.next_batch() {
-            Ok(Some(batch)) => {
-                let analysed = engine.batch(&batch);
-                // Rows that are few wait in buffers: a query with a small limit gets them now.
-                let flushed = if threads > 1 { Ok(()) } else { engine.flush() };
-                if let Err(error) = analysed.and(flushed)
-                    && !is_done()
-                {
-                    return Err(Error::new(crate::ErrorKind::Run, error.to_string()));
-                }
-                if let Some(until) = &mut until
-                    && until.is_reached(&batch, &engine)
-                {
-                    break;
-                }
-            }
+        let batch = match stream.next_batch() {
+            Ok(Some(batch)) => batch,
             Ok(None) => break,
             // What was read before is right; the damage is reported with the answer.
-            Err(error) => shared.damaged(error.to_string()),
+            Err(error) => {
+                shared.damaged(error.to_string());
+                continue;
+            }
+        };
+        if is_over {
+            if until.as_ref().is_some_and(|until| until.has_late(&batch)) {
+                return Ok(Ended::TooSoon);
+            }
+            continue;
         }
+        shared.analysed(batch.len());
+        let analysed = engine.batch(&batch);
+        // Rows that are few wait in buffers: a query with a small limit gets them now.
+        let flushed = if threads > 1 { Ok(()) } else { engine.flush() };
+        if let Err(error) = analysed.and(flushed)
+            && !is_done()
+        {
+            return Err(Error::new(crate::ErrorKind::Run, error.to_string()));
+        }
+        is_over = until.as_mut().is_some_and(|until| until.is_reached(&batch, &engine));
     }
     if is_done() && threads <= 1 {
-        return Ok(());
+        return Ok(Ended::Complete);
     }
     match engine.finish() {
         Err(error) if !is_done() => Err(Error::new(crate::ErrorKind::Run, error.to_string())),
-        _ => Ok(()),
+        _ => Ok(Ended::Complete),
     }
 }
 
 impl Output for Scan {
     fn open(&self, _: &gannet_log::Options) -> Box<dyn PackedWriter> {
-        Box::new(Collect { scan: self.clone(), batch: None, target: FIRST })
+        Box::new(Collect { scan: self.clone(), batch: None, target: FIRST, skip: self.skip })
     }
 }
 
@@ -206,11 +250,17 @@ struct Collect {
     batch: Option<Batch>,
     /// Rows at which the batch is handed on.
     target: usize,
+    /// Rows to come that the query has already.
+    skip: u64,
 }
 
 impl PackedWriter for Collect {
     fn write(&mut self, _: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()> {
         for row in rows {
+            if let Some(left) = self.skip.checked_sub(1) {
+                self.skip = left;
+                continue;
+            }
             let Scan { schema, fields, .. } = &self.scan;
             let batch = self.batch.get_or_insert_with(|| {
                 let wanted = |field: &Field| schema.index_of(field.name).is_ok();
@@ -234,6 +284,7 @@ impl Collect {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         self.target = (self.target * 2).min(MOST);
         let batch = fit(&batch.finish()?, &self.scan.schema).map_err(io::Error::other)?;
+        self.scan.sent.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         self.scan.to.blocking_send(Ok(batch)).map_err(|_| {
             self.scan.done.store(true, Ordering::Relaxed);
             io::Error::other("the query needs no more rows")

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use arrow_schema::SchemaRef;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) stop: Arc<AtomicBool>,
     problems: Mutex<Problems>,
     captures: Mutex<Vec<PathBuf>>,
+    /// Packets that analyses of captures took.
+    packets: AtomicU64,
 }
 
 #[derive(Default)]
@@ -90,6 +93,11 @@ impl Shared {
         if !problems.damaged.contains(&text) {
             problems.damaged.push(text);
         }
+    }
+
+    /// An analysis took this many packets.
+    pub(crate) fn analysed(&self, packets: usize) {
+        self.packets.fetch_add(packets as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn captures(&self) -> Vec<PathBuf> {
@@ -137,6 +145,7 @@ impl Session {
             stop: Arc::default(),
             problems: Mutex::default(),
             captures: Mutex::new(captures),
+            packets: AtomicU64::new(0),
         });
         for function in functions::all(&shared) {
             context.register_udf(function);
@@ -157,6 +166,11 @@ impl Session {
     pub fn problems(&self) -> (Vec<String>, Vec<String>) {
         let problems = std::mem::take(&mut *self.shared.problems());
         (problems.warnings, problems.damaged)
+    }
+
+    /// Packets that analyses of captures took since the last call.
+    pub fn analysed(&self) -> u64 {
+        self.shared.packets.swap(0, Ordering::Relaxed)
     }
 
     /// Names of the tables, in order. Of captures all logs that an analysis can make.

@@ -117,7 +117,7 @@ fn write_latency(r: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A time in the unit that suits it, three digits and a bit.
+/// A time with its unit, to about three digits.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

@@ -607,7 +607,14 @@ impl<'a> Describe<'a> {
                 self.add(" = ");
                 self.infix(*left, "+", *right);
             }
-            ExprKind::AddTo(_, left, right) => self.infix(*left, "+=", *right),
+            ExprKind::AddTo(_, left, right) => {
+                // An element of any type is appended as it is.
+                let right = match self.program.exprs[*right].kind {
+                    ExprKind::Coerce(Coercion::ToAny, inner) => inner,
+                    _ => *right,
+                };
+                self.infix(*left, "+=", right);
+            }
             ExprKind::RemoveFrom(left, right) => self.infix(*left, "-=", *right),
             ExprKind::Add(operand) => {
                 self.add("add ");

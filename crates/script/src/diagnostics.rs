@@ -145,6 +145,8 @@ pub struct Diagnostics {
     pub errors: usize,
     /// Warnings so far.
     pub warnings: usize,
+    /// Whether anything was emitted, messages of scripts among it.
+    pub emitted: bool,
     /// Network time once packets set it; 0 before.
     pub now: Rc<Cell<f64>>,
 }
@@ -153,7 +155,7 @@ impl Diagnostics {
     /// Diagnostics that go to `sink`.
     #[must_use]
     pub fn new(sink: Sink) -> Self {
-        Self { sink, errors: 0, warnings: 0, now: Rc::default() }
+        Self { sink, errors: 0, warnings: 0, emitted: false, now: Rc::default() }
     }
 
     /// The same; `sink` sees network time in `now`.
@@ -164,6 +166,7 @@ impl Diagnostics {
 
     /// Counts and emits a diagnostic.
     pub fn emit(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+        self.emitted = true;
         if diagnostic.severity.is_error() {
             self.errors += 1;
         } else {

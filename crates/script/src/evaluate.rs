@@ -74,6 +74,12 @@ pub trait Evaluate {
     /// Bodies of `func` were replaced or added after it may have been compiled.
     fn function_changed(&mut self, program: &mut Program, func: FuncId);
 
+    /// A place that a cache may begin at: what was compiled is forgotten. Returns the values of globals for the cache, where one is to be
+    /// written.
+    fn checkpoint(&mut self) -> Option<(Vec<u8>, crate::cache::Recorder)> {
+        None
+    }
+
     /// Zeek's text of the value of `global` (`-I`), where it has one.
     fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>>;
 }

@@ -72,6 +72,12 @@ impl<I: Id, T> Arena<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
+    /// An arena of these items, whose ids are their indices.
+    #[must_use]
+    pub fn from_items(items: Vec<T>) -> Self {
+        Self { items, ids: PhantomData }
+    }
+
     /// The number of items.
     #[must_use]
     pub fn len(&self) -> usize {

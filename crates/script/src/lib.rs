@@ -29,6 +29,7 @@
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
 //! | [`jit`] | engines: machine code for what is hot |
 //! | [`signature`] | signatures: patterns and conditions over packets and streams |
+//! | [`cache`] | what was parsed, stored for the next start |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
 //! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
 //! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
@@ -39,6 +40,7 @@
 pub mod ast;
 pub mod bif;
 pub mod bridge;
+pub mod cache;
 pub mod code;
 pub mod command;
 pub mod compare;

@@ -1,6 +1,8 @@
 //! Interned names: identifiers, with their module where they have one, and names of fields.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::ids::{Arena, Id, Name};
 
@@ -8,24 +10,44 @@ use crate::ids::{Arena, Id, Name};
 #[derive(Clone, Default, Debug)]
 pub struct Names {
     texts: Arena<Name, Box<str>>,
-    known: HashMap<Box<str>, Name>,
+    known: HashTable<Name>,
+    hashes: DefaultHashBuilder,
 }
 
 impl Names {
+    /// Names that were read back, in their order.
+    pub(crate) fn from_texts(texts: Arena<Name, Box<str>>) -> Self {
+        let mut names =
+            Self { known: HashTable::with_capacity(texts.len()), texts, ..Self::default() };
+        for (name, text) in names.texts.iter() {
+            let hash = names.hashes.hash_one(&**text);
+            let texts = &names.texts;
+            names.known.insert_unique(hash, name, |name| names.hashes.hash_one(&*texts[*name]));
+        }
+        names
+    }
+
+    /// The texts in the order in which they were interned.
+    pub(crate) fn texts(&self) -> &Arena<Name, Box<str>> {
+        &self.texts
+    }
+
     /// The name of `text`.
     pub fn intern(&mut self, text: &str) -> Name {
-        if let Some(name) = self.known.get(text) {
+        let hash = self.hashes.hash_one(text);
+        if let Some(name) = self.known.find(hash, |name| &*self.texts[*name] == text) {
             return *name;
         }
         let name = self.texts.push(text.into());
-        self.known.insert(text.into(), name);
+        let (texts, hashes) = (&self.texts, &self.hashes);
+        self.known.insert_unique(hash, name, |name| hashes.hash_one(&*texts[*name]));
         name
     }
 
     /// The name of `text` where it was interned.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Name> {
-        self.known.get(text).copied()
+        self.known.find(self.hashes.hash_one(text), |name| &*self.texts[*name] == text).copied()
     }
 
     /// The text of `name`.

@@ -53,6 +53,8 @@ pub struct Program {
     pub signature_files: Vec<Box<str>>,
     /// Files that `-s` names, as found.
     pub command_signatures: Vec<Box<str>>,
+    /// Types that `type A: B;` declares: `A` and `B`, where `B` is a name.
+    pub aliases: Vec<(Name, Name)>,
     /// `@prefixes`.
     pub prefixes: Vec<Box<str>>,
     /// Where diagnostics go.

@@ -67,6 +67,20 @@ impl Globals {
         id
     }
 
+    /// The globals that are found by their names.
+    pub(crate) fn by_name(&self) -> &HashMap<Name, GlobalId> {
+        &self.by_name
+    }
+
+    /// Globals that were read back.
+    pub(crate) fn from_parts(
+        arena: Arena<GlobalId, Global>,
+        by_name: HashMap<Name, GlobalId>,
+        modules: HashSet<Name>,
+    ) -> Self {
+        Self { arena, by_name, modules }
+    }
+
     /// The global with the full name `name`.
     #[must_use]
     pub fn find(&self, name: Name) -> Option<GlobalId> {

@@ -366,6 +366,24 @@ impl Default for Types {
 }
 
 impl Types {
+    /// All types with their names.
+    #[must_use]
+    pub(crate) fn arena(&self) -> &Arena<TypeId, TypeData> {
+        &self.arena
+    }
+
+    /// Types that were read back.
+    #[must_use]
+    pub(crate) fn from_arena(arena: Arena<TypeId, TypeData>) -> Self {
+        Self { arena }
+    }
+
+    /// The structure of `id`, where it exists.
+    #[must_use]
+    pub fn find(&self, id: TypeId) -> Option<&Type> {
+        self.arena.find(id).map(|data| &data.ty)
+    }
+
     /// Adds a type without a name.
     pub fn add(&mut self, ty: Type, span: Span) -> TypeId {
         self.arena.push(TypeData { ty, name: None, span, aliases: Vec::new() })

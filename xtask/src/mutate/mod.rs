@@ -3,11 +3,13 @@
 //! Each mutated capture is a function of its number ([`mutation`]): seeds are real captures, or the
 //! sample if there are none. The engine analyses each within this process ([`engine`]), where a
 //! panic is caught and reported, and the capture stored; some also go through the released command
-//! ([`command`]). None may panic, take longer than [`PATIENCE`] or need more than [`MEMORY`].
+//! ([`command`]), and through Zeek's default scripts ([`scripts`]). None may panic, take longer than [`PATIENCE`] or need
+//! more than [`MEMORY`].
 
 mod command;
 mod engine;
 mod mutation;
+mod scripts;
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     /// How many of them also go through the command as it is released
     #[arg(long, default_value_t = 200)]
     command: u64,
+    /// How many of them Zeek's default scripts analyse, every second one with each event and its arguments printed
+    #[arg(long, default_value_t = 100)]
+    scripts: u64,
     /// The build of that command
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
@@ -69,10 +74,17 @@ fn in_profile(args: &Args) -> anyhow::Result<()> {
     let (number, from) = (args.number.to_string(), args.from.to_string());
     let build = ["run", "--profile", "hostile", "--package", "xtask", "--"];
     check(cargo(&build).args(["mutate", "--here", "--from", &from, &number]))?;
+    if args.command == 0 && args.scripts == 0 {
+        return Ok(());
+    }
+    let seeds = Seeds::gather()?;
+    let gannet = args.profile.build()?;
+    let numbers = |count: u64| args.from..args.from + count.min(args.number);
     if args.command > 0 {
-        let seeds = Seeds::gather()?;
-        let numbers = args.from..args.from + args.command.min(args.number);
-        command::run(&args.profile.build()?, &seeds, numbers, &kept()?)?;
+        command::run(&gannet, &seeds, numbers(args.command), &kept()?)?;
+    }
+    if args.scripts > 0 {
+        scripts::run(&gannet, &seeds, numbers(args.scripts), &kept()?)?;
     }
     Ok(())
 }

@@ -216,7 +216,7 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
 
 /// How to write what comes from such files: times of a single pcap file are written as they were,
 /// so that its packets stay the same bytes.
-pub(super) fn like(files: &[PathBuf]) -> WriteOptions {
+pub(crate) fn like(files: &[PathBuf]) -> WriteOptions {
     // Output of a pipe may be read while it grows.
     let at_once = !files.iter().all(|f| f.is_file() || f.is_dir());
     let mut options = WriteOptions { encoder_thread: true, at_once, ..WriteOptions::default() };

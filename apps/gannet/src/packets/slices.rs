@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use gannet_capture::Packet;
-use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_index::Error;
 use gannet_index::Index;
@@ -18,6 +17,7 @@ use gannet_index::Slices;
 use gannet_wire::Network;
 
 use super::line::Printer;
+use crate::filter::like;
 use crate::index::warn_of_forgotten;
 use crate::outcome::Outcome;
 use crate::paths::InputFile;
@@ -96,7 +96,7 @@ pub(super) fn run(
     let mut to = match write {
         Some(path) => {
             InputFile::refuse(&InputFile::all(files), path)?;
-            To::Capture(Box::new(Writer::create(path, WriteOptions::default())?))
+            To::Capture(Box::new(Writer::create(path, like(files))?))
         }
         None => {
             To::Lines(Box::new(printer), BufWriter::with_capacity(1 << 16, io::stdout().lock()))

@@ -15,6 +15,7 @@ use gannet_log::Key as RowKey;
 use gannet_log::StreamCount;
 use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
+use gannet_protocols::packet::events::ConnectionTimingOut;
 
 use super::connection::open;
 use crate::packet_events;
@@ -24,6 +25,9 @@ use crate::shard::Shard;
 
 /// The least network time. Times of packets and connections may be earlier.
 pub(super) const BEGINNING: Time = Time::from_secs(1);
+
+/// How often Zeek runs handlers after the last packet.
+const MARKS_AT_END: usize = 10;
 
 /// Timers whose connections are prefetched: early enough to arrive in time, and not so early that
 /// they are evicted again.
@@ -126,6 +130,9 @@ impl Shard {
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
         if over || slot.conn.last + slot.conn.timeout() <= now {
+            if !over && self.keeps(index, packet) {
+                return;
+            }
             if self.env.logs.events.any() {
                 self.with_session(index, |conn, tcp, session| {
                     packet_events::timed_out(session, conn, tcp.as_deref(), !over);
@@ -136,6 +143,26 @@ impl Shard {
         }
         slot.due = next_due(slot, now);
         self.timers.add(slot.due, slot.number, index);
+    }
+
+    /// Whether scripts keep a connection that was silent for too long: it is looked at again after as long a time.
+    #[inline]
+    fn keeps(&mut self, index: u32, packet: Time) -> bool {
+        self.env.logs.events.wants::<ConnectionTimingOut>() && self.keeps_longer(index, packet)
+    }
+
+    #[cold]
+    fn keeps_longer(&mut self, index: u32, packet: Time) -> bool {
+        let kept = self.with_session(index, |conn, tcp, session| {
+            session.mention(tcp.as_deref());
+            session.decide(conn, |c| ConnectionTimingOut { c })
+        });
+        let kept = kept == Some(true);
+        if kept && let Some(slot) = self.table.get_mut(index) {
+            slot.due = packet + slot.conn.timeout();
+            self.timers.add(slot.due, slot.number, index);
+        }
+        kept
     }
 
     /// The end of input: open connections are then [closed](Self::close_next) one by one.
@@ -194,6 +221,9 @@ impl Shard {
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});
+        }
+        for _ in 0..MARKS_AT_END {
+            self.env.logs.events.mark();
         }
         self.drain_events();
     }

@@ -100,6 +100,11 @@ impl Shard {
                     slot.ext.rare().skip = true;
                 }
             }
+            ConnCommand::Limit => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    slot.conn.note_limit();
+                }
+            }
             ConnCommand::Timeout(time) => {
                 if let Some(slot) = self.table.get_mut(index) {
                     let seconds = time.as_nanos() / 1_000_000_000;

@@ -21,6 +21,7 @@ use gannet_protocols::conn_state::events::ConnectionFlipped;
 use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
+use gannet_protocols::packet::events::NewConnectionContents;
 use gannet_protocols::policy::known::Served;
 use gannet_protocols::tunnel::raise_changed;
 
@@ -82,6 +83,17 @@ impl Shard {
         if let Some(births) = &self.options.births {
             births.began(self.packet_number, uid);
         }
+        if self.env.logs.events.any() {
+            let option = match proto {
+                Proto::Tcp => "tcp_inactivity_timeout",
+                Proto::Udp => "udp_inactivity_timeout",
+                _ => "icmp_inactivity_timeout",
+            };
+            let seconds = self.env.setting(option, 0);
+            if seconds > 0 {
+                conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
+            }
+        }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.any() {
             self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
@@ -92,6 +104,10 @@ impl Shard {
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
+        }
+        if proto == Proto::Tcp && self.env.logs.events.wants::<NewConnectionContents>() {
+            self.env.logs.events.set_transport(TransportState::default());
+            conn_state::raise(&mut self.env.logs, conn, |c| NewConnectionContents { c });
         }
         slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {

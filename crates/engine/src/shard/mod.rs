@@ -16,6 +16,7 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::Interest;
 use gannet_event::LinkState;
@@ -36,8 +37,12 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
+use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
+use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::UnknownRow;
+use gannet_protocols::policy::unknown::Sampler;
 
 use crate::Options;
 use crate::lookahead;
@@ -134,6 +139,8 @@ pub(crate) struct Shard {
     wake: Time,
     /// Names of the layers, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
+    /// Which packets of unknown protocols have an event.
+    pub(crate) unread: Sampler,
     /// Seed of Community IDs, if their column is written.
     community: Option<u16>,
     /// No more packets are analyzed.
@@ -144,8 +151,12 @@ pub(crate) struct Shard {
     pub(crate) unchecked: Vec<Subnet>,
     /// The link layer of the current packet, where events are raised.
     pub(crate) link: LinkState,
+    /// Whether a connection or ARP took the current packet, where events are raised.
+    pub(crate) is_taken: bool,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
+    /// A packet was reported to a listener.
+    has_begun: bool,
 }
 
 impl Shard {
@@ -171,6 +182,7 @@ impl Shard {
             hash: options.hash_files,
             most: options.limits.files(),
             extract: options.extract.clone(),
+            ..FileOptions::default()
         };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
@@ -200,12 +212,15 @@ impl Shard {
             step: 0,
             wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
+            unread: Sampler::default(),
             community,
             stopped: false,
             filter: None,
             unchecked: Vec::new(),
             link: LinkState::default(),
+            is_taken: false,
             keyed_by_vlan: false,
+            has_begun: false,
         }
     }
 
@@ -214,7 +229,11 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let any = self.env.logs.events.any();
         self.env.files.report_matches(any);
+        if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
+            self.trail.get_or_insert_default();
+        }
         let events = &mut self.env.logs.events;
+        events.set_mark(EventQueueFlushPoint::DECL);
         events.ask();
         self.carry_out();
         let events = &mut self.env.logs.events;
@@ -286,14 +305,39 @@ impl Shard {
         }
         self.advance_if_due(packet.time);
         if self.env.logs.events.any() {
+            self.raise_beginning();
             self.raise_packet_bytes(packet);
         }
         self.walk_link(packet);
         if self.env.logs.events.any() {
             self.raise_raw_packet(packet);
+            self.raise_packet_done();
         }
         self.rest();
+        if self.env.logs.events.any() {
+            // After the packet, and after its turn of the loop.
+            self.env.logs.events.mark();
+            self.env.logs.events.mark();
+        }
         self.drain_events();
+    }
+
+    /// Advances time without a packet, which the listener learns of as well.
+    pub(crate) fn idle(&mut self, number: u64, time: Time) {
+        if self.env.logs.events.any() {
+            self.begin(number, time);
+        }
+        self.pass(number, time);
+        self.drain_events();
+    }
+
+    /// Reports the first packet.
+    #[cold]
+    fn raise_beginning(&mut self) {
+        let events = &mut self.env.logs.events;
+        if !std::mem::replace(&mut self.has_begun, true) && events.wants::<NetworkTimeInit>() {
+            events.raise(&NetworkTimeInit {});
+        }
     }
 
     /// Delivers the events of the current packet and of the timers before it.

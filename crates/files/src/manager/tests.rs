@@ -176,7 +176,7 @@ fn parts_that_overlap_count_once() {
     // A gap that is announced leaves what waits above its beginning in its place.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
-    w.files.gap(now, f, None, 10);
+    w.files.gap(&mut w.logs, now, f, None, 10);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[2].contains("\t4\t-\t6\t0\tF\t"), "{}", w.rows()[2]);
 }
@@ -222,7 +222,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     let mut w = World::new();
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 2_000, &[0; 50]);
-    w.files.gap(now, f, Some(50), 10);
+    w.files.gap(&mut w.logs, now, f, Some(50), 10);
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((0, 60)));
     w.files.data_at(&mut w.logs, now, f, 2_060, &[0; 40]);
     w.files.end(&mut w.logs, now, f);
@@ -231,7 +231,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     // arrived.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 20, &[0; 50]);
-    w.files.gap(now, f, Some(50), 10);
+    w.files.gap(&mut w.logs, now, f, Some(50), 10);
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((50, 20)));
     w.files.data_at(&mut w.logs, now, f, 65, &[0; 10]);
     w.files.data_at(&mut w.logs, now, f, 80, &[0; 20]);
@@ -242,7 +242,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     let f = w.start(start());
     w.files.data(&mut w.logs, now, f, &[0; 100]);
     w.files.data_at(&mut w.logs, now, f, 0, &[0; 30]);
-    w.files.gap(now, f, Some(30), 10);
+    w.files.gap(&mut w.logs, now, f, Some(30), 10);
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((100, 0)));
     w.files.data(&mut w.logs, now, f, &[0; 5]);
     w.files.end(&mut w.logs, now, f);
@@ -252,7 +252,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     for at in [1 << 63, (1 << 63) + (1 << 20), (1 << 63) + (2 << 20)] {
         w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
         w.files.data_at(&mut w.logs, now, f, at + MAX_BUFFERED as u64 + 1, &[0; 5]);
-        w.files.gap(now, f, Some(30), 10);
+        w.files.gap(&mut w.logs, now, f, Some(30), 10);
     }
     let seen = 3 * (MAX_BUFFERED as u64 + 6);
     assert_eq!(w.files.get(f).map(|f| f.missing), Some(u64::MAX));
@@ -261,7 +261,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     // Before anything came out of order, the next bytes are those that are missing.
     let f = w.start(start());
     w.files.data(&mut w.logs, now, f, &[0; 100]);
-    w.files.gap(now, f, Some(30), 10);
+    w.files.gap(&mut w.logs, now, f, Some(30), 10);
     w.files.data_at(&mut w.logs, now, f, 110, &[0; 5]);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[4].contains("\t105\t-\t10\t0\tF\t"), "{}", w.rows()[4]);
@@ -321,7 +321,7 @@ proptest::proptest! {
             match how {
                 0 => {
                     reached = w.files.get(f).unwrap().offset + len as u64;
-                    w.files.gap(now, f, None, len as u64);
+                    w.files.gap(&mut w.logs, now, f, None, len as u64);
                 }
                 1 => {
                     let at = w.files.get(f).unwrap().offset;

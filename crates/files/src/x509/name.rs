@@ -99,6 +99,37 @@ impl<'a> Name<'a> {
         line
     }
 
+    /// The name in one line as OpenSSL's `oneline` form has it: in the order of the encoding, with blanks around
+    /// signs, and values in quotes where others would escape them.
+    pub(crate) fn plain_line(&self) -> String {
+        let mut line = String::new();
+        let mut last = None;
+        for attribute in &self.attributes {
+            if line.len() >= MAX_LINE {
+                break;
+            }
+            match last {
+                None => {}
+                Some(rdn) if rdn == attribute.rdn => line.push_str(" + "),
+                Some(_) => line.push_str(", "),
+            }
+            last = Some(attribute.rdn);
+            let dotted = oid::dotted(attribute.oid);
+            if let Some(names) = oid::find(&dotted) {
+                line.push_str(names.short);
+                line.push_str(" = ");
+                attribute.push_quoted(&mut line);
+            } else {
+                line.push_str(&dotted[..dotted.len().min(MAX_DOTTED)]);
+                line.push_str(" = ");
+                attribute.push_hex(&mut line);
+            }
+        }
+        let end = line.floor_char_boundary(MAX_LINE);
+        line.truncate(end);
+        line
+    }
+
     /// The last common name: its octets with everything unprintable as a dot, up to a line end.
     pub(crate) fn common_name(&self) -> Option<Vec<u8>> {
         let attribute =
@@ -161,7 +192,37 @@ fn units(value: &[u8], width: usize) -> impl Iterator<Item = Option<char>> {
 impl Attribute<'_> {
     /// Appends the value as text, or as the hexadecimal of its encoding where it is no text.
     fn push_value(&self, line: &mut String) {
-        let utf8: Cow<'_, [u8]> = match self.tag {
+        let Some(utf8) = self.utf8() else { return self.push_hex(line) };
+        line.reserve(utf8.len());
+        for (n, &byte) in utf8.iter().enumerate() {
+            push_escaped(byte, n == 0, n + 1 == utf8.len(), line);
+        }
+    }
+
+    /// The same, in quotes where the value has characters that RFC 2253 escapes.
+    fn push_quoted(&self, line: &mut String) {
+        let Some(utf8) = self.utf8() else { return self.push_hex(line) };
+        let (mut text, mut is_quoted) = (String::new(), false);
+        for (n, &byte) in utf8.iter().enumerate() {
+            let (first, last) = (n == 0, n + 1 == utf8.len());
+            match byte {
+                b',' | b'+' | b'<' | b'>' | b';' => is_quoted = true,
+                b' ' if first || last => is_quoted = true,
+                b'#' if first && !last => is_quoted = true,
+                _ => {
+                    push_escaped(byte, first, last, &mut text);
+                    continue;
+                }
+            }
+            text.push(char::from(byte));
+        }
+        let quote = if is_quoted { "\"" } else { "" };
+        line.extend([quote, &text, quote]);
+    }
+
+    /// The value as UTF-8; `None` where it is no text.
+    fn utf8(&self) -> Option<Cow<'_, [u8]>> {
+        Some(match self.tag {
             tag::UTF8_STRING => Cow::Borrowed(&*self.value),
             tag::NUMERIC_STRING | tag::PRINTABLE_STRING | tag::T61_STRING | tag::IA5_STRING => {
                 if self.value.is_ascii() {
@@ -182,12 +243,8 @@ impl Attribute<'_> {
             tag::UNIVERSAL_STRING => {
                 Cow::Owned(units(&self.value, 4).flatten().collect::<String>().into_bytes())
             }
-            _ => return self.push_hex(line),
-        };
-        line.reserve(utf8.len());
-        for (n, &byte) in utf8.iter().enumerate() {
-            push_escaped(byte, n == 0, n + 1 == utf8.len(), line);
-        }
+            _ => return None,
+        })
     }
 
     /// Appends `#` and the hexadecimal of the value's encoding.
@@ -288,5 +345,17 @@ mod tests {
         let name = Name::read(&mut Reader::new(&der)).unwrap();
         assert_eq!(name.line(), "OU=+CN=,O=o");
         assert_eq!(name.common_name().as_deref(), Some(&b""[..]));
+        assert_eq!(name.plain_line(), "O = o, CN =  + OU = ");
+    }
+
+    #[test]
+    fn one_line_quotes_instead_of_escaping() {
+        let line = |value: &[u8]| {
+            let der = name_of(&COMMON_NAME, 0x0c, value);
+            Name::read(&mut Reader::new(&der)).unwrap().plain_line()
+        };
+        assert_eq!(line(b"GoDaddy Inc."), "CN = GoDaddy Inc.");
+        assert_eq!(line(b"Amazon, \"x\""), "CN = \"Amazon, \\\"x\\\"\"");
+        assert_eq!(line("é ".as_bytes()), "CN = \"\\C3\\A9 \"");
     }
 }

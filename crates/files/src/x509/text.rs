@@ -49,6 +49,8 @@ pub struct Timestamp {
 
 /// Identifier of the list of timestamps in a certificate.
 const TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.2";
+/// Identifier of the list of timestamps in the status of a certificate.
+const STATUS_TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.5";
 
 /// The extensions of the certificate that `data` begins with, in their order.
 ///
@@ -63,10 +65,17 @@ pub fn extensions(data: &[u8]) -> Result<Vec<Extension>> {
         if element.class != Class::Context || element.tag != 3 {
             continue;
         }
-        let mut list = universal(element.explicit()?, tag::SEQUENCE)?.items();
-        while !list.is_empty() {
-            all.push(extension(&list.element()?)?);
-        }
+        all.append(&mut list_of(element.explicit()?)?);
+    }
+    Ok(all)
+}
+
+/// The extensions of a SEQUENCE of these.
+pub(crate) fn list_of(list: Element<'_>) -> Result<Vec<Extension>> {
+    let mut list = universal(list, tag::SEQUENCE)?.items();
+    let mut all = Vec::new();
+    while !list.is_empty() {
+        all.push(extension(&list.element()?)?);
     }
     Ok(all)
 }
@@ -81,8 +90,9 @@ fn extension(element: &Element<'_>) -> Result<Extension> {
     let content = members.universal(tag::OCTET_STRING)?;
     let value = content.octets()?;
     let (dotted, names) = (oid::dotted(identifier), oid::names(identifier));
+    let has_timestamps = dotted == TIMESTAMPS || dotted == STATUS_TIMESTAMPS;
     let timestamps =
-        if dotted == TIMESTAMPS { timestamps(&value).unwrap_or_default() } else { Vec::new() };
+        if has_timestamps { timestamps(&value).unwrap_or_default() } else { Vec::new() };
     let words = words(&dotted, &value, &timestamps);
     Ok(Extension {
         name: names.map_or_else(|| dotted.clone(), |names| names.long.to_owned()),
@@ -120,7 +130,7 @@ fn words(dotted: &str, value: &[u8], timestamps: &[Timestamp]) -> Option<String>
             Some(all.join(", "))
         }
         "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok(),
-        TIMESTAMPS if !timestamps.is_empty() => {
+        TIMESTAMPS | STATUS_TIMESTAMPS if !timestamps.is_empty() => {
             Some(timestamps.iter().map(timestamp_words).collect::<Vec<_>>().join("\n"))
         }
         _ => None,

@@ -113,8 +113,43 @@ pub trait Consumer {
     }
     /// The state of both sides, before the effects of a segment are reported.
     fn observe(&mut self, _view: &View) {}
+    /// A step of a segment, for those that [observe](Self::observe): their view was updated before.
+    fn step(&mut self, _conn: &mut Conn, _step: &Step<'_>) {}
     /// Whether the consumer uses the bytes of the streams.
     fn wants_data(&self) -> bool;
+}
+
+/// A step in processing a segment, in Zeek's order.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A SYN was noted in the history.
+    Syn,
+    /// The originator acknowledges for the first time.
+    FirstAck,
+    /// A RST refuses the connection.
+    Rejected,
+    /// A RST ends the connection.
+    Reset,
+    /// Both sides of a connection were seen whose beginning was not.
+    Partial,
+    /// The states were updated; the data follows.
+    Segment {
+        /// The sender, before the segment exchanged roles.
+        from: Dir,
+        /// The segment.
+        segment: &'a Segment<'a>,
+        /// Its relative sequence number.
+        seq: u64,
+        /// Its relative acknowledgement; 0 without one.
+        ack: u64,
+    },
+    /// All bytes of a side that finished were delivered.
+    End(Dir),
+    /// Both sides closed, or the only one that was seen.
+    Finished {
+        /// Whether only one side was seen.
+        half: bool,
+    },
 }
 
 /// States and sizes of both sides, originator first.
@@ -159,6 +194,10 @@ pub struct Tcp {
     missed_bytes: u64,
     /// The purpose of the timers.
     phase: Phase,
+    /// For observers: whether the originator acknowledged something, and whether an end that was deferred is
+    /// to be reported.
+    first_acked: bool,
+    deferred_report: bool,
     /// Due times of two chains of checks. The second begins as the check of an attempt; the first
     /// ends as the delay after the close.
     due: [Time; 2],
@@ -177,6 +216,8 @@ impl Tcp {
             is_active: true,
             missed_bytes: 0,
             phase: Phase::Open,
+            first_acked: false,
+            deferred_report: false,
             due: [start + ATTEMPT_DELAY, Time::MAX],
         }
     }
@@ -241,6 +282,42 @@ impl Tcp {
         }
     }
 
+    /// Reports a step, and both sides before it, to a consumer that asks for it.
+    #[inline]
+    fn stepped<C: Consumer>(&self, conn: &mut Conn, step: &Step<'_>, c: &mut C) {
+        if C::OBSERVES {
+            c.observe(&self.view());
+            c.step(conn, step);
+        }
+    }
+
+    /// Reports that a connection is finished, if the close of a side that was `closed` before or not says so.
+    fn report_finished<C: Consumer>(
+        &mut self,
+        conn: &mut Conn,
+        side: Dir,
+        closed: bool,
+        report: bool,
+        c: &mut C,
+    ) {
+        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
+        if self.close_deferred {
+            self.deferred_report |= report;
+            return;
+        }
+        if closed || !e.did_close {
+            return;
+        }
+        let half = peer.state == State::Inactive;
+        let is_complete = e.state == State::Reset || peer.did_close || half;
+        if is_complete && (e.prev != State::Inactive || !half) {
+            let deferred = std::mem::take(&mut self.deferred_report);
+            if report || deferred {
+                self.stepped(conn, &Step::Finished { half }, c);
+            }
+        }
+    }
+
     /// A segment failed its checksum: it is noted in the history and otherwise ignored.
     pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir) {
         let e = self.end(from);
@@ -291,15 +368,16 @@ impl Tcp {
     }
 
     /// Processes any segment, without assumptions.
-    fn any_segment(
+    fn any_segment<C: Consumer>(
         &mut self,
         conn: &mut Conn,
         now: Time,
         mut from: Dir,
         s: &Segment<'_>,
         limits: &Limits,
-        c: &mut impl Consumer,
+        c: &mut C,
     ) -> Dir {
+        let sender = from;
         self.set_partial(conn, from, s);
         let control = u32::from(s.has(flag::SYN)) + u32::from(s.has(flag::FIN));
         let seg_len = control + if s.has(flag::RST) { 0 } else { s.len };
@@ -318,6 +396,7 @@ impl Tcp {
         if s.has(flag::SYN) {
             self.syn_weirds(conn, s, c);
             self.init_window(conn, from, s, c);
+            self.stepped(conn, &Step::Syn, c);
         }
         let e = self.end(from);
         let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < STORM_WITHIN;
@@ -337,16 +416,22 @@ impl Tcp {
         }
         let mut rel_ack = 0;
         if s.has(flag::ACK) {
+            if C::OBSERVES && sender.is_orig() && !self.first_acked {
+                self.see_first_ack(conn, from, c);
+            }
             rel_ack = self.process_ack(conn, from, s, c);
         }
         let advance = self.update_last_seq(conn, from, past, s);
         self.end(from).last_time = milliseconds(now);
         self.observed(c);
+        let report = C::OBSERVES && self.is_close_reported(from, s);
         let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
         self.observed(c);
         if s.has(flag::ACK) {
             self.ack_received(conn, from.other(), rel_ack, c);
         }
+        let step = Step::Segment { from: sender, segment: s, seq: rel_seq, ack: rel_ack };
+        self.stepped(conn, &step, c);
         self.first_seen[from.index()] = true;
         let data_seq = rel_seq.wrapping_add(u64::from(s.has(flag::SYN)));
         if s.len > 0 && !s.has(flag::RST) && !underflow {
@@ -355,9 +440,42 @@ impl Tcp {
         self.check_end(conn, from, c);
         if do_close {
             c.closed(conn);
+            let closed = self.endpoint(from).did_close;
             self.connection_closed(conn, from);
+            if C::OBSERVES {
+                self.report_finished(conn, from, closed, report, c);
+            }
         }
         from
+    }
+
+    /// Whether the close that a segment may cause is reported as a proper end.
+    fn is_close_reported(&self, from: Dir, s: &Segment<'_>) -> bool {
+        let (fin, rst) = (s.has(flag::FIN), s.has(flag::RST));
+        match self.endpoint(from).state {
+            State::Inactive if rst => !self.is_rejection(from),
+            State::Inactive | State::SynSent | State::SynAckSent => fin,
+            State::Established | State::Partial => fin && !rst,
+            State::Closed | State::Reset => false,
+        }
+    }
+
+    /// Whether a RST from a side that sent nothing before refuses the connection.
+    fn is_rejection(&self, from: Dir) -> bool {
+        let peer = self.endpoint(from.other()).state;
+        match from {
+            // A SYN-ACK was seen but no SYN: a backscatter scan.
+            Dir::Orig => peer == State::Established,
+            Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
+        }
+    }
+
+    #[cold]
+    fn see_first_ack(&mut self, conn: &mut Conn, from: Dir, c: &mut impl Consumer) {
+        if matches!(self.endpoint(from).state, State::Established | State::SynSent) {
+            self.first_acked = true;
+            self.stepped(conn, &Step::FirstAck, c);
+        }
     }
 
     fn set_partial(&self, conn: &mut Conn, from: Dir, s: &Segment<'_>) {
@@ -615,11 +733,12 @@ impl Tcp {
     }
 
     /// Checks whether the stream is complete once a side finished sending.
-    fn check_over(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
+    fn check_over<C: Consumer>(&mut self, conn: &mut Conn, side: Dir, c: &mut C) {
         if self.endpoint(side).data_pending(self.endpoint(side.other())) {
             return;
         }
         self.end(side).did_end = true;
+        self.stepped(conn, &Step::End(side), c);
         c.end(conn, side);
         if self.close_deferred {
             let pending = self.endpoint(side).data_pending(self.endpoint(side.other()));
@@ -627,7 +746,11 @@ impl Tcp {
                 c.weird(conn, "pending_data_when_closed", "", "TCP");
             }
             c.closed(conn);
+            let closed = self.endpoint(side).did_close;
             self.connection_closed(conn, side);
+            if C::OBSERVES {
+                self.report_finished(conn, side, closed, false, c);
+            }
             self.close_deferred = false;
         }
     }

@@ -11,6 +11,7 @@ use super::Consumer;
 use super::Limits;
 use super::Segment;
 use super::State;
+use super::Step;
 use super::Tcp;
 use super::bit;
 use super::flag;
@@ -31,14 +32,14 @@ impl Tcp {
 
     /// Processes a [plain](Self::is_plain) segment.
     #[inline]
-    pub(super) fn plain_segment(
+    pub(super) fn plain_segment<C: Consumer>(
         &mut self,
         conn: &mut Conn,
         now: Time,
         from: Dir,
         s: &Segment<'_>,
         limits: &Limits,
-        c: &mut impl Consumer,
+        c: &mut C,
     ) {
         let e = self.endpoint(from);
         let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
@@ -47,6 +48,9 @@ impl Tcp {
         }
         self.update_window(conn, from, s, c);
         conn.last = now;
+        if C::OBSERVES && from.is_orig() && !self.first_acked {
+            self.see_first_ack(conn, from, c);
+        }
         let rel_ack = self.take_ack(conn, from, s, c);
         self.take_seq(conn, from, s.seq.wrapping_add(s.len), s);
         self.end(from).last_time = milliseconds(now);
@@ -63,6 +67,7 @@ impl Tcp {
                 self.ack_received(conn, from.other(), rel_ack, c);
             }
         }
+        self.stepped(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack }, c);
         if s.len > 0 && !underflow {
             self.data_sent(conn, from, rel_seq, s, limits, c);
         }

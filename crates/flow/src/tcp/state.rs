@@ -6,6 +6,7 @@ use gannet_base::Time;
 use super::Consumer;
 use super::Segment;
 use super::State;
+use super::Step;
 use super::Tcp;
 use super::delta;
 use super::flag;
@@ -133,12 +134,9 @@ impl Tcp {
             self.set_state(conn, from, State::Reset, c);
             do_close = true;
             let peer = self.endpoint(from.other()).state;
-            let reject = match from {
-                // A SYN-ACK was seen but no SYN: a backscatter scan.
-                Dir::Orig => peer == State::Established,
-                Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
-            };
-            if !reject && peer == State::Inactive {
+            if self.is_rejection(from) {
+                self.stepped(conn, &Step::Rejected, c);
+            } else if peer == State::Inactive {
                 c.weird(conn, "spontaneous_RST", "", "TCP");
             }
         }
@@ -153,6 +151,9 @@ impl Tcp {
                 self.first_seen[from.index()] = true;
             } else {
                 self.set_state(conn, from, State::Partial, c);
+                if peer == State::Partial {
+                    self.stepped(conn, &Step::Partial, c);
+                }
             }
         }
         (from, do_close)
@@ -223,6 +224,7 @@ impl Tcp {
         }
         if s.has(flag::RST) {
             self.set_state(conn, from, State::Reset, c);
+            self.stepped(conn, &Step::Reset, c);
             self.is_active = false;
             do_close = true;
         } else if s.len > 0 {
@@ -261,6 +263,7 @@ impl Tcp {
             self.set_state(conn, from, State::Reset, c);
             do_close = true;
             if peer_state != State::Reset || peer_prev != State::Established {
+                self.stepped(conn, &Step::Reset, c);
                 self.is_active = false;
             }
         }

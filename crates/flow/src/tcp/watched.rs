@@ -8,6 +8,7 @@ use gannet_base::Dir;
 
 use super::Consumer;
 use super::State;
+use super::Step;
 use super::View;
 use crate::Conn;
 
@@ -59,6 +60,10 @@ impl<C: Consumer> Consumer for Watched<'_, C> {
 
     fn observe(&mut self, view: &View) {
         self.0.observe(view);
+    }
+
+    fn step(&mut self, conn: &mut Conn, step: &Step<'_>) {
+        self.0.step(conn, step);
     }
 
     fn wants_data(&self) -> bool {

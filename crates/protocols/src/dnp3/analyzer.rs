@@ -8,6 +8,7 @@ use super::frame::LINK_FIELDS;
 use super::frame::Link;
 use super::frame::Malformed;
 use super::objects;
+use super::raise;
 use super::rows::Dnp3Row;
 use super::rows::Function;
 use crate::Analyze;
@@ -143,6 +144,14 @@ impl Analyzer {
                 side.application
                     .extend_from_slice(side.buffer.get(..LINK_FIELDS).unwrap_or_default());
             }
+            if is_first && side.application.is_empty() {
+                let fields = <[u8; LINK_FIELDS]>::try_from(
+                    side.buffer.get(..LINK_FIELDS).unwrap_or_default(),
+                );
+                if let Ok(fields) = fields {
+                    raise::link(cx, from, &fields);
+                }
+            }
             if is_first && link.length < 5 {
                 // The message is taken for one that ends with the header.
                 return self.message(cx, from, &[]).and(Err(Stop));
@@ -216,7 +225,12 @@ impl Analyzer {
             }
             _ => {}
         }
-        match objects::check(from, message) {
+        let checked = if cx.env.logs.events.any() {
+            objects::walk(from, message, |part| raise::found(cx, from, &part))
+        } else {
+            objects::check(from, message)
+        };
+        match checked {
             Ok(()) => Ok(()),
             Err(e) => Err(self.violation(cx, &e)),
         }
@@ -296,6 +310,7 @@ impl Analyze for Udp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::found::Found;
     use super::super::frame::tests::frame;
     use super::*;
     use crate::testing::Harness;
@@ -324,6 +339,63 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, &read);
         a.finish(&mut h.cx());
         assert_eq!(h.rows("dnp3")[1]["fc_reply"], "-");
+    }
+
+    #[test]
+    fn objects_are_events() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        h.listen("dnp3_");
+        let mut a = Tcp::new(&mut h.cx());
+        let select = b"\xc0\xc1\x03\x0c\x01\x28\x01\0\x07\0\x41\x02\x64\0\0\0\xc8\0\0\0\0";
+        a.stream(&mut h.cx(), Dir::Orig, &frame(true, select));
+        assert_eq!(
+            h.events(),
+            [
+                r#"dnp3_header_block "is_orig":true,"len":26,"ctrl":196,"dest_addr":1,"src_addr":1024"#,
+                r#"dnp3_application_request_header "is_orig":true,"application":193,"fc":3"#,
+                r#"dnp3_object_header "is_orig":true,"obj_type":3073,"qua_field":40,"number":1,"rf_low":256,"rf_high":0"#,
+                r#"dnp3_object_prefix "is_orig":true,"prefix_value":7"#,
+                r#"dnp3_crob "is_orig":true,"control_code":65,"count8":2,"on_time":100,"off_time":200,"status_code":0"#,
+            ]
+        );
+        // An analog input below zero, frozen inputs with a time, a binary input, octets without a known form.
+        let read =
+            b"\xc0\xc1\x81\0\0\x1e\x02\0\0\0\x01\xfe\xff\x1f\x04\0\0\0\x01\x05\0\x01\0\0\0\0\0\
+            \x01\x02\x07\x01\x81\xc8\x03\0\0\0ab";
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, read));
+        let all = h.events();
+        let some: Vec<_> =
+            all.iter().filter(|e| !e.contains("header") && !e.contains("prefix")).collect();
+        let low = u64::MAX - 1;
+        assert_eq!(
+            some,
+            [
+                &format!(r#"dnp3_analog_input_16wFlag "is_orig":false,"flag":1,"value":{low}"#),
+                r#"dnp3_response_data_object "is_orig":false,"data_value":255"#,
+                r#"dnp3_frozen_analog_input_16wTime "is_orig":false,"flag":1,"frozen_value":5,"time48":1"#,
+                r#"dnp3_response_data_object "is_orig":false,"data_value":255"#,
+                r#"dnp3_response_data_object "is_orig":false,"data_value":129"#,
+                r#"dnp3_debug_byte "is_orig":false,"debug":"ab""#,
+                r#"dnp3_response_data_object "is_orig":false,"data_value":255"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn objects_without_bytes_are_reported_up_to_a_limit() {
+        let (mut ends, mut over) = (0, 0);
+        // As many objects of no octets as bytes follow, again and again.
+        let mut message = b"\xc0\x81\0\0".to_vec();
+        for _ in 0..2_000 {
+            message.extend_from_slice(b"\x6e\0\x08\x40\0");
+        }
+        let walked = objects::walk(Dir::Resp, &message, |part| match part {
+            Found::End(_) => ends += 1,
+            Found::TooMany => over += 1,
+            _ => {}
+        });
+        assert_eq!(walked.err(), None);
+        assert!(ends > 65_536 && ends < 70_000 && over > 0, "{ends} {over}");
     }
 
     #[test]

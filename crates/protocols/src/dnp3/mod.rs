@@ -10,8 +10,10 @@
 
 mod analyzer;
 pub mod events;
+mod found;
 pub mod frame;
 pub mod objects;
+mod raise;
 mod rows;
 
 pub use analyzer::Tcp;

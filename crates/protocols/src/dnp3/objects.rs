@@ -1,7 +1,8 @@
 //! Objects of a message (IEEE 1815 clauses 4 and 11): how long each of them is, and where one ends
 //! too soon.
 //!
-//! Objects are not logged; they are parsed only to validate the message. A message is a list of
+//! Objects are not logged: [`check`] parses them only to validate the message, [`walk`] to report them. A
+//! message is a list of
 //! *object headers*: group and variation, a *qualifier*, and a range or count whose form the
 //! qualifier determines. Responses have that many objects behind each header, requests only for
 //! groups that carry data to the outstation. The qualifier also determines a prefix before each
@@ -9,11 +10,29 @@
 
 use gannet_base::Dir;
 
+use super::found::Found;
+use super::found::report;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
+/// Objects without any bytes that are reported of one message.
+const MAX_EMPTY: u32 = 1 << 16;
+
 /// Checks a whole message of one side, application header included.
 pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
+    parse(from, message, &mut None::<fn(Found<'_>)>)
+}
+
+/// The same, and reports the parts behind the application header.
+pub fn walk(from: Dir, message: &[u8], found: impl FnMut(Found<'_>)) -> Result<(), OutOfBound> {
+    parse(from, message, &mut Some(found))
+}
+
+fn parse<F: FnMut(Found<'_>)>(
+    from: Dir,
+    message: &[u8],
+    found: &mut Option<F>,
+) -> Result<(), OutOfBound> {
     let (record, header) = match from {
         Dir::Orig => ("DNP3_Application_Request_Header", 2),
         Dir::Resp => ("DNP3_Application_Response_Header", 4),
@@ -26,8 +45,12 @@ pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
         Dir::Resp => matches!(function, 0x81..=0x83),
     };
     let mut rest = d.rest();
+    if !has_objects && from == Dir::Resp {
+        report(found, Found::Rest(rest));
+    }
+    let mut empty = MAX_EMPTY;
     while has_objects && !rest.is_empty() {
-        rest = group(from, function, rest)?;
+        rest = group(from, function, rest, &mut empty, found)?;
     }
     Ok(())
 }
@@ -44,47 +67,62 @@ const RANGES: [&str; 6] = [
 ];
 
 /// Parses an object header and its objects; returns the rest.
-fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
+fn group<'a, F: FnMut(Found<'_>)>(
+    from: Dir,
+    function: u8,
+    data: &'a [u8],
+    empty: &mut u32,
+    found: &mut Option<F>,
+) -> Result<&'a [u8], OutOfBound> {
     let mut d = Record::new("Object_Header", data);
     let head = d.upto("qualifier_field", 3)?;
     let (kind, qualifier) = (u16::from_be_bytes([head[0], head[1]]), head[2]);
     let at = d.at;
+    let part =
+        |n: usize, size: usize| data.get(at + n * size..at + (n + 1) * size).unwrap_or_default();
     let number = |n: usize, size: usize| {
-        let part = data.get(at + n * size..at + (n + 1) * size).unwrap_or_default();
-        part.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b))
+        part(n, size).iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b))
     };
-    let count = match qualifier & 0x0f {
+    // Zeek reports addresses and counts in network order.
+    let swapped =
+        |n: usize, size: usize| part(n, size).iter().fold(0u32, |all, b| all << 8 | u32::from(*b));
+    let (count, low, high) = match qualifier & 0x0f {
         form @ 0..=5 => {
             let record = RANGES[usize::from(form)];
             let size = 1 << (form % 3);
             Record::new(record, d.rest()).all(2 * size)?;
             d.at += 2 * size;
             // Addresses do not say how many objects there are.
-            let span = number(1, size).wrapping_sub(number(0, size)).wrapping_add(1);
-            if form < 3 { span as i32 } else { 0 }
+            if form < 3 {
+                let (low, high) = (number(0, size), number(1, size));
+                (high.wrapping_sub(low).wrapping_add(1) as i32, low, high)
+            } else {
+                (0, swapped(0, size), swapped(1, size))
+            }
         }
-        6 => 0,
+        6 => (0, 0xffff, 0xffff),
         7 => {
             d.upto("range_field_7", 1)?;
-            number(0, 1) as i32
+            (number(0, 1) as i32, number(0, 1), 0)
         }
         8 => {
             d.upto("range_field_8", 2)?;
-            number(0, 2) as i32
+            (number(0, 2) as i32, swapped(0, 2), 0)
         }
         9 => {
             d.upto("range_field_9", 4)?;
-            number(0, 4) as i32
+            (number(0, 4) as i32, swapped(0, 4), 0)
         }
         0x0b => {
             d.upto("range_field_b", 1)?;
-            number(0, 1) as i32
+            (number(0, 1) as i32, number(0, 1), 0)
         }
         _ => {
             d.at = data.len();
-            0
+            (0, 0, 0)
         }
     };
+    report(found, Found::Header { kind, qualifier, number: count as u32, low, high });
     let (record, object_record) = match from {
         Dir::Orig => ("Request_Objects", "Request_Data_Object"),
         Dir::Resp => ("Response_Objects", "Response_Data_Object"),
@@ -100,10 +138,17 @@ fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
     }
     for _ in 0..count {
         let mut o = Record::new(object_record, rest);
-        object(&mut o, from, function, kind, qualifier)?;
+        object(&mut o, from, function, (kind, qualifier), found)?;
         if o.at == 0 {
-            // Nor will the others need any bytes.
-            break;
+            // Nor will the others need any bytes: they are of no interest but to a listener.
+            if found.is_none() {
+                break;
+            }
+            if *empty == 0 {
+                report(found, Found::TooMany);
+                break;
+            }
+            *empty -= 1;
         }
         rest = o.rest();
     }
@@ -162,12 +207,12 @@ fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
 }
 
 /// An object with its prefix.
-fn object(
+fn object<F: FnMut(Found<'_>)>(
     d: &mut Record<'_>,
     from: Dir,
     function: u8,
-    kind: u16,
-    qualifier: u8,
+    (kind, qualifier): (u16, u8),
+    found: &mut Option<F>,
 ) -> Result<(), OutOfBound> {
     let mut p = Record::new("Prefix_Type", d.data);
     let prefix = match qualifier & 0xf0 {
@@ -181,14 +226,58 @@ fn object(
     };
     let prefix = prefix.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b));
     d.at = p.at;
-    if !number(d, from, kind)? {
+    report(found, Found::Prefix(prefix));
+    let mut value = 0xff;
+    if number(d, from, kind)? {
+        if matches!(kind, 0x0101 | 0x0102 | 0x0a01 | 0x0a02) {
+            value = d.data.get(p.at).copied().unwrap_or(value);
+        }
+    } else {
         let mut o = Record::new("", d.rest());
         if !plain(&mut o, kind)? {
             control(&mut o, from, function, kind, prefix)?;
         }
+        let body = o.data.get(..o.at).unwrap_or_default();
+        let part = if has_known_form(from, kind) {
+            Found::Object { kind, body }
+        } else {
+            Found::Rest(body)
+        };
+        report(found, part);
         d.at += o.at;
     }
+    if from == Dir::Resp {
+        report(found, Found::End(value));
+    }
     Ok(())
+}
+
+/// Whether an object that is no single number has a form of its own: what has none takes all bytes there are.
+fn has_known_form(from: Dir, kind: u16) -> bool {
+    let is_plain = plain(&mut Record::new("", &[]), kind) != Ok(false);
+    let [group, _] = kind.to_be_bytes();
+    let in_control = matches!(
+        kind,
+        0x3201..=0x3203
+            | 0x3301
+            | 0x3302
+            | 0x4601..=0x4607
+            | 0x5201
+            | 0x5301
+            | 0x5302
+            | 0x5b01
+            | 0x7801..=0x780f
+    );
+    is_plain
+        || in_control
+        || matches!(group, 0x6e..=0x71)
+        || is_attribute(kind)
+        || matches!((from, kind), (Dir::Resp, 0x0301) | (Dir::Orig, 0x5001))
+}
+
+/// Whether an object describes the device.
+fn is_attribute(kind: u16) -> bool {
+    matches!(kind, 0x00d3..=0x00f3 | 0x00f5..=0x00fa | 0x00fc | 0x00fe | 0x00ff)
 }
 
 /// Objects that are a single number; returns whether it is one.
@@ -318,7 +407,7 @@ fn control(
     let short = i64::from(prefix as u16);
     let [group, variation] = kind.to_be_bytes();
     match kind {
-        0x00d3..=0x00f3 | 0x00f5..=0x00fa | 0x00fc | 0x00fe | 0x00ff => {
+        _ if is_attribute(kind) => {
             d.record = "AttributeCommon";
             let head = d.upto("leng", 2)?;
             d.string("attribute_obj", i64::from(head[1]))

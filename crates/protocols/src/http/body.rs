@@ -387,6 +387,9 @@ impl Message {
         if e.content_length >= 0 {
             s.feed.delivery = e.content_length;
         }
+        if e.chunked != Chunked::Trailer {
+            e.raise_headers(s);
+        }
         if e.chunked == Chunked::Trailer {
             e.chunked = Chunked::Over;
             self.end_of_data(s, level);

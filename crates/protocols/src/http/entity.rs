@@ -6,6 +6,7 @@ use super::body::Scope;
 use super::coding::Inflate;
 use super::files::BodyFile;
 use super::files::end_of_nothing;
+use super::header::Headers;
 use crate::support::mime::Base64;
 use crate::support::mime::decode_quoted_printable;
 
@@ -81,6 +82,8 @@ pub(super) struct Entity {
     pub(super) fuid: Option<Uid>,
     /// A line end that is content only if more content follows.
     line_end_waits: bool,
+    /// The header, where a listener wants all of it.
+    pub(super) headers: Option<Box<Headers>>,
 }
 
 impl Entity {
@@ -108,6 +111,7 @@ impl Entity {
             file: None,
             fuid: None,
             line_end_waits: false,
+            headers: None,
         }
     }
 

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use gannet_base::Time;
 use gannet_event::Connection;
+use gannet_event::TableOf;
+
+use crate::support::mime::events::HeaderRec;
 
 gannet_event::record! {
     /// How a message ended.
@@ -65,6 +68,28 @@ gannet_event::events! {
         name: Cow<'a, [u8]> = "name",
         /// Its value.
         value: &'a [u8] = "value",
+    }
+
+    /// The header of a message, or of a part of its body, is complete.
+    pub struct HttpAllHeaders<'a> = "http_all_headers", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The fields by their number, from 1.
+        hlist: TableOf<u64, HeaderRec<'a>> = "hlist",
+    }
+
+    /// The type of a body, or of a part of it, is known.
+    pub struct HttpContentType<'a> = "http_content_type", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sends it.
+        is_orig: bool = "is_orig",
+        /// The type in upper case; `TEXT` where the header has none.
+        ty: &'a [u8] = "ty",
+        /// The subtype in upper case; `PLAIN` where the header has none.
+        subty: &'a [u8] = "subty",
     }
 
     /// A message begins, or a part of a multipart body.

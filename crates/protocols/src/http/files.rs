@@ -249,14 +249,15 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
 impl Entity {
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
-        let is_orig = s.from.is_orig();
-        s.cx.raise(|c| HttpEntityData { c, is_orig, length: data.len() as u64, data });
-        if self.partial || self.chunked == Chunked::No || self.content_length <= 0 {
+        // The header may state two lengths: by one of them the file may end before the body does.
+        let ends_early = !self.partial && self.chunked != Chunked::No && self.content_length > 0;
+        if !ends_early && !s.cx.env.logs.events.any() {
             return self.submit_piece(s, data);
         }
-        // The header states two lengths: by one of them the file may end before the body does.
-        for piece in data.chunks(PIECE) {
-            self.submit_piece(s, piece);
+        let is_orig = s.from.is_orig();
+        for data in data.chunks(PIECE) {
+            s.cx.raise(|c| HttpEntityData { c, is_orig, length: data.len() as u64, data });
+            self.submit_piece(s, data);
         }
     }
 
@@ -304,7 +305,8 @@ impl Entity {
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
         self.drop_what_is_over(s);
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
-        s.cx.env.files.gap(s.cx.now, file.id, Some(self.body_len), len);
+        let env = &mut *s.cx.env;
+        env.files.gap(&mut env.logs, s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
         file.tell_type(s, mime_type);

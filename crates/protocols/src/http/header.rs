@@ -1,10 +1,14 @@
 //! Header fields that steer a message or its row.
 
+use gannet_event::TableOf;
+
 use super::body::Scope;
 use super::entity::Chunked;
 use super::entity::Entity;
 use super::entity::Kind;
 use super::entity::Transfer;
+use super::events::HttpAllHeaders;
+use super::events::HttpContentType;
 use super::events::HttpHeader;
 use super::message::BadRange;
 use super::message::Version;
@@ -14,6 +18,7 @@ use super::syntax::boundary;
 use super::syntax::field;
 use super::syntax::slash_pair;
 use super::syntax::token;
+use crate::support::mime::events::HeaderRec;
 
 /// A header field by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +50,7 @@ pub(super) enum Field {
 pub(super) const WEBSOCKET: &[u8] = b"sec-websocket-";
 
 impl Field {
-    /// By its name, in any case.
+    /// The header of this name; case does not matter.
     pub(super) fn of(name: &[u8]) -> Self {
         let is = |what: &[u8]| name.eq_ignore_ascii_case(what);
         match name.len() {
@@ -82,7 +87,50 @@ impl Field {
     }
 }
 
+/// A header that is put together for a listener.
+#[derive(Default)]
+pub(super) struct Headers {
+    /// Names and values.
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Type and subtype in upper case.
+    content_type: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Headers {
+    fn add(&mut self, field: Field, name: &[u8], value: &[u8]) {
+        if field == Field::ContentType
+            && let Some((kind, subtype, _)) = slash_pair(value)
+        {
+            self.content_type = Some((kind.to_ascii_uppercase(), subtype.to_ascii_uppercase()));
+        }
+        self.fields.push((name.to_vec(), value.to_vec()));
+    }
+}
+
 impl Entity {
+    /// The header is complete: raises the events of all of it.
+    #[inline]
+    pub(super) fn raise_headers(&mut self, s: &mut Scope<'_, '_>) {
+        if s.cx.wants::<HttpAllHeaders<'_>>() || s.cx.wants::<HttpContentType<'_>>() {
+            self.raise_all_headers(s);
+        }
+    }
+
+    #[cold]
+    fn raise_all_headers(&mut self, s: &mut Scope<'_, '_>) {
+        let (headers, is_orig) = (self.headers.take().unwrap_or_default(), s.from.is_orig());
+        let records = headers.fields.iter().enumerate().map(|(n, (name, value))| {
+            let (original_name, name) = (&name[..], name.to_ascii_uppercase().into());
+            (n as u64 + 1, HeaderRec { original_name, name, value })
+        });
+        s.cx.raise(|c| HttpAllHeaders { c, is_orig, hlist: TableOf(records.collect()) });
+        let (ty, subty) = match &headers.content_type {
+            Some((ty, subty)) => (&ty[..], &subty[..]),
+            None => (&b"TEXT"[..], &b"PLAIN"[..]),
+        };
+        s.cx.raise(|c| HttpContentType { c, is_orig, ty, subty });
+    }
+
     /// A complete header line, put together from `lines` lines; `level` 0 is the message itself.
     pub(super) fn header(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8], lines: u32) {
         let Some((name, value)) = field(line) else { return };
@@ -116,6 +164,9 @@ impl Entity {
             name: name.to_ascii_uppercase().into(),
             value,
         });
+        if s.cx.wants::<HttpAllHeaders<'_>>() || s.cx.wants::<HttpContentType<'_>>() {
+            self.headers.get_or_insert_default().add(field, name, value);
+        }
         s.exchanges.header(s.cx, s.from, field, name, value);
     }
 

@@ -36,6 +36,34 @@ fn exchange(request: &[u8], response: &[u8]) -> Rows {
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 
 #[test]
+fn all_headers_and_the_type_of_a_body_are_events() {
+    let mut h = Harness::new(gannet_base::Proto::Tcp, 80);
+    h.listen("http_");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, b"POST / HTTP/1.1\r\nHost: a\r\ncontent-type: Text/Html; x=1\r\nContent-Length: 2\r\n\r\nab");
+    let events = h.events();
+    let of = |name: &str| -> Vec<_> {
+        let its = |e: &&String| e.split(' ').next() == Some(name);
+        events.iter().filter(its).cloned().collect()
+    };
+    assert_eq!(of("http_header").len(), 3);
+    let all = of("http_all_headers");
+    assert_eq!(all.len(), 1);
+    assert!(
+        all[0].contains(r#""1":{"original_name":"Host","name":"HOST","value":"a"}"#)
+            && all[0].contains(r#""2":{"original_name":"content-type","name":"CONTENT-TYPE""#)
+            && all[0].contains(r#""3":{"original_name":"Content-Length""#),
+        "{all:?}"
+    );
+    let ty = r#"http_content_type "is_orig":true,"ty":"TEXT","subty":"HTML""#;
+    assert_eq!(of("http_content_type"), [ty]);
+    assert_eq!(
+        of("http_entity_data"),
+        [r#"http_entity_data "is_orig":true,"length":2,"data":"ab""#]
+    );
+}
+
+#[test]
 fn a_request_and_its_response() {
     let (rows, h) = run(&[
         (

@@ -11,6 +11,8 @@ use gannet_wire::Ip;
 use gannet_wire::protocol;
 
 use super::events::IcmpContext;
+use super::events::MldGroupType;
+use super::events::MldRecord;
 use super::events::NdOption;
 use super::events::PrefixInfo;
 use super::events::SynPacket;
@@ -370,87 +372,187 @@ pub fn flag_letters(flags: u8) -> String {
 
 /// The packet that an ICMP message is about, from as many of its bytes as the message has.
 pub fn context(data: &[u8], v6: bool) -> IcmpContext {
-    let read = gannet_wire::ip(data, data.len() as u32, false);
-    let none = || {
-        let id =
-            ConnId { orig_h: Addr::v4([0; 4]), orig_p: 0, resp_h: Addr::v4([0; 4]), resp_p: 0 };
-        IcmpContext {
-            id: Id4(id, Proto::Unknown, 0),
+    let header = if v6 { header6(data) } else { header4(data) };
+    let number = if v6 { protocol::ICMP6 } else { protocol::ICMP };
+    let none = Addr::v6([0; 16]);
+    let Some(h) = header else {
+        let id = ConnId { orig_h: none, orig_p: 0, resp_h: none, resp_p: 0 };
+        return IcmpContext {
+            id: Id4(id, Proto::Unknown, number),
             len: 0,
             proto: 0,
             frag_offset: 0,
             bad_hdr_len: true,
-            bad_checksum: !v6,
+            bad_checksum: false,
             mf: false,
             df: false,
-        }
+        };
     };
-    let first = data.first().map_or(0, |b| b >> 4);
-    let (src, dst, number, header, len, flags) = match (first, &read) {
-        (4, _) if data.len() >= 20 && !v6 => {
-            let hl = usize::from(data[0] & 15) * 4;
-            (addr4(data, 12), addr4(data, 16), data[9], hl, be16(data, 2), be16(data, 6))
-        }
-        (6, Ok(ip)) => {
-            let len = u64::from(ip.total_len);
-            (ip.src, ip.dst, ip.protocol, usize::from(ip.header_len), len, 0)
-        }
-        _ => return none(),
-    };
-    let (proto, need) = match number {
-        protocol::TCP => (Proto::Tcp, 4),
-        protocol::UDP => (Proto::Udp, 4),
-        protocol::ICMP | protocol::ICMP6 => (Proto::Icmp, 4),
+    let payload = data.get(h.len..).unwrap_or_default();
+    // As many bytes as ports have.
+    let short = payload.len() < 4;
+    let (proto, kind) = match h.protocol {
+        _ if short => (Proto::Unknown, 0),
+        protocol::TCP => (Proto::Tcp, 1),
+        protocol::UDP => (Proto::Udp, 2),
+        protocol::ICMP | protocol::ICMP6 => (Proto::Icmp, 3),
         _ => (Proto::Unknown, 0),
     };
-    let payload = data.get(header..).unwrap_or_default();
-    let offset = (flags & 0x1fff) * 8;
-    let short = payload.len() < need;
-    let (mut orig_p, mut resp_p) = (0, 0);
-    if !short && offset == 0 {
-        let port = |at| u16::try_from(be16(payload, at)).unwrap_or_default();
-        match proto {
-            Proto::Tcp | Proto::Udp => (orig_p, resp_p) = (port(0), port(2)),
-            Proto::Icmp => {
-                let (kind, code) = (payload[0], payload[1]);
-                let (rest, payload) = (0, &payload[..0]);
-                let icmp = Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
-                (orig_p, resp_p) = (u16::from(kind), u16::from(icmp.counterpart().value));
-            }
-            _ => {}
+    let (orig_p, resp_p) = match proto {
+        Proto::Tcp | Proto::Udp => {
+            let port = |at| u16::try_from(be16(payload, at)).unwrap_or_default();
+            (port(0), port(2))
         }
-    }
-    let id = ConnId { orig_h: src, orig_p, resp_h: dst, resp_p };
+        Proto::Icmp => {
+            let (kind, code) = (payload[0], payload[1]);
+            let (rest, payload) = (0, &payload[..0]);
+            let icmp = Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
+            // Zeek takes them for numbers in network order.
+            let port = |value: u16| value.swap_bytes();
+            (port(u16::from(kind)), port(u16::from(icmp.counterpart().value)))
+        }
+        _ => (0, 0),
+    };
+    let id = ConnId { orig_h: h.src, orig_p, resp_h: h.dst, resp_p };
     IcmpContext {
         id: Id4(id, proto, number),
-        len,
-        proto: u64::from(number),
-        frag_offset: offset,
+        len: h.total_len,
+        proto: kind,
+        frag_offset: h.fragment_offset,
         bad_hdr_len: short,
-        bad_checksum: false,
-        mf: flags & 0x2000 != 0,
-        df: flags & 0x4000 != 0,
+        bad_checksum: h.bad_checksum,
+        mf: h.mf,
+        df: h.df,
     }
 }
 
-/// The options of neighbor discovery.
-pub fn nd_options(mut rest: &[u8]) -> Vec<NdOption<'_>> {
+/// The header of a packet that an ICMP message quotes.
+struct Quoted {
+    src: Addr,
+    dst: Addr,
+    protocol: u8,
+    /// Bytes of all headers of IP.
+    len: usize,
+    total_len: u64,
+    fragment_offset: u64,
+    bad_checksum: bool,
+    mf: bool,
+    df: bool,
+}
+
+fn header4(data: &[u8]) -> Option<Quoted> {
+    let first = data.get(..20)?;
+    let len = usize::from(first[0] & 15) * 4;
+    let flags = be16(data, 6);
+    let sum = |header: &[u8]| {
+        let mut sum: u64 = (0..header.len()).step_by(2).map(|at| be16(header, at)).sum();
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        sum
+    };
+    Some(Quoted {
+        src: addr4(data, 12),
+        dst: addr4(data, 16),
+        protocol: first[9],
+        len,
+        total_len: be16(data, 2),
+        fragment_offset: (flags & 0x1fff) * 8,
+        bad_checksum: data.get(..len).is_some_and(|header| sum(header) != 0xffff),
+        mf: flags & 0x2000 != 0,
+        df: flags & 0x4000 != 0,
+    })
+}
+
+fn header6(data: &[u8]) -> Option<Quoted> {
+    let first = data.get(..40)?;
+    let mut found = Quoted {
+        src: addr6(data, 8),
+        dst: addr6(data, 24),
+        protocol: first[6],
+        len: 40,
+        total_len: be16(data, 4) + 40,
+        fragment_offset: 0,
+        bad_checksum: false,
+        mf: false,
+        df: false,
+    };
+    // Extension headers, as far as they are there. What follows a fragment's is no header.
+    while let Some(&[next, len, ..]) = data.get(found.len..found.len + 8) {
+        let is_fragment = found.protocol == 44;
+        let size = match found.protocol {
+            0 | 43 | 60 => (usize::from(len) + 1) * 8,
+            51 => (usize::from(len) + 2) * 4,
+            44 => 8,
+            _ => break,
+        };
+        if data.len() < found.len + size {
+            break;
+        }
+        if is_fragment {
+            let offset = be16(data, found.len + 2);
+            (found.fragment_offset, found.mf) = (offset & 0xfff8, offset & 1 != 0);
+        }
+        found.protocol = next;
+        found.len += size;
+        if is_fragment {
+            break;
+        }
+    }
+    Some(found)
+}
+
+/// As many records of a report of multicast groups (MLDv2) as are whole; none if `count` of them, without any
+/// source, are longer than the data.
+pub fn mld_records(count: u16, mut data: &[u8]) -> Option<Vec<MldRecord<'_>>> {
+    if data.len() < usize::from(count) * 20 {
+        return None;
+    }
     let mut all = Vec::new();
-    while rest.len() >= 2 {
-        let (otype, len) = (rest[0], usize::from(rest[1]));
-        let Some(data) = rest.get(2..len * 8) else { break };
+    for _ in 0..count {
+        let &[kind, aux, n0, n1, ..] = data else { break };
+        let (aux, sources) = (usize::from(aux) * 4, usize::from(u16::from_be_bytes([n0, n1])));
+        let end = 20 + sources * 16;
+        let Some(record) = data.get(..end + aux) else { break };
+        all.push(MldRecord {
+            group_type: MldGroupType(kind),
+            aux_data_len: aux as u64,
+            num_sources: sources as u64,
+            multicast_addr: addr6(record, 4),
+            sources: (0..sources).map(|n| addr6(record, 20 + n * 16)).collect(),
+            aux_data: (aux > 0).then(|| &record[end..]),
+        });
+        data = &data[end + aux..];
+    }
+    Some(all)
+}
+
+/// The options of neighbor discovery, and the name of the weird where they end before the data does.
+pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) {
+    let mut all = Vec::new();
+    while let Some((&otype, tail)) = rest.split_first() {
+        let Some((&len, data)) = tail.split_first() else {
+            return (all, Some("truncated_ICMPv6_ND_options"));
+        };
+        if len == 0 {
+            return (all, Some("zero_length_ICMPv6_ND_option"));
+        }
+        // Without type and length.
+        let size = usize::from(len) * 8 - 2;
+        let whole = data.get(..size);
         let mut option = NdOption {
             otype: u64::from(otype),
-            len: len as u64,
+            len: u64::from(len),
             link_address: None,
             prefix: None,
             redirect: None,
             mtu: None,
             payload: None,
         };
-        match otype {
-            1 | 2 => option.link_address = Some(data),
-            3 if data.len() == 30 => {
+        match (otype, whole) {
+            (1 | 2, Some(address)) => option.link_address = Some(address),
+            // Zeek reads this much, whatever the length says.
+            (3, _) if data.len() >= 30 => {
                 let seconds = |at| Interval::from_secs(be32(data, at) as i64);
                 option.prefix = Some(PrefixInfo {
                     prefix_len: byte(data, 0),
@@ -461,12 +563,89 @@ pub fn nd_options(mut rest: &[u8]) -> Vec<NdOption<'_>> {
                     prefix: addr6(data, 14),
                 });
             }
-            4 => option.redirect = Some(context(data.get(6..).unwrap_or_default(), true)),
-            5 if data.len() == 6 => option.mtu = Some(be32(data, 2)),
-            _ => option.payload = Some(data),
+            (4, Some(header)) => {
+                option.redirect = Some(context(header.get(6..).unwrap_or_default(), true));
+            }
+            (5, _) if data.len() >= 6 => option.mtu = Some(be32(data, 2)),
+            _ => option.payload = Some(whole.unwrap_or(data)),
         }
         all.push(option);
-        rest = &rest[len * 8..];
+        rest = data.get(size..).unwrap_or_default();
     }
-    all
+    (all, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_neighbor_discovery_end_where_they_are_cut() {
+        let (all, weird) = nd_options(b"\x01\x01abcdef\x05\x01\0\0\0\0\x05\xdc");
+        assert_eq!((all.len(), weird), (2, None));
+        assert_eq!((all[0].link_address, all[1].mtu), (Some(&b"abcdef"[..]), Some(1500)));
+        let (all, weird) = nd_options(b"\x01\x02abc");
+        assert_eq!((all[0].payload, weird), (Some(&b"abc"[..]), None));
+        assert_eq!(nd_options(b"\x01\0").1, Some("zero_length_ICMPv6_ND_option"));
+        assert_eq!(nd_options(b"\x01").1, Some("truncated_ICMPv6_ND_options"));
+    }
+
+    #[test]
+    fn records_of_multicast_groups() {
+        let mut data = b"\x04\x01\0\x01".to_vec();
+        data.extend([0xff; 16]);
+        data.extend([1; 16]);
+        data.extend(b"aux.");
+        let all = mld_records(1, &data).unwrap();
+        assert_eq!((all[0].group_type.0, all[0].sources.len()), (4, 1));
+        assert_eq!((all[0].aux_data_len, all[0].aux_data), (4, Some(&b"aux."[..])));
+        // One that is cut is none; as many as announced must be possible.
+        assert_eq!(mld_records(1, &data[..39]).map(|all| all.len()), Some(0));
+        assert!(mld_records(3, &data).is_none());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted4(protocol: u8, rest: &[u8]) -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0, 99, 0, 1, 0x40, 0, 64, protocol, 0, 0];
+        p.extend([10, 0, 0, 2, 10, 0, 0, 1]);
+        let sum: u32 = (0..20).step_by(2).map(|at| be16(&p, at) as u32).sum();
+        let sum = !((sum >> 16) + (sum & 0xffff)) as u16;
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p.extend_from_slice(rest);
+        p
+    }
+
+    #[test]
+    fn what_an_icmp_message_is_about() {
+        let c = context(&quoted4(17, &[0, 53, 0, 80]), false);
+        assert_eq!((c.id.0.orig_p, c.id.0.resp_p, c.id.1, c.id.2), (53, 80, Proto::Udp, 1));
+        assert_eq!(
+            (c.proto, c.len, c.df, c.bad_hdr_len, c.bad_checksum),
+            (2, 99, true, false, false)
+        );
+        let mut wrong = quoted4(17, &[0, 53, 0]);
+        wrong[8] = 1;
+        let c = context(&wrong, false);
+        assert_eq!((c.proto, c.bad_hdr_len, c.bad_checksum), (0, true, true));
+        let c = context(&wrong[..19], false);
+        assert_eq!((c.id.0.orig_h, c.len, c.bad_hdr_len), (Addr::v6([0; 16]), 0, true));
+    }
+
+    #[test]
+    fn what_an_icmpv6_message_is_about() {
+        let mut p = vec![0x60, 0, 0, 0, 0, 12, 60, 64];
+        p.extend([1; 32]);
+        p.extend([17, 0, 1, 4, 0, 0, 0, 0, 0x75, 0x30, 0x32, 0xc8]);
+        let c = context(&p, true);
+        assert_eq!((c.id.0.orig_p, c.id.0.resp_p, c.proto, c.len), (30_000, 13_000, 2, 52));
+        // Cut within the extension header, and behind it.
+        for len in [44, 48] {
+            let c = context(&p[..len], true);
+            assert_eq!((c.proto, c.bad_hdr_len, c.len), (0, true, 52));
+        }
+    }
 }

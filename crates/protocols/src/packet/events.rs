@@ -145,6 +145,39 @@ gannet_event::record! {
     }
 }
 
+/// What a host does with a multicast group (RFC 3810 section 5.2.12), by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct MldGroupType(pub u8);
+
+gannet_event::enumeration!(MldGroupType = "icmp6_mldv2_group_type", |kind| match kind.0 {
+    1 => "MLDV2_MODE_IS_INCLUDE",
+    2 => "MLDV2_MODE_IS_EXCLUDE",
+    3 => "MLDV2_CHANGE_TO_INCLUDE_MODE",
+    4 => "MLDV2_CHANGE_TO_EXCLUDE_MODE",
+    5 => "MLDV2_ALLOW_NEW_SOURCES",
+    6 => "MLDV2_BLOCK_OLD_SOURCES",
+    _ => "<undefined>",
+});
+
+gannet_event::record! {
+    /// What a host listens to in one multicast group.
+    #[derive(Clone, Debug)]
+    pub struct MldRecord<'a> = "icmp6_mldv2_mar" {
+        /// What it does with the sources.
+        group_type: MldGroupType = "group_type",
+        /// Bytes of additional data.
+        aux_data_len: u64 = "aux_data_len",
+        /// Number of sources.
+        num_sources: u64 = "num_sources",
+        /// The group.
+        multicast_addr: Addr = "multicast_addr",
+        /// The sources.
+        sources: Vec<Addr> = "sources",
+        /// Additional data.
+        aux_data: Option<&'a [u8]> = "aux_data",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::PACKET;
 
@@ -164,6 +197,50 @@ gannet_event::events! {
         len: u64 = "len",
         /// The type of the link by its number in captures.
         link_type: u64 = "link_type",
+    }
+
+    /// A packet is done: what statistics count.
+    pub struct PacketDone = "gannet::packet_done", opt_in {
+        /// Whether a connection or ARP took it.
+        processed: bool = "processed",
+        /// Datagrams of which fragments wait.
+        fragments: u64 = "fragments",
+        /// The most of them at a time.
+        most_fragments: u64 = "most_fragments",
+    }
+
+    /// A packet of a protocol that is not read: a few of each kind.
+    pub struct UnknownProtocol<'a> = "unknown_protocol", opt_in {
+        /// The layer that leads to it.
+        analyzer_name: &'a str = "analyzer_name",
+        /// Its number there.
+        protocol: u64 = "protocol",
+        /// Its first bytes.
+        first_bytes: &'a [u8] = "first_bytes",
+        /// The layers around it, the outermost first.
+        analyzer_history: Vec<&'a str> = "analyzer_history",
+    }
+
+    /// The options of a TCP segment, as they are on the wire, before its other events.
+    pub struct SegmentOptions<'a> = "gannet::tcp_options", opt_in {
+        /// The options with all padding.
+        options: &'a [u8] = "options",
+    }
+
+    /// Whether scripts discard an IP packet: a question.
+    pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in {
+        /// Its headers.
+        hdr: PktHdr = "hdr",
+        /// The protocol whose data follows, where it is complete: 6, 17 or 1; 0 if none is.
+        protocol: u64 = "protocol",
+        /// Data behind the header of the transport.
+        data: &'a [u8] = "data",
+    }
+
+    /// Whether a connection that was silent for too long is kept: a question.
+    pub struct ConnectionTimingOut = "gannet::connection_timing_out", opt_in {
+        /// The connection.
+        c: Connection = "c",
     }
 
     /// The first packet of a side of a connection, for signatures.
@@ -537,6 +614,30 @@ gannet_event::events! {
         options: Vec<NdOption<'a>> = "options",
     }
 
+    /// A host listens to a multicast group (RFC 2710).
+    pub struct IcmpMldReport1 = "icmpv6_mld_report_v1", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host no longer listens to a multicast group (RFC 2710).
+    pub struct IcmpMldDone1 = "icmpv6_mld_done_v1", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host reports what it listens to (RFC 3810 section 5.2).
+    pub struct IcmpMldReport2<'a> = "icmpv6_mld_report_v2", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// A record for each group.
+        groups: Vec<MldRecord<'a>> = "groups",
+    }
+
     /// A host asks for a neighbor (RFC 4861 section 4.3).
     pub struct IcmpNeighborSolicitation<'a> = "icmp_neighbor_solicitation", opt_in {
         /// The connection.
@@ -579,6 +680,20 @@ gannet_event::events! {
         dest: Addr = "dest",
         /// Options.
         options: Vec<NdOption<'a>> = "options",
+    }
+
+    /// An ARP message is malformed, or of a kind that is not read.
+    pub struct BadArp<'a> = "bad_arp", opt_in {
+        /// Protocol address of the sender.
+        spa: Addr = "SPA",
+        /// Hardware address of the sender.
+        sha: &'a str = "SHA",
+        /// Protocol address of the target.
+        tpa: Addr = "TPA",
+        /// Hardware address of the target.
+        tha: &'a str = "THA",
+        /// What is wrong.
+        explanation: &'a str = "explanation",
     }
 
     /// An ARP request (RFC 826).

@@ -8,6 +8,8 @@ use gannet_dict::KeyedHash;
 use gannet_log::Logs;
 use gannet_log::Vector;
 
+use crate::packet::events::UnknownProtocol;
+
 gannet_log::row! {
     /// Protocols below transport, and transports, that gannet does not parse: the first few packets of
     /// each.
@@ -51,7 +53,7 @@ pub struct Seen<'a> {
 
 /// Decides which packets are logged.
 #[derive(Debug, Default)]
-pub(super) struct Sampler {
+pub struct Sampler {
     /// By layer and number, since when and how often.
     counts: HashMap<(&'static str, u32), (Time, u64), KeyedHash>,
 }
@@ -69,6 +71,19 @@ impl Sampler {
             protocol_id: &format!("{:#x}", seen.protocol),
             first_bytes: &first_bytes,
             analyzer_history: Vector(seen.layers.to_vec()),
+        });
+    }
+
+    /// Raises the event of a packet, where it is one that is reported.
+    pub fn raise(&mut self, events: &mut gannet_event::Events, now: Time, seen: &Seen<'_>) {
+        if !self.permits(now, (seen.analyzer, seen.protocol)) {
+            return;
+        }
+        events.raise(&UnknownProtocol {
+            analyzer_name: seen.analyzer,
+            protocol: u64::from(seen.protocol),
+            first_bytes: seen.data.get(..FIRST_BYTES).unwrap_or(seen.data),
+            analyzer_history: seen.layers.to_vec(),
         });
     }
 

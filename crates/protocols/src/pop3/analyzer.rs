@@ -175,7 +175,8 @@ impl Analyzer {
                 }
                 cx.weird_bytes("pop3_client_command_unknown", text, SOURCE);
                 self.unknown += 1;
-                if self.unknown > MAX_UNKNOWN {
+                let most = cx.env.setting("POP3::max_unknown_client_commands", MAX_UNKNOWN.into());
+                if most > 0 && u64::from(self.unknown) > most {
                     cx.violation(Tag::Pop3, "too many unknown client commands", b"");
                 }
                 return;

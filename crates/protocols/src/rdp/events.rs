@@ -229,4 +229,31 @@ gannet_event::events! {
             security_protocol: u32 = "security_protocol",
         }
     }
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+    } {
+        /// A client asks for RDP over UDP.
+        pub struct RdpEudpSyn = "rdpeudp_syn", opt_in {}
+
+        /// A server agrees to RDP over UDP.
+        pub struct RdpEudpSynAck = "rdpeudp_synack", opt_in {}
+
+        /// The handshake of RDP over UDP is complete.
+        pub struct RdpEudpEstablished = "rdpeudp_established", opt_in {
+            /// Version of the transport.
+            version: u64 = "version",
+        }
+
+        /// Data of RDP over UDP.
+        pub struct RdpEudpData<'a> = "rdpeudp_data", opt_in {
+            /// Whether the originator sent it.
+            is_orig: bool = "is_orig",
+            /// Version of the transport.
+            version: u64 = "version",
+            /// What follows the headers.
+            data: &'a [u8] = "data",
+        }
+    }
 }

@@ -1,5 +1,9 @@
 use gannet_base::Dir;
 
+use super::events::RdpEudpData;
+use super::events::RdpEudpEstablished;
+use super::events::RdpEudpSyn;
+use super::events::RdpEudpSynAck;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -20,10 +24,16 @@ mod flag {
 /// Version 2 of the transport, as SYNs announce it.
 const VERSION_2: u16 = 0x0101;
 
+/// Bits of the first byte of a message of version 2 that hold its type.
+const PACKET_TYPE: u8 = 0x78;
+/// The type of a message that carries nothing, as Zeek reads it.
+const DUMMY: u8 = 8;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Syn,
     SynAck,
+    Ack,
     Data,
 }
 
@@ -53,6 +63,7 @@ impl Udp {
                 let syn = syn("RDPEUDP_SYN", data)?;
                 if from.is_orig() && syn.flags & flag::SYN != 0 && syn.ack == u32::MAX {
                     self.version[0] = syn.version;
+                    cx.raise(|c| RdpEudpSyn { c });
                     self.state = State::SynAck;
                 }
             }
@@ -60,21 +71,40 @@ impl Udp {
                 let syn = syn("RDPEUDP_SYNACK", data)?;
                 if !from.is_orig() && syn.flags & (flag::SYN | flag::ACK) != 0 {
                     self.version[1] = syn.version;
-                    self.state = State::Data;
+                    self.state = State::Ack;
+                    cx.raise(|c| RdpEudpSynAck { c });
                     cx.confirm(Tag::RdpEudp);
                 }
             }
-            State::Data if self.version == [VERSION_2; 2] => {
-                Record::new("RDPEUDP2_ACK", data).upto("header", 3)?;
+            State::Ack | State::Data if self.version == [VERSION_2; 2] => {
+                let mut whole = Record::new("RDPEUDP2_ACK", data);
+                let is_dummy = whole.upto("header", 3)?[0] & PACKET_TYPE == DUMMY;
+                let rest = whole.rest();
+                if !is_dummy {
+                    self.raise_data(cx, from, 2, rest);
+                }
             }
-            State::Data => acks(data)?,
+            State::Ack | State::Data => {
+                let rest = acks(data)?;
+                self.raise_data(cx, from, 1, rest);
+            }
         }
         Ok(())
     }
+
+    /// Data, which completes the handshake if it is the first.
+    fn raise_data(&mut self, cx: &mut Context<'_>, from: Dir, version: u64, data: &[u8]) {
+        if self.state == State::Ack {
+            self.state = State::Data;
+            cx.raise(|c| RdpEudpEstablished { c, version });
+        }
+        let is_orig = from.is_orig();
+        cx.raise(|c| RdpEudpData { c, is_orig, version, data });
+    }
 }
 
-/// A message of version 1 that may acknowledge others and carry data.
-fn acks(data: &[u8]) -> Result<(), OutOfBound> {
+/// A message of version 1 that may acknowledge others and carry data, which is returned.
+fn acks(data: &[u8]) -> Result<&[u8], OutOfBound> {
     let mut whole = Record::new("RDPEUDP1_ACK", data);
     let flags = be16(whole.upto("fec_header", 8)?, 6);
     let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", whole.rest());
@@ -93,7 +123,7 @@ fn acks(data: &[u8]) -> Result<(), OutOfBound> {
             rest = header.rest();
         }
     }
-    Ok(())
+    Ok(rest)
 }
 
 fn be16(data: &[u8], at: usize) -> u16 {
@@ -140,6 +170,7 @@ mod tests {
     #[test]
     fn a_handshake() {
         let mut h = Harness::new(Proto::Udp, 3389);
+        h.listen("rdpeudp_");
         let mut a = Udp::new(&mut h.cx());
         let mut syn = b"\xff\xff\xff\xff\x04\x00\x10\x01".to_vec();
         syn.extend_from_slice(&[0; 8]);
@@ -151,6 +182,22 @@ mod tests {
         assert!(h.confirmed(Tag::RdpEudp));
         a.datagram(&mut h.cx(), Dir::Orig, b"\0\0\0\x01\x04\0\0\x04\0\x01\x07\0", 0);
         assert!(!h.violated(Tag::RdpEudp));
+        a.datagram(
+            &mut h.cx(),
+            Dir::Resp,
+            b"\0\0\0\x01\x04\0\0\x0c\0\x01\x07\0\0\0\0\x01\0\0\0\x01ab",
+            0,
+        );
+        assert_eq!(
+            h.events(),
+            [
+                "rdpeudp_syn ",
+                "rdpeudp_synack ",
+                r#"rdpeudp_established "version":1"#,
+                r#"rdpeudp_data "is_orig":true,"version":1,"data":"""#,
+                r#"rdpeudp_data "is_orig":false,"version":1,"data":"ab""#,
+            ]
+        );
         for (data, end) in [
             (&b"\0\0\0\x01\x04\0\0"[..], "RDPEUDP1_ACK:fec_header: 8 > 7"),
             (b"\0\0\0\x01\x04\0\0\x04\0", "RDPUDP_ACK_VECTOR_HEADER:uAckVectorSize: 2 > 1"),

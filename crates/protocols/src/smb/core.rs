@@ -95,7 +95,8 @@ impl Core {
 
     /// Bytes that are written to or read from a pipe.
     pub(super) fn pipe(&mut self, cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) {
-        if !self.pipes.contains_key(&pipe) && self.pipes.len() >= MAX_PIPES {
+        let most = cx.env.setting("SMB::max_dce_rpc_analyzers", MAX_PIPES as u64);
+        if !self.pipes.contains_key(&pipe) && most > 0 && self.pipes.len() as u64 >= most {
             self.pipes.clear();
             self.calls.clear();
             cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });

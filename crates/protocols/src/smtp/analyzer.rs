@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use gannet_base::Dir;
 use gannet_files::FileId;
+use gannet_files::FileStart;
 
 use super::bdat::Chunks;
 use super::bdat::LineSink;
@@ -63,6 +64,8 @@ pub struct Analyzer {
     /// The code of a reply of which further lines follow.
     continued: Option<u16>,
     mail: Option<OpenMail>,
+    /// The current mail as a file, where scripts ask for it.
+    message: Option<FileId>,
     chunks: Option<Chunks>,
     session: Session,
     reading: Reading,
@@ -119,6 +122,7 @@ impl Analyzer {
             answered: None,
             continued: None,
             mail: None,
+            message: None,
             chunks: None,
             session: Session::default(),
             reading: Reading::Lines,
@@ -170,6 +174,8 @@ impl Analyzer {
                 }
                 let text = line.strip_prefix(b".").unwrap_or(line);
                 self.with_mail(cx, |mime, mail| mime.line(text, true, mail));
+                self.message_data(cx, text);
+                self.message_data(cx, b"\r\n");
                 cx.raise(|c| SmtpData { c, is_orig: from.is_orig(), data: text });
             }
             State::InAuth => {
@@ -266,6 +272,7 @@ impl Analyzer {
             chunks.data(data, &mut ChunkLines { mime: &mut open.mime, mail });
             self.mail = Some(open);
             self.chunks = Some(chunks);
+            self.message_data(cx, data);
         }
         self.last_chunk_ends(cx, from);
     }
@@ -387,6 +394,26 @@ impl Analyzer {
         let mut mail = Mail { cx, session, from, file: &mut file, report: &mut report };
         let mime = Mime::new(&mut mail);
         self.mail = Some(OpenMail { mime, from, file, report });
+        if self.message.is_none() && cx.env.setting("SMTP::enable_rfc822_msg_file_analysis", 0) != 0
+        {
+            self.message = Some(cx.file_start(FileStart {
+                source: "SMTP",
+                from: Dir::Orig,
+                depth: self.session.entities,
+                filename: None,
+                total_bytes: None,
+                parent: None,
+                mime_type: Some("message/rfc822"),
+            }));
+        }
+    }
+
+    /// More of the mail as a file.
+    #[inline]
+    fn message_data(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+        if let Some(file) = self.message {
+            cx.file_data(file, data);
+        }
     }
 
     fn end_of_data(&mut self, cx: &mut Context<'_>) {
@@ -415,6 +442,9 @@ impl Analyzer {
             cx.weird("smtp_unmatched_end_of_data", "", SOURCE);
         } else {
             self.finish_mail(cx);
+        }
+        if let Some(file) = self.message.take() {
+            cx.file_end(file);
         }
     }
 
@@ -463,7 +493,7 @@ impl Analyze for Analyzer {
             self.server_line(cx, from, data);
             return;
         }
-        // Without the beginning, lines would be cut wrong.
+        // A stream without its beginning may start inside a line.
         if self.reading != Reading::Lines || data.is_empty() || cx.conn.is_partial() {
             return;
         }
@@ -517,6 +547,9 @@ impl Analyze for Analyzer {
         }
         if matches!(self.state, State::InData | State::InChunks) {
             self.with_mail(cx, |_, mail| mail.gap(len));
+            if let Some(file) = self.message {
+                cx.file_gap(file, len);
+            }
             self.end_mail(cx);
         }
         self.queue.clear();

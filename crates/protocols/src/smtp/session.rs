@@ -41,7 +41,7 @@ pub(super) struct Session {
     /// Mails that were transferred.
     transferred: u64,
     /// Entities that began, over all mails.
-    entities: u64,
+    pub(super) entities: u64,
     mail_from_seen: bool,
     rcpt_to_seen: bool,
     last_chunk_seen: bool,

@@ -5,6 +5,7 @@ use sha2::Sha256;
 
 use super::auth::Auth;
 use super::events::*;
+use super::limits::Limits;
 use super::message;
 use super::message::Kex;
 use super::message::KexInit;
@@ -36,6 +37,7 @@ pub struct Analyzer {
     auth: Auth,
     done: bool,
     confirmed: bool,
+    limits: Limits,
 }
 
 struct Side {
@@ -55,12 +57,12 @@ enum State {
 
 impl Analyzer {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self::of(None)
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        Self::of(None, Limits::of(cx))
     }
 
     /// That has read nothing yet.
-    fn of(session: Option<Session>) -> Self {
+    fn of(session: Option<Session>, limits: Limits) -> Self {
         let side = || Side {
             state: State::Version,
             version: None,
@@ -74,6 +76,7 @@ impl Analyzer {
             auth: Auth::default(),
             done: false,
             confirmed: false,
+            limits,
         }
     }
 
@@ -129,7 +132,8 @@ impl Analyzer {
 
     /// A packet of version 2.
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        let packet = Packet::parse(data)?;
+        let max = self.limits.string;
+        let packet = Packet::within(data, self.limits.packet)?;
         if packet.number == message::NEWKEYS {
             self.side[from.index()].state = State::Encrypted;
             self.confirm(cx);
@@ -139,11 +143,10 @@ impl Analyzer {
             // Whatever comes before the algorithms is read as if it were them.
             State::KexInit => self.kexinit(cx, from, packet.payload)?,
             State::Kex(kex) => {
-                if let Some(n) = kex.excess(&packet) {
-                    let max = message::MAX_STRING as usize;
-                    limit(cx, "SSH_max_string_length_exceeded", n as usize, max);
+                if let Some(n) = kex.excess(&packet, max) {
+                    limit(cx, "SSH_max_string_length_exceeded", n as usize, max as usize);
                 }
-                let key = kex.host_key(&packet)?;
+                let key = kex.host_key(&packet, max)?;
                 if let Some(key) = key {
                     let fingerprint = fingerprint(&[key]);
                     raise_md5(cx, &[key]);
@@ -153,7 +156,7 @@ impl Analyzer {
                         session.fingerprint(fingerprint);
                     }
                 }
-                raise_exchange(cx, from, kex, &packet);
+                raise_exchange(cx, from, kex, &packet, max);
             }
             State::Version | State::Encrypted => {}
         }
@@ -166,28 +169,36 @@ impl Analyzer {
         from: Dir,
         payload: &[u8],
     ) -> Result<(), Malformed> {
-        if let Some(n) = KexInit::excess(payload) {
-            let max = message::MAX_STRING as usize;
-            limit(cx, "SSH_max_string_length_exceeded", n as usize, max);
+        let limits = self.limits;
+        if let Some(n) = KexInit::excess(payload, limits.string) {
+            limit(cx, "SSH_max_string_length_exceeded", n as usize, limits.string as usize);
         }
-        let kexinit = KexInit::parse(payload)?;
-        for (list, name) in [
-            (kexinit.kex, "SSH_max_kexinit_kex_algorithms_exceeded"),
-            (kexinit.host_key, "SSH_max_kexinit_hostkey_algorithms_exceeded"),
-            (kexinit.cipher[0], "SSH_max_kexinit_encryption_algorithms_exceeded"),
-            (kexinit.cipher[1], "SSH_max_kexinit_encryption_algorithms_exceeded"),
-            (kexinit.mac[0], "SSH_max_kexinit_mac_algorithms_exceeded"),
-            (kexinit.mac[1], "SSH_max_kexinit_mac_algorithms_exceeded"),
-            (kexinit.compression[0], "SSH_max_kexinit_compression_algorithms_exceeded"),
-            (kexinit.compression[1], "SSH_max_kexinit_compression_algorithms_exceeded"),
-            (kexinit.languages[0], "SSH_max_kexinit_languages_exceeded"),
-            (kexinit.languages[1], "SSH_max_kexinit_languages_exceeded"),
+        let kexinit = KexInit::within(payload, limits.string)?;
+        for (list, max, name) in [
+            (kexinit.kex, limits.kex, "SSH_max_kexinit_kex_algorithms_exceeded"),
+            (kexinit.host_key, limits.host_key, "SSH_max_kexinit_hostkey_algorithms_exceeded"),
+            (kexinit.cipher[0], limits.cipher, "SSH_max_kexinit_encryption_algorithms_exceeded"),
+            (kexinit.cipher[1], limits.cipher, "SSH_max_kexinit_encryption_algorithms_exceeded"),
+            (kexinit.mac[0], limits.mac, "SSH_max_kexinit_mac_algorithms_exceeded"),
+            (kexinit.mac[1], limits.mac, "SSH_max_kexinit_mac_algorithms_exceeded"),
+            (
+                kexinit.compression[0],
+                limits.compression,
+                "SSH_max_kexinit_compression_algorithms_exceeded",
+            ),
+            (
+                kexinit.compression[1],
+                limits.compression,
+                "SSH_max_kexinit_compression_algorithms_exceeded",
+            ),
+            (kexinit.languages[0], limits.languages, "SSH_max_kexinit_languages_exceeded"),
+            (kexinit.languages[1], limits.languages, "SSH_max_kexinit_languages_exceeded"),
         ] {
-            if let Some((n, max)) = rows::too_many(list) {
+            if let Some(n) = rows::too_many(list, max) {
                 limit(cx, name, n, max);
             }
         }
-        cx.raise(|c| capabilities(c, &kexinit, !from.is_orig()));
+        cx.raise(|c| capabilities(c, &kexinit, !from.is_orig(), &limits));
         let Some((dir, first)) = &self.first else {
             self.first = Some((from, payload.to_vec()));
             return Ok(());
@@ -195,9 +206,9 @@ impl Analyzer {
         if *dir == from {
             return Ok(());
         }
-        let Ok(other) = KexInit::parse(first) else { return Ok(()) };
+        let Ok(other) = KexInit::within(first, limits.string) else { return Ok(()) };
         let (client, server) = if from.is_orig() { (kexinit, other) } else { (other, kexinit) };
-        if let Some(name) = rows::common(client.kex, server.kex) {
+        if let Some(name) = rows::common(client.kex, server.kex, limits.kex) {
             match Kex::of(name) {
                 Some(kex) => {
                     self.side[0].state = State::Kex(kex);
@@ -210,14 +221,14 @@ impl Analyzer {
         }
         // If they have no known algorithm in common, the next packet may be another list.
         if let Some(session) = &mut self.session {
-            session.algorithms(&client, &server);
+            session.algorithms(&client, &server, &limits);
         }
         Ok(())
     }
 
     /// A packet of version 1.
     fn packet1(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        match Packet1::parse(data)? {
+        match Packet1::within(data, self.limits.packet)? {
             // Zeek's scripts log this key only where something asks for its MD5.
             Packet1::PublicKey { exponent, modulus } => {
                 if cx.wants::<SshServerHostKey>() {
@@ -259,25 +270,33 @@ impl Analyzer {
         let version = self.version();
         let mut frames = std::mem::replace(&mut self.side[from.index()].frames, Frames::new(1));
         let before = frames.partial().len();
-        let need = match version {
-            Some(1) => message::length1,
-            Some(_) => message::length2,
+        let max = self.limits.packet;
+        let need = |d: &[u8]| match version {
+            Some(1) => message::length1(d, max),
+            Some(_) => message::length2(d, max),
             // Without a common version nothing can be read.
-            None => |_: &[u8]| 4,
+            None => 4,
         };
-        let done = frames.next(data, need).map(|frame| match version {
-            Some(1) => self.packet1(cx, from, frame),
-            Some(_) => self.packet(cx, from, frame),
-            None => Err(Malformed),
-        });
         // A length counts once, as soon as it is read.
-        if done.is_none()
-            && before < 4
-            && let Some(n) = message::excess(frames.partial())
-        {
-            let max = message::MAX_PACKET as usize;
-            limit(cx, "SSH_max_packet_length_exceeded", n as usize, max);
-        }
+        let check = |cx: &mut Context<'_>, head: &[u8]| {
+            if before < 4
+                && version.is_some()
+                && let Some(n) = message::excess(head, max)
+            {
+                limit(cx, "SSH_max_packet_length_exceeded", n as usize, max as usize);
+            }
+        };
+        let done = if let Some(frame) = frames.next(data, need) {
+            check(cx, frame);
+            Some(match version {
+                Some(1) => self.packet1(cx, from, frame),
+                Some(_) => self.packet(cx, from, frame),
+                None => Err(Malformed),
+            })
+        } else {
+            check(cx, frames.partial());
+            None
+        };
         self.side[from.index()].frames = frames;
         done
     }
@@ -310,7 +329,7 @@ impl Analyze for Analyzer {
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        *self = Self::of(self.session.take());
+        *self = Self::of(self.session.take(), self.limits);
         true
     }
 
@@ -327,17 +346,17 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
 }
 
 /// Raises the events of a packet of a key exchange, but for those of a host key.
-fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>) {
+fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>, max: u32) {
     let is_orig = from.is_orig();
     match (kex, packet.number) {
         (Kex::Dh, 30) | (Kex::DhGex, 32) => cx.raise(|c| Ssh2DhGexInit { c, is_orig }),
         (Kex::DhGex, 31) | (Kex::Gss, 41) => {
-            if let Some((p, q)) = kex.group(packet) {
+            if let Some((p, q)) = kex.group(packet, max) {
                 cx.raise(|c| Ssh2DhServerParams { c, p, q });
             }
         }
         (Kex::Ecc, 30 | 31) => {
-            if let Some(q) = kex.ecc_key(packet) {
+            if let Some(q) = kex.ecc_key(packet, max) {
                 cx.raise(|c| Ssh2EccKey { c, is_orig, q });
             }
             if packet.number == 30 {
@@ -362,20 +381,23 @@ fn capabilities<'a>(
     c: gannet_event::Connection,
     kexinit: &KexInit<'a>,
     is_server: bool,
+    limits: &Limits,
 ) -> SshCapabilities<'a> {
-    let both = |[up, down]: [&'a [u8]; 2]| AlgorithmPrefs {
-        client_to_server: Some(rows::names(up)),
-        server_to_client: Some(rows::names(down)),
+    let both = |[up, down]: [&'a [u8]; 2], max: usize| AlgorithmPrefs {
+        client_to_server: Some(rows::names(up, max)),
+        server_to_client: Some(rows::names(down, max)),
     };
-    let [up, down] = kexinit.languages.map(|list| (!list.is_empty()).then(|| rows::names(list)));
+    let [up, down] = kexinit
+        .languages
+        .map(|list| (!list.is_empty()).then(|| rows::names(list, limits.languages)));
     let languages = (up.is_some() || down.is_some())
         .then_some(AlgorithmPrefs { client_to_server: up, server_to_client: down });
     let capabilities = Capabilities {
-        kex_algorithms: rows::names(kexinit.kex),
-        server_host_key_algorithms: rows::names(kexinit.host_key),
-        encryption_algorithms: both(kexinit.cipher),
-        mac_algorithms: both(kexinit.mac),
-        compression_algorithms: both(kexinit.compression),
+        kex_algorithms: rows::names(kexinit.kex, limits.kex),
+        server_host_key_algorithms: rows::names(kexinit.host_key, limits.host_key),
+        encryption_algorithms: both(kexinit.cipher, limits.cipher),
+        mac_algorithms: both(kexinit.mac, limits.mac),
+        compression_algorithms: both(kexinit.compression, limits.compression),
         languages,
         is_server,
     };

@@ -31,12 +31,17 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Parses a packet including its length.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        Self::read(data).ok_or(Malformed)
+        Self::within(data, MAX_PACKET)
     }
 
-    fn read(data: &'a [u8]) -> Option<Self> {
+    /// The same with another limit of the length.
+    pub fn within(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
+        Self::read(data, max).ok_or(Malformed)
+    }
+
+    fn read(data: &'a [u8], max: u32) -> Option<Self> {
         let mut b = Bytes(data);
-        let length = b.u32()?.min(MAX_PACKET) as usize;
+        let length = b.u32()?.min(max) as usize;
         let padding = usize::from(b.u8()?);
         let number = b.u8()?;
         let payload = b.take(length.checked_sub(padding + 2)?)?;
@@ -46,27 +51,27 @@ impl<'a> Packet<'a> {
 }
 
 /// Whole length of the packet of version 2 that begins here; how much is needed to tell it.
-pub fn length2(d: &[u8]) -> usize {
-    announced(d).map_or(4, |n| n as usize + 4)
+pub fn length2(d: &[u8], max: u32) -> usize {
+    announced(d, max).map_or(4, |n| n as usize + 4)
 }
 
 /// Whole length of the packet of version 1 that begins here; how much is needed to tell it.
-pub fn length1(d: &[u8]) -> usize {
-    announced(d).map_or(4, |n| n as usize + 12 - n as usize % 8)
+pub fn length1(d: &[u8], max: u32) -> usize {
+    announced(d, max).map_or(4, |n| n as usize + 12 - n as usize % 8)
 }
 
-fn announced(d: &[u8]) -> Option<u32> {
-    Bytes(d).u32().map(|n| n.min(MAX_PACKET))
+fn announced(d: &[u8], max: u32) -> Option<u32> {
+    Bytes(d).u32().map(|n| n.min(max))
 }
 
 /// The length as announced, where it is over the limit.
-pub fn excess(d: &[u8]) -> Option<u32> {
-    Bytes(d).u32().filter(|n| *n > MAX_PACKET)
+pub fn excess(d: &[u8], max: u32) -> Option<u32> {
+    Bytes(d).u32().filter(|n| *n > max)
 }
 
 /// A string (RFC 4251 section 5): a length, then as many bytes.
-fn string<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = b.u32()?.min(MAX_STRING);
+fn string<'a>(b: &mut Bytes<'a>, max: u32) -> Option<&'a [u8]> {
+    let n = b.u32()?.min(max);
     b.take(n as usize)
 }
 
@@ -93,16 +98,21 @@ pub struct KexInit<'a> {
 impl<'a> KexInit<'a> {
     /// Parses the payload after the message number.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
-        Self::read(payload).ok_or(Malformed)
+        Self::within(payload, MAX_STRING)
+    }
+
+    /// The same with another limit of the lists.
+    pub fn within(payload: &'a [u8], max: u32) -> Result<Self, Malformed> {
+        Self::read(payload, max).ok_or(Malformed)
     }
 
     /// The length of a list as announced, where it is over the limit.
-    pub fn excess(payload: &[u8]) -> Option<u32> {
+    pub fn excess(payload: &[u8], max: u32) -> Option<u32> {
         let mut b = Bytes(payload);
         b.take(16)?;
         for _ in 0..10 {
             let n = b.u32()?;
-            if n > MAX_STRING {
+            if n > max {
                 return Some(n);
             }
             b.take(n as usize)?;
@@ -110,15 +120,15 @@ impl<'a> KexInit<'a> {
         None
     }
 
-    fn read(payload: &'a [u8]) -> Option<Self> {
+    fn read(payload: &'a [u8], max: u32) -> Option<Self> {
         let mut b = Bytes(payload);
         let cookie = b.take(16)?;
-        let kex = string(&mut b)?;
-        let host_key = string(&mut b)?;
-        let cipher = [string(&mut b)?, string(&mut b)?];
-        let mac = [string(&mut b)?, string(&mut b)?];
-        let compression = [string(&mut b)?, string(&mut b)?];
-        let languages = [string(&mut b)?, string(&mut b)?];
+        let kex = string(&mut b, max)?;
+        let host_key = string(&mut b, max)?;
+        let cipher = [string(&mut b, max)?, string(&mut b, max)?];
+        let mac = [string(&mut b, max)?, string(&mut b, max)?];
+        let compression = [string(&mut b, max)?, string(&mut b, max)?];
+        let languages = [string(&mut b, max)?, string(&mut b, max)?];
         b.take(5)?; // first_kex_packet_follows, reserved
         Some(Self { cookie, kex, host_key, cipher, mac, compression, languages })
     }
@@ -166,45 +176,56 @@ impl Kex {
     }
 
     /// Reads a key exchange packet; gives the server's host key when it holds one.
-    pub fn host_key<'a>(self, packet: &Packet<'a>) -> Result<Option<&'a [u8]>, Malformed> {
-        self.read(packet, &mut None).ok_or(Malformed)
+    pub fn host_key<'a>(
+        self,
+        packet: &Packet<'a>,
+        max: u32,
+    ) -> Result<Option<&'a [u8]>, Malformed> {
+        self.read(packet, max, &mut None).ok_or(Malformed)
     }
 
     /// The length of a string of a key exchange packet as announced, where it is over the limit.
-    pub fn excess(self, packet: &Packet<'_>) -> Option<u32> {
+    pub fn excess(self, packet: &Packet<'_>, max: u32) -> Option<u32> {
         let mut excess = None;
-        self.read(packet, &mut excess);
+        self.read(packet, max, &mut excess);
         excess
     }
 
     /// The public key of an exchange over an elliptic curve, where the packet holds one.
-    pub fn ecc_key<'a>(self, packet: &Packet<'a>) -> Option<&'a [u8]> {
+    pub fn ecc_key<'a>(self, packet: &Packet<'a>, max: u32) -> Option<&'a [u8]> {
         let mut b = Bytes(packet.payload);
         match (self, packet.number) {
-            (Self::Ecc, 30) => string(&mut b),
+            (Self::Ecc, 30) => string(&mut b, max),
             (Self::Ecc, 31) => {
-                string(&mut b)?;
-                string(&mut b)
+                string(&mut b, max)?;
+                string(&mut b, max)
             }
             _ => None,
         }
     }
 
     /// Prime and generator of a group that the server chooses, where the packet holds them.
-    pub fn group<'a>(self, packet: &Packet<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    pub fn group<'a>(self, packet: &Packet<'a>, max: u32) -> Option<(&'a [u8], &'a [u8])> {
         let mut b = Bytes(packet.payload);
         match (self, packet.number) {
-            (Self::DhGex, 31) | (Self::Gss, 41) => Some((string(&mut b)?, string(&mut b)?)),
+            (Self::DhGex, 31) | (Self::Gss, 41) => {
+                Some((string(&mut b, max)?, string(&mut b, max)?))
+            }
             _ => None,
         }
     }
 
     /// `None` is malformed; `Some(None)` is a packet without host key.
-    fn read<'a>(self, packet: &Packet<'a>, excess: &mut Option<u32>) -> Option<Option<&'a [u8]>> {
+    fn read<'a>(
+        self,
+        packet: &Packet<'a>,
+        max: u32,
+        excess: &mut Option<u32>,
+    ) -> Option<Option<&'a [u8]>> {
         let (number, mut b) = (packet.number, Bytes(packet.payload));
         let mut string = |b: &mut Bytes<'a>| {
-            *excess = excess.or_else(|| b.clone().u32().filter(|n| *n > MAX_STRING));
-            string(b)
+            *excess = excess.or_else(|| b.clone().u32().filter(|n| *n > max));
+            string(b, max)
         };
         let mut strings = |n: usize| {
             let first = string(&mut b)?;
@@ -258,12 +279,17 @@ pub enum Packet1<'a> {
 impl<'a> Packet1<'a> {
     /// Parses a packet including its length.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        Self::read(data).ok_or(Malformed)
+        Self::within(data, MAX_PACKET)
     }
 
-    fn read(data: &'a [u8]) -> Option<Self> {
+    /// The same with another limit of the length.
+    pub fn within(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
+        Self::read(data, max).ok_or(Malformed)
+    }
+
+    fn read(data: &'a [u8], max: u32) -> Option<Self> {
         let mut b = Bytes(data);
-        let length = b.u32()?.min(MAX_PACKET) as usize;
+        let length = b.u32()?.min(max) as usize;
         b.take(8 - length % 8)?;
         let number = b.u8()?;
         let mut m = Bytes(b.take(length.checked_sub(5)?)?);
@@ -323,13 +349,16 @@ pub(super) mod tests {
     #[test]
     fn packets() {
         let p = packet(20, b"abc");
-        assert_eq!(length2(&p), p.len());
-        assert_eq!(length2(&p[..3]), 4);
+        assert_eq!(length2(&p, MAX_PACKET), p.len());
+        assert_eq!(length2(&p[..3], MAX_PACKET), 4);
         assert_eq!(Packet::parse(&p), Ok(Packet { number: 20, payload: b"abc" }));
         // More padding than packet.
         assert_eq!(Packet::parse(b"\0\0\0\x06\x05\x14abcd"), Err(Malformed));
-        assert_eq!(length2(&[0xff; 4]), MAX_PACKET as usize + 4);
-        assert_eq!(excess(&[0xff; 4]), Some(u32::MAX));
+        // A length beyond the limit counts as that.
+        assert_eq!((length2(&p, 5), excess(&p, 5)), (9, Some(p.len() as u32 - 4)));
+        assert_eq!(Packet::within(&p[..9], 5), Err(Malformed));
+        assert_eq!(length2(&[0xff; 4], MAX_PACKET), MAX_PACKET as usize + 4);
+        assert_eq!(excess(&[0xff; 4], MAX_PACKET), Some(u32::MAX));
     }
 
     #[test]
@@ -339,22 +368,25 @@ pub(super) mod tests {
         assert_eq!((k.kex, k.host_key), (&b"a,b"[..], &b"c"[..]));
         assert_eq!((k.cipher, k.compression), ([&b"d"[..], b"e"], [&b"h"[..], b"i"]));
         assert_eq!(KexInit::parse(&[0; 20]), Err(Malformed));
-        assert_eq!(KexInit::excess(&[0; 60]), None);
-        assert_eq!(KexInit::excess(&[[0; 20], [1; 20]].concat()), Some(0x0101_0101));
+        assert_eq!(KexInit::excess(&[0; 60], MAX_STRING), None);
+        assert_eq!(KexInit::excess(&[[0; 20], [1; 20]].concat(), MAX_STRING), Some(0x0101_0101));
     }
 
     #[test]
     fn host_keys() {
         let reply = b"\0\0\0\x03key\0\0\0\x01q\0\0\0\x01s";
         let p = |number| Packet { number, payload: reply };
-        assert_eq!(Kex::Ecc.host_key(&p(31)), Ok(Some(&b"key"[..])));
-        assert_eq!(Kex::DhGex.host_key(&p(33)), Ok(Some(&b"key"[..])));
-        assert_eq!(Kex::DhGex.host_key(&p(31)), Ok(None));
-        assert_eq!(Kex::Dh.host_key(&p(99)), Ok(None));
-        assert_eq!(Kex::Ecc.host_key(&p(99)), Err(Malformed));
+        assert_eq!(Kex::Ecc.host_key(&p(31), MAX_STRING), Ok(Some(&b"key"[..])));
+        assert_eq!(Kex::DhGex.host_key(&p(33), MAX_STRING), Ok(Some(&b"key"[..])));
+        assert_eq!(Kex::DhGex.host_key(&p(31), MAX_STRING), Ok(None));
+        assert_eq!(Kex::Dh.host_key(&p(99), MAX_STRING), Ok(None));
+        assert_eq!(Kex::Ecc.host_key(&p(99), MAX_STRING), Err(Malformed));
         let long = Packet { number: 31, payload: b"\0\0\0\x01k\xff\0\0\0\0\0\0\x01s" };
-        assert_eq!(Kex::Ecc.host_key(&long), Err(Malformed));
-        assert_eq!((Kex::Ecc.excess(&long), Kex::Ecc.excess(&p(31))), (Some(0xff00_0000), None));
+        assert_eq!(Kex::Ecc.host_key(&long, MAX_STRING), Err(Malformed));
+        assert_eq!(
+            (Kex::Ecc.excess(&long, MAX_STRING), Kex::Ecc.excess(&p(31), MAX_STRING)),
+            (Some(0xff00_0000), None)
+        );
         assert_eq!(Kex::of(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
         assert_eq!(Kex::of(b"curve448-sha512"), None);
     }
@@ -371,7 +403,7 @@ pub(super) mod tests {
         p.push(2);
         p.extend_from_slice(&m);
         p.extend_from_slice(&[0; 4]);
-        assert_eq!(length1(&p), p.len());
+        assert_eq!(length1(&p, MAX_PACKET), p.len());
         let key = Packet1::PublicKey { exponent: b"\x05", modulus: b"\x01\x07" };
         assert_eq!(Packet1::parse(&p), Ok(key));
         assert_eq!(Packet1::parse(&p[..p.len() - 1]), Err(Malformed));

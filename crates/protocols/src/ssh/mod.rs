@@ -11,6 +11,7 @@
 mod analyzer;
 mod auth;
 pub mod events;
+mod limits;
 pub mod message;
 mod rows;
 mod version;

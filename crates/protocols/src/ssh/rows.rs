@@ -3,13 +3,11 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Enum;
 
+use super::limits::Limits;
 use super::message::KexInit;
 use super::version;
 use super::version::Disagreement;
 use crate::Context;
-
-/// Algorithms of one list that are looked at.
-const MAX_ALGORITHMS: usize = 100;
 
 gannet_log::row! {
     /// One row for each SSH connection.
@@ -109,20 +107,25 @@ impl Session {
     }
 
     /// Both sides' algorithms.
-    pub(super) fn algorithms(&mut self, client: &KexInit<'_>, server: &KexInit<'_>) {
-        let both = |c: [&[u8]; 2], s: [&[u8]; 2]| {
-            let (up, down) = (negotiated(c[0], s[0]), negotiated(c[1], s[1]));
+    pub(super) fn algorithms(
+        &mut self,
+        client: &KexInit<'_>,
+        server: &KexInit<'_>,
+        limits: &Limits,
+    ) {
+        let both = |c: [&[u8]; 2], s: [&[u8]; 2], max: usize| {
+            let (up, down) = (negotiated(c[0], s[0], max), negotiated(c[1], s[1], max));
             if up == down {
                 return up.to_vec();
             }
             [b"To server: ", up, b", to client: ", down].concat()
         };
         self.algorithms = Some(Algorithms {
-            cipher: both(client.cipher, server.cipher),
-            mac: both(client.mac, server.mac),
-            compression: both(client.compression, server.compression),
-            kex: negotiated(client.kex, server.kex).to_vec(),
-            host_key: negotiated(client.host_key, server.host_key).to_vec(),
+            cipher: both(client.cipher, server.cipher, limits.cipher),
+            mac: both(client.mac, server.mac, limits.mac),
+            compression: both(client.compression, server.compression, limits.compression),
+            kex: negotiated(client.kex, server.kex, limits.kex).to_vec(),
+            host_key: negotiated(client.host_key, server.host_key, limits.host_key).to_vec(),
         });
     }
 
@@ -174,26 +177,23 @@ impl Session {
     }
 }
 
-/// The client's first algorithm that the server has, too (RFC 4253 section 7.1).
-pub(super) fn common<'a>(client: &'a [u8], server: &[u8]) -> Option<&'a [u8]> {
+/// The client's first algorithm that the server has, too (RFC 4253 section 7.1), among the first `max` of each.
+pub(super) fn common<'a>(client: &'a [u8], server: &[u8], max: usize) -> Option<&'a [u8]> {
     let split = |b: &u8| *b == b',';
-    client
-        .split(split)
-        .take(MAX_ALGORITHMS)
-        .find(|c| server.split(split).take(MAX_ALGORITHMS).any(|s| s == *c))
+    client.split(split).take(max).find(|c| server.split(split).take(max).any(|s| s == *c))
 }
 
-fn negotiated<'a>(client: &'a [u8], server: &[u8]) -> &'a [u8] {
-    common(client, server).unwrap_or(b"Algorithm negotiation failed")
+fn negotiated<'a>(client: &'a [u8], server: &[u8], max: usize) -> &'a [u8] {
+    common(client, server, max).unwrap_or(b"Algorithm negotiation failed")
 }
 
 /// The algorithms of a list that are looked at.
-pub(super) fn names(list: &[u8]) -> Vec<&[u8]> {
-    list.split(|b| *b == b',').take(MAX_ALGORITHMS).collect()
+pub(super) fn names(list: &[u8], max: usize) -> Vec<&[u8]> {
+    list.split(|b| *b == b',').take(max).collect()
 }
 
-/// Whether a list holds more algorithms than are looked at; how many.
-pub(super) fn too_many(list: &[u8]) -> Option<(usize, usize)> {
+/// How many algorithms a list holds, if that is more than are looked at.
+pub(super) fn too_many(list: &[u8], max: usize) -> Option<usize> {
     let n = list.split(|b| *b == b',').count();
-    (n > MAX_ALGORITHMS).then_some((n, MAX_ALGORITHMS))
+    (n > max).then_some(n)
 }

@@ -74,9 +74,11 @@ pub(super) fn certificate(
     let f = sinks.events.file(state.clone());
     if sinks.events.wants::<FileNew>() {
         sinks.events.raise(&FileNew { f });
+        sinks.events.mark();
     }
     if sinks.events.wants::<FileOverNewConnection>() {
         sinks.events.raise(&FileOverNewConnection { f, c, is_orig: client });
+        sinks.events.mark();
     }
     if sinks.events.wants::<FileSniff>() {
         let kind = match host {
@@ -85,6 +87,7 @@ pub(super) fn certificate(
         };
         let meta = Metadata { mime_type: Some(kind), mime_types: None, inferred: Some(false) };
         sinks.events.raise(&FileSniff { f, meta });
+        sinks.events.mark();
     }
     sinks.events.drain();
     mention(sinks, cx.conn);
@@ -320,15 +323,7 @@ fn facts(cx: &mut Context<'_>, f: FileRef, der: &[u8], certificate: &Certificate
             "subjectAltName" => names(events, f, certificate),
             _ if events.wants::<X509Timestamp<'_>>() => {
                 for timestamp in &extension.timestamps {
-                    events.raise(&X509Timestamp {
-                        f,
-                        version: timestamp.version.into(),
-                        logid: &timestamp.log_id,
-                        timestamp: timestamp.millis,
-                        hash_algorithm: timestamp.hash.into(),
-                        signature_algorithm: timestamp.algorithm.into(),
-                        signature: &timestamp.signature,
-                    });
+                    events.raise(&X509Timestamp::of(f, timestamp));
                 }
             }
             _ => {}

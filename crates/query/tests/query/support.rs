@@ -1,6 +1,7 @@
 //! What tests of queries share.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,18 +52,21 @@ impl Scratch {
         path
     }
 
-    /// A capture of DNS with one packet a second.
-    pub(crate) fn spread(&self, name: &str, count: usize) -> PathBuf {
+    /// A capture of DNS with one packet a second; the packets with these numbers come at the end, with their times.
+    pub(crate) fn spread(&self, name: &str, count: usize, late: Range<u64>) -> PathBuf {
         let (dense, path) = (self.path("dense.pcap"), self.path(name));
         let mut writer = Writer::create(&dense, WriteOptions::default()).unwrap();
         gannet_synth::traffic::of(Kind::Dns, count, 1).write(&mut writer).unwrap();
         writer.finish().unwrap();
         let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
-        let mut stream = Stream::open(&[dense], gannet_capture::Options::default()).unwrap();
-        while let Some(batch) = stream.next_batch().unwrap() {
-            for packet in &batch {
-                let time = Time::from_secs(1_700_000_000 + packet.number as i64);
-                writer.write(&Packet { time, ..packet }).unwrap();
+        for is_late in [false, true] {
+            let mut stream =
+                Stream::open(std::slice::from_ref(&dense), Default::default()).unwrap();
+            while let Some(batch) = stream.next_batch().unwrap() {
+                for packet in batch.iter().filter(|p| late.contains(&p.number) == is_late) {
+                    let time = Time::from_secs(1_700_000_000 + packet.number as i64);
+                    writer.write(&Packet { time, ..packet }).unwrap();
+                }
             }
         }
         writer.finish().unwrap();

@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 
 use crate::message::HEADER;
 
-/// A name is so long at the most (RFC 1035 §3.1).
+/// The maximum length of a name in bytes (RFC 1035 §3.1).
 const MAX_NAME: usize = 255;
 const OPT: u16 = 41;
 

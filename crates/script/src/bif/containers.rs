@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::{Table, arg};
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::types::Tag;
 use crate::value::equal::compare;
@@ -18,12 +19,16 @@ pub(super) const TABLE: Table = &[
     ("sort", sort),
     ("order", order),
     ("clear_table", |vm, a| {
-        vm.delete_all(arg(a, 0))?;
+        match arg(a, 0) {
+            Value::Table(_) => vm.delete_all(arg(a, 0))?,
+            _ => vm.builtin_error("clear_table() requires a table/set argument"),
+        }
         Ok(Value::Unset)
     }),
     ("table_keys", |vm, a| {
-        let Some(table) = arg(a, 0).table() else {
-            return Err(vm.builtin_exception("table_keys() requires a table argument"));
+        let Some(table) = mapping(vm, arg(a, 0)) else {
+            vm.builtin_error("table_keys() requires a table argument");
+            return Ok(Value::Unset);
         };
         let (single, index) = match vm.p.types.table(table.ty()) {
             Some(ty) => (table.is_single(), ty.index.clone()),
@@ -40,45 +45,50 @@ pub(super) const TABLE: Table = &[
         Ok(set)
     }),
     ("table_values", |vm, a| {
-        let values = arg(a, 0)
-            .table()
-            .map(|table| table.entries().into_iter().map(|(_, value)| value).collect())
-            .unwrap_or_default();
-        let element = arg(a, 0)
-            .table()
-            .and_then(|table| vm.p.types.table(table.ty()))
-            .and_then(|table| table.value);
+        let Some(table) = mapping(vm, arg(a, 0)) else {
+            vm.builtin_error("table_values() requires a table argument");
+            return Ok(Value::Unset);
+        };
+        let values = table.entries().into_iter().map(|(_, value)| value).collect();
+        let element = vm.p.types.table(table.ty()).and_then(|table| table.value);
         let ty = match element {
             Some(element) => vm.vector_of(element),
             None => vm.result_type(),
         };
         Ok(Value::Vector(Vector::new(ty, values)))
     }),
-    ("resize", |_, a| {
-        let Some(vector) = arg(a, 0).vector() else { return Ok(Value::Count(0)) };
+    ("resize", |vm, a| {
+        let Some(vector) = arg(a, 0).vector() else {
+            vm.builtin_error("resize() operates on vectors");
+            return Ok(Value::Count(0));
+        };
         let old = vector.len();
         let new = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
         vector.items_mut().resize(new, Value::Unset);
         Ok(Value::Count(old as u64))
     }),
-    ("any_set", |_, a| {
-        Ok(Value::Bool(
-            arg(a, 0).vector().is_some_and(|vector| vector.items().iter().any(Value::truth)),
-        ))
+    ("any_set", |vm, a| {
+        let vector = bools(vm, arg(a, 0), "any_set");
+        Ok(Value::Bool(vector.is_some_and(|vector| vector.items().iter().any(Value::truth))))
     }),
-    ("all_set", |_, a| {
-        Ok(Value::Bool(
-            arg(a, 0).vector().is_some_and(|vector| vector.items().iter().all(Value::truth)),
-        ))
+    ("all_set", |vm, a| {
+        let vector = bools(vm, arg(a, 0), "all_set");
+        Ok(Value::Bool(vector.is_some_and(|vector| vector.items().iter().all(Value::truth))))
     }),
     ("same_object", |_, a| {
         let (one, other) = (arg(a, 0), arg(a, 1));
-        // Values in their cells have no identity: equal ones are the same.
-        let inline = one.address().is_none() && other.address().is_none();
-        Ok(Value::Bool(one.same_object(other) || inline && crate::value::equal::equal(one, other)))
+        // Numbers have no identity: equal ones are the same.
+        let has_identity = |value: &Value| {
+            value.address().is_some() || value.bytes().is_some() || value.pattern().is_some()
+        };
+        let plain = !has_identity(one) && !has_identity(other);
+        Ok(Value::Bool(one.same_object(other) || plain && crate::value::equal::equal(one, other)))
     }),
     ("val_footprint", |_, a| Ok(Value::Count(footprint(arg(a, 0), &mut Vec::new())))),
     ("matching_subnets", |vm, a| {
+        if !has_subnets(vm, arg(a, 1), "matching_subnets") {
+            return Ok(Value::Unset);
+        }
         let items = arg(a, 1)
             .table()
             .map(|table| {
@@ -89,6 +99,9 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Vector(Vector::new(vm.result_type(), items)))
     }),
     ("filter_subnet_table", |vm, a| {
+        if !has_subnets(vm, arg(a, 1), "filter_subnet_table") {
+            return Ok(Value::Unset);
+        }
         let Some(table) = arg(a, 1).table() else { return Ok(Value::Unset) };
         let ty = table.ty();
         let filtered = vm.new_table(ty, None);
@@ -104,7 +117,10 @@ pub(super) const TABLE: Table = &[
         }
         Ok(filtered)
     }),
-    ("check_subnet", |_, a| {
+    ("check_subnet", |vm, a| {
+        if !has_subnets(vm, arg(a, 1), "check_subnet") {
+            return Ok(Value::Bool(false));
+        }
         Ok(Value::Bool(
             arg(a, 1)
                 .table()
@@ -112,6 +128,40 @@ pub(super) const TABLE: Table = &[
         ))
     }),
 ];
+
+/// The table that a value is, sets not among them.
+fn mapping(vm: &Vm<'_>, value: &Value) -> Option<Rc<crate::value::Table>> {
+    value.table().filter(|table| !vm.p.types.is_set(table.ty())).cloned()
+}
+
+/// The vector of bools that a value is; an error where it is none.
+fn bools(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Rc<Vector>> {
+    let vector = value.vector().filter(|vector| {
+        let element = vm.p.types.element(vector.ty());
+        element.is_some_and(|ty| matches!(vm.p.types.tag(ty), Tag::Bool | Tag::Void))
+    });
+    if vector.is_none() {
+        vm.builtin_error(format!("{name}() requires vector of bool"));
+    }
+    vector.cloned()
+}
+
+/// Whether a value is a table or set of networks; reported where it is not.
+fn has_subnets(vm: &mut Vm<'_>, value: &Value, name: &str) -> bool {
+    let index = value.table().and_then(|table| vm.p.types.table(table.ty())).map(|ty| &*ty.index);
+    let fits = match index {
+        Some([one]) => vm.p.types.tag(*one) == Tag::Subnet,
+        _ => false,
+    };
+    if !fits {
+        let text = format!("{name} needs to be called on a set[subnet]/table[subnet].");
+        vm.report(Severity::Error, text);
+    }
+    fits
+}
+
+/// Bytes that count as one part of the footprint of a string.
+const FOOTPRINT_UNIT: usize = 32;
 
 fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
     if let Some(address) = value.address() {
@@ -165,7 +215,7 @@ fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
                     })
                     .sum::<u64>()
         }
-        _ => 1,
+        text => 1 + (text.str_bytes().len() / FOOTPRINT_UNIT) as u64,
     };
     if value.address().is_some() {
         open.pop();
@@ -184,28 +234,35 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
         vm.builtin_error(format!("{name}() requires vector"));
         return Ok(None);
     };
-    let by = match arg(args, 1) {
-        Value::Func(func) => {
+    if args.len() > 2 {
+        vm.builtin_error(format!("{name}() called with extraneous argument"));
+        return Ok(None);
+    }
+    let element = vm.p.types.element(vector.ty());
+    let by = match args.get(1) {
+        Some(Value::Func(func)) => {
             let result = vm.p.types.func(func.ty).map(|func| func.result);
-            if vm.p.types.params(func.ty).len() != 2
+            let takes: Vec<_> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
+            let fits = |ty| element.is_none_or(|element| vm.p.same_type(element, ty));
+            if takes.len() != 2
+                || !takes.into_iter().all(fits)
                 || result.is_none_or(|ty| vm.p.types.tag(ty) != Tag::Int)
             {
-                vm.builtin_error(format!("invalid comparison function in {name}()"));
+                vm.builtin_error(format!("invalid comparison function in call to {name}()"));
+                return Ok(None);
             }
             By::Function(Rc::clone(func))
         }
-        _ => {
-            let element = vm.p.types.element(vector.ty());
+        Some(_) => {
+            let text = format!("second argument to {name}() needs to be comparison function");
+            vm.builtin_error(text);
+            return Ok(None);
+        }
+        None => {
             let sorts = element.is_none_or(|ty| {
                 matches!(
                     vm.p.types.tag(ty),
-                    Tag::Int
-                        | Tag::Count
-                        | Tag::Double
-                        | Tag::Time
-                        | Tag::Interval
-                        | Tag::Any
-                        | Tag::Void
+                    Tag::Int | Tag::Count | Tag::Double | Tag::Time | Tag::Interval | Tag::Void
                 )
             });
             if !sorts {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::input_checks::{self, is_readable};
 use super::log::{field, kind_of};
 use super::{Table, arg, json};
 use crate::diagnostics::Severity;
@@ -106,22 +107,42 @@ enum Target {
     },
 }
 
-fn fail(vm: &mut Vm<'_>, name: &str, text: &str) -> Result<Value> {
-    vm.report(Severity::Error, format!("Input stream {name}: {text}"));
-    Ok(Value::Bool(false))
-}
-
-/// The columns of a record type, fields of records in it among them.
-fn columns(vm: &Vm<'_>, ty: TypeId, prefix: &str, out: &mut Vec<Column>) -> Option<()> {
-    let fields = vm.p.types.record(ty)?.fields.clone();
+/// The columns of a record type, fields of records in it among them; whether all its fields can be read. What cannot is reported;
+/// `lenient` streams leave such fields out where they are optional.
+pub(super) fn columns(
+    vm: &mut Vm<'_>,
+    ty: TypeId,
+    prefix: &str,
+    lenient: bool,
+    out: &mut Vec<Column>,
+) -> bool {
+    let fields = vm.p.types.record(ty).map(|record| record.fields.clone()).unwrap_or_default();
     for one in &fields {
-        let name = format!("{prefix}{}", vm.p.name(one.name));
-        if vm.p.types.tag(one.ty) == Tag::Record {
-            columns(vm, one.ty, &format!("{name}."), out)?;
+        let own = vm.p.name(one.name).to_owned();
+        let name = format!("{prefix}{own}");
+        let optional = find_attr(&one.attrs, AttrKind::Optional).is_some();
+        if !is_readable(vm, one.ty, false) {
+            if input_checks::leaves_out(vm, one.ty, &name, optional, lenient) {
+                continue;
+            }
+            return false;
+        }
+        if let Some(inner) = vm.p.types.record(one.ty) {
+            if optional && !inner.fields.is_empty() {
+                let text = format!(
+                    "The input framework does not support optional record fields: \"{own}\""
+                );
+                vm.report(Severity::Info, text);
+                return false;
+            }
+            if !columns(vm, one.ty, &format!("{name}."), lenient, out) {
+                return false;
+            }
             continue;
         }
-        let mut column = Column::new(name, kind_of(vm, one.ty)?);
-        column.optional = find_attr(&one.attrs, AttrKind::Optional).is_some();
+        let Some(kind) = kind_of(vm, one.ty) else { return false };
+        let mut column = Column::new(name, kind);
+        column.optional = optional;
         if let Some(expr) = attr_expr(&one.attrs, AttrKind::TypeColumn)
             && let crate::ast::ExprKind::Literal(crate::literal::Literal::String(text)) =
                 &vm.p.exprs[expr].kind
@@ -130,71 +151,44 @@ fn columns(vm: &Vm<'_>, ty: TypeId, prefix: &str, out: &mut Vec<Column>) -> Opti
         }
         out.push(column);
     }
-    Some(())
+    true
+}
+
+/// Reports why a stream is not created.
+fn refuse(vm: &mut Vm<'_>, name: &str, why: &str) -> Result<Value> {
+    vm.report(Severity::Error, format!("Input stream {name}: {why}"));
+    Ok(Value::Bool(false))
 }
 
 fn create_table(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let description = arg(args, 0);
     let name = field(vm, description, "name").text();
-    let table = field(vm, description, "destination");
-    let Value::Table(destination) = &table else {
-        return fail(vm, &name, "Destination field is not a table");
+    let checked = match input_checks::table_stream(vm, description) {
+        Ok(checked) => checked,
+        Err(why) => return refuse(vm, &name, &why),
     };
-    let Value::Type(index) = field(vm, description, "idx") else {
-        return fail(vm, &name, "Idx field is not a record type");
-    };
-    let value = match field(vm, description, "val") {
-        Value::Type(ty) => Some(ty),
-        _ => None,
-    };
-    let is_set = vm.p.types.is_set(destination.ty());
-    if is_set != value.is_none() {
-        return fail(
-            vm,
-            &name,
-            if is_set {
-                "'destination' is a set, but 'val' defined"
-            } else {
-                "'destination' is a table, but 'val' is not defined"
-            },
-        );
-    }
-    let mut all = Vec::new();
-    if columns(vm, index, "", &mut all).is_none() {
-        return fail(vm, &name, "Problem unrolling index");
-    }
-    let index_columns = all.len();
-    if let Some(ty) = value
-        && columns(vm, ty, "", &mut all).is_none()
-    {
-        return fail(vm, &name, "Problem unrolling fields");
-    }
     let target = Target::Table {
-        table: table.clone(),
-        index,
-        value,
-        index_columns,
-        want_record: !matches!(field(vm, description, "want_record"), Value::Bool(false)),
+        table: field(vm, description, "destination"),
+        index: checked.index,
+        value: checked.value,
+        index_columns: checked.index_columns,
+        want_record: checked.want_record,
         predicate: field(vm, description, "pred").func().cloned(),
         event: field(vm, description, "ev").func().map(|func| func.func),
     };
-    open(vm, description, name, all, target)
+    open(vm, description, name, checked.columns, target)
 }
 
 fn create_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let description = arg(args, 0);
     let name = field(vm, description, "name").text();
-    let Value::Type(fields) = field(vm, description, "fields") else {
-        return fail(vm, &name, "Fields field is not a record type");
+    let (fields, all, want_record) = match input_checks::event_stream(vm, description) {
+        Ok(checked) => checked,
+        Err(why) => return refuse(vm, &name, &why),
     };
     let Value::Func(event) = field(vm, description, "ev") else {
-        return fail(vm, &name, "Event is not a function");
+        return refuse(vm, &name, "'ev' field is not an event");
     };
-    let mut all = Vec::new();
-    if columns(vm, fields, "", &mut all).is_none() {
-        return fail(vm, &name, "Problem unrolling");
-    }
-    let want_record = !matches!(field(vm, description, "want_record"), Value::Bool(false));
     let target = Target::Event { fields, want_record, event: event.func };
     open(vm, description, name, all, target)
 }
@@ -224,7 +218,7 @@ fn open(
     target: Target,
 ) -> Result<Value> {
     if vm.m.state.inputs.streams.iter().any(|stream| stream.name == name && !stream.removed) {
-        vm.report(Severity::Error, format!("Input stream with name '{name}' already exists!"));
+        vm.report(Severity::Error, format!("Trying create already existing input stream {name}"));
         return Ok(Value::Bool(false));
     }
     let source = field(vm, description, "source").text();
@@ -417,6 +411,9 @@ fn fill(
     for (offset, ty) in types.into_iter().enumerate() {
         let value = if vm.p.types.tag(ty) == Tag::Record {
             fill(vm, ty, fields)?
+        } else if !is_readable(vm, ty, false) {
+            // It has no column.
+            Value::Unset
         } else {
             fields.next().map_or(Value::Unset, |field| to_value(vm, field, ty))
         };

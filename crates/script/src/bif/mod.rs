@@ -4,7 +4,10 @@
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
 mod containers;
+mod contents;
+mod data;
 mod input;
+mod input_checks;
 mod json;
 pub mod log;
 pub mod net;
@@ -12,11 +15,13 @@ mod numbers;
 mod opaques;
 mod options;
 mod passive;
+mod places;
 mod reflect;
 mod storage;
+mod stores;
 mod strings;
 mod system;
-mod telemetry;
+pub(crate) mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,7 +29,7 @@ use std::rc::Rc;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::support::order::{Hashes, Random, Seeds, UidPools};
-use crate::value::{OpaqueValue, Value};
+use crate::value::Value;
 use crate::vm::Vm;
 
 /// A built-in function.
@@ -63,6 +68,10 @@ const TABLES: &[Table] = &[
     json::TABLE,
     options::TABLE,
     passive::TABLE,
+    places::TABLE,
+    contents::TABLE,
+    data::TABLE,
+    stores::TABLE,
     opaques::TABLE,
     opaques::DIGESTS,
     storage::TABLE,
@@ -73,6 +82,10 @@ const TABLES: &[Table] = &[
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
     crate::bridge::PACKET_NATIVES,
+    crate::bridge::DECISIONS,
+    crate::bridge::COUNTS,
+    crate::bridge::CERTIFICATES,
+    crate::bridge::CERTIFICATE_CACHE,
 ];
 
 /// State of built-in functions.
@@ -99,6 +112,14 @@ pub struct State {
     pub event_metadata: HashMap<i64, TypeId>,
     /// The number of the analyzer that raised the current event; 0 for none.
     pub(crate) analyzer: u64,
+    /// How often events were handled, by their functions.
+    pub(crate) invocations: Vec<u64>,
+    /// Databases of addresses.
+    pub databases: places::Databases,
+    /// Stores of the Broker framework.
+    pub stores: stores::Stores,
+    /// Packet analyzers by the one in front and the identifier there.
+    pub packet_analyzers: HashMap<(i64, u64), Value>,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
@@ -148,8 +169,12 @@ impl Default for State {
             began: false,
             initialized: false,
             event_metadata: HashMap::new(),
+            packet_analyzers: HashMap::new(),
+            databases: places::Databases::default(),
+            stores: stores::Stores::default(),
             suspended: 0,
             analyzer: 0,
+            invocations: Vec::new(),
             bare: false,
             sandbox: false,
             random: system::random(),
@@ -209,6 +234,8 @@ pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
+    // What readers still have to say is reported.
+    input::poll(vm)?;
     log::close_all(vm)
 }
 
@@ -226,8 +253,7 @@ pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
     input::poll(vm)
 }
 
-/// What `as` makes of an opaque value.
-pub fn cast_opaque(vm: &mut Vm<'_>, opaque: &Rc<OpaqueValue>, ty: TypeId) -> Option<Value> {
-    let _ = (vm, opaque, ty);
-    None
+/// What `as` makes of the data of a message; none where that does not fit, or where the value is no such data.
+pub fn cast_data(vm: &mut Vm<'_>, value: &Value, ty: TypeId) -> Option<Value> {
+    data::unwrap(vm, value)?.value(vm, ty)
 }

@@ -15,11 +15,11 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table = &[
     ("floor", |_, a| Ok(Value::Double(arg(a, 0).double().floor()))),
     ("ceil", |_, a| Ok(Value::Double(arg(a, 0).double().ceil()))),
-    ("sqrt", |vm, a| checked(vm, a, "sqrt", |x| x < 0.0, f64::sqrt)),
+    ("sqrt", sqrt),
     ("exp", |_, a| Ok(Value::Double(arg(a, 0).double().exp()))),
-    ("ln", |vm, a| checked(vm, a, "ln", |x| x < 0.0, f64::ln)),
-    ("log2", |vm, a| checked(vm, a, "log2", |x| x < 0.0, f64::log2)),
-    ("log10", |vm, a| checked(vm, a, "log10", |x| x < 0.0, f64::log10)),
+    ("ln", |_, a| Ok(Value::Double(arg(a, 0).double().ln()))),
+    ("log2", |_, a| Ok(Value::Double(arg(a, 0).double().log2()))),
+    ("log10", |_, a| Ok(Value::Double(arg(a, 0).double().log10()))),
     ("pow", |_, a| Ok(Value::Double(arg(a, 0).double().powf(arg(a, 1).double())))),
     ("modulo", modulo),
     ("int_to_count", int_to_count),
@@ -113,6 +113,10 @@ pub(super) const TABLE: Table = &[
     }),
     ("routing0_data_to_addrs", |vm, a| {
         let data = bytes(a, 0);
+        if data.len().wrapping_sub(4) % 16 != 0 {
+            let text = format!("Bad ip6_routing data length: {}", data.len());
+            vm.report(Severity::Warning, text);
+        }
         let items = data
             .get(4..)
             .unwrap_or(&[])
@@ -130,7 +134,8 @@ pub(super) const TABLE: Table = &[
         Some(bytes) => Ok(Value::addr(bytes)),
         None => {
             vm.builtin_error_with("bad PTR name", arg(a, 0));
-            Ok(Value::Unset)
+            // A name of the length of those under ip6.arpa gives an address of version 6.
+            Ok(if bytes(a, 0).len() == 72 { Value::addr([0; 16]) } else { Value::Addr4([0; 4]) })
         }
     }),
     ("bytestring_to_count", |vm, a| {
@@ -146,7 +151,7 @@ pub(super) const TABLE: Table = &[
     ("bytestring_to_double", |vm, a| match bytes(a, 0).first_chunk::<8>() {
         Some(word) if bytes(a, 0).len() == 8 => Ok(Value::Double(f64::from_be_bytes(*word))),
         _ => {
-            vm.builtin_error("bytes conversion to double");
+            vm.builtin_error("bad conversion to double");
             Ok(Value::Double(0.0))
         }
     }),
@@ -155,7 +160,7 @@ pub(super) const TABLE: Table = &[
             Ok(Value::Double(f64::from(f32::from_be_bytes(*word))))
         }
         _ => {
-            vm.builtin_error("bytes conversion to float");
+            vm.builtin_error("bad conversion to float");
             Ok(Value::Double(0.0))
         }
     }),
@@ -171,13 +176,17 @@ pub(super) const TABLE: Table = &[
         let weight = |x: u64| x.wrapping_mul(1_103_515_245).wrapping_add(12_345);
         Ok(Value::Count(weight(weight(site) ^ digest) & 0x7fff_ffff))
     }),
-    ("fmt_ftp_port", |_, a| {
+    ("fmt_ftp_port", |vm, a| {
         Ok(match arg(a, 0) {
             Value::Addr4([b0, b1, b2, b3]) => {
                 let port = arg(a, 1).as_port().number;
                 Value::string(format!("{b0},{b1},{b2},{b3},{},{}", port >> 8, port & 0xff))
             }
-            _ => Value::string(""),
+            other => {
+                let text = "conversion of non-IPv4 address in fmt_ftp_port";
+                vm.builtin_error_with(text, other);
+                Value::string("")
+            }
         })
     }),
     ("parse_ftp_port", |vm, a| {
@@ -217,19 +226,13 @@ fn ftp_port(vm: &Vm<'_>, found: Option<([u8; 16], u16, bool)>) -> Value {
     ))
 }
 
-fn checked(
-    vm: &mut Vm<'_>,
-    args: &[Value],
-    name: &str,
-    bad: fn(f64) -> bool,
-    compute: fn(f64) -> f64,
-) -> Result<Value> {
+fn sqrt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let x = arg(args, 0).double();
-    if bad(x) {
-        vm.report(Severity::Error, format!("negative {name} argument"));
+    if x < 0.0 {
+        vm.report(Severity::Error, "negative sqrt argument");
         return Ok(Value::Double(-1.0));
     }
-    Ok(Value::Double(compute(x)))
+    Ok(Value::Double(x.sqrt()))
 }
 
 fn rint(x: f64) -> f64 {
@@ -240,9 +243,11 @@ fn modulo(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (a, b) = (arg(args, 0).int(), arg(args, 1).int());
     if b == 0 {
         vm.report(Severity::Error, "modulo by zero");
-        return Ok(Value::Unset);
+        return Ok(Value::Int(0));
     }
-    Ok(Value::Int(a.wrapping_rem_euclid(b)))
+    // The result has the sign of the divisor.
+    let rest = a.wrapping_rem(b);
+    Ok(Value::Int(rest.wrapping_add(b).wrapping_rem(b)))
 }
 
 fn int_to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -258,6 +263,7 @@ fn double_to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let number = arg(args, 0).double();
     if number < 0.0 {
         vm.builtin_error_with("bad conversion to count", arg(args, 0));
+        return Ok(Value::Count(0));
     }
     Ok(Value::Count(rint(number) as u64))
 }

@@ -8,6 +8,7 @@ use crate::support::opaque::{
     Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom,
     described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
 };
+use crate::types::Tag;
 use crate::value::order;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
@@ -88,7 +89,15 @@ pub(super) const TABLE: Table = &[
         Ok(randomness(vm, &result))
     }),
     ("paraglob_init", |vm, a| {
-        let Some(globs) = arg(a, 0).vector() else { return Ok(Value::Unset) };
+        let globs = arg(a, 0).vector().filter(|vector| {
+            let element = vm.p.types.element(vector.ty());
+            element.is_some_and(|ty| matches!(vm.p.types.tag(ty), Tag::String | Tag::Void))
+        });
+        let Some(globs) = globs else {
+            let text = "paraglob requires a vector of strings for initialization.";
+            vm.report(Severity::Error, text);
+            return Ok(Value::Unset);
+        };
         let texts: Vec<Vec<u8>> =
             globs.items().iter().map(|item| item.str_bytes().to_vec()).collect();
         opaque(vm, Paraglob { globs: Globs::new(&texts), texts })
@@ -301,8 +310,10 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Protocol::Icmp => 1,
         Protocol::Unknown => match u8::try_from(part("proto").count()) {
             Ok(number) => number,
-            // The protocol is not known.
-            Err(_) => return Ok(Value::string("")),
+            Err(_) => {
+                vm.builtin_error_with("CommunityID: unknown transport layer", cid);
+                return Ok(Value::string(""));
+            }
         },
     };
     let mut one_way = false;
@@ -373,13 +384,13 @@ struct Paraglob {
 /// Something that takes values of one type.
 #[derive(Clone)]
 struct Typed<T> {
-    ty: Option<crate::types::Tag>,
+    ty: Option<Tag>,
     of: T,
 }
 
 /// The most frequent values of one type.
 struct Top {
-    ty: Option<crate::types::Tag>,
+    ty: Option<Tag>,
     of: TopK<Value>,
 }
 

@@ -42,29 +42,34 @@ pub(super) const TABLE: Table = &[
     }),
     ("Reporter::flow_weird", |vm, a| {
         let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
-        if permits_weird(vm, arg(a, 0), &[arg(a, 1).text(), arg(a, 2).text()]) {
+        // Of both directions together.
+        let mut hosts = [arg(a, 1).text(), arg(a, 2).text()];
+        hosts.sort();
+        if permits_weird(vm, arg(a, 0), &hosts) {
             vm.queue_named("flow_weird", args.to_vec());
         }
         Ok(Value::Bool(true))
     }),
     ("Reporter::conn_weird", |vm, a| {
-        if vm.m.state.packetless {
-            // No connection is alive.
-            let connection = arg(a, 1);
-            let args = vec![
-                arg(a, 0).clone(),
-                super::log::field(vm, connection, "id"),
-                super::log::field(vm, connection, "uid"),
-                arg(a, 2).clone(),
-                arg(a, 3).clone(),
-            ];
-            vm.queue_named("expired_conn_weird", args);
-            return Ok(Value::Bool(true));
-        }
-        let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
+        conn_weird(vm, [0, 1, 2, 3].map(|index| arg(a, index).clone()));
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::limit_reached_weird", |vm, a| {
+        let (limit, most) = (arg(a, 2).count(), arg(a, 3).count());
+        let addl = if most > 0 { format!("{limit} > {most}") } else { limit.to_string() };
+        let [name, connection, source] = [0, 1, 4].map(|index| arg(a, index).clone());
+        crate::bridge::note_limit(vm, &super::log::field(vm, &connection, "id"));
+        conn_weird(vm, [name, connection, Value::string(addl), source]);
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::limit_reached_weird", |vm, a| {
+        let (limit, max) = (arg(a, 2).count(), arg(a, 3).count());
+        let addition = if max > 0 { format!("{limit} > {max}") } else { limit.to_string() };
         let uid = super::log::field(vm, arg(a, 1), "uid").text();
         if permits_weird(vm, arg(a, 0), &[uid]) {
-            vm.queue_named("conn_weird", args.to_vec());
+            let addition = Value::string(addition);
+            let args = vec![arg(a, 0).clone(), arg(a, 1).clone(), addition, arg(a, 4).clone()];
+            vm.queue_named("conn_weird", args);
         }
         Ok(Value::Bool(true))
     }),
@@ -95,6 +100,18 @@ pub(super) const TABLE: Table = &[
     ("Reporter::set_weird_sampling_threshold", |_, _| Ok(Value::Bool(true))),
     ("Reporter::set_weird_sampling_duration", |_, _| Ok(Value::Bool(true))),
 ];
+
+/// Raises the weird of a connection: name, connection, details and source.
+fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
+    let uid = super::log::field(vm, &connection, "uid");
+    if vm.m.state.packetless {
+        // No connection is alive.
+        let id = super::log::field(vm, &connection, "id");
+        vm.queue_named("expired_conn_weird", vec![name, id, uid, addl, source]);
+    } else if permits_weird(vm, &name, &[uid.text()]) {
+        vm.queue_named("conn_weird", vec![name, connection, addl, source]);
+    }
+}
 
 /// Whether a weird is reported, or left out because there were many of its name for these hosts, this connection or file.
 fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {

@@ -5,7 +5,7 @@ use super::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::types::Tag;
-use crate::value::{Value, Vector};
+use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -68,6 +68,21 @@ fn zeros(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     vm.new_record(ty, &offsets, given)
 }
 
+const NO_SUPERVISOR: &str = "supervisor mode not enabled";
+
+fn unsupervised(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    vm.builtin_error(NO_SUPERVISOR);
+    Ok(Value::Bool(false))
+}
+
+/// `MatcherStats` of one matcher.
+fn matcher_stats(vm: &mut Vm<'_>, stats: &crate::support::pattern::PatternStats) -> Result<Value> {
+    let states = stats.dfa_states as u64;
+    let fields = [1, stats.nfa_states as u64, states, states, stats.bytes as u64, 0, states];
+    let fields = fields.map(Value::Count).to_vec();
+    Ok(Value::Record(crate::value::Record::new(vm.result_type(), fields)))
+}
+
 /// A connection that does not exist.
 fn unknown_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
@@ -82,12 +97,13 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
     // The packet reader registers and looks up packet analyzers.
-    ("PacketAnalyzer::register_packet_analyzer", |vm, _| {
+    ("PacketAnalyzer::register_packet_analyzer", |vm, a| {
         if vm.m.state.initialized {
             let text = "Packet protocols cannot be registered after zeek_init has finished.";
             vm.report(crate::diagnostics::Severity::Fatal, text);
             return Err(Stop::Fatal);
         }
+        map_packet_analyzer(vm, arg(a, 0), arg(a, 1).count(), arg(a, 2));
         Ok(Value::Bool(true))
     }),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
@@ -162,14 +178,6 @@ pub(super) const TABLE: Table = &[
     ("set_ssl_established", no),
     ("set_secret", no),
     ("set_keys", no),
-    ("install_src_addr_filter", yes),
-    ("install_src_net_filter", yes),
-    ("install_dst_addr_filter", yes),
-    ("install_dst_net_filter", yes),
-    ("uninstall_src_addr_filter", yes),
-    ("uninstall_src_net_filter", yes),
-    ("uninstall_dst_addr_filter", yes),
-    ("uninstall_dst_net_filter", yes),
     ("match_signatures", no),
     ("TCP::raw_options", empty),
     ("WebSocket::__configure_analyzer", no),
@@ -183,10 +191,8 @@ pub(super) const TABLE: Table = &[
     ("Pcap::get_filter_state_string", |_, _| Ok(Value::string("uninitialized"))),
     // Statistics.
     ("get_net_stats", zeros),
-    ("get_conn_stats", zeros),
     ("get_dns_stats", zeros),
     ("get_event_stats", zeros),
-    ("get_event_handler_stats", empty),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
     ("get_matcher_stats", |vm, a| {
@@ -205,20 +211,84 @@ pub(super) const TABLE: Table = &[
     ("get_thread_stats", zeros),
     ("get_timer_stats", zeros),
     ("get_broker_stats", zeros),
-    ("get_plugin_components", empty),
+    ("get_plugin_components", components),
     // One process alone.
     ("Supervisor::__is_supervised", no),
     ("Supervisor::__is_supervisor", no),
     ("Supervisor::__status", empty),
     ("Supervisor::__node", empty),
     ("Supervisor::__stem_pid", |_, _| Ok(Value::Int(-1))),
-    ("Supervisor::__destroy", no),
-    ("Supervisor::__restart", no),
+    ("Supervisor::__create", |vm, _| {
+        vm.builtin_error(NO_SUPERVISOR);
+        Ok(Value::string(NO_SUPERVISOR))
+    }),
+    ("Supervisor::__destroy", unsupervised),
+    ("Supervisor::__restart", unsupervised),
+    ("Cluster::Backend::ZeroMQ::spawn_zmq_proxy_thread", |vm, _| {
+        vm.builtin_error("Cluster::backend not set to ZeroMQ?");
+        Ok(Value::Bool(false))
+    }),
+    ("Cluster::Backend::ZeroMQ::generate_keypair", |vm, a| {
+        vm.builtin_error("zmq_curve_keypair() failed");
+        empty(vm, a)
+    }),
+    ("Cluster::__publish_table", |vm, a| {
+        let text = if arg(a, 1).table().is_some() {
+            "__publish_table: missing PublishOnChange state for table!".to_owned()
+        } else {
+            let ty = crate::describe::type_text(vm.p, arg(a, 1).ty());
+            format!("__publish_table: {ty} not a table type")
+        };
+        vm.report(crate::diagnostics::Severity::Error, text);
+        Ok(Value::Bool(false))
+    }),
+    ("Cluster::apply_table_change_infos", |vm, a| {
+        // Changes come from other nodes, and no table of a process alone waits for any.
+        let name = match arg(a, 0) {
+            Value::Record(header) => header.get(0).text(),
+            _ => String::new(),
+        };
+        let what = match vm.find_global(&name).map(|global| vm.global(global)) {
+            None => format!("no such identifier {name}"),
+            Some(Value::Table(_)) => format!("{name} has no PublishOnChange state!"),
+            Some(_) => format!("{name} not a table!"),
+        };
+        let text = format!("apply_table_change_infos: {what}");
+        vm.report(crate::diagnostics::Severity::Warning, text);
+        Ok(Value::Bool(false))
+    }),
+    ("Cluster::set_table_change_infos_forward_topic", nothing),
+    ("Broker::__peering_stats", empty),
+    ("get_login_state", zero),
+    ("set_login_state", no),
+    ("get_contents_file", |vm, a| {
+        vm.builtin_error_with("unknown connection id in get_contents_file()", arg(a, 0));
+        Ok(Value::File(crate::value::FileValue::closed("-", vm.m.now)))
+    }),
+    ("dump_rule_stats", yes),
+    ("PacketAnalyzer::PPPoE::session_id", |_, _| Ok(Value::Count(0xffff_ffff))),
+    ("PacketAnalyzer::Geneve::get_options", empty),
+    // No code is compiled ahead of time, so that none is profiled.
+    ("ZAM::Prof::set_module_profiling", zero),
+    ("ZAM::Prof::get_module_profile", zeros),
+    ("ZAM::Prof::estimated_profiling_overhead", |_, _| Ok(Value::Interval(0.0))),
+    ("table_pattern_matcher_stats", |vm, a| {
+        let Some(table) = arg(a, 0).table().cloned() else {
+            vm.builtin_error("pattern-table_stats() requires a table argument");
+            return Ok(Value::Unset);
+        };
+        let index = vm.p.types.table(table.ty()).map(|ty| ty.index.clone()).unwrap_or_default();
+        if !matches!(*index, [one] if vm.p.types.tag(one) == Tag::Pattern) {
+            let text = "pattern_table_stats() requires a single index of type pattern";
+            vm.builtin_error(text);
+            return Ok(Value::Unset);
+        }
+        matcher_stats(vm, &table.pattern_stats())
+    }),
     ("Cluster::Backend::__init", yes),
     ("Cluster::__init", yes),
-    ("Cluster::publish", yes),
-    ("Cluster::publish_rr", no),
-    ("Cluster::publish_hrw", no),
+    ("Cluster::publish_rr", |vm, a| publish_to_pool(vm, a, "Cluster::rr_topic")),
+    ("Cluster::publish_hrw", |vm, a| publish_to_pool(vm, a, "Cluster::hrw_topic")),
     ("Cluster::__subscribe", yes),
     ("Cluster::__unsubscribe", yes),
     ("Cluster::__listen_websocket", no),
@@ -239,26 +309,33 @@ pub(super) const TABLE: Table = &[
     ("Broker::__flush_logs", zero),
     ("Broker::__publish_id", no),
     ("Broker::__publish", yes),
-    ("Broker::publish", yes),
     ("Broker::__listen", |_, _| {
         Ok(Value::Port(crate::literal::Port { number: 0, protocol: crate::literal::Protocol::Tcp }))
     }),
     ("Telemetry::listen_prometheus", yes),
     ("Spicy::__toggle_analyzer", no),
     ("Spicy::__resource_usage", empty),
-    // Databases of places: none is open.
-    ("mmdb_open_location_db", no),
-    ("mmdb_open_asn_db", no),
-    ("lookup_location", empty),
-    ("lookup_autonomous_system", empty),
-    ("x509_set_certificate_cache", yes),
-    ("x509_set_certificate_cache_hit_callback", yes),
-    ("EventMetadata::current_all", empty),
-    ("EventMetadata::current", |vm, _| {
-        Ok(Value::Vector(Vector::new(vm.result_type(), Vec::new())))
+    ("EventMetadata::current_all", |vm, _| {
+        let items = match (event_time(vm), vm.type_named("EventMetadata::Entry")) {
+            (Some(time), Some(ty)) => {
+                let id = vm.enum_named(NETWORK_TIMESTAMP);
+                vec![Value::Record(Record::new(ty, vec![id, Value::Time(time)]))]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Value::Vector(Vector::new(vm.result_type(), items)))
     }),
+    ("EventMetadata::current", |vm, a| {
+        let is_time = full_name(vm, arg(a, 0)) == NETWORK_TIMESTAMP;
+        let time = event_time(vm).filter(|_| is_time).map(Value::Time);
+        Ok(Value::Vector(Vector::new(vm.result_type(), time.into_iter().collect())))
+    }),
+    ("current_event_time", |vm, _| Ok(Value::Time(event_time(vm).unwrap_or(-1.0)))),
     ("EventMetadata::register", |vm, a| {
-        let Value::Type(ty) = arg(a, 1) else { return Ok(Value::Bool(false)) };
+        let Value::Type(ty) = arg(a, 1) else {
+            vm.builtin_error("register_event_metadata() expects type");
+            return Ok(Value::Bool(false));
+        };
         let known = vm.m.state.event_metadata.get(&arg(a, 0).int()).copied();
         if known.is_none() && !has_any(vm, *ty, 0) {
             vm.m.state.event_metadata.insert(arg(a, 0).int(), *ty);
@@ -267,6 +344,27 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(known.is_some_and(|known| vm.p.same_type(known, *ty))))
     }),
 ];
+
+const NETWORK_TIMESTAMP: &str = "EventMetadata::NETWORK_TIMESTAMP";
+
+/// The time that the current event is said to be of, where scripts want events to have one.
+fn event_time(vm: &Vm<'_>) -> Option<f64> {
+    let is_added = vm.global_named("EventMetadata::add_network_timestamp").truth();
+    Some(vm.m.event_time).filter(|time| is_added && *time >= 0.0)
+}
+
+/// Notes which packet analyzer follows another one for an identifier; reports where that replaces one.
+fn map_packet_analyzer(vm: &mut Vm<'_>, parent: &Value, identifier: u64, child: &Value) {
+    let key = (parent.int(), identifier);
+    let before = vm.m.state.packet_analyzers.insert(key, child.clone());
+    if let Some(before) = before.filter(|before| before.int() != child.int()) {
+        let (before, after) = (analyzer_name(vm, &before), analyzer_name(vm, child));
+        let number = format!("{identifier:#x}");
+        let text =
+            format!("Overwriting packet analyzer mapping {number:>8} => {before} with {after}");
+        vm.report(crate::diagnostics::Severity::Info, text);
+    }
+}
 
 /// The part of a tag's name in front of `::ANALYZER_`.
 fn kind(vm: &Vm<'_>, value: &Value) -> String {
@@ -302,6 +400,70 @@ fn tag(vm: &Vm<'_>, name: &str) -> Value {
     if found.is_set() { found } else { vm.enum_named("AllAnalyzers::ANALYZER_ERROR") }
 }
 
+/// Publishes to the node of a pool that the script function `topic` chooses; a pool without nodes has none.
+fn publish_to_pool(vm: &mut Vm<'_>, args: &[Value], topic: &str) -> Result<Value> {
+    let ty = arg(args, 0).record().map(|record| record.ty());
+    let name = ty.and_then(|ty| vm.p.types.data(ty).name).map(|name| vm.p.name(name));
+    let is_pool = name == Some("Cluster::Pool");
+    if !is_pool {
+        vm.builtin_error("expected type Cluster::Pool for pool");
+        return Ok(Value::Bool(false));
+    }
+    if topic == "Cluster::rr_topic" && arg(args, 1).bytes().is_none() {
+        let given = crate::describe::tag_name(vm.p.types.get(arg(args, 1).ty()));
+        vm.builtin_error(format!("expected type string for key, got {given}"));
+        return Ok(Value::Unset);
+    }
+    let Some(func) = vm.function_named(topic) else { return Ok(Value::Bool(false)) };
+    let topic = vm.call_func(func, &[arg(args, 0).clone(), arg(args, 1).clone()])?;
+    if topic.str_bytes().is_empty() {
+        return Ok(Value::Bool(false));
+    }
+    let rest = args.get(2..).unwrap_or(&[]);
+    super::data::publish(vm, &[&[topic], rest].concat())
+}
+
+/// Components of a kind: `get_plugin_components`.
+fn components(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let category = arg(args, 0).text();
+    let (ty, prefix) = match category.as_str() {
+        "READER" => ("Input::Reader", "Input::READER_"),
+        "WRITER" => ("Log::Writer", "Log::WRITER_"),
+        "ANALYZER" => ("Analyzer::Tag", "Analyzer::ANALYZER_"),
+        "PACKET_ANALYZER" => ("PacketAnalyzer::Tag", "PacketAnalyzer::ANALYZER_"),
+        "FILE_ANALYZER" => ("Files::Tag", "Files::ANALYZER_"),
+        "CLUSTER_BACKEND" => ("Cluster::BackendTag", "Cluster::CLUSTER_BACKEND_"),
+        "EVENT_SERIALIZER" => ("Cluster::EventSerializerTag", "Cluster::EVENT_SERIALIZER_"),
+        "LOG_SERIALIZER" => ("Cluster::LogSerializerTag", "Cluster::LOG_SERIALIZER_"),
+        "STORAGE_BACKEND" => ("Storage::Backend", "Storage::STORAGE_BACKEND_"),
+        "STORAGE_SERIALIZER" => ("Storage::Serializer", "Storage::STORAGE_SERIALIZER_"),
+        "IOSOURCE" | "PKTSRC" | "PKTDUMPER" | "SESSION_ADAPTER" => ("", ""),
+        _ => {
+            let text = format!("Unknown category type: {category}");
+            vm.report(crate::diagnostics::Severity::Error, text);
+            return Ok(Value::Unset);
+        }
+    };
+    let values = vm
+        .type_named(ty)
+        .and_then(|ty| vm.p.types.enumeration(ty))
+        .map(|values| values.values.clone())
+        .unwrap_or_default();
+    let element = vm.type_named("PluginComponent").unwrap_or(TypeId::VOID);
+    let mut items = Vec::new();
+    for value in values {
+        let Some(name) = vm.p.name(value.name).strip_prefix(prefix) else { continue };
+        let fields = vec![
+            Value::string(name),
+            Value::string(name),
+            Value::string(format!("{category}_{name}")),
+            Value::Bool(true),
+        ];
+        items.push(Value::Record(crate::value::Record::new(element, fields)));
+    }
+    Ok(Value::Vector(Vector::new(vm.result_type(), items)))
+}
+
 /// Whether a host's name fits the name of a certificate, whose first label may have one `*`.
 fn fits_host(host: &[u8], name: &[u8]) -> bool {
     if host.contains(&0) {
@@ -329,14 +491,14 @@ fn fits_host(host: &[u8], name: &[u8]) -> bool {
         && label.ends_with(back)
 }
 
-/// Whether values of the type have parts of type `any`.
+/// Whether values of the type have parts that no message can hold.
 fn has_any(vm: &Vm<'_>, ty: TypeId, depth: usize) -> bool {
     use crate::types::Type;
     if depth > 100 {
         return false;
     }
     match vm.p.types.get(ty) {
-        Type::Any => true,
+        Type::Any | Type::File | Type::Func(_) | Type::Opaque(_) => true,
         Type::Vector(element) => has_any(vm, *element, depth + 1),
         Type::Table(table) => {
             table.index.iter().chain(table.value.as_ref()).any(|part| has_any(vm, *part, depth + 1))

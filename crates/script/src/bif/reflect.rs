@@ -1,10 +1,10 @@
 //! What scripts can learn of themselves: types, globals, fields, enums.
 
-use super::strings::bytes;
 use super::{Table, arg};
 use crate::describe;
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::TypeId;
+use crate::ids::{Name, TypeId};
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
 use crate::value::{Record, Value, Vector};
@@ -24,7 +24,7 @@ pub(super) const TABLE: Table = &[
     ("enum_to_int", |vm, a| match arg(a, 0) {
         Value::Enum(_, value) => Ok(Value::Int(*value)),
         _ => {
-            vm.builtin_error("enum_to_int: argument is not an enum");
+            vm.builtin_error("enum_to_int() requires enum value");
             Ok(Value::Int(-1))
         }
     }),
@@ -96,15 +96,6 @@ pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     }
 }
 
-/// The type that an argument is or is of.
-fn type_of(vm: &Vm<'_>, value: &Value) -> Option<TypeId> {
-    match value {
-        Value::Type(ty) => Some(*ty),
-        Value::Short(_) | Value::Long(_) => vm.type_named(&value.text()),
-        other => Some(other.ty()),
-    }
-}
-
 fn type_aliases(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let result = vm.result_type();
     let table = vm.new_table(result, None);
@@ -114,12 +105,35 @@ fn type_aliases(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         other => Some(other.ty()),
     };
     if let (Some(ty), Value::Table(table)) = (ty, &table) {
-        let data = vm.p.types.data(ty);
-        for name in data.name.iter().chain(&data.aliases) {
-            table.insert(Value::string(vm.p.name(*name)), Value::Unset, 0.0);
+        for name in aliases(vm, ty) {
+            table.insert(Value::string(vm.p.name(name)), Value::Unset, 0.0);
         }
     }
     Ok(table)
+}
+
+/// All names of a type: that of its declaration, and those of `type A: T;` in both directions.
+fn aliases(vm: &Vm<'_>, ty: TypeId) -> Vec<Name> {
+    let data = vm.p.types.data(ty);
+    let Some(own) = data.name else { return Vec::new() };
+    let mut names = vec![own];
+    let mut at = 0;
+    while let Some(name) = names.get(at).copied() {
+        at += 1;
+        let links = vm.p.aliases.iter().filter_map(|(alias, original)| {
+            if *alias == name {
+                Some(*original)
+            } else if *original == name {
+                Some(*alias)
+            } else {
+                None
+            }
+        });
+        let new: Vec<Name> = links.filter(|link| !names.contains(link)).collect();
+        names.extend(new);
+    }
+    names.sort_by_key(|name| vm.p.name(*name));
+    names
 }
 
 fn lookup_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -149,7 +163,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
         let site = vm.call_site();
         let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
         let text = b"top-level global_ids() call unsupported".to_vec();
-        vm.emit(crate::diagnostics::Severity::Error, span, text);
+        vm.emit(Severity::Error, span, text);
         return Ok(table);
     }
     let (Some(element), Some(attr_ty), Some(attrs_ty)) = (
@@ -232,11 +246,20 @@ fn global_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 
 /// The name of a field's type: with its kind in front where the type has a name.
 fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
-    let text = describe::type_text(vm.p, ty);
-    match vm.p.types.tag(ty) {
-        Tag::Enum if !text.starts_with("enum ") => format!("enum {text}"),
-        Tag::Record if vm.p.types.data(ty).name.is_some() => format!("record {text}"),
-        _ => text,
+    let name = || vm.p.types.data(ty).name.map_or("", |name| vm.p.name(name));
+    match vm.p.types.get(ty) {
+        Type::Enum(_) => format!("enum {}", name()),
+        Type::Record(_) => format!("record {}", name()),
+        Type::Vector(element) => format!("vector of {}", field_type(vm, *element)),
+        Type::Table(table) => {
+            let index: Vec<_> = table.index.iter().map(|part| field_type(vm, *part)).collect();
+            let index = index.join(",");
+            match table.value {
+                Some(value) => format!("table[{index}] of {}", field_type(vm, value)),
+                None => format!("set[{index}]"),
+            }
+        }
+        other => describe::tag_name(other).to_owned(),
     }
 }
 
@@ -251,7 +274,8 @@ fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         other if other.bytes().is_some() => {
             let found = vm.type_named(&other.text());
             if found.is_none_or(|ty| vm.p.types.tag(ty) != Tag::Record) {
-                vm.builtin_error("record_fields: argument is not a record");
+                let text = "record_fields string argument does not name a record type";
+                vm.report(Severity::Error, text);
             }
             found
         }
@@ -288,10 +312,11 @@ fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn enum_names(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let result = vm.result_type();
     let table = vm.new_table(result, None);
-    let ty = type_of(vm, arg(args, 0));
+    let ty = match arg(args, 0) {
+        Value::Type(ty) => Some(*ty),
+        value => vm.type_named(&value.text()),
+    };
     let Some(Type::Enum(values)) = ty.map(|ty| vm.p.types.get(ty)) else {
-        let text = String::from_utf8_lossy(bytes(args, 0)).into_owned();
-        vm.builtin_error(format!("enum_names: '{text}' is not an enum"));
         return Ok(table);
     };
     if let Value::Table(table) = &table {

@@ -4,7 +4,7 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::format::escape;
-use crate::support::format::fmt::{Arg, fmt as format};
+use crate::support::format::fmt::{Arg, Formatted, fmt as format};
 use crate::support::pattern::{Modes, Pattern};
 use crate::support::text;
 use crate::value::describe::{self, cat as cat_value};
@@ -175,13 +175,13 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [separator, default, rest @ ..] = args else {
         let text = format!("cat_sep() takes at least 2 argument(s), got {}", args.len());
         vm.builtin_error(text);
-        return Ok(Value::string(""));
+        return Ok(Value::Unset);
     };
     for (name, value) in [("sep", separator), ("def", default)] {
         if value.bytes().is_none() {
             let ty = crate::describe::tag_name(vm.p.types.get(value.ty()));
             vm.builtin_error(format!("expected type string for {name}, got {ty}"));
-            return Ok(Value::string(""));
+            return Ok(Value::Unset);
         }
     }
     let mut out = Vec::new();
@@ -204,15 +204,19 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         // Without a format the values are written one after another.
         return cat(vm, args);
     };
-    let shown = crate::support::format::fmt::shows_text(directives);
+    // Most formats have few arguments, and none that needs a text of its own.
+    if rest.len() <= FEW
+        && let Some(formatted) = plain_arguments(rest)
+    {
+        let formatted = formatted.get(..rest.len()).unwrap_or(&[]);
+        let result = format(directives, formatted);
+        return Ok(formatted_text(vm, first, rest, result));
+    }
     let texts: Vec<Vec<u8>> = rest
         .iter()
-        .map(|value| match value {
-            // Numbers are texts only where a directive asks for that.
-            Value::Bool(_) | Value::Int(_) | Value::Count(_) if !shown => Vec::new(),
-            Value::Double(_) | Value::Time(_) | Value::Interval(_) => Vec::new(),
-            Value::Short(_) | Value::Long(_) => Vec::new(),
-            other => cat_value(vm.p, other),
+        .map(|value| match plain_argument(value) {
+            Some(_) => Vec::new(),
+            None => cat_value(vm.p, value),
         })
         .collect();
     let formatted: Vec<Arg<'_>> = rest
@@ -220,18 +224,42 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         .zip(&texts)
         .map(|(value, text)| match value {
             Value::Bool(value) => Arg::Int(i64::from(*value), text),
-            Value::Int(value) | Value::Enum(_, value) => Arg::Int(*value, text),
-            Value::Count(value) => Arg::Count(*value, text),
+            Value::Enum(_, value) => Arg::Int(*value, text),
             Value::Port(port) => Arg::Count(u64::from(port.number), text),
-            Value::Double(value) => Arg::Double(*value),
-            Value::Time(value) => Arg::Time(*value),
-            Value::Interval(value) => Arg::Interval(*value),
-            Value::Addr4(_) | Value::Addr6(_) => Arg::Addr(value.addr_bytes().unwrap_or_default()),
-            Value::Short(_) | Value::Long(_) => Arg::Text(value.str_bytes()),
-            _ => Arg::Text(text),
+            other => plain_argument(other).unwrap_or(Arg::Text(text)),
         })
         .collect();
     let result = format(directives, &formatted);
+    Ok(formatted_text(vm, first, rest, result))
+}
+
+/// Most arguments of `fmt` that are passed without an allocation.
+const FEW: usize = 8;
+
+/// An argument of `fmt` whose text, where a directive asks for it, follows from its value.
+fn plain_argument(value: &Value) -> Option<Arg<'_>> {
+    Some(match value {
+        Value::Int(value) => Arg::Int(*value, &[]),
+        Value::Count(value) => Arg::Count(*value, &[]),
+        Value::Double(value) => Arg::Double(*value),
+        Value::Time(value) => Arg::Time(*value),
+        Value::Interval(value) => Arg::Interval(*value),
+        Value::Addr4(_) | Value::Addr6(_) => Arg::Addr(value.addr_bytes().unwrap_or_default()),
+        Value::Short(_) | Value::Long(_) => Arg::Text(value.str_bytes()),
+        _ => return None,
+    })
+}
+
+fn plain_arguments(values: &[Value]) -> Option<[Arg<'_>; FEW]> {
+    let mut all = [Arg::Text(&[]); FEW];
+    for (slot, value) in all.iter_mut().zip(values) {
+        *slot = plain_argument(value)?;
+    }
+    Some(all)
+}
+
+/// The text that `fmt` returns; what went wrong is reported.
+fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Formatted) -> Value {
     for error in &result.errors {
         let (message, index) = error.message();
         let shown = match index {
@@ -244,14 +272,16 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             None => vm.builtin_error(message),
         }
     }
-    Ok(Value::string_owned(result.text))
+    Value::string_owned(result.text)
 }
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match bytes(args, 1) {
-        [erase] => Ok(Value::string_owned(text::edit(bytes(args, 0), *erase))),
-        _ => Err(vm.builtin_exception("not exactly one edit character")),
+    if bytes(args, 1).len() != 1 {
+        vm.builtin_error_with("not exactly one edit character", arg(args, 1));
     }
+    // An empty string ends in a zero byte.
+    let erase = bytes(args, 1).first().copied().unwrap_or(0);
+    Ok(Value::string_owned(text::edit(bytes(args, 0), erase)))
 }
 
 /// Whether a string is longer than the function takes, which is reported as a weird.
@@ -349,7 +379,7 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
             Severity::Error,
             format!("Fill string passed to {name}() must be a single character"),
         );
-        return Ok(Value::string(""));
+        return Ok(Value::Unset);
     };
     let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
     let missing = width.saturating_sub(string.len());
@@ -362,11 +392,11 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
 }
 
 fn split(vm: &Vm<'_>, args: &[Value], separators: bool, max: u64) -> Value {
-    let parts = match pattern(args, 1) {
-        Some(pattern) => pattern.split(bytes(args, 0), separators, max),
-        None => Vec::new(),
-    };
-    let items = parts.into_iter().map(Value::string).collect();
+    let mut items = Vec::with_capacity(4);
+    if let Some(pattern) = pattern(args, 1) {
+        let add = |part| items.push(Value::string(part));
+        pattern.split_each(bytes(args, 0), separators, max, add);
+    }
     Value::Vector(Vector::new(vm.result_type(), items))
 }
 
@@ -464,23 +494,31 @@ fn encode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if !own.is_empty() && own.len() != 64 {
         vm.report(
             Severity::Error,
-            format!("base64 decoding alphabet is not 64 characters: {}", arg(args, 1).text()),
+            format!("base64 alphabet is not 64 characters: {}", arg(args, 1).text()),
         );
-        return Ok(Value::Unset);
+        vm.report(Severity::Error, "Broker query has an invalid data store");
+        return Ok(Value::string(""));
     }
     Ok(Value::string_owned(text::base64::encode(bytes(args, 0), alphabet(own))))
 }
 
 fn decode_base64(vm: &mut Vm<'_>, encoded: &[u8], own: &[u8]) -> Result<Value> {
-    let (decoded, messages) = text::base64::decode(encoded, alphabet(own));
+    let (decoded, messages) = if own.is_empty() || own.len() == 64 {
+        text::base64::decode(encoded, alphabet(own))
+    } else {
+        let own = String::from_utf8_lossy(own);
+        let text = format!("base64 decoding alphabet is not 64 characters: {own}");
+        (None, vec![text])
+    };
     for message in messages {
         vm.report(Severity::Error, message);
     }
     match decoded {
         Some(bytes) => Ok(Value::string_owned(bytes)),
         None => {
-            vm.report(Severity::Error, "error in decoding string ");
-            Ok(Value::Unset)
+            let text = [b"error in decoding string ", encoded].concat();
+            vm.report(Severity::Error, text);
+            Ok(Value::string(""))
         }
     }
 }

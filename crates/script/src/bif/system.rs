@@ -19,7 +19,6 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table = &[
     ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
     ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
-    ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
     ("set_network_time", |vm, a| {
         vm.m.now = arg(a, 0).double();
         Ok(Value::Bool(true))
@@ -72,7 +71,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
     ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
-    ("reading_live_traffic", |_, _| Ok(Value::Bool(false))),
+    ("reading_live_traffic", |vm, _| Ok(Value::Bool(vm.m.state.traffic.is_live))),
     ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads))),
     ("is_remote_event", |_, _| Ok(Value::Bool(false))),
     ("system", system),
@@ -178,7 +177,12 @@ pub(super) const TABLE: Table = &[
         let (from, to) = (arg(a, 0).text(), arg(a, 1).text());
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(Value::Bool(true)),
-            Err(error) => Ok(failed(vm, "cannot rename file", &from, &error)),
+            Err(error) => {
+                let reason = system_text(&error);
+                let text = format!("cannot rename file '{from}' to '{to}': {reason}");
+                vm.report(Severity::Warning, text);
+                Ok(Value::Bool(false))
+            }
         }
     }),
     ("file_mode", |_, a| Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))),
@@ -263,7 +267,10 @@ pub(super) const TABLE: Table = &[
     ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
     ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
     ("zeek_args", |vm, _| {
-        let items = vm.m.state.command.iter().map(Value::string).collect();
+        // `gannet zeek …` is the command zeek.
+        let all = &vm.m.state.command;
+        let skips = usize::from(all.get(1).is_some_and(|command| command == "zeek"));
+        let items = all.iter().skip(skips).map(Value::string).collect();
         Ok(strings(vm, items))
     }),
     ("backtrace", |vm, _| {
@@ -359,7 +366,8 @@ fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     vm.m.out.flush_all();
     let child = command(vm, bytes(args, 0)).stdin(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        vm.builtin_error("Failed to call popen()");
+        let text = [b"Failed to popen ", bytes(args, 0)].concat();
+        vm.report(Severity::Error, text);
         return Ok(Value::Bool(false));
     };
     let written =
@@ -384,14 +392,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
                 let reason = system_text(&error);
                 vm.report(Severity::Error, format!("cannot open {name}: {reason}"));
             }
-            let file = crate::value::FileValue {
-                name,
-                sink: std::cell::RefCell::new(None),
-                raw: std::cell::Cell::new(false),
-                unbuffered: std::cell::Cell::new(false),
-                opened: now,
-            };
-            Ok(Value::File(Rc::new(file)))
+            Ok(Value::File(crate::value::FileValue::closed(name, now)))
         }
     }
 }

@@ -2,10 +2,14 @@
 //!
 //! Scripts make families and metrics through the functions of this file; frameworks of the engine use [`Metrics`] directly.
 
+use std::rc::Rc;
+
 use super::strings::bytes;
 use super::{Table, arg};
+use crate::cache::{Codec, Read, Reader, Writer, fields};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
+use crate::ids::TypeId;
 use crate::support::opaque::Globs;
 use crate::value::table::parts;
 use crate::value::{OpaqueValue, Record, Value, Vector};
@@ -32,6 +36,7 @@ pub(super) const TABLE: Table = &[
     ("Telemetry::__counter_value", value_of),
     ("Telemetry::__gauge_value", value_of),
     ("Telemetry::__histogram_sum", value_of),
+    ("get_event_handler_stats", handler_stats),
     ("Telemetry::__collect_metrics", |vm, a| collect(vm, a, false)),
     ("Telemetry::__collect_histogram_metrics", |vm, a| collect(vm, a, true)),
 ];
@@ -159,6 +164,42 @@ impl Metrics {
     }
 }
 
+fields! {
+    FamilyData { kind, prefix, name, full, help, bounds }
+    MetricData { family, labels, value, buckets }
+    Metrics { families, metrics, syncing }
+}
+
+impl Codec for Kind {
+    fn put(&self, to: &mut Writer) {
+        to.byte(*self as u8);
+    }
+
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        match from.byte()? {
+            0 => Ok(Self::Counter),
+            1 => Ok(Self::Gauge),
+            2 => Ok(Self::Histogram),
+            _ => Err(crate::cache::Damaged),
+        }
+    }
+}
+
+/// Whether an opaque value is a metric or a family, and its number; `None` where it is neither.
+pub(crate) fn handle(value: &OpaqueValue) -> Option<(bool, usize)> {
+    let family = value.with(|family: &mut Family| (false, family.0));
+    family.or_else(|| value.with(|metric: &mut Metric| (true, metric.0)))
+}
+
+/// The opaque value of a metric or a family.
+pub(crate) fn from_handle(ty: TypeId, is_metric: bool, number: usize) -> Rc<OpaqueValue> {
+    if is_metric {
+        OpaqueValue::new(ty, Metric(number))
+    } else {
+        OpaqueValue::new(ty, Family(number))
+    }
+}
+
 #[derive(Clone)]
 struct Family(usize);
 
@@ -221,6 +262,7 @@ fn sync(vm: &mut Vm<'_>) -> Result<()> {
         return Ok(());
     }
     super::storage::update_metrics(vm);
+    update_own(vm);
     let Some(hook) = vm.function_named("Telemetry::sync").filter(|hook| vm.has_bodies(*hook))
     else {
         return Ok(());
@@ -233,6 +275,166 @@ fn sync(vm: &mut Vm<'_>) -> Result<()> {
         vm.report(Severity::Warning, text);
     }
     Ok(())
+}
+
+/// Events that were handled, by name, with how often.
+fn handled(vm: &Vm<'_>) -> Vec<(String, u64)> {
+    let calls = vm.m.state.invocations.iter().enumerate().filter(|(_, count)| **count > 0);
+    let named = calls.filter_map(|(func, count)| {
+        let func = crate::ids::FuncId(u32::try_from(func).ok()?);
+        Some((vm.function_name(func).to_owned(), *count))
+    });
+    let mut all: Vec<_> = named.collect();
+    all.sort();
+    all
+}
+
+/// `get_event_handler_stats`
+fn handler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let crate::types::Type::Vector(element) = *vm.p.types.get(ty) else { return Ok(Value::Unset) };
+    let items = handled(vm).into_iter().map(|(name, count)| {
+        Value::Record(Record::new(element, vec![Value::string(name), Value::Count(count)]))
+    });
+    Ok(Value::Vector(Vector::new(ty, items.collect())))
+}
+
+/// Brings the metrics of the run itself up to date.
+fn update_own(vm: &mut Vm<'_>) {
+    let handled = handled(vm);
+    let (packets, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
+    let (reads, now) = (vm.m.state.traffic.reads, vm.m.now);
+    let state = &mut vm.m.state;
+    let metrics = &mut state.metrics;
+    let help = b"Number of times the given event handler was called";
+    let family =
+        metrics.family(Kind::Counter, b"zeek", b"event_handler_invocations", b"", help, Vec::new());
+    for (name, count) in handled {
+        let metric = metrics.metric(family, vec![(b"name".to_vec(), name.into_bytes())]);
+        metrics.set(metric, count as f64);
+    }
+    let mut one = |kind, prefix: &str, name: &str, unit: &str, help: &str, value: f64| {
+        let (prefix, name) = (prefix.as_bytes(), name.as_bytes());
+        let family =
+            metrics.family(kind, prefix, name, unit.as_bytes(), help.as_bytes(), Vec::new());
+        let metric = metrics.metric(family, Vec::new());
+        metrics.set(metric, value);
+    };
+    if reads {
+        let help = "Total number of bytes received";
+        one(Kind::Counter, "zeek", "net_received_bytes", "", help, bytes as f64);
+        let help = "Total number of packets received";
+        one(Kind::Counter, "zeek", "net_received_packets", "", help, packets as f64);
+        let help = "The current network time";
+        one(Kind::Gauge, "zeek", "net_timestamp", "seconds", help, now);
+    }
+    if let Some(process) = Process::own() {
+        let help = "Total user CPU usage in seconds";
+        one(Kind::Counter, "process", "cpu_user", "seconds", help, process.user);
+        let help = "Total system CPU usage in seconds";
+        one(Kind::Counter, "process", "cpu_system", "seconds", help, process.system);
+        let help = "Resident memory size";
+        one(Kind::Gauge, "process", "resident_memory", "bytes", help, process.resident);
+        let help = "Virtual memory size";
+        one(Kind::Gauge, "process", "virtual_memory", "bytes", help, process.virtual_size);
+        let help = "Number of open file descriptors";
+        one(Kind::Gauge, "process", "open_fds", "", help, process.files);
+        let help = "Start time of the process since unix epoch in seconds";
+        one(Kind::Gauge, "process", "start_time", "seconds", help, process.started);
+    }
+    // There is no Broker: nothing is connected, and no message passes.
+    one(Kind::Gauge, "broker", "connections", "", "Number of active network connections", 0.0);
+    let help = b"Total number of processed messages";
+    let family =
+        metrics.family(Kind::Counter, b"broker", b"processed_messages", b"", help, Vec::new());
+    for kind in ["data", "command", "routing-update", "ping", "pong"] {
+        metrics.metric(family, vec![(b"type".to_vec(), kind.into())]);
+    }
+    state.traffic.counts.update(metrics);
+}
+
+/// What the system says of this process.
+struct Process {
+    /// Seconds of processor time.
+    user: f64,
+    system: f64,
+    /// Bytes of memory.
+    resident: f64,
+    virtual_size: f64,
+    /// Open files.
+    files: f64,
+    /// When it began.
+    started: f64,
+}
+
+impl Process {
+    /// Of this process; `None` where the system has no such files (proc(5)).
+    fn own() -> Option<Self> {
+        /// Units of processor time a second, and bytes of a page, as nearly all systems have them.
+        const TICKS: f64 = 100.0;
+        const PAGE: f64 = 4096.0;
+        let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+        // The name in brackets may hold anything.
+        let fields: Vec<f64> = stat
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .skip(1)
+            .map(|field| field.parse().unwrap_or_default())
+            .collect();
+        let boot = std::fs::read_to_string("/proc/stat").ok()?;
+        let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
+        let files = std::fs::read_dir("/proc/self/fd").ok()?.count();
+        Some(Self {
+            user: fields.get(10)? / TICKS,
+            system: fields.get(11)? / TICKS,
+            started: boot.trim().parse::<f64>().ok()? + fields.get(18)? / TICKS,
+            virtual_size: *fields.get(19)?,
+            resident: fields.get(20)? * PAGE,
+            files: files as f64,
+        })
+    }
+}
+
+/// Sorts metrics as Zeek does for tests. Its order is not one of all: names of the same length are in order only where
+/// one comes first, so that the result depends on how few are sorted.
+fn sort_for_tests(items: &mut Vec<Sortable>) {
+    /// As many as are inserted one by one.
+    const FEW: usize = 16;
+    if items.len() > FEW {
+        items.sort_by(|a, b| {
+            (a.name.len(), &a.name, &a.values).cmp(&(b.name.len(), &b.name, &b.values))
+        });
+        return;
+    }
+    for at in 1..items.len() {
+        let to = match (items.first(), items.get(at)) {
+            (Some(first), Some(one)) if one.comes_before(first) => 0,
+            (_, Some(one)) => {
+                let before = items[..at].iter().rposition(|other| !one.comes_before(other));
+                before.map_or(0, |before| before + 1)
+            }
+            _ => at,
+        };
+        items[to..=at].rotate_right(1);
+    }
+}
+
+/// A metric that is sorted.
+struct Sortable {
+    name: Vec<u8>,
+    values: Vec<Vec<u8>>,
+    record: Value,
+}
+
+impl Sortable {
+    fn comes_before(&self, other: &Self) -> bool {
+        match self.name.len().cmp(&other.name.len()) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Greater => false,
+            std::cmp::Ordering::Equal => self.name < other.name || self.values < other.values,
+        }
+    }
 }
 
 /// Metrics whose prefix and name match the patterns, as records.
@@ -253,7 +455,10 @@ fn collect(vm: &mut Vm<'_>, args: &[Value], histograms: bool) -> Result<Value> {
     let vector = |ty, items| Value::Vector(Vector::new(ty, items));
     let metrics = &vm.m.state.metrics;
     let mut items = Vec::new();
-    for (number, family) in metrics.families.iter().enumerate() {
+    // Counters come before gauges.
+    let mut families: Vec<_> = metrics.families.iter().enumerate().collect();
+    families.sort_by_key(|(_, family)| family.kind == Kind::Gauge);
+    for (number, family) in families {
         if (family.kind == Kind::Histogram) != histograms
             || !matches(bytes(args, 0), &family.prefix)
             || !matches(bytes(args, 1), &family.name)
@@ -280,10 +485,8 @@ fn collect(vm: &mut Vm<'_>, args: &[Value], histograms: bool) -> Result<Value> {
                 kind,
             ],
         ));
-        let mut own: Vec<&MetricData> =
-            metrics.metrics.iter().filter(|metric| metric.family == number).collect();
-        own.sort_by(|a, b| a.labels.cmp(&b.labels));
-        for metric in own {
+        let own = metrics.metrics.iter().filter(|metric| metric.family == number);
+        for metric in own.rev() {
             let names = metric.labels.iter().map(|(name, _)| Value::string(name)).collect();
             let values = metric.labels.iter().map(|(_, value)| Value::string(value)).collect();
             let mut fields = vec![opts.clone(), vector(strings, names), vector(strings, values)];
@@ -293,8 +496,42 @@ fn collect(vm: &mut Vm<'_>, args: &[Value], histograms: bool) -> Result<Value> {
                 fields.push(Value::Double(metric.buckets.iter().sum()));
             }
             fields.push(Value::Double(metric.value));
-            items.push(Value::Record(Record::new(ty, fields)));
+            items.push(Sortable {
+                name: family.full.clone(),
+                values: metric.labels.iter().map(|(_, value)| value.clone()).collect(),
+                record: Value::Record(Record::new(ty, fields)),
+            });
         }
     }
+    if vm.global_named("running_under_test").truth() {
+        sort_for_tests(&mut items);
+    }
+    let items = items.into_iter().map(|item| item.record).collect();
     Ok(Value::Vector(Vector::new(result_ty, items)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metric(name: &str, value: &str) -> Sortable {
+        Sortable { name: name.into(), values: vec![value.into()], record: Value::Unset }
+    }
+
+    #[test]
+    fn few_metrics_are_inserted_one_by_one() {
+        let all = [("a", "y"), ("a", "x"), ("b", "y"), ("b", "x"), ("c", "x"), ("long", "w")];
+        let mut all = all.map(|(name, value)| metric(name, value)).into();
+        sort_for_tests(&mut all);
+        let names: Vec<_> = all.iter().map(|m| (&*m.name, &*m.values[0])).collect();
+        let expected = [("a", "x"), ("b", "x"), ("c", "x"), ("a", "y"), ("b", "y"), ("long", "w")];
+        assert_eq!(names, expected.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+    }
+
+    #[test]
+    fn the_process_uses_memory() {
+        if let Some(own) = Process::own() {
+            assert!(own.resident > 0.0 && own.virtual_size >= own.resident && own.files > 0.0);
+        }
+    }
 }

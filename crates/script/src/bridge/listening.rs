@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use gannet_base::Uid;
 use gannet_event::{Raised, Value as Head};
+use sha2::{Digest as _, Sha224, Sha384, Sha512};
 
 use super::state::States;
 use crate::evaluate::Stop;
@@ -24,16 +25,79 @@ struct Wanted {
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
     entropy: Option<Box<Entropy>>,
+    hashes: Hashes,
+}
+
+/// Hashes of a file that the analysis does not have itself, fed as its bytes arrive.
+#[derive(Default)]
+struct Hashes {
+    /// Bytes so far: a file with a gap has no hashes.
+    seen: u64,
+    sha224: Option<Sha224>,
+    sha384: Option<Sha384>,
+    sha512: Option<Sha512>,
+}
+
+impl Hashes {
+    fn set(&mut self, analyzer: &str, on: bool) {
+        match analyzer {
+            "Files::ANALYZER_SHA224" => self.sha224 = on.then(Sha224::new),
+            "Files::ANALYZER_SHA384" => self.sha384 = on.then(Sha384::new),
+            "Files::ANALYZER_SHA512" => self.sha512 = on.then(Sha512::new),
+            _ => {}
+        }
+    }
+
+    fn update(&mut self, offset: u64, data: &[u8]) {
+        if offset != self.seen {
+            (self.sha224, self.sha384, self.sha512) = (None, None, None);
+        }
+        self.seen = offset + data.len() as u64;
+        if let Some(hash) = &mut self.sha224 {
+            hash.update(data);
+        }
+        if let Some(hash) = &mut self.sha384 {
+            hash.update(data);
+        }
+        if let Some(hash) = &mut self.sha512 {
+            hash.update(data);
+        }
+    }
+
+    /// Names and digits of the hashes.
+    fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
+        let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        let all: [(_, Option<String>); 3] = [
+            ("sha224", self.sha224.map(|hash| hex(&hash.finalize()))),
+            ("sha384", self.sha384.map(|hash| hex(&hash.finalize()))),
+            ("sha512", self.sha512.map(|hash| hex(&hash.finalize()))),
+        ];
+        all.into_iter().filter_map(|(name, digits)| Some((name, digits?)))
+    }
+}
+
+/// Whether an analyzer is one of these.
+pub(super) fn is_here(analyzer: &str) -> bool {
+    matches!(
+        analyzer,
+        "Files::ANALYZER_DATA_EVENT"
+            | "Files::ANALYZER_ENTROPY"
+            | "Files::ANALYZER_SHA224"
+            | "Files::ANALYZER_SHA384"
+            | "Files::ANALYZER_SHA512"
+    )
 }
 
 impl Listening {
     /// A script adds an analyzer of contents to a file: `fields` are the arguments' events.
     pub(crate) fn add(&mut self, file: Uid, analyzer: &str, [chunk, stream]: [Option<FuncId>; 2]) {
         let wanted = self.files.entry(file).or_default();
-        if analyzer == "Files::ANALYZER_ENTROPY" {
-            wanted.entropy.get_or_insert_default();
-        } else {
-            (wanted.chunk, wanted.stream) = (chunk, stream);
+        match analyzer {
+            "Files::ANALYZER_ENTROPY" => {
+                wanted.entropy.get_or_insert_default();
+            }
+            "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (chunk, stream),
+            other => wanted.hashes.set(other, true),
         }
     }
 
@@ -43,7 +107,7 @@ impl Listening {
             match analyzer {
                 "Files::ANALYZER_ENTROPY" => wanted.entropy = None,
                 "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (None, None),
-                _ => {}
+                other => wanted.hashes.set(other, false),
             }
         }
     }
@@ -68,29 +132,35 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
     if let Some(entropy) = &mut wanted.entropy {
         entropy.add(data);
     }
+    wanted.hashes.update(offset, data);
     let (chunk, stream) = (wanted.chunk, wanted.stream);
     if chunk.is_none() && stream.is_none() {
         return Ok(());
     }
     let Some(ty) = vm.type_named("fa_file") else { return Ok(()) };
     let file = states.file(vm, ty, state)?;
-    if let Some(chunk) = chunk {
-        let args = vec![file.clone(), Value::string(data), Value::Count(offset)];
-        vm.queue_event(chunk, args);
-    }
     if let Some(stream) = stream {
-        vm.queue_event(stream, vec![file, Value::string(data)]);
+        vm.queue_event(stream, vec![file.clone(), Value::string(data)]);
+    }
+    if let Some(chunk) = chunk {
+        vm.queue_event(chunk, vec![file, Value::string(data), Value::Count(offset)]);
     }
     Ok(())
 }
 
-/// A file ends: reports how random it looks.
+/// A file ends: reports its hashes, and how random it looks.
 pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let mut reader = event.args();
     let first = event.decl.params.first().and_then(|param| reader.param(param));
     let Some(Head::File(index)) = first else { return };
     let Some(state) = event.file(index) else { return };
     let Some(wanted) = vm.m.state.traffic.listening.files.remove(&state.fuid) else { return };
+    if let Some(file) = file.filter(|_| wanted.hashes.seen > 0) {
+        for (kind, digits) in wanted.hashes.finish() {
+            let args = vec![file.clone(), Value::string(kind), Value::string(digits)];
+            vm.queue_named("file_hash", args);
+        }
+    }
     if let (Some(entropy), Some(ty), Some(file)) =
         (wanted.entropy, vm.type_named("entropy_test_result"), file)
         && state.seen_bytes > 0
@@ -105,5 +175,28 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
         ];
         let record = Record::new(ty, fields.map(Value::Double).to_vec());
         vm.queue_named("file_entropy", vec![file.clone(), Value::Record(record)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_a_file_without_gaps() {
+        let mut hashes = Hashes::default();
+        hashes.set("Files::ANALYZER_SHA224", true);
+        hashes.set("Files::ANALYZER_SHA512", true);
+        hashes.set("Files::ANALYZER_SHA512", false);
+        hashes.update(0, b"a");
+        hashes.update(1, b"bc");
+        let found: Vec<_> = hashes.finish().collect();
+        let digits = "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7";
+        assert_eq!(found, [("sha224", digits.to_owned())]);
+        let mut hashes = Hashes::default();
+        hashes.set("Files::ANALYZER_SHA384", true);
+        hashes.update(0, b"a");
+        hashes.update(2, b"c");
+        assert_eq!(hashes.finish().count(), 0);
     }
 }

@@ -7,6 +7,10 @@
 //!
 //! | module | duty |
 //! |---|---|
+//! | `certificate_cache` | certificates that scripts know already |
+//! | `certificates` | checks of certificates |
+//! | `counts` | what statistics count |
+//! | `decide` | which packets scripts discard, and which connections they keep |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
 //! | `state` | the records of connections and files, which live as long as these |
@@ -19,6 +23,10 @@
 //! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
 //! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
 
+mod certificate_cache;
+mod certificates;
+mod counts;
+mod decide;
 mod listening;
 mod natives;
 mod packets;
@@ -30,6 +38,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use gannet_base::Time;
 use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
@@ -41,21 +50,26 @@ use crate::program::Program;
 use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
+pub(crate) use certificate_cache::TABLE as CERTIFICATE_CACHE;
+pub(crate) use certificates::TABLE as CERTIFICATES;
+pub(crate) use counts::TABLE as COUNTS;
+pub(crate) use decide::TABLE as DECISIONS;
 pub(crate) use natives::TABLE as NATIVES;
+pub(crate) use natives::note_limit;
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
 use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
-use traffic::{Names, Packet};
+use traffic::{Names, Numbered, Packet};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
     /// All events that there are.
     fn catalogue(&self) -> Vec<&'static Decl>;
 
-    /// Opens the capture that the options name.
+    /// Opens the capture or the interface that the options name.
     ///
     /// # Errors
     /// The error, in a line.
@@ -67,8 +81,8 @@ pub trait Source: Send {
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
 
-    /// Reads all packets on the calling thread, and delivers the events of `interest` to `listener`. Ends early once
-    /// [`stops`] holds.
+    /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
+    /// `interest` to `listener`. Ends early once [`stops`] holds.
     ///
     /// # Errors
     /// The error, in a line; packets read before it count.
@@ -109,13 +123,18 @@ pub fn run(
     options: &Options,
     source: &mut dyn Source,
 ) -> i32 {
+    let is_live = options.interface.is_some();
     let traffic = &mut machine.state.traffic;
-    traffic.reads = true;
-    traffic.capture = options.capture.clone().unwrap_or_default();
+    traffic.reads = !is_live;
+    traffic.is_live = is_live;
+    traffic.capture =
+        options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
-    let mut result = machine.with(&mut program).begin(0.0, false);
+    let now = if is_live { crate::vm::events::wall_clock() } else { 0.0 };
+    machine.state.first_packet = now;
+    let mut result = machine.with(&mut program).begin(now, is_live);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let scripted =
@@ -133,7 +152,7 @@ pub fn run(
             machine.state.traffic.commands.push(Command::Unchecked(unchecked));
         }
         let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
-        let states = States::new(&machine.with(&mut program));
+        let states = States::default();
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
@@ -145,6 +164,7 @@ pub fn run(
             matching,
             over: false,
             drained: false,
+            flushed: is_live.then(Instant::now),
             stop: None,
         };
         RUN.set(Some(Box::new(run)));
@@ -159,6 +179,9 @@ pub fn run(
             vm.m.out.flush();
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
+        // A signal ended a live run.
+        machine.state.terminated |= is_live;
+        machine.stop_requested |= is_live;
         result = match stop {
             Some(stop) => Err(stop),
             None => machine.with(&mut program).after_packets(),
@@ -169,6 +192,9 @@ pub fn run(
     vm.m.out.flush_all();
     status
 }
+
+/// Rows and output of live traffic are in their files after this time at the latest.
+const FLUSH: Duration = Duration::from_millis(500);
 
 /// The life of a run by themselves: no event of an analyzer.
 const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
@@ -184,6 +210,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     });
     let signatures = vm.m.state.signatures.as_ref();
     any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
+    // Without any interest nothing would learn that time advances.
+    any |= vm.m.state.traffic.is_live;
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
@@ -204,8 +232,15 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                     calls(vm, &names) || vm.m.state.traffic.write.is_some()
                 }
                 "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+                "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
                 "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
                 "raw_packet" => calls(vm, &["get_current_packet_header"]),
+                "gannet::discard_packet" => {
+                    decide::DISCARDERS.iter().any(|name| handled(name))
+                        || calls(vm, &decide::INSTALLERS)
+                }
+                "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
+                "gannet::connection_timing_out" => handled("connection_timing_out"),
                 _ => false,
             };
             if needed {
@@ -262,12 +297,44 @@ fn likely_ports(vm: &mut Vm<'_>) {
 }
 
 /// Options of scripts that steer analyzers.
-const SETTINGS: &[&str] = &["MQTT::max_payload_size", "dns_skip_all_auth", "dns_skip_all_addl"];
+const SETTINGS: &[&str] = &[
+    "DCE_RPC::max_cmd_reassembly",
+    "MQTT::max_payload_size",
+    "POP3::max_unknown_client_commands",
+    "SMB::max_dce_rpc_analyzers",
+    "SMB::max_pending_messages",
+    "SMTP::enable_rfc822_msg_file_analysis",
+    "SSH::max_kexinit_compression_algorithms",
+    "SSH::max_kexinit_encryption_algorithms",
+    "SSH::max_kexinit_hostkey_algorithms",
+    "SSH::max_kexinit_kex_algorithms",
+    "SSH::max_kexinit_languages",
+    "SSH::max_kexinit_mac_algorithms",
+    "SSH::max_packet_length",
+    "SSH::max_string_length",
+    "dns_skip_all_addl",
+    "dns_skip_all_auth",
+];
+
+/// Silence after which connections end, and how long that is by default, in seconds.
+const TIMEOUTS: &[(&str, f64)] = &[
+    ("tcp_inactivity_timeout", 300.0),
+    ("udp_inactivity_timeout", 60.0),
+    ("icmp_inactivity_timeout", 60.0),
+];
 
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {
     for name in SETTINGS {
         setting_changed(vm, name);
+    }
+    // As the analysis has them, these need no mention.
+    for (name, default) in TIMEOUTS {
+        let seconds = vm.global_named(name).double();
+        if seconds > 0.0 && seconds != *default {
+            let command = Command::Setting { name, value: seconds as u64 };
+            vm.m.state.traffic.commands.push(command);
+        }
     }
     let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
     let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");
@@ -315,6 +382,8 @@ struct Run {
     over: bool,
     /// Events of the current packet were drained.
     drained: bool,
+    /// When logs and output were last flushed, of live traffic.
+    flushed: Option<Instant>,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -374,6 +443,16 @@ impl Listener for Handlers {
     fn drained(&mut self) {
         Self::with(Run::drained);
     }
+
+    fn decide(&mut self, question: &Raised<'_>) -> bool {
+        let mut answer = false;
+        Self::with(|run| {
+            let mut vm = run.machine.with(&mut run.program);
+            answer = decide::answer(&mut vm, &mut run.states, question)?;
+            Ok(())
+        });
+        answer
+    }
 }
 
 impl Run {
@@ -382,6 +461,16 @@ impl Run {
             self.loop_drains()?;
         }
         let mut vm = self.machine.with(&mut self.program);
+        if matches!(
+            event.decl.name,
+            "new_connection"
+                | "connection_state_remove"
+                | "connection_timeout"
+                | "gannet::packet_done"
+        ) {
+            let state = &mut vm.m.state;
+            state.traffic.counts.event(&mut state.metrics, event);
+        }
         if event.decl.name == "gannet::packet_bytes" {
             vm.m.state.traffic.packet = packet_of(event);
             let traffic = &mut vm.m.state.traffic;
@@ -393,6 +482,14 @@ impl Run {
                 let text = format!("can't write packets to '{path}': {error}");
                 vm.report(crate::diagnostics::Severity::Fatal, text);
                 return Err(Stop::Fatal);
+            }
+            return Ok(());
+        }
+        if event.decl.name == "gannet::tcp_options" {
+            let mut reader = event.args();
+            let options = event.decl.params.first().and_then(|param| reader.param(param));
+            if let Some(Head::String(options)) = options {
+                vm.m.state.traffic.tcp_options = options.to_vec();
             }
             return Ok(());
         }
@@ -421,7 +518,7 @@ impl Run {
             if event.decl.name == "file_state_remove" {
                 stopped.remove(&file.fuid);
             }
-            self.states.over(event);
+            self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
         let plan = match self.plans.get(&event.decl.id.get()) {
@@ -432,6 +529,11 @@ impl Run {
                 plan
             }
         };
+        if event.decl.name.starts_with("x509_")
+            && certificate_cache::holds(&mut vm, &mut self.states, event)?
+        {
+            return Ok(());
+        }
         let Some(plan) = plan else { return self.states.note(&mut vm, event) };
         let mut args = vec![Value::Unset; plan.count];
         let mut reader = event.args();
@@ -441,13 +543,16 @@ impl Run {
                 *arg = value;
             }
         }
-        self.states.over(event);
+        self.states.over(&vm.m.state.traffic, event);
         match event.decl.name {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
                 note_analyzer(&mut vm, &args);
             }
-            "file_state_remove" => listening::end(&mut vm, event, args.first()),
+            "file_state_remove" => {
+                vm.m.state.traffic.certificate_cache.forget(event);
+                listening::end(&mut vm, event, args.first());
+            }
             "file_sniff" => {
                 if let Some(matching) = &self.matching {
                     matching.sniff(&mut vm, event, &args)?;
@@ -459,6 +564,10 @@ impl Run {
         }
         let analyzer = analyzer_of(&vm, event);
         vm.queue_event_of(plan.func, args, analyzer);
+        if matches!(event.decl.name, "file_new" | "file_over_new_connection") {
+            // Their handlers decide what is reported next.
+            vm.drain()?;
+        }
         Ok(())
     }
 
@@ -479,14 +588,26 @@ impl Run {
         if vm.m.state.suspended > 0 {
             vm.wait_while_suspended()?;
         }
-        if vm.m.state.first_packet == 0.0 && now > 0.0 {
+        let is_first = vm.m.state.first_packet == 0.0 && now > 0.0;
+        if is_first {
             vm.m.state.first_packet = now;
-            vm.queue_named("network_time_init", Vec::new());
         }
+        vm.m.state.traffic.tcp_options.clear();
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
-        vm.fire_timers(now)
+        if let Some(flushed) = &mut self.flushed
+            && flushed.elapsed() >= FLUSH
+        {
+            *flushed = Instant::now();
+            crate::bif::log::flush_all(&mut vm);
+            vm.m.out.flush_all();
+        }
+        vm.fire_timers(now)?;
+        if is_first {
+            vm.queue_named("network_time_init", Vec::new());
+        }
+        Ok(())
     }
 
     /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
@@ -512,14 +633,11 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
-    let is_named = |tag: &Value| {
-        let tag = natives::tag_name(vm, tag).to_ascii_lowercase();
-        let name = tag.rsplit("analyzer_").next().unwrap_or_default();
-        let name = name.split('_').next().unwrap_or_default();
-        event.decl.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))
+    let is_named = |prefix: &str| {
+        event.decl.name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
     };
-    let named = known.analyzers.iter().find(|(tag, _)| is_named(tag));
-    named.map_or(0, |(_, number)| *number)
+    let named = known.analyzers.iter().find(|known| is_named(&known.prefix));
+    named.map_or(0, |known| known.number)
 }
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
@@ -571,12 +689,15 @@ fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
         return;
     };
     let (Some(record), true) = (c.record(), aid.is_set()) else { return };
-    let aid = aid.count();
-    let mut all = vm.m.state.traffic.conns.values_mut();
-    if let Some(known) = all.find(|known| Rc::ptr_eq(&known.record, record))
-        && !known.analyzers.iter().any(|(_, id)| *id == aid)
+    let number = aid.count();
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(key) = id.and_then(|id| natives::conn_id(vm, &record.get(id))) else { return };
+    let prefix = state::prefix(vm, tag);
+    if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+        && known.record.as_ref().is_some_and(|known| Rc::ptr_eq(known, record))
+        && !known.analyzers.iter().any(|known| known.number == number)
     {
-        known.analyzers.push((tag.clone(), aid));
+        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::Protocol;
-use crate::value::{OpaqueValue, Record, Value};
+use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -22,6 +22,22 @@ pub(crate) const TABLE: Table = &[
     ("Analyzer::__disable_all_analyzers", |vm, _| {
         vm.m.state.traffic.commands.push(Command::Enable { analyzer: None, on: false });
         Ok(Value::Unset)
+    }),
+    ("PacketAnalyzer::__enable_analyzer", |vm, a| enable(vm, a, true)),
+    ("PacketAnalyzer::__disable_analyzer", |vm, a| enable(vm, a, false)),
+    ("Files::__enable_analyzer", |vm, a| {
+        let analyzer = tag_name(vm, arg(a, 0));
+        vm.m.state.traffic.disabled_files.remove(&analyzer);
+        enable(vm, a, true)
+    }),
+    ("Files::__disable_analyzer", |vm, a| {
+        let analyzer = tag_name(vm, arg(a, 0));
+        vm.m.state.traffic.disabled_files.insert(analyzer);
+        enable(vm, a, false)
+    }),
+    ("Files::__analyzer_enabled", |vm, a| {
+        let analyzer = tag_name(vm, arg(a, 0));
+        Ok(Value::Bool(!vm.m.state.traffic.disabled_files.contains(&analyzer)))
     }),
     ("Analyzer::__schedule_analyzer", schedule_analyzer),
     ("connection_exists", |vm, a| Ok(Value::Bool(known(vm, arg(a, 0)).is_some()))),
@@ -46,6 +62,7 @@ pub(crate) const TABLE: Table = &[
         Ok(Value::Time(super::plan::seconds(nanos)))
     }),
     ("get_current_packet_header", current_header),
+    ("TCP::raw_options", tcp_options),
     ("set_file_handle", |vm, a| {
         let handle = arg(a, 0).str_bytes();
         if let Some(names) = &mut vm.m.state.traffic.names
@@ -132,7 +149,7 @@ fn address(value: &Value) -> Option<Addr> {
 const INVALID: &str = "invalid connection ID record encountered";
 
 /// The ends that a `conn_id` names; an error where it is not complete.
-fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
+pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
@@ -161,7 +178,13 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String
 
 fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
     let id = conn_id(vm, cid)?;
-    vm.m.state.traffic.conns.get(&id)
+    vm.m.state.traffic.conns.get(&id).map(|known| &**known)
+}
+
+/// The record of the connection that a `conn_id` names.
+fn record_of_id(vm: &mut Vm<'_>, cid: &Value) -> Option<std::rc::Rc<Record>> {
+    let id = conn_id(vm, cid)?;
+    super::state::record_of(vm, &id)
 }
 
 /// What is known of the connection that the first argument names; an error where nothing is.
@@ -195,6 +218,12 @@ fn steer(
     Ok(Value::Bool(found))
 }
 
+/// A limit of a script was reached on a connection: its history shows that.
+pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
+    // Where the connection is over, there is no history any more.
+    let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
+}
+
 fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 0));
     if let Value::Port(port) = arg(args, 1) {
@@ -223,10 +252,10 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found =
-        with_known(vm, args, |known, _| Some((known.record.clone(), known.uid, known.name)))?;
-    match found {
-        Some((record, uid, place)) => {
+    let uid = with_known(vm, args, |known, _| Some(known.uid))?;
+    match uid.and_then(|uid| Some((uid, record_of_id(vm, arg(args, 0))?))) {
+        Some((uid, record)) => {
+            let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
             super::state::name_it(vm, &record, uid, place);
             Ok(Value::Record(record))
         }
@@ -242,6 +271,20 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                         record.set(place, value);
                     }
                 }
+                let [id] = super::plan::places(vm, record.ty(), ["id"]);
+                if let Some(Value::Record(id)) = id.map(|id| record.get(id)) {
+                    let none = Value::addr(Addr::v4([0; 4]).octets());
+                    let port = super::plan::port(0, Proto::Udp);
+                    let names = ["orig_h", "orig_p", "resp_h", "resp_p"];
+                    let places = super::plan::places(vm, id.ty(), names);
+                    for (place, value) in
+                        places.into_iter().zip([none.clone(), port.clone(), none, port])
+                    {
+                        if let Some(place) = place {
+                            id.set(place, value);
+                        }
+                    }
+                }
             }
             Ok(empty)
         }
@@ -252,7 +295,8 @@ fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = tag_name(vm, arg(args, 1));
     let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
     let found = analyzers.unwrap_or_default().into_iter();
-    let found = found.filter(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| id).next();
+    let found =
+        found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
 }
 
@@ -265,8 +309,9 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         return Ok(Value::Bool(false));
     };
-    let tag = known.analyzers.iter().find(|(_, id)| *id == aid).map(|(tag, _)| tag.clone());
-    let record = Value::Record(known.record.clone());
+    let tag = known.analyzers.iter().find(|known| known.number == aid);
+    let tag = tag.map(|known| known.tag.clone());
+    let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
     {
@@ -338,7 +383,7 @@ fn transport(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// A record of the function's result with fields of these names.
-fn record_of(vm: &mut Vm<'_>, fields: Vec<(&str, Value)>) -> Result<Value> {
+pub(super) fn record_of(vm: &mut Vm<'_>, fields: Vec<(&str, Value)>) -> Result<Value> {
     let ty: TypeId = vm.result_type();
     let value = vm.new_record(ty, &[], Vec::new())?;
     if let Some(record) = value.record() {
@@ -375,6 +420,33 @@ fn current_header(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     }
     let ty = vm.result_type();
     vm.empty_value(ty, None)
+}
+
+/// `TCP::raw_options`: all options of the current segment, up to the end of their list where that is asked for.
+fn tcp_options(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let crate::types::Type::Vector(element) = *vm.p.types.get(ty) else { return Ok(Value::Unset) };
+    let stops = !matches!(arg(args, 0), Value::Bool(false));
+    let mut items = Vec::new();
+    let all = vm.m.state.traffic.tcp_options.clone();
+    let mut rest = &*all;
+    while let Some((&kind, after)) = rest.split_first() {
+        let mut data: &[u8] = &[];
+        rest = after;
+        if kind > 1 {
+            let Some(len) = after.first().map(|len| usize::from(*len)) else { break };
+            // Kind and length count.
+            let Some(end) = len.checked_sub(1).filter(|end| *end >= 1) else { break };
+            let (Some(found), Some(next)) = (after.get(1..end), after.get(end..)) else { break };
+            (data, rest) = (found, next);
+        }
+        let record = Record::new(element, vec![Value::Count(u64::from(kind)), Value::string(data)]);
+        items.push(Value::Record(record));
+        if kind == 0 && stops {
+            break;
+        }
+    }
+    Ok(Value::Vector(Vector::new(ty, items)))
 }
 
 fn is_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -414,7 +486,10 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
     }
-    if matches!(&*analyzer, "Files::ANALYZER_DATA_EVENT" | "Files::ANALYZER_ENTROPY")
+    if vm.m.state.traffic.disabled_files.contains(&analyzer) {
+        return Ok(Value::Bool(false));
+    }
+    if super::listening::is_here(&analyzer)
         && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
         && let Some(record) = arg(args, 2).record()
     {

@@ -162,8 +162,8 @@ fn packet_source(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     /// Of captures nothing is known.
     const NO_NETMASK: u64 = 0xffff_ffff;
     let traffic = &vm.m.state.traffic;
-    let mut fields = vec![Value::Bool(false)];
-    if traffic.reads {
+    let mut fields = vec![Value::Bool(traffic.is_live)];
+    if traffic.reads || traffic.is_live {
         let link_type = traffic.link_type.map_or(Value::Unset, |link| Value::Int(link as i64));
         fields.extend([Value::string(&traffic.capture), link_type, Value::Count(NO_NETMASK)]);
     }

@@ -247,9 +247,12 @@ impl Matching {
                 Effect::Event(func, args) => vm.queue_event(func, args),
                 Effect::Start(analyzer) if matched.stage == Stage::Matching => {
                     let tag = vm.enum_named(&analyzer);
-                    let mut conns = vm.m.state.traffic.conns.values();
-                    if let Some(conn) = conns.find(|conn| conn.uid == state.uid) {
-                        let record = Value::Record(Rc::clone(&conn.record));
+                    let key = super::state::key(&vm.m.state.traffic, state);
+                    let known = vm.m.state.traffic.conns.get(&key);
+                    if known.is_some_and(|known| known.uid == state.uid)
+                        && let Some(record) = super::state::record_of(vm, &key)
+                    {
+                        let record = Value::Record(record);
                         vm.queue_named("protocol_late_match", vec![record, tag]);
                     }
                     if self.limits.late_match_stops {

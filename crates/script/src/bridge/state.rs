@@ -1,14 +1,15 @@
 //! Records of connections and files: one for the lifetime of each, so that scripts find their added
 //! fields again.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
+use hashbrown::HashMap;
 
 use super::plan::{IdPlan, places, seconds};
-use super::traffic::{Known, Traffic};
+use super::traffic::{Known, Numbered, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::support::order::UidPools;
@@ -20,10 +21,7 @@ use crate::vm::Vm;
 pub(super) struct States {
     conns: HashMap<Uid, Rc<Record>>,
     files: HashMap<Uid, Rc<Record>>,
-    conn_plan: Option<ConnPlan>,
     file_plan: Option<FilePlan>,
-    /// Scripts keep `service` themselves.
-    scripted_services: bool,
     /// What ends with this drain.
     gone: Vec<Gone>,
 }
@@ -34,13 +32,17 @@ enum Gone {
 }
 
 /// Places of the fields of `connection`.
-struct ConnPlan {
+pub(super) struct ConnPlan {
     ty: TypeId,
     id: Option<(usize, IdPlan)>,
     ends: [Option<(usize, EndPlan)>; 2],
     /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
     places: [Option<usize>; 7],
     service: Option<TypeId>,
+    /// Scripts keep `service` themselves.
+    scripted_services: bool,
+    /// Texts of link-layer addresses: those of a network are few.
+    l2: RefCell<HashMap<[u8; 6], Value>>,
     /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
     tunnel: Option<TunnelPlan>,
 }
@@ -71,29 +73,27 @@ struct FilePlan {
 }
 
 impl States {
-    pub(super) fn new(vm: &Vm<'_>) -> Self {
-        let scripted_services = vm
-            .function_named("analyzer_confirmation_info")
-            .is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
-        Self { scripted_services, ..Self::default() }
-    }
-
     /// An analyzer of a port or of an announcement has a number: `gannet::analyzer_planned`.
     pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
-        self.connection(vm, ty, state)?;
+        let key = if vm.m.state.traffic.names.is_some() {
+            self.connection(vm, ty, state)?;
+            plan_of(vm, ty).key(state)
+        } else {
+            self.mention(vm, ty, state)?
+        };
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
         if let (_, Some(Some(Head::Enum(name))), Some(Some(Head::Count(number)))) =
             (args.next(), args.next(), args.next())
         {
             let tag = vm.enum_named(name);
-            let key = (state.id, self.vlans(state));
+            let prefix = prefix(vm, &tag);
             if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
-                && !known.analyzers.iter().any(|(_, id)| *id == number)
+                && !known.analyzers.iter().any(|known| known.number == number)
             {
-                known.analyzers.push((tag, number));
+                known.analyzers.push(Numbered { tag, number, prefix });
             }
         }
         Ok(())
@@ -101,11 +101,11 @@ impl States {
 
     /// An event that no script handles: its connections are known from now on.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
-        self.over(event);
+        self.over(&vm.m.state.traffic, event);
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         match (event.decl.name, first_connection(event)) {
             ("new_connection", Some(state)) => {
-                self.known(vm, ty, state)?;
+                self.mention(vm, ty, state)?;
             }
             // It is named by weirds, even where no script handles them.
             ("conn_weird", Some(state)) => {
@@ -117,12 +117,11 @@ impl States {
     }
 
     /// Notes the end of a connection or file: its record goes after the drain.
-    pub(super) fn over(&mut self, event: &Raised<'_>) {
+    pub(super) fn over(&mut self, traffic: &Traffic, event: &Raised<'_>) {
         match event.decl.name {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
-                    let vlans = self.vlans(state);
-                    self.gone.push(Gone::Connection(state.uid, (state.id, vlans)));
+                    self.gone.push(Gone::Connection(state.uid, key(traffic, state)));
                 }
             }
             "file_state_remove" => {
@@ -146,8 +145,18 @@ impl States {
                     }
                 }
                 Gone::File(uid) => {
-                    self.files.remove(&uid);
-                    traffic.files.retain(|_, (fuid, _)| *fuid != uid);
+                    let name = self.files.remove(&uid).and_then(|record| {
+                        let place = self.file_plan.as_ref()?.places[0]?;
+                        Some(record.get(place))
+                    });
+                    let name = name.as_ref().map_or(&[][..], Value::str_bytes);
+                    match traffic.files.get(name) {
+                        Some((fuid, _)) if *fuid == uid => {
+                            traffic.files.remove(name);
+                        }
+                        // A script changed the name in the record.
+                        _ => traffic.files.retain(|_, (fuid, _)| *fuid != uid),
+                    }
                 }
             }
         }
@@ -161,58 +170,78 @@ impl States {
         state: &ConnState,
     ) -> Result<Value, Stop> {
         let record = self.known(vm, ty, state)?;
-        let key = (state.id, self.vlans(state));
-        if let Some(known) = vm.m.state.traffic.conns.get(&key) {
-            let (uid, place) = (known.uid, known.name);
-            name_it(vm, &record, uid, place);
+        let plan = plan_of(vm, ty);
+        if let Some(known) = vm.m.state.traffic.conns.get(&plan.key(state)) {
+            let uid = known.uid;
+            name_it(vm, &record, uid, plan.name());
         }
         Ok(Value::Record(record))
     }
 
-    /// The same, where scripts do not see it yet: it has no name.
+    /// A connection that no script sees yet is known from now on, as its state is now. Most connections end before a script sees them, and
+    /// records are large: it gets its record when a script may look at it. Under seeds names are drawn in the order of records.
+    fn mention(
+        &mut self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        state: &ConnState,
+    ) -> Result<(ConnId, u32), Stop> {
+        let plan = plan_of(vm, ty);
+        let key = plan.key(state);
+        if vm.m.state.traffic.names.is_some() || self.conns.contains_key(&state.uid) {
+            self.known(vm, ty, state)?;
+            return Ok(key);
+        }
+        let traffic = &mut vm.m.state.traffic;
+        match traffic.conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+            Some(known) if known.record.is_some() => {
+                self.known(vm, ty, state)?;
+            }
+            Some(known) => known.state = Some(Box::new(state.clone())),
+            None => {
+                let known = Known::new(state, None, Some(Box::new(state.clone())));
+                traffic.conns.insert(key, Box::new(known));
+            }
+        }
+        Ok(key)
+    }
+
+    /// The record of a connection, where scripts do not see it yet: it has no name.
     fn known(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
         state: &ConnState,
     ) -> Result<Rc<Record>, Stop> {
-        if self.conn_plan.as_ref().is_none_or(|plan| plan.ty != ty) {
-            self.conn_plan = Some(ConnPlan::new(vm, ty));
-        }
-        let Some(plan) = &self.conn_plan else { return Err(Stop::Error) };
+        let plan = plan_of(vm, ty);
+        let key = plan.key(state);
         let record = match self.conns.get(&state.uid) {
             Some(record) => Rc::clone(record),
             None => {
-                let record = plan.create(vm, state)?;
+                let known = vm.m.state.traffic.conns.get(&key);
+                let known = known.filter(|known| known.uid == state.uid);
+                let record = match known.and_then(|known| known.record.clone()) {
+                    Some(record) => record,
+                    None => plan.create(vm, state)?,
+                };
                 self.conns.insert(state.uid, Rc::clone(&record));
                 record
             }
         };
-        let vlans = plan.vlans(state);
-        let traffic = &mut vm.m.state.traffic;
-        let key = (state.id, vlans);
-        if traffic.conns.get(&key).is_none_or(|known| known.uid != state.uid) {
-            let known = Known {
-                record: Rc::clone(&record),
-                uid: state.uid,
-                proto: state.proto,
-                ip_proto: state.ip_proto,
-                timeout: None,
-                thresholds: [0; 4],
-                duration: 0.0,
-                start: plan.places[0],
-                name: plan.places[4],
-                analyzers: Vec::new(),
-            };
-            traffic.conns.insert(key, known);
+        let conns = &mut vm.m.state.traffic.conns;
+        match conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+            Some(known) if known.record.is_some() => {}
+            Some(known) => {
+                known.record = Some(Rc::clone(&record));
+                known.state = None;
+            }
+            None => {
+                let known = Known::new(state, Some(Rc::clone(&record)), None);
+                conns.insert(key, Box::new(known));
+            }
         }
-        plan.refresh(vm, &record, state, self.scripted_services)?;
+        plan.refresh(vm, &record, state)?;
         Ok(record)
-    }
-
-    /// The VLAN tags that distinguish a connection.
-    fn vlans(&self, state: &ConnState) -> u32 {
-        self.conn_plan.as_ref().map_or(0, |plan| plan.vlans(state))
     }
 
     /// The record of a file, as its state is now.
@@ -245,6 +274,68 @@ impl States {
         plan.refresh(vm, &record, state)?;
         Ok(Value::Record(record))
     }
+}
+
+impl Known {
+    fn new(state: &ConnState, record: Option<Rc<Record>>, last: Option<Box<ConnState>>) -> Self {
+        Self {
+            record,
+            state: last,
+            uid: state.uid,
+            proto: state.proto,
+            ip_proto: state.ip_proto,
+            timeout: None,
+            thresholds: [0; 4],
+            duration: 0.0,
+            analyzers: Vec::new(),
+        }
+    }
+}
+
+/// How records of connections are made.
+fn plan_of(vm: &mut Vm<'_>, ty: TypeId) -> Rc<ConnPlan> {
+    match &vm.m.state.traffic.conn_plan {
+        Some(plan) if plan.ty == ty => Rc::clone(plan),
+        _ => {
+            let plan = Rc::new(ConnPlan::new(vm, ty));
+            vm.m.state.traffic.conn_plan = Some(Rc::clone(&plan));
+            plan
+        }
+    }
+}
+
+/// What names of events begin with that come from an analyzer of this tag: its own name in small letters.
+pub(super) fn prefix(vm: &mut Vm<'_>, tag: &Value) -> Rc<str> {
+    let key = (tag.ty(), tag.int());
+    if let Some(known) = vm.m.state.traffic.prefixes.get(&key) {
+        return Rc::clone(known);
+    }
+    let name = super::natives::tag_name(vm, tag).to_ascii_lowercase();
+    let name = name.rsplit("analyzer_").next().unwrap_or_default();
+    let prefix: Rc<str> = name.split('_').next().unwrap_or_default().into();
+    vm.m.state.traffic.prefixes.insert(key, Rc::clone(&prefix));
+    prefix
+}
+
+/// The ends of a connection, and the VLAN tags that distinguish it.
+pub(super) fn key(traffic: &Traffic, state: &ConnState) -> (ConnId, u32) {
+    traffic.conn_plan.as_ref().map_or((state.id, 0), |plan| plan.key(state))
+}
+
+/// The record of a known connection, which may get it only now.
+pub(super) fn record_of(vm: &mut Vm<'_>, key: &(ConnId, u32)) -> Option<Rc<Record>> {
+    let known = vm.m.state.traffic.conns.get_mut(key)?;
+    if let Some(record) = &known.record {
+        return Some(Rc::clone(record));
+    }
+    let (uid, state) = (known.uid, known.state.take()?);
+    let plan = vm.m.state.traffic.conn_plan.clone()?;
+    let record = plan.create(vm, &state).ok()?;
+    plan.refresh(vm, &record, &state).ok()?;
+    if let Some(known) = vm.m.state.traffic.conns.get_mut(key).filter(|known| known.uid == uid) {
+        known.record = Some(Rc::clone(&record));
+    }
+    Some(record)
 }
 
 pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
@@ -299,6 +390,9 @@ impl ConnPlan {
             ["start_time", "duration", "service", "history", "uid", "vlan", "inner_vlan"],
         );
         let service = with_type(places[2]).map(|(_, ty)| ty);
+        let scripted_services = vm
+            .function_named("analyzer_confirmation_info")
+            .is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
         let [tunnel] = self::places(vm, ty, ["tunnel"]);
         let tunnel = with_type(tunnel).and_then(|(at, list)| {
             let crate::types::Type::Vector(element) = vm.p.types.get(list) else { return None };
@@ -312,8 +406,24 @@ impl ConnPlan {
             ends: [end(orig), end(resp)],
             places,
             service,
+            scripted_services,
+            l2: RefCell::default(),
             tunnel,
         }
+    }
+
+    /// The place of the time of its first packet.
+    fn start(&self) -> Option<usize> {
+        self.places[0]
+    }
+
+    /// The place of its name.
+    pub(super) fn name(&self) -> Option<usize> {
+        self.places[4]
+    }
+
+    fn key(&self, state: &ConnState) -> (ConnId, u32) {
+        (state.id, self.vlans(state))
     }
 
     /// The VLAN tags that distinguish a connection, 0 where they do not.
@@ -328,16 +438,24 @@ impl ConnPlan {
     }
 
     fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
-        let record = fresh(vm, self.ty)?;
+        let mut offsets = Vec::with_capacity(3);
+        let mut given = Vec::with_capacity(3);
+        let mut give = |place: usize, value: Value| {
+            offsets.push(u32::try_from(place).unwrap_or(u32::MAX));
+            given.push(value);
+        };
         if let Some((place, plan)) = &self.id {
             let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
             plan.set_tags(&id, [state.vlan, state.inner_vlan]);
-            record.set(*place, id);
+            give(*place, id);
         }
         for (place, plan) in self.ends.iter().flatten() {
-            let end = fresh(vm, plan.ty)?;
-            record.set(*place, Value::Record(end));
+            give(*place, Value::Record(fresh(vm, plan.ty)?));
         }
+        let record = match vm.new_record(self.ty, &offsets, given)? {
+            Value::Record(record) => record,
+            _ => return Err(Stop::Error),
+        };
         // Those of tunnels are drawn first.
         for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
             conn_name(vm, uid);
@@ -345,13 +463,7 @@ impl ConnPlan {
         Ok(record)
     }
 
-    fn refresh(
-        &self,
-        vm: &mut Vm<'_>,
-        record: &Record,
-        state: &ConnState,
-        scripted_services: bool,
-    ) -> Result<(), Stop> {
+    fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &ConnState) -> Result<(), Stop> {
         if let Some((place, plan)) = &self.id
             && let Value::Record(id) = record.get(*place)
             && !plan.is_of(&id, &state.id)
@@ -368,11 +480,11 @@ impl ConnPlan {
             if let Some((place, plan)) = plan
                 && let Value::Record(record) = record.get(*place)
             {
-                plan.refresh(&record, end);
+                plan.refresh(&record, end, &self.l2);
             }
         }
         let service = match self.service {
-            Some(ty) if !scripted_services => {
+            Some(ty) if !self.scripted_services => {
                 let table = vm.new_table(ty, None);
                 if let Some(set) = table.table() {
                     for name in &state.services {
@@ -419,13 +531,20 @@ impl ConnPlan {
 impl EndPlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
-        Self { ty, places: places(vm, ty, names) }
+        let mut places = places(vm, ty, names);
+        if matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false)) {
+            (places[2], places[3]) = (None, None);
+        }
+        Self { ty, places }
     }
 
-    fn refresh(&self, record: &Record, state: &EndpointState) {
-        let l2 = state.l2.map_or(Value::Unset, |[a, b, c, d, e, f]| {
-            Value::string(format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"))
-        });
+    fn refresh(
+        &self,
+        record: &Record,
+        state: &EndpointState,
+        texts: &RefCell<HashMap<[u8; 6], Value>>,
+    ) {
+        let l2 = state.l2.map_or(Value::Unset, |address| l2_text(texts, address));
         let values = [
             Value::Count(state.size),
             Value::Count(u64::from(state.state)),
@@ -436,6 +555,24 @@ impl EndPlan {
         ];
         set(record, &self.places, values);
     }
+}
+
+/// Most texts of link-layer addresses that are stored.
+const L2_TEXTS: usize = 4_096;
+
+/// The text of a link-layer address.
+fn l2_text(texts: &RefCell<HashMap<[u8; 6], Value>>, address: [u8; 6]) -> Value {
+    let mut texts = texts.borrow_mut();
+    if let Some(text) = texts.get(&address) {
+        return text.clone();
+    }
+    let [a, b, c, d, e, f] = address;
+    let text = Value::string(format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"));
+    if texts.len() >= L2_TEXTS {
+        texts.clear();
+    }
+    texts.insert(address, text.clone());
+    text
 }
 
 impl FilePlan {
@@ -497,9 +634,7 @@ impl FilePlan {
             return Ok(());
         }
         for (id, proto) in &state.conns {
-            let conn =
-                vm.m.state.traffic.conns.get(&(*id, 0)).map(|known| Rc::clone(&known.record));
-            if let Some(conn) = conn {
+            if let Some(conn) = record_of(vm, &(*id, 0)) {
                 let number = match proto {
                     Proto::Tcp => 6,
                     Proto::Udp => 17,
@@ -538,12 +673,13 @@ fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
 
 /// The name of a file: Zeek's under seeds.
 fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
+    let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.start());
+    let first = state.conns.first().map(|(id, _)| (*id, 0));
+    let start = match (first, place) {
+        (Some(key), Some(place)) => record_of(vm, &key).map(|record| record.get(place).double()),
+        _ => None,
+    };
     let traffic = &mut vm.m.state.traffic;
-    let start =
-        state.conns.first().and_then(|(id, _)| traffic.conns.get(&(*id, 0))).and_then(|known| {
-            let start = known.start?;
-            Some(known.record.get(start).double())
-        });
     let named = traffic.names.as_mut().and_then(|names| names.file(state, start));
     named.unwrap_or_else(|| {
         let (text, len) = state.fuid.text();

@@ -1,22 +1,31 @@
 //! What built-in functions know of the current traffic: connections, files, the packet, and what they ask of the
 //! analysis.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto, Uid};
-use gannet_event::{Command, FileState};
+use gannet_event::{Command, ConnState, FileState};
+// Packets fill these tables: they are hashed with a random key of the process.
+use hashbrown::HashMap;
 
+use super::state::ConnPlan;
+use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
 use crate::value::{Record, Value};
 
 /// The current traffic. Empty without packets.
 #[derive(Default)]
 pub struct Traffic {
-    /// Whether packets are read.
+    /// Whether packets of a capture are read.
     pub(crate) reads: bool,
+    /// Whether packets of an interface are read.
+    pub(crate) is_live: bool,
     /// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
-    pub(crate) conns: HashMap<(ConnId, u32), Known>,
+    pub(crate) conns: HashMap<(ConnId, u32), Box<Known>>,
+    /// How records of connections are made, once there was a connection.
+    pub(super) conn_plan: Option<Rc<ConnPlan>>,
+    /// What names of events begin with that come from an analyzer of this tag.
+    pub(super) prefixes: HashMap<(TypeId, i64), Rc<str>>,
     /// Files by their ids.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
     /// What is asked of the analysis, in order.
@@ -26,7 +35,7 @@ pub struct Traffic {
     pub(crate) header: Value,
     /// Number of the current packet.
     pub(crate) number: u64,
-    /// The capture as the command line names it.
+    /// The capture or the interface as the command line names it.
     pub(crate) capture: String,
     /// The type of its link, once it is known.
     pub(crate) link_type: Option<u64>,
@@ -36,10 +45,20 @@ pub struct Traffic {
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
+    /// Filters of addresses.
+    pub(crate) address_filters: super::decide::AddressFilters,
     /// What scripts want of the contents of files.
     pub(crate) listening: super::listening::Listening,
     /// Files whose analysis scripts ended: nothing more is reported of them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Certificates that scripts know already.
+    pub(crate) certificate_cache: super::certificate_cache::CertificateCache,
+    /// What statistics count.
+    pub(crate) counts: super::counts::Counts,
+    /// Analyzers of files that scripts disabled.
+    pub(crate) disabled_files: std::collections::HashSet<String>,
+    /// Options of the current TCP segment, where scripts look at them.
+    pub(crate) tcp_options: Vec<u8>,
     /// Bytes of packets so far.
     pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.
@@ -124,7 +143,10 @@ fn time_text(time: f64) -> String {
 
 /// A connection.
 pub(crate) struct Known {
-    pub(crate) record: Rc<Record>,
+    /// Its record, once a script may see it.
+    pub(crate) record: Option<Rc<Record>>,
+    /// How it was when an event mentioned it last, while it has no record.
+    pub(crate) state: Option<Box<ConnState>>,
     pub(crate) uid: Uid,
     pub(crate) proto: Proto,
     pub(crate) ip_proto: u8,
@@ -133,12 +155,17 @@ pub(crate) struct Known {
     /// Thresholds of bytes and packets of both sides: originator's bytes and packets, then the responder's.
     pub(crate) thresholds: [u64; 4],
     pub(crate) duration: f64,
-    /// The place of the time of its first packet in its record.
-    pub(crate) start: Option<usize>,
-    /// The place of its name in its record.
-    pub(crate) name: Option<usize>,
-    /// Tags and numbers of analyzers that are known.
-    pub(crate) analyzers: Vec<(Value, u64)>,
+    /// Analyzers whose numbers are known.
+    pub(crate) analyzers: Vec<Numbered>,
+}
+
+/// An analyzer of a connection and its number.
+#[derive(Clone)]
+pub(crate) struct Numbered {
+    pub(crate) tag: Value,
+    pub(crate) number: u64,
+    /// What names of its events begin with.
+    pub(crate) prefix: Rc<str>,
 }
 
 /// The current packet.

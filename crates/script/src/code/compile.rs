@@ -35,6 +35,8 @@ pub(super) struct Compiler<'p> {
     /// Whether captures are registers: in the codes of a `when`.
     pub captures_in_frame: bool,
     pub hook: bool,
+    /// Jumps to the end of the current statement, for values that a function did not give.
+    pub skips: Vec<usize>,
 }
 
 /// Compiles a body.
@@ -60,6 +62,7 @@ pub fn compile_expr(program: &Program, expr: ExprId) -> Code {
     let mut compiler = Compiler::new(program, None);
     let s = compiler.expr(expr);
     compiler.emit(Op::Return { s });
+    compiler.end_without_value();
     compiler.finish(None)
 }
 
@@ -108,6 +111,7 @@ impl<'p> Compiler<'p> {
             scopes: Vec::new(),
             captures_in_frame: false,
             hook: false,
+            skips: Vec::new(),
         }
     }
 
@@ -152,6 +156,7 @@ impl<'p> Compiler<'p> {
             Op::Jump { to }
             | Op::JumpIf { to, .. }
             | Op::JumpIfNot { to, .. }
+            | Op::SkipUnset { to, .. }
             | Op::JumpC { to, .. }
             | Op::JumpCK { to, .. }
             | Op::JumpI { to, .. }
@@ -162,6 +167,15 @@ impl<'p> Compiler<'p> {
         ) = self.ops.get_mut(jump)
         {
             *to = target;
+        }
+    }
+
+    /// Ends the body without a value, where a value to return is missing.
+    pub(super) fn end_without_value(&mut self) {
+        let skips = std::mem::take(&mut self.skips);
+        if !skips.is_empty() {
+            self.land_all(skips);
+            self.emit(Op::End);
         }
     }
 
@@ -266,6 +280,7 @@ impl<'p> Compiler<'p> {
                 }
                 let s = compiler.expr(expr);
                 compiler.emit(Op::Return { s });
+                compiler.end_without_value();
             }
             Part::Body(stmt) => {
                 compiler.stmt(stmt);

@@ -94,7 +94,11 @@ impl Compiler<'_> {
                 self.emit(Op::Fail { text });
             }
             ExprKind::Literal(literal) => {
-                let value = Value::literal(literal, expr.ty);
+                let value = match Value::literal(literal, expr.ty) {
+                    // Each literal is an object of its own.
+                    Value::Short(text) => Value::Short(text.marked(id.0)),
+                    other => other,
+                };
                 self.load(d, value);
             }
             ExprKind::TypeValue(ty) => self.load(d, Value::Type(*ty)),
@@ -313,6 +317,10 @@ impl Compiler<'_> {
                         let (b, n) = self.consecutive(&call.args);
                         self.site = id;
                         self.emit(Op::Call { d, b, n: n as u8, f });
+                        if self.may_give_nothing(f, 0) {
+                            let skip = self.emit(Op::SkipUnset { s: d, to: 0 });
+                            self.skips.push(skip);
+                        }
                     }
                     None => {
                         let f = self.temp();

@@ -6,6 +6,7 @@
 
 pub mod compile;
 mod expr;
+mod nothing;
 mod stmt;
 
 pub use expr::convert_number;
@@ -125,6 +126,11 @@ pub enum Op {
         to: Target,
     },
     JumpIfNot {
+        s: Reg,
+        to: Target,
+    },
+    /// Skips the rest of the statement where a function gave no value.
+    SkipUnset {
         s: Reg,
         to: Target,
     },

@@ -13,6 +13,7 @@ impl Compiler<'_> {
     pub(super) fn stmt(&mut self, id: StmtId) {
         let p = self.p;
         let mark = self.next;
+        let outer = std::mem::take(&mut self.skips);
         match &p.stmts[id].kind {
             StmtKind::Null => (),
             StmtKind::List(list) => {
@@ -60,6 +61,7 @@ impl Compiler<'_> {
                 let s = self.expr(*expr);
                 self.site = *expr;
                 self.emit(Op::Return { s });
+                self.end_without_value();
             }
             StmtKind::Return(None) => {
                 self.emit(Op::End);
@@ -107,6 +109,8 @@ impl Compiler<'_> {
                 }
             }
         }
+        let skips = std::mem::replace(&mut self.skips, outer);
+        self.land_all(skips);
         self.next = mark;
     }
 

@@ -27,6 +27,7 @@ Scripts:
   NAME=VALUE                set an option of a script, like LogAscii::use_json=T
   --zeek-scripts DIR        the folder of Zeek's scripts
   --sandbox                 scripts start no programs and touch no files but logs
+  --no-script-cache         parse Zeek's own scripts even if they were parsed before
   --no-unused-warnings      no warnings about variables and functions that are not used
 
 Checks:

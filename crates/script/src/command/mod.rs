@@ -13,6 +13,7 @@ use std::rc::Rc;
 pub use options::Options;
 
 use crate::bridge::Source;
+use crate::cache::Cache;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
@@ -26,13 +27,16 @@ use crate::vm::Machine;
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
 const STACK: usize = 1 << 30;
 
+/// Declarations for scripts that run without Zeek's own.
+const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
+
 /// Runs the command with the arguments behind its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
     main_with(args, None)
 }
 
-/// The same; captures (`-r`) are read by `source`.
+/// The same; captures (`-r`) and interfaces (`-i`) are read by `source`.
 #[must_use]
 pub fn main_with(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> ExitCode {
     let thread = std::thread::Builder::new()
@@ -72,13 +76,6 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
     }
-    if let Some(interface) = &options.interface {
-        error_line(&format!(
-            "fatal error: problem with interface {interface} (scripts run over captures: tcpdump -i {interface} -w - | \
-             gannet zeek -r -; gannet analyze -i {interface} captures without scripts)"
-        ));
-        return 1;
-    }
     if !options.bare && !has_scripts(&search_path(&options)) {
         error_line(
             "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
@@ -116,15 +113,20 @@ fn run_scripts(
     if let Some(file) = &options.profile {
         engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
+    let mut cache = Cache::new(options, &search_path(options));
     match seeds(&mut program, options) {
-        Ok(Some(seeds)) => engine.seed(&seeds),
+        Ok(Some(seeds)) => {
+            engine.seed(&seeds);
+            // The order of tables follows from the seeds.
+            cache = None;
+        }
         Ok(None) => {}
         Err(text) => {
             fatal(&mut program, &text);
             return 1;
         }
     }
-    let parsed = parse(&mut program, &mut engine, options);
+    let parsed = parse_with(&mut program, &mut engine, options, cache);
     if let Some(rich) = &rich {
         rich.parsed(&program);
     }
@@ -146,18 +148,16 @@ fn run_scripts(
             }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
-            if let Some(interface) = &options.interface {
-                let why = "scripts read captures only: gannet capture writes one";
-                let text = format!("problem with interface {interface} ({why})");
-                fatal(&mut program, &text);
-                return 1;
-            }
-            let code = match (source, &options.capture) {
-                (Some(mut source), Some(capture)) => match source.open(options) {
+            let packets = match (&options.capture, &options.interface) {
+                (Some(capture), _) => Some(format!("trace file {capture}")),
+                (None, Some(interface)) => Some(format!("interface {interface}")),
+                (None, None) => None,
+            };
+            let code = match (source, packets) {
+                (Some(mut source), Some(packets)) => match source.open(options) {
                     Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
                     Err(message) => {
-                        let text = format!("problem with trace file {capture} ({message})");
-                        fatal(&mut program, &text);
+                        fatal(&mut program, &format!("problem with {packets} ({message})"));
                         return 1;
                     }
                 },
@@ -234,7 +234,55 @@ pub fn parse(
     engine: &mut dyn Evaluate,
     options: &Options,
 ) -> Result<(), u8> {
+    declare(program, options);
     let search_path = search_path(options);
+    let inputs = inputs(options, &search_path);
+    let parser = Parser::new(program, engine, search_path);
+    run_parser(parser, inputs, options)
+}
+
+/// The same; Zeek's own scripts come from the cache where they were parsed before.
+///
+/// # Errors
+/// The exit status where the program must not be run.
+pub fn parse_with(
+    program: &mut Program,
+    machine: &mut Machine,
+    options: &Options,
+    cache: Option<Cache>,
+) -> Result<(), u8> {
+    parse_in(program, machine, options, search_path(options), cache)
+}
+
+pub(crate) fn parse_in(
+    program: &mut Program,
+    machine: &mut Machine,
+    options: &Options,
+    search_path: Vec<String>,
+    cache: Option<Cache>,
+) -> Result<(), u8> {
+    program.has_parameters = !options.redefs.is_empty();
+    let mut inputs = inputs(options, &search_path);
+    let checkpoint = inputs.iter().position(|input| matches!(input, Input::Checkpoint));
+    let (Some(cache), Some(checkpoint)) = (cache, checkpoint) else {
+        declare(program, options);
+        let parser = Parser::new(program, machine, search_path);
+        return run_parser(parser, inputs, options);
+    };
+    if let Some(position) = cache.load(program, machine) {
+        let rest = inputs.split_off(checkpoint + 1);
+        let parser = Parser::resume(program, machine, search_path, position);
+        return run_parser(parser, rest, options);
+    }
+    declare(program, options);
+    machine.record();
+    let mut parser = Parser::new(program, machine, search_path);
+    parser.cache = Some(cache);
+    run_parser(parser, inputs, options)
+}
+
+/// Declares what exists before the first script.
+fn declare(program: &mut Program, options: &Options) {
     crate::components::declare(program);
     for prefix in std::env::var("ZEEK_PREFIXES")
         .unwrap_or_default()
@@ -245,10 +293,16 @@ pub fn parse(
     }
     program.has_parameters = !options.redefs.is_empty();
     program.prefixes.extend(options.prefixes.iter().map(|prefix| prefix.as_str().into()));
-    let inputs = inputs(options, &search_path);
-    let mut parser = Parser::new(program, engine, search_path);
+}
+
+fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> Result<(), u8> {
     parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
+    let asked = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
+    parser.warn_usage = options.usage > 0 || asked;
+    // A check of scripts that do not run (`-a`) is asked for twice.
+    parser.warn_unread = options.usage > u32::from(options.parse_only) || asked;
     let result = parser.run(inputs);
+    let program = parser.program;
     match result {
         Ok(()) if program.diagnostics.errors == 0 => Ok(()),
         Ok(()) | Err(Halt::Syntax | Halt::Fatal) => Err(1),
@@ -271,6 +325,9 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+        inputs.push(Input::Checkpoint);
+    } else {
+        inputs.push(Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() });
     }
     if has_scripts && options.filter.is_some() {
         inputs.push(file("base/frameworks/packet-filter"));
@@ -360,4 +417,29 @@ fn error_line(text: &str) {
 /// Reports that reading ended for good.
 pub fn fatal(program: &mut Program, text: &str) {
     program.report(Severity::Fatal, Span::NOWHERE, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bif::Natives;
+
+    #[test]
+    fn every_function_that_is_declared_without_scripts_is_built_in() {
+        let mut program = Program::default();
+        let mut machine = Machine::new();
+        let input = Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() };
+        assert!(Parser::new(&mut program, &mut machine, Vec::new()).run([input]).is_ok());
+        assert_eq!(program.diagnostics.errors, 0);
+        let natives = Natives::default();
+        let text = String::from_utf8_lossy(BUILT_IN);
+        let functions = text.lines().filter(|line| line.starts_with("global "));
+        let functions =
+            functions.filter_map(|line| line["global ".len()..].split_once(": function"));
+        let missing: Vec<_> = functions
+            .map(|(name, _)| name)
+            .filter(|&name| name != "from_json_default_key_mapper" && natives.find(name).is_none())
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
 }

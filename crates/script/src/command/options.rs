@@ -67,6 +67,8 @@ pub struct Options {
     pub scripts: Option<String>,
     /// `--engine`.
     pub engine: Engine,
+    /// `--no-script-cache`: all scripts are read and parsed.
+    pub no_script_cache: bool,
     /// Files.
     pub files: Vec<String>,
     /// `name=value`.
@@ -254,6 +256,10 @@ impl Options {
             }
             "sandbox" => {
                 self.sandbox = true;
+                return Ok(());
+            }
+            "no-script-cache" => {
+                self.no_script_cache = true;
                 return Ok(());
             }
             "test" | "profile-script-call-stacks" => return Ok(()),

@@ -315,6 +315,19 @@ impl Emit<'_, '_> {
                 self.branch(pc, holds, matches!(op, Op::JumpIf { .. }), to, kinds);
                 return true;
             }
+            Op::SkipUnset { s, to } => {
+                if kind(kinds, s) == Kind::Cell {
+                    let cells = self.b.use_var(self.cells);
+                    let tag = self.b.ins().load(types::I8, OWN, cells, place(s));
+                    let unset = self.byte(UNSET);
+                    let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
+                    self.branch(pc, is_unset, true, to, kinds);
+                } else {
+                    let on = self.edge(pc + 1, kinds);
+                    self.b.ins().jump(on, &[]);
+                }
+                return true;
+            }
             Op::JumpC { c, a, b, to } => {
                 let (x, y) = self.two(pc, a, b, Kind::Count, kinds);
                 let holds = self.b.ins().icmp(unsigned(c), x, y);

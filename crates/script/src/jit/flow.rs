@@ -80,6 +80,7 @@ pub(super) fn next(op: &Op) -> Next {
         Op::Jump { to } => Next::Jumps(to),
         Op::JumpIf { to, .. }
         | Op::JumpIfNot { to, .. }
+        | Op::SkipUnset { to, .. }
         | Op::JumpC { to, .. }
         | Op::JumpCK { to, .. }
         | Op::JumpI { to, .. }
@@ -122,7 +123,8 @@ pub(super) fn operands(program: &Program, code: &Code, op: &Op) -> Operands {
         | Op::DeleteAll { s }
         | Op::Return { s }
         | Op::JumpIf { s, .. }
-        | Op::JumpIfNot { s, .. } => uses.push((s, 1)),
+        | Op::JumpIfNot { s, .. }
+        | Op::SkipUnset { s, .. } => uses.push((s, 1)),
         Op::Default { t, s } => uses.extend([(t, 1), (s, 1)]),
         Op::Jump { .. } | Op::End | Op::Break | Op::Fail { .. } => (),
         Op::JumpC { a, b, .. } | Op::JumpI { a, b, .. } => uses.extend([(a, 1), (b, 1)]),

@@ -233,14 +233,7 @@ impl Vm<'_> {
                         let args = self.m.stack[first..first + n].to_vec();
                         self.call_at(f, None, &args, site)?
                     }
-                    Callee::Native(native) => {
-                        let mut args = self.m.args.pop().unwrap_or_default();
-                        args.extend(self.m.stack[first..first + n].iter().cloned());
-                        let result = self.call_native(native, f, site, &args);
-                        args.clear();
-                        self.m.args.push(args);
-                        result?
-                    }
+                    Callee::Native(native) => self.call_native_at(native, f, site, first, n)?,
                     _ => {
                         let args = self.m.stack[first..first + n].to_vec();
                         self.call_at(f, None, &args, site)?

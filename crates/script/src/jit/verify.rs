@@ -81,6 +81,7 @@ impl Vm<'_> {
             | Op::Jump { .. }
             | Op::JumpIf { .. }
             | Op::JumpIfNot { .. }
+            | Op::SkipUnset { .. }
             | Op::JumpC { .. }
             | Op::JumpCK { .. }
             | Op::JumpI { .. }

@@ -89,10 +89,7 @@ impl Lexer {
         loop {
             match self.peek(0) {
                 None => return Ok(None),
-                Some(b'\n') => {
-                    self.bump();
-                    return Err("pattern not terminated before end of line".to_owned());
-                }
+                Some(b'\n') => return Err("pattern not terminated before end of line".to_owned()),
                 Some(b'/') => break,
                 Some(b'\\') if self.peek(1).is_some_and(|byte| byte != b'\n') => self.position += 2,
                 Some(b'\\') => return Err("pattern not terminated before end of line".to_owned()),
@@ -114,6 +111,12 @@ impl Lexer {
             case_insensitive: flags.contains(&b'i'),
             single_line: flags.contains(&b's'),
         }))
+    }
+
+    /// Whether only blanks follow.
+    #[must_use]
+    pub fn rest_is_blank(&self) -> bool {
+        self.text.get(self.position..).unwrap_or(&[]).trim_ascii().is_empty()
     }
 
     /// What remains of the line, without blanks around it; the end of the line stays.

@@ -209,8 +209,25 @@ impl Parser<'_> {
                 self.attr_error(all, "&raw_output only applicable to files");
             }
             AttrKind::Priority => self.attr_error(all, "&priority only applicable to event bodies"),
-            AttrKind::ErrorHandler if tag != Tag::Func => {
+            AttrKind::ErrorHandler if !self.is_event(ty) => {
                 self.attr_error(all, "&error_handler only applicable to events");
+            }
+            AttrKind::Group if !self.is_event(ty) => {
+                self.attr_error(all, "&group only applicable to events");
+            }
+            AttrKind::PublishOnChange if place != Place::Global || tag != Tag::Table => {
+                let text = "&publish_on_change only applicable to global sets/tables";
+                self.attr_error(all, text);
+            }
+            AttrKind::Backend if place != Place::Global || tag != Tag::Table => {
+                self.attr_error(all, "&backend only applicable to global sets/tables");
+            }
+            AttrKind::BrokerStore if tag != Tag::Table => {
+                self.attr_error(all, "&broker_store only applicable to sets/tables");
+            }
+            AttrKind::BrokerAllowComplexType if tag != Tag::Table => {
+                let text = "&broker_allow_complex_type only applicable to sets/tables";
+                self.attr_error(all, text);
             }
             AttrKind::Log if !self.can_log(ty, 0) => {
                 self.attr_error(all, "&log applied to a type that cannot be logged");
@@ -222,6 +239,63 @@ impl Parser<'_> {
                 self.attr_error(all, "&ordered only applicable to tables");
             }
             _ => {}
+        }
+    }
+
+    fn is_event(&self, ty: TypeId) -> bool {
+        self.program.types.func(ty).is_some_and(|func| func.flavor == Flavor::Event)
+    }
+
+    /// Whether the `&default` of an empty table constructor fits the table type that the constructor takes;
+    /// reported where not.
+    pub(super) fn default_fits(&mut self, expr: ExprId, ty: TypeId) -> bool {
+        let ExprKind::Table(constructor) = self.program.exprs[expr].kind.clone() else {
+            return true;
+        };
+        let value = self.program.types.table(ty).and_then(|table| table.value);
+        let mut found = constructor.attrs.into_iter();
+        let default =
+            found.find(|attr| matches!(attr.kind, AttrKind::Default | AttrKind::DefaultInsert));
+        let (Some(default), Some(value)) = (default, value) else { return true };
+        let Some(given) = default.expr.filter(|given| !self.is_error(*given)) else { return true };
+        let name = default.kind.name();
+        let from = self.ty(given);
+        if let Some(func) = self.program.types.func(from).cloned()
+            && self.program.types.tag(value) != Tag::Func
+        {
+            let index =
+                self.program.types.table(ty).map_or(Vec::new(), |table| table.index.to_vec());
+            let params =
+                self.program.types.params(from).iter().map(|field| field.ty).collect::<Vec<_>>();
+            let fits = self.program.same_type(func.result, value)
+                && self.program.same_types(&params, &index);
+            if !fits {
+                let text = format!("{name} function type clash");
+                self.error_about_default(&text, ty, expr);
+            }
+            return fits;
+        }
+        let fits = self.program.same_type(value, from)
+            || self.program.record_promotable(value, from)
+            || matches!(self.program.exprs[given].kind, ExprKind::List(_))
+            || self.promote(given, value).is_some();
+        if !fits {
+            let text = format!("{name} value has inconsistent type");
+            self.error_about_default(&text, ty, expr);
+        }
+        fits
+    }
+
+    /// Reports the default of a constructor that does not fit a table type, which is named where it has a name.
+    fn error_about_default(&mut self, message: &str, ty: TypeId, expr: ExprId) {
+        let data = self.type_data(ty);
+        let span = data.span;
+        match data.name.map(|name| self.program.name(name).to_owned()) {
+            Some(name) => {
+                let object = Object::Text(name.as_bytes(), span);
+                self.error_about_both(message, &object, &Object::Expr(expr));
+            }
+            None => self.error_about_both(message, &Object::Type(ty), &Object::Expr(expr)),
         }
     }
 
@@ -340,8 +414,11 @@ impl Parser<'_> {
 
     fn check_expire_func(&mut self, all: &Attrs, attr: &Attr, ty: TypeId) {
         let Some(table) = self.program.types.table(ty).cloned() else {
-            return self.attr_error(all, "expiration only applicable to sets/tables");
+            return self.attr_error(all, "expiration only applicable to tables");
         };
+        // The errors are about the attribute alone.
+        let all = std::slice::from_ref(attr).to_vec();
+        let all = &all;
         let func_ty = attr.expr.map_or(TypeId::ERROR, |expr| self.ty(expr));
         let Some(func) = self
             .program
@@ -431,13 +508,17 @@ impl Parser<'_> {
             return self
                 .attr_error(all, "&on_change: first argument must be of same type as table");
         }
-        let tail = table.index.iter().copied().chain(table.value);
-        if !params[2..]
-            .iter()
-            .zip(tail)
-            .all(|(param, wanted)| self.program.same_type(*param, wanted))
-        {
+        if self.program.types.tag(params[1]) != Tag::Enum {
+            return self.attr_error(all, "&on_change: second argument must be a TableChange enum");
+        }
+        let (index, value) = params[2..].split_at(table.index.len());
+        let mut pairs = index.iter().zip(&table.index);
+        if !pairs.all(|(param, wanted)| self.program.same_type(*param, *wanted)) {
             self.attr_error(all, "&on_change: index types do not match table");
+        } else if let (Some(param), Some(wanted)) = (value.first(), table.value)
+            && !self.program.same_type(*param, wanted)
+        {
+            self.attr_error(all, "&on_change: value type does not match table");
         }
     }
 

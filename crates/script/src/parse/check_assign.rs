@@ -115,7 +115,7 @@ impl Parser<'_> {
             return Some(self.coerce_to_number(right, a));
         }
         if self.program.fits_unspecified(to, from) {
-            return Some(self.coerce_to_specified(right, to));
+            return self.default_fits(right, to).then(|| self.coerce_to_specified(right, to));
         }
         if matches!(self.program.exprs[right].kind, ExprKind::List(_))
             && matches!(a, Tag::Table | Tag::Vector)
@@ -217,7 +217,7 @@ impl Parser<'_> {
     /// `left += right`.
     pub(super) fn add_to(&mut self, left: ExprId, right: ExprId, initializing: bool) -> ExprId {
         let ty = self.ty(left);
-        let expr = self.node(ExprKind::AddTo(AddTo::Arithmetic, left, right), ty);
+        let expr = self.node(ExprKind::AddTo(AddTo::Table, left, right), ty);
         let vector = matches!(self.tag(left), Tag::Vector | Tag::Table);
         if self.is_error(left)
             || self.is_error(right)
@@ -252,6 +252,16 @@ impl Parser<'_> {
                 Some(found) => found,
                 None => return expr,
             },
+            (a, Tag::List) if is_arithmetic(a) => {
+                let [mut text, right] =
+                    [left, right].map(|part| crate::describe::expr(self.program, part));
+                text.extend_from_slice(b" + ");
+                text.extend(right);
+                let object = crate::report::Object::Text(&text, self.here);
+                self.error_about("requires arithmetic operands", &object);
+                self.set_ty(expr, TypeId::ERROR);
+                return expr;
+            }
             _ => return self.fail(expr, "requires two arithmetic or two string operands"),
         };
         self.program.exprs[expr].kind = ExprKind::AddTo(how, left, right);

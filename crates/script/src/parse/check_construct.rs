@@ -11,6 +11,9 @@ use crate::types::{Attrs, Field, RecordType, Tag, Type};
 /// A key's expressions and a value.
 pub(super) type Entry = (Vec<ExprId>, ExprId);
 
+const UNBRACKETED: &str =
+    "cannot determine type for table; ensure square brackets are around each key";
+
 impl Parser<'_> {
     /// A record constructor without a type's name: `[$a=1]` or `record($a=1)`.
     pub(super) fn record_constructor(&mut self, elements: &[ExprId]) -> ExprId {
@@ -172,6 +175,10 @@ impl Parser<'_> {
         let width = ty.and_then(|ty| self.program.types.table(ty)).map(|table| table.index.len());
         let mut entries = Vec::new();
         for element in elements {
+            if let ExprKind::Assign(..) = self.program.exprs[*element].kind {
+                let message = "table constructor used in a non-table context";
+                self.error_about(message, &Object::Expr(*element));
+            }
             let parts = self.elements(*element);
             let list = matches!(self.program.exprs[*element].kind, ExprKind::List(_));
             match width {
@@ -193,18 +200,22 @@ impl Parser<'_> {
         for element in elements {
             let (key, value) = match &self.program.exprs[*element].kind {
                 ExprKind::Assign(key, value) => (*key, *value),
+                _ if ty.is_some() => {
+                    let object = Object::Expr(*element);
+                    self.error_about("illegal table constructor element", &object);
+                    return None;
+                }
                 _ => {
+                    let message = "table constructor element lacks '=' structure";
+                    self.error_about(message, &Object::Expr(*element));
                     let list = self.list_node(elements.to_vec());
-                    self.table_text_error("table constructor element lacks '=' structure", list);
+                    self.table_text_error(UNBRACKETED, list);
                     return None;
                 }
             };
             if !matches!(self.program.exprs[key].kind, ExprKind::List(_)) {
                 let list = self.list_node(elements.to_vec());
-                self.table_text_error(
-                    "cannot determine type for table; ensure square brackets are around each key",
-                    list,
-                );
+                self.table_text_error(UNBRACKETED, list);
                 return None;
             }
             let parts = self.elements(key);
@@ -333,6 +344,13 @@ impl Parser<'_> {
             }
         } else if index.len() > 1 {
             for key in &mut entries {
+                if let [alone] = key.as_slice()
+                    && !matches!(self.program.exprs[*alone].kind, ExprKind::List(_))
+                {
+                    self.error_about("not a list of indices", &Object::Expr(*alone));
+                    right = false;
+                    continue;
+                }
                 let list = self.list_node(key.clone());
                 if key.len() != index.len() || !self.promote_list(key, &index, list) {
                     self.error_about("inconsistent types in set constructor", &Object::Expr(expr));

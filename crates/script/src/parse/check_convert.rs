@@ -167,7 +167,7 @@ impl Parser<'_> {
             return None;
         }
         if self.program.fits_unspecified(ty, from) {
-            return Some(self.coerce_to_specified(expr, ty));
+            return self.default_fits(expr, ty).then(|| self.coerce_to_specified(expr, ty));
         }
         if from_tag == Tag::Any {
             return Some(self.coerce_quietly(Coercion::FromAny, expr, ty));

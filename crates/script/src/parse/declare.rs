@@ -2,7 +2,7 @@
 
 use super::attributes::Place;
 use super::{Halt, Parsed, Parser};
-use crate::ast::{ExprKind, Function, LocalKind};
+use crate::ast::{Coercion, ExprKind, Function, LocalKind};
 use crate::diagnostics::Severity;
 use crate::evaluate::Init;
 use crate::ids::{ExprId, GlobalId, LocalId, TypeId};
@@ -64,7 +64,10 @@ impl Parser<'_> {
         if self.exporting {
             return Err(self.syntax_error());
         }
+        // What only such a statement refers to counts as unused.
+        let before = self.scope().globals.len();
         let stmt = self.statement()?;
+        self.scope().globals.truncate(before);
         self.main.push(stmt);
         Ok(())
     }
@@ -135,7 +138,21 @@ impl Parser<'_> {
             Token::Op(Op::Assign) => Init::Full,
             Token::Op(Op::AddTo) => Init::Extra,
             Token::Op(Op::RemoveFrom) => Init::Remove,
-            _ => return Ok((Init::Empty, None)),
+            Token::Op(Op::Semicolon) | Token::Attr(_) | Token::End => {
+                return Ok((Init::Empty, None));
+            }
+            _ => {
+                // The grammar allows a value without `=`, which is an error of its own.
+                let value = if self.at(Op::BracketLeft)? {
+                    self.take()?;
+                    let elements = self.expression_list()?;
+                    self.expect(Op::BracketRight)?;
+                    self.list_node(elements)
+                } else {
+                    self.right_side()?
+                };
+                return Ok((Init::Empty, Some(value)));
+            }
         };
         self.take()?;
         let _ = ty;
@@ -155,6 +172,19 @@ impl Parser<'_> {
     ) -> Parsed<()> {
         let known = self.program.globals[global].clone();
         let is_new = known.kind == GlobalKind::Unknown && known.ty == TypeId::VOID;
+        if init == Init::Empty
+            && let Some(value) = value
+        {
+            self.error_about(
+                "Initialization not preceded by =/+=/-= is not allowed.",
+                &Object::Expr(value),
+            );
+            if is_new {
+                self.program.globals[global].ty = ty.unwrap_or(TypeId::ERROR);
+                self.program.globals[global].kind = GlobalKind::Variable;
+            }
+            return Ok(());
+        }
         let value_error = value.is_some_and(|value| self.is_error(value));
         if declare == Declare::Redef {
             if is_new {
@@ -272,16 +302,19 @@ impl Parser<'_> {
                 .filter(|attr| find_attr(&attrs, attr.kind).is_none())
                 .cloned()
                 .collect::<Vec<_>>();
-            attrs.extend(more);
+            // `&optional` comes with a default there, where it means nothing.
+            let (implied, more): (Attrs, Attrs) =
+                more.into_iter().partition(|attr| attr.kind == AttrKind::Optional);
+            attrs = self.add_attrs(attrs, more, ty, Place::Global, false);
+            attrs.extend(implied);
         }
         self.program.globals[global].attrs = attrs;
         let redefinable = self.global_has(global, AttrKind::Redef);
         if declare == Declare::Constant && value.is_none() && !redefinable {
             self.error_about("const variable must be initialized", &Object::Global(global));
         }
-        let aggregate =
-            matches!(self.program.types.tag(ty), Tag::Table | Tag::Vector | Tag::Record);
-        if declare == Declare::Option && value.is_none() && !aggregate {
+        let container = matches!(self.program.types.tag(ty), Tag::Table | Tag::Vector);
+        if declare == Declare::Option && value.is_none() && !container {
             self.error_about("option variable must be initialized", &Object::Global(global));
         }
         if value_error {
@@ -375,6 +408,8 @@ impl Parser<'_> {
             }
             Err(stop) => match Option::<Halt>::from(stop) {
                 Some(halt) => Err(halt),
+                // A constant that does not fit was reported where it was converted.
+                None if value.is_some_and(|value| self.is_converted_literal(value)) => Ok(()),
                 None => {
                     let name = self.program.name(self.program.globals[global].name).to_owned();
                     let object = Object::Text(name.as_bytes(), self.here);
@@ -382,6 +417,15 @@ impl Parser<'_> {
                     Ok(())
                 }
             },
+        }
+    }
+
+    fn is_converted_literal(&self, value: ExprId) -> bool {
+        match self.program.exprs[value].kind {
+            ExprKind::Coerce(Coercion::Arithmetic, inner) => {
+                matches!(self.program.exprs[inner].kind, ExprKind::Literal(_))
+            }
+            _ => false,
         }
     }
 

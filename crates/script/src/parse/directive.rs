@@ -1,6 +1,6 @@
 //! Directives: they take effect while the token behind them is looked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::{Halt, Input, Open, Parsed, Parser, find};
@@ -31,6 +31,7 @@ impl Parser<'_> {
             self.directives += 1;
             let line = self.open.last().map_or(span.last, |open| open.lexer.line());
             self.directive_line = Span { first: line, last: line, ..span };
+            self.directive_begins = !matches!(directive, Directive::Else | Directive::EndIf);
         }
         result
     }
@@ -51,7 +52,8 @@ impl Parser<'_> {
             Directive::Unload => {
                 let name = self.word();
                 if let Some(path) = find::script(&name, &self.folder(), &self.search_path) {
-                    self.seen.insert(canonical(&path));
+                    let path = self.canonical(&path);
+                    self.seen.insert(path);
                 }
             }
             Directive::Prefixes => self.prefixes(),
@@ -93,6 +95,7 @@ impl Parser<'_> {
                 Input::Text { name, code } => self.open_text(&name, "", code, 0)?,
                 Input::Signatures(name) => self.command_signatures(&name),
                 Input::Prefixes => self.load_prefixes(),
+                Input::Checkpoint => self.checkpoint(),
                 Input::Redef { name, value } => self.redef_text(&name, &value)?,
             }
             if !self.open.is_empty() {
@@ -123,6 +126,22 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// A path without links. Those of folders are remembered: many files are in one.
+    fn canonical(&mut self, path: &Path) -> PathBuf {
+        let whole = || std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return whole() };
+        if !std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
+            return whole();
+        }
+        if let Some(known) = self.folders.get(folder) {
+            return known.join(name);
+        }
+        let Ok(known) = std::fs::canonicalize(folder) else { return whole() };
+        let path = known.join(name);
+        self.folders.insert(folder.to_owned(), known);
+        path
+    }
+
     /// Reads the file `name` next; nothing if it was read before.
     pub(super) fn load(&mut self, name: &str) -> Parsed<()> {
         if self.open.len() >= MAX_LOADS {
@@ -136,12 +155,12 @@ impl Parser<'_> {
         let Some(path) = find::script(name, &self.folder(), &self.search_path) else {
             return Err(self.cannot_open("can't find", name));
         };
-        let known = canonical(&path);
+        let known = self.canonical(&path);
         let text = self.overlay.get(&known).map(|text| text.to_vec());
         if !self.seen.insert(known) {
             return Ok(());
         }
-        let Some(text) = text.or_else(|| std::fs::read(&path).ok()) else {
+        let Some(text) = text.or_else(|| crate::cache::probe::read(&path).ok()) else {
             return Err(self.cannot_open("can't open", name));
         };
         let shown = path.to_string_lossy().into_owned();
@@ -263,6 +282,9 @@ impl Parser<'_> {
     /// Queues the files that prefixes name for all files read so far.
     fn load_prefixes(&mut self) {
         let prefixes = self.program.prefixes.clone();
+        if prefixes.is_empty() {
+            return;
+        }
         let mut found = Vec::new();
         for (_, file) in self.program.sources.files.iter() {
             let Some(relative) = self.without_search_path(&file.path) else { continue };
@@ -450,8 +472,4 @@ impl Parser<'_> {
         }
         std::fs::canonicalize(&folder).map_or(folder, |path| path.to_string_lossy().into_owned())
     }
-}
-
-fn canonical(path: &Path) -> std::path::PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -514,7 +514,12 @@ impl Parser<'_> {
             }
             Ok(None) => Err(self.syntax_error()),
             Err(message) => {
+                self.set_here(self.lexed);
                 self.error_here(&message);
+                let ends = self.open.last_mut().is_none_or(|open| open.lexer.rest_is_blank());
+                if ends {
+                    return Err(self.syntax_error_at_end());
+                }
                 Err(self.syntax_error())
             }
         }
@@ -848,9 +853,8 @@ impl Parser<'_> {
             ignore_case: source.case_insensitive,
             single_line: source.single_line,
         };
-        let pattern = crate::support::pattern::Pattern::new(&source.text, modes);
-        for error in pattern.errors() {
-            self.error_here(&String::from_utf8_lossy(error));
+        for error in crate::support::pattern::Pattern::check(&source.text, modes) {
+            self.error_here(&String::from_utf8_lossy(&error));
         }
     }
 }

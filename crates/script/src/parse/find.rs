@@ -2,20 +2,22 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::cache::probe::{Kind, look};
+
 /// The file that `name` means: with or without `.zeek`, or the folder, whose `__load__.zeek` it then is. `folder` is that of
 /// the loading file: names that begin with `.` are searched there.
 pub(super) fn script(name: &str, folder: &str, search_path: &[String]) -> Option<PathBuf> {
     let found = find(name, folder, search_path, ".zeek")?;
-    if found.is_dir() {
+    if look(&found) == Kind::Folder {
         let load = found.join("__load__.zeek");
-        return load.is_file().then_some(load);
+        return (look(&load) == Kind::File).then_some(load);
     }
     Some(found)
 }
 
 /// The signature file that `name` means: with or without `.sig`.
 pub(super) fn signatures(name: &str, folder: &str, search_path: &[String]) -> Option<PathBuf> {
-    find(name, folder, search_path, ".sig").filter(|path| path.is_file())
+    find(name, folder, search_path, ".sig").filter(|path| look(path) == Kind::File)
 }
 
 fn find(name: &str, folder: &str, search_path: &[String], extension: &str) -> Option<PathBuf> {
@@ -25,8 +27,8 @@ fn find(name: &str, folder: &str, search_path: &[String], extension: &str) -> Op
         with.push(extension);
         let with = PathBuf::from(with);
         return Some(plain)
-            .filter(|path| path.exists())
-            .or_else(|| Some(with).filter(|path| path.exists()));
+            .filter(|path| look(path) != Kind::Missing)
+            .or_else(|| Some(with).filter(|path| look(path) != Kind::Missing));
     }
     if name.starts_with("./") || name.starts_with("../") || name == "." || name == ".." {
         return in_folder(name, folder, extension);
@@ -40,10 +42,10 @@ fn in_folder(name: &str, folder: &str, extension: &str) -> Option<PathBuf> {
     let mut with = plain.clone().into_os_string();
     with.push(extension);
     let with = PathBuf::from(with);
-    if with.is_file() {
+    if look(&with) == Kind::File {
         return Some(with);
     }
-    plain.exists().then_some(plain)
+    (look(&plain) != Kind::Missing).then_some(plain)
 }
 
 /// The path without `.` and `..` in its midst. A relative one begins with `./` or `../`.

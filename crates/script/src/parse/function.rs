@@ -69,13 +69,15 @@ impl Parser<'_> {
             _ => Flavor::Function,
         };
         let global = self.handler_global(&name, flavor);
+        if flavor != Flavor::Function {
+            self.warn_deprecated(global);
+        }
         let ty = self.signature(flavor)?;
         let attrs = self.attributes()?;
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
         if flavor != Flavor::Function {
             self.set_here(place);
-            self.warn_deprecated(global);
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()
         {

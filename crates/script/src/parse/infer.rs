@@ -43,8 +43,16 @@ impl Parser<'_> {
                         }
                     }
                 }
-                Some(_) => {
-                    self.fail(expr, "different number of indices");
+                Some(known) => {
+                    let [one, other] = [known, types].map(|types| {
+                        let list = self.list_of(types);
+                        crate::describe::type_text(self.program, list)
+                    });
+                    let text = format!("{one} and {other}");
+                    let span = self.program.exprs[expr].span;
+                    let object = Object::Text(text.as_bytes(), span);
+                    self.error_about("different number of indices", &object);
+                    self.set_ty(expr, TypeId::ERROR);
                     return None;
                 }
             });

@@ -126,7 +126,16 @@ impl Parser<'_> {
                 self.error_here(&format!("cannot specify type in capture: {name}"));
             }
             match self.lookup(&name) {
-                None => self.error_here(&format!("no such local identifier: {name}")),
+                None => {
+                    self.error_here(&format!("no such local identifier: {name}"));
+                    let name = self.program.names.intern("<error>");
+                    let span = self.previous;
+                    let kind = LocalKind::Capture;
+                    let local = Local { name, ty: TypeId::ERROR, kind, attrs: Vec::new(), span };
+                    let inner = self.program.bodies[scope.body].locals.push(local);
+                    let capture = Capture { outer: inner, inner, deep: false };
+                    scope.captures.push(Captured { name, capture, used: true });
+                }
                 Some(Symbol::Global(global)) => {
                     let is_type = self.program.globals[global].kind == GlobalKind::Type;
                     let what = if is_type { "type" } else { "global" };

@@ -23,12 +23,14 @@ mod check_operator;
 mod declare;
 mod directive;
 mod expression;
+pub(crate) use position::Position;
 pub(crate) use unused::signature_file;
 
 mod find;
 mod function;
 mod infer;
 mod lambda;
+mod position;
 mod scope;
 mod statement;
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod tests;
 mod tokens;
 mod types;
 mod unused;
+mod usage;
 mod validate;
 mod when;
 
@@ -44,6 +47,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::ast::{Body, Stmt, StmtKind};
+use crate::cache::Cache;
 use crate::evaluate::{Evaluate, Stop};
 use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
@@ -85,6 +89,8 @@ pub enum Input {
     },
     /// Files of `@prefixes` for all files that were read so far.
     Prefixes,
+    /// No input: what was parsed so far is stored in the cache.
+    Checkpoint,
     /// A signature file that is searched for as `@load-sigs` does.
     Signatures(String),
     /// `NAME=VALUE` of the command line.
@@ -150,12 +156,18 @@ pub struct Parser<'a> {
     directives: usize,
     /// Where the last one was, behind what it skipped.
     directive_line: Span,
+    /// Whether that was the beginning of a condition.
+    directive_begins: bool,
     /// Globals that bodies refer to.
     references: HashMap<BodyId, Vec<GlobalId>>,
     /// Events that have handlers and no declaration.
     undeclared_events: HashSet<GlobalId>,
     /// Whether what nothing can run is reported.
     pub warn_unused: bool,
+    /// Whether uses of locals that have no value are reported.
+    pub warn_usage: bool,
+    /// Whether assignments to locals that nothing reads are reported as well.
+    pub warn_unread: bool,
     /// Lists that end in a comma.
     trailing: HashSet<ExprId>,
     /// Inside `|…|`.
@@ -174,6 +186,12 @@ pub struct Parser<'a> {
     wanted: Option<&'static str>,
     /// Texts that stand for files, by canonical path: what an editor has not saved.
     pub overlay: HashMap<PathBuf, Rc<[u8]>>,
+    /// Folders without links, by the paths that lead to them.
+    folders: HashMap<PathBuf, PathBuf>,
+    /// Whether the token that is read next begins a declaration.
+    between: bool,
+    /// Where what was parsed is stored.
+    pub(crate) cache: Option<Cache>,
 }
 
 /// A file that is being read.
@@ -219,6 +237,18 @@ impl<'a> Parser<'a> {
             attrs: Vec::new(),
         });
         program.main = Some(main);
+        Self::with_scope(program, engine, search_path, null, Scope::main(main))
+    }
+
+    /// A parser into a program that has the statement `null` and the scope of statements at file level.
+    fn with_scope(
+        program: &'a mut Program,
+        engine: &'a mut dyn Evaluate,
+        search_path: Vec<String>,
+        null: StmtId,
+        scope: Scope,
+    ) -> Self {
+        let global_module = program.names.intern("GLOBAL");
         Self {
             program,
             engine,
@@ -233,7 +263,7 @@ impl<'a> Parser<'a> {
             module: global_module,
             global_module,
             exporting: false,
-            scopes: vec![Scope::main(main)],
+            scopes: vec![scope],
             main: Vec::new(),
             nesting: 0,
             in_condition: false,
@@ -250,9 +280,12 @@ impl<'a> Parser<'a> {
             null,
             directives: 0,
             directive_line: Span::NOWHERE,
+            directive_begins: false,
             references: HashMap::new(),
             undeclared_events: HashSet::new(),
             warn_unused: false,
+            warn_usage: false,
+            warn_unread: false,
             trailing: HashSet::new(),
             in_size: false,
             attr_failed: false,
@@ -262,6 +295,9 @@ impl<'a> Parser<'a> {
             last_token_file: None,
             wanted: None,
             overlay: HashMap::new(),
+            folders: HashMap::new(),
+            between: false,
+            cache: None,
         }
     }
 
@@ -286,6 +322,9 @@ impl<'a> Parser<'a> {
         if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
             self.report_unused();
         }
+        if result.is_ok() && self.warn_usage && self.program.diagnostics.errors == 0 {
+            usage::report(self.program, self.warn_unread);
+        }
         result
     }
 
@@ -296,10 +335,15 @@ impl<'a> Parser<'a> {
     }
 
     fn declarations(&mut self) -> Parsed<()> {
-        while *self.peek()? != Token::End {
+        loop {
+            self.between = true;
+            let at_end = *self.peek()? == Token::End;
+            self.between = false;
+            if at_end {
+                return Ok(());
+            }
             self.declaration()?;
         }
-        Ok(())
     }
 
     /// Goes a level deeper; too deep ends parsing.

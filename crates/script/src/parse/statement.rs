@@ -223,12 +223,16 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// A statement that is the body of another: a directive may not be all of it.
-    fn sub_statement(&mut self) -> Parsed<StmtId> {
+    /// A statement that is the body of another: a directive may not be all of it. Behind the first one of an
+    /// `if`, which may continue, `else` is looked for.
+    fn sub_statement(&mut self, may_continue: bool) -> Parsed<StmtId> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            let line = self.directive_line;
+            // Where `else` may follow, the error is found with the token behind a condition.
+            let ahead = self.ahead.as_ref().filter(|_| may_continue && self.directive_begins);
+            let line = ahead.map_or(self.directive_line, |ahead| ahead.span);
+            let line = Span { last: line.first, ..line };
             self.program.report(Severity::Error, line, "incorrect use of directive");
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));
@@ -243,10 +247,10 @@ impl Parser<'_> {
         self.take()?;
         let start = self.previous;
         let condition = self.condition("conditional in test must be boolean")?;
-        let yes = self.sub_statement()?;
+        let yes = self.sub_statement(true)?;
         let mut no = None;
         if self.accept_word(Word::Else)? {
-            no = Some(self.sub_statement()?);
+            no = Some(self.sub_statement(false)?);
         }
         self.since(start);
         Ok(self.stmt(StmtKind::If(condition, yes, no)))
@@ -256,7 +260,7 @@ impl Parser<'_> {
         self.take()?;
         let start = self.previous;
         let condition = self.condition("while conditional must be boolean")?;
-        let body = self.sub_statement()?;
+        let body = self.sub_statement(false)?;
         self.since(start);
         Ok(self.stmt(StmtKind::While(condition, body)))
     }
@@ -425,7 +429,7 @@ impl Parser<'_> {
         let value = value_name.as_ref().and_then(|(name, span)| self.loop_variable(name, *span));
         self.set_here(head);
         self.check_loop(over, &vars, value, value_name.is_some());
-        let body = self.sub_statement();
+        let body = self.sub_statement(false);
         self.leave_block();
         let body = body?;
         self.since(start);

@@ -119,6 +119,15 @@ impl Parser<'_> {
         Halt::Syntax
     }
 
+    /// Reports that the file ends where the lexer is.
+    pub(super) fn syntax_error_at_end(&mut self) -> Halt {
+        let span = self.lexed;
+        let file = self.program.sources.files.find(span.file).map(|file| file.path.clone());
+        let text = format!("syntax error, at end of file {}", file.unwrap_or_default());
+        self.report_syntax(Severity::Error, span, &text);
+        Halt::Syntax
+    }
+
     /// Reports an error with the token ahead in it.
     pub(super) fn unexpected(&mut self, message: &str) {
         let ahead = self.ahead.clone();

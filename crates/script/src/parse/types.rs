@@ -455,6 +455,9 @@ impl Parser<'_> {
             ty
         } else {
             let copy = data.clone();
+            if let Some(original) = copy.name {
+                self.program.aliases.push((name, original));
+            }
             let new = self.program.types.add(copy.ty, self.here);
             if matches!(self.program.types.tag(ty), Tag::Record | Tag::Enum) {
                 self.program.types.data_mut(new).aliases.push(name);

@@ -19,6 +19,8 @@ pub enum Form {
     Cat,
     /// On one line, without line ends: in messages and call stacks.
     Short,
+    /// The same, elements of tables without blanks between them: values that errors name, and arguments in call stacks.
+    Compact,
     /// As `Print`, bytes unescaped.
     Raw,
 }
@@ -104,7 +106,7 @@ impl Writer<'_> {
     }
 
     fn line(&mut self) {
-        if self.form != Form::Short {
+        if !matches!(self.form, Form::Short | Form::Compact) {
             self.out.push(b'\n');
             self.line_begins = true;
         }
@@ -172,7 +174,10 @@ impl Writer<'_> {
                 let ty = if ty == "Storage::BackendHandle" { "BackendHandleVal" } else { &*ty };
                 self.add(format!("<opaque of {ty}>"));
             }
-            Value::Type(ty) => self.add(text::type_text(self.program, *ty)),
+            Value::Type(ty) => match self.program.types.data(*ty).name {
+                Some(name) => self.add(self.program.name(name)),
+                None => self.add(text::type_text(self.program, *ty)),
+            },
             Value::Iter(_) => (),
             Value::Record(_) | Value::Table(_) | Value::Vector(_) => self.aggregate(value),
         }
@@ -268,7 +273,7 @@ impl Writer<'_> {
         for body in &function.bodies {
             self.line();
             let style = match self.form {
-                Form::Short => text::Style::SHORT,
+                Form::Short | Form::Compact => text::Style::SHORT,
                 Form::Cat => text::Style::INDENTED,
                 Form::Print | Form::Raw => text::Style::LONG,
             };

@@ -16,6 +16,7 @@ pub mod equal;
 pub mod object;
 pub mod order;
 pub mod table;
+pub mod text;
 
 use std::fmt;
 use std::rc::Rc;
@@ -26,11 +27,13 @@ use crate::support::pattern::Pattern;
 
 pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
 pub use table::Table;
+pub use text::LongStr;
 
 /// The longest string that is in the cell itself.
 pub const SHORT: usize = 14;
 
-/// A string of up to [`SHORT`] bytes.
+/// A string of up to [`SHORT`] bytes. The upper half of `len` distinguishes copies, as far as that goes: for
+/// `same_object` alone.
 #[derive(Clone, Copy)]
 pub struct ShortStr {
     len: u8,
@@ -47,7 +50,19 @@ impl ShortStr {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+        self.bytes.get(..usize::from(self.len & 0x0f)).unwrap_or(&[])
+    }
+
+    /// The same string as another object.
+    #[must_use]
+    pub fn marked(self, mark: u32) -> Self {
+        Self { len: self.len & 0x0f | (mark as u8) << 4, ..self }
+    }
+
+    /// A copy: another object.
+    #[must_use]
+    pub fn copied(self) -> Self {
+        self.marked(u32::from(self.len >> 4) + 1)
     }
 }
 
@@ -87,7 +102,7 @@ pub enum Value {
     /// Any other network.
     Net6(Rc<Subnet>),
     /// Any other string.
-    Long(Rc<Vec<u8>>),
+    Long(Rc<LongStr>),
     /// `pattern`.
     Pattern(Rc<Pattern>),
     /// A record.
@@ -125,13 +140,17 @@ impl Value {
     #[must_use]
     pub fn string(text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
-        ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(text.to_vec())), Self::Short)
+        ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(LongStr::new(text))), Self::Short)
     }
 
     /// A string, its buffer taken over where it is long.
     #[must_use]
     pub fn string_owned(text: Vec<u8>) -> Self {
-        if text.len() <= SHORT { Self::string(&text) } else { Self::Long(Rc::new(text)) }
+        if text.len() <= SHORT {
+            Self::string(&text)
+        } else {
+            Self::Long(Rc::new(LongStr::owned(text)))
+        }
     }
 
     /// An address in network order; version 4 as `::ffff:a.b.c.d`.
@@ -436,6 +455,7 @@ impl Value {
             (Self::Opaque(a), Self::Opaque(b)) => Rc::ptr_eq(a, b),
             (Self::Pattern(a), Self::Pattern(b)) => Rc::ptr_eq(a, b),
             (Self::Long(a), Self::Long(b)) => Rc::ptr_eq(a, b),
+            (Self::Short(a), Self::Short(b)) => a.len == b.len && a.bytes() == b.bytes(),
             _ => false,
         }
     }

@@ -13,6 +13,9 @@ use crate::support::pattern::{Modes, Pattern};
 /// A record: its type and one cell per field.
 pub struct Record {
     ty: Cell<TypeId>,
+    /// How many fields it has. Cells of the last ones may be missing while they are unset: scripts add dozens of fields to records of connections, of
+    /// which few are set.
+    len: u32,
     fields: RefCell<Vec<Value>>,
 }
 
@@ -20,7 +23,26 @@ impl Record {
     /// A record with these fields.
     #[must_use]
     pub fn new(ty: TypeId, fields: Vec<Value>) -> Rc<Self> {
-        Rc::new(Self { ty: Cell::new(ty), fields: RefCell::new(fields) })
+        let len = fields.len();
+        Self::with_len(ty, fields, len)
+    }
+
+    /// A record with these first fields of `len`; the others are unset.
+    #[must_use]
+    pub fn with_len(ty: TypeId, fields: Vec<Value>, len: usize) -> Rc<Self> {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        Rc::new(Self { ty: Cell::new(ty), len, fields: RefCell::new(fields) })
+    }
+
+    /// Adds the cells of unset fields. While a borrow of all fields exists all cells exist, so that nested borrows add none.
+    fn complete(&self) {
+        let len = self.len as usize;
+        if self.fields.borrow().len() < len {
+            let mut fields = self.fields.borrow_mut();
+            let missing = len.saturating_sub(fields.len());
+            fields.reserve_exact(missing);
+            fields.resize(len, Value::Unset);
+        }
     }
 
     /// Its type.
@@ -33,6 +55,12 @@ impl Record {
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
         self.fields.borrow().get(index).cloned().unwrap_or_default()
+    }
+
+    /// Whether a field is set.
+    #[must_use]
+    pub fn has(&self, index: usize) -> bool {
+        self.fields.borrow().get(index).is_some_and(Value::is_set)
     }
 
     /// Changes a field.
@@ -49,12 +77,14 @@ impl Record {
     /// All fields.
     #[must_use]
     pub fn fields(&self) -> Ref<'_, Vec<Value>> {
+        self.complete();
         self.fields.borrow()
     }
 
     /// All fields, to change them. No value may be dropped meanwhile that could reach this record.
     #[must_use]
     pub fn fields_mut(&self) -> RefMut<'_, Vec<Value>> {
+        self.complete();
         self.fields.borrow_mut()
     }
 }
@@ -154,6 +184,20 @@ pub struct FileValue {
     pub opened: f64,
 }
 
+impl FileValue {
+    /// A file that is not open.
+    #[must_use]
+    pub fn closed(name: impl Into<String>, opened: f64) -> Rc<Self> {
+        Rc::new(Self {
+            name: name.into(),
+            sink: RefCell::new(None),
+            raw: Cell::new(false),
+            unbuffered: Cell::new(false),
+            opened,
+        })
+    }
+}
+
 /// The destination of a file.
 pub enum FileSink {
     /// Standard output.
@@ -214,7 +258,7 @@ impl OpaqueValue {
 /// The pattern of a literal.
 #[must_use]
 pub fn pattern_of(source: &PatternSource) -> Pattern {
-    Pattern::new(
+    Pattern::checked(
         &source.text,
         Modes { ignore_case: source.case_insensitive, single_line: source.single_line },
     )

@@ -31,6 +31,11 @@ pub fn set_optional(ty: TypeId, optional: Rc<[bool]>) {
     OPTIONAL.with_borrow_mut(|known| known.insert(ty, optional));
 }
 
+/// Forgets which fields of record types are `&optional`.
+pub fn forget_optional() {
+    OPTIONAL.with_borrow_mut(HashMap::clear);
+}
+
 /// The hash of a key, where tables are ordered by hashes.
 #[must_use]
 pub fn hash(of: &Value) -> Option<u64> {

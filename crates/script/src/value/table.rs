@@ -14,7 +14,7 @@ use super::equal::{equal, hash_key, same_key};
 use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
 use crate::support::order::{RobustWalk, SlotDict};
-use crate::support::pattern::PatternSet;
+use crate::support::pattern::{PatternSet, PatternStats};
 
 /// Attributes of a table's declaration or constructor.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +73,8 @@ struct State {
     order: Option<Box<SlotDict<u32, ()>>>,
     /// Places without an entry; only where there is an order.
     free: Vec<u32>,
+    /// The place that was found last: `t[k]` often follows `k in t`.
+    last: Cell<u32>,
 }
 
 /// An entry.
@@ -162,10 +164,26 @@ impl Table {
     /// Whether changing an entry has no further effects: no expiry, no `&on_change`.
     #[must_use]
     pub fn is_written_freely(&self) -> bool {
-        self.attrs
-            .borrow()
-            .as_ref()
-            .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+        self.walks.get() == 0
+            && self
+                .attrs
+                .borrow()
+                .as_ref()
+                .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
+    }
+
+    /// Whether a loop walks over it.
+    #[must_use]
+    pub fn is_walked(&self) -> bool {
+        self.walks.get() > 0
+    }
+
+    /// Whether nothing is going on with it: no walk, no call for a change, no `when` that watches it.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.walks.get() == 0
+            && !self.in_change.get()
+            && !self.watched.get()
+            && self.state.borrow().order.is_none()
     }
 
     /// Whether there are keys that are networks.
@@ -321,6 +339,13 @@ impl Table {
             .into_iter()
             .filter_map(|index| set.1.get(index as usize).map(|place| *place as usize))
             .collect()
+    }
+
+    /// The size of the automaton of keys that are patterns; nothing before the first look-up.
+    #[must_use]
+    pub fn pattern_stats(&self) -> PatternStats {
+        let state = self.state.borrow();
+        state.patterns.as_ref().map(|set| set.0.stats()).unwrap_or_default()
     }
 
     /// The value at a place.
@@ -521,6 +546,19 @@ impl Table {
     }
 }
 
+impl Entry {
+    /// Whether its key has these parts.
+    #[inline]
+    fn is(&self, key: &[Value]) -> bool {
+        match (&self.key, key) {
+            (Value::Count(one), [Value::Count(other)]) => one == other,
+            (Value::List(list), parts) if parts.len() != 1 => same_key(&list.items, parts),
+            (one, [part]) => equal(one, part),
+            _ => false,
+        }
+    }
+}
+
 impl State {
     /// An entry was looked up: the order may move it to where it belongs.
     fn found(&mut self, place: usize) {
@@ -529,7 +567,21 @@ impl State {
         }
     }
 
+    #[inline]
     fn find(&self, key: &[Value], hash: u64) -> Option<usize> {
+        let last = self.last.get() as usize;
+        if let Some(entry) = self.entries.get(last)
+            && entry.hash == hash
+            && entry.is(key)
+        {
+            return Some(last);
+        }
+        let place = self.search(key, hash)?;
+        self.last.set(u32::try_from(place).unwrap_or(u32::MAX));
+        Some(place)
+    }
+
+    fn search(&self, key: &[Value], hash: u64) -> Option<usize> {
         if let [Value::Count(number)] = key {
             let is_it = |place: &u32| {
                 self.entries.get(*place as usize).is_some_and(|entry| match entry.key {
@@ -542,16 +594,9 @@ impl State {
         }
         self.places
             .find(hash, |place| {
-                self.entries.get(*place as usize).is_some_and(|entry| {
-                    entry.hash == hash
-                        && match (&entry.key, key) {
-                            (Value::List(list), parts) if parts.len() != 1 => {
-                                same_key(&list.items, parts)
-                            }
-                            (one, [part]) => equal(one, part),
-                            _ => false,
-                        }
-                })
+                self.entries
+                    .get(*place as usize)
+                    .is_some_and(|entry| entry.hash == hash && entry.is(key))
             })
             .map(|place| *place as usize)
     }

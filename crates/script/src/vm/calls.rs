@@ -123,9 +123,40 @@ impl Vm<'_> {
         site: ExprId,
         args: &[Value],
     ) -> Result<Value, Stop> {
+        if self.m.recorder.is_some() {
+            self.note_call(func, args);
+        }
         self.m.native.push((site, func));
         let result = native(self, args);
         self.m.native.pop();
+        result
+    }
+
+    #[cold]
+    fn note_call(&mut self, func: FuncId, args: &[Value]) {
+        let Some(function) = self.p.functions.find(func) else { return };
+        let name = self.p.names.text(function.name);
+        if let Some(recorder) = &mut self.m.recorder {
+            recorder.call(name, args.first().map_or(&[], Value::str_bytes));
+        }
+    }
+
+    /// Calls a built-in function with `n` arguments from `first` on in the stack, and takes them out of it: registers of arguments belong to
+    /// the callee.
+    #[inline]
+    pub(crate) fn call_native_at(
+        &mut self,
+        native: crate::bif::Native,
+        func: FuncId,
+        site: ExprId,
+        first: usize,
+        n: usize,
+    ) -> Result<Value, Stop> {
+        let mut args = self.m.args.pop().unwrap_or_default();
+        args.extend(self.m.stack[first..first + n].iter_mut().map(std::mem::take));
+        let result = self.call_native(native, func, site, &args);
+        args.clear();
+        self.m.args.push(args);
         result
     }
 

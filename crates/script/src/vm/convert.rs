@@ -9,6 +9,7 @@ use crate::describe;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};
 use crate::literal::{Port, Protocol};
+use crate::support::text;
 use crate::types::{Tag, Type};
 use crate::value::{Value, Vector};
 
@@ -117,7 +118,14 @@ impl Vm<'_> {
                 let unspecified =
                     self.p.types.table(table.ty()).is_none_or(|table| table.index.is_empty());
                 if unspecified && table.is_empty() {
-                    return Ok(self.new_table(ty, table.attrs()));
+                    let made = self.new_table(ty, table.attrs());
+                    // A default that has captured variables is kept.
+                    if let (Some(default @ Value::Func(_)), Value::Table(made)) =
+                        (table.default_cache.borrow().clone(), &made)
+                    {
+                        *made.default_cache.borrow_mut() = Some(default);
+                    }
+                    return Ok(made);
                 }
                 Ok(value.clone())
             }
@@ -209,15 +217,18 @@ impl Vm<'_> {
         if let Some(result) = self.cast_value(value, ty) {
             return Ok(result);
         }
-        if value.bytes().is_some() && self.p.types.tag(ty) == Tag::Count {
-            let span =
-                self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
-            let line = format!("bad conversion to count ({})", value.text());
-            self.emit(crate::diagnostics::Severity::Error, span, line.into_bytes());
+        if let Some(text) = failed_cast(value, self.p.types.tag(ty)) {
+            self.conversion_error(text, value);
         }
-        let from = self.type_of_text(value);
+        let name = self.p.types.data(value.ty()).name.map_or("", |name| self.p.name(name));
+        // Data of messages is named alone.
+        let is_data = name == "Broker::Data";
+        let from = if is_data { name.to_owned() } else { self.type_of_text(value) };
+        let nil = value.record().is_some_and(|record| is_data && !record.get(0).is_set());
+        let nil = if nil { " (nil $data field)" } else { "" };
         let to = describe::type_in(self.p, ty, describe::Style::LONG);
-        Err(self.error_at(site, format!("invalid cast of value with type '{from}' to type '{to}'")))
+        let text = format!("invalid cast of value with type '{from}' to type '{to}'{nil}");
+        Err(self.error_at(site, text))
     }
 
     /// `e ?as T`.
@@ -231,9 +242,7 @@ impl Vm<'_> {
         if self.is_type(value, ty) {
             return Some(value.clone());
         }
-        if let Value::Opaque(opaque) = value
-            && let Some(result) = crate::bif::cast_opaque(self, opaque, ty)
-        {
+        if let Some(result) = crate::bif::cast_data(self, value, ty) {
             return Some(result);
         }
         let tag = self.p.types.tag(ty);
@@ -241,7 +250,9 @@ impl Vm<'_> {
             (Value::Count(_) | Value::Int(_), Tag::Count | Tag::Int | Tag::Double) => {
                 convert_number(value, tag)
             }
-            (Value::Double(_), Tag::Time | Tag::Interval) => convert_number(value, tag),
+            (Value::Double(_) | Value::Int(_) | Value::Count(_), Tag::Time | Tag::Interval) => {
+                convert_number(value, tag)
+            }
             (Value::Double(number), Tag::Count | Tag::Int) => {
                 convert_number(&Value::Double(number.round_ties_even()), tag)
             }
@@ -302,18 +313,27 @@ impl Vm<'_> {
     }
 }
 
-fn parse(text: &str, tag: Tag) -> Option<Value> {
-    Some(match tag {
-        Tag::Int => Value::Int(text.trim_ascii().parse().ok()?),
-        Tag::Count => {
-            let text = text.trim_ascii();
-            Value::Count(match text.strip_prefix('-') {
-                // As C's conversion does: modulo 2^64.
-                Some(digits) => digits.parse::<u64>().ok()?.wrapping_neg(),
-                None => text.parse().ok()?,
-            })
+/// Why a value cannot be cast, where that is reported on its own.
+fn failed_cast(value: &Value, tag: Tag) -> Option<&'static str> {
+    Some(match (value, tag) {
+        (Value::Short(_) | Value::Long(_), Tag::Double) => "bad conversion to double",
+        (Value::Short(_) | Value::Long(_), Tag::Int) => "bad conversion to integer",
+        (Value::Short(_) | Value::Long(_), Tag::Addr) => "failed converting string to IP address",
+        (Value::Short(_) | Value::Long(_) | Value::Int(_) | Value::Double(_), Tag::Count) => {
+            "bad conversion to count"
         }
-        Tag::Double => Value::Double(text.parse().ok()?),
+        (Value::Count(_), Tag::Int) => "overflow converting count to int",
+        (Value::Count(_), Tag::Addr) => "conversion of non-IPv4 count to addr",
+        _ => return None,
+    })
+}
+
+fn parse(text: &str, tag: Tag) -> Option<Value> {
+    let bytes = text.as_bytes();
+    Some(match tag {
+        Tag::Int => Value::Int(text::convert::int(bytes, 10)?),
+        Tag::Count => Value::Count(text::convert::count(bytes, 10)?),
+        Tag::Double => Value::Double(text::convert::double(bytes)?),
         Tag::Addr => parse_addr(text)?,
         Tag::Subnet => parse_subnet(text)?,
         Tag::Port => parse_port(text)?,

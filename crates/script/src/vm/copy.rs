@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::Vm;
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
+use crate::support::pattern::Pattern;
 use crate::value::{FuncValue, List, OpaqueValue, Record, Table, Value, Vector};
 
 /// How deep a copy goes before it is an error.
@@ -17,6 +18,17 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where something in it has no copies.
     pub fn copy(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
+        match value {
+            Value::Short(text) => return Ok(Value::Short(text.copied())),
+            Value::Long(_) => return Ok(Value::string(value.str_bytes())),
+            Value::Pattern(pattern) => {
+                return Ok(Value::Pattern(Rc::new(Pattern::from_texts(
+                    pattern.text(),
+                    pattern.anywhere_text(),
+                ))));
+            }
+            _ => (),
+        }
         let mut copier = Copier { done: HashMap::new(), depth: 0 };
         match copier.copy(value) {
             Some(copy) => {
@@ -73,6 +85,12 @@ impl Copier {
             Value::Table(table) => {
                 let copy = Table::new(table.ty(), table.is_single(), table.attrs());
                 self.done.insert(address, Value::Table(Rc::clone(&copy)));
+                // A default that has captured variables gets copies of these.
+                let default = table.default_cache.borrow().clone();
+                if let Some(default @ Value::Func(_)) = default {
+                    let default = self.copy(&default)?;
+                    *copy.default_cache.borrow_mut() = Some(default);
+                }
                 for (key, value, time) in table.entries_with_times() {
                     let key = self.copy(&key)?;
                     let value = self.copy(&value)?;

@@ -1,10 +1,12 @@
 //! Errors and warnings while scripts run.
 
 use super::Vm;
+use crate::ast::ExprKind;
 use crate::describe;
 use crate::diagnostics::{About, Diagnostic, Severity, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
+use crate::literal::Literal;
 use crate::source::Span;
 
 /// Where something is reported: at an expression or a span.
@@ -160,19 +162,77 @@ impl Vm<'_> {
     pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &crate::value::Value) {
         let mut line = text.as_bytes().to_vec();
         let mut span = Span::NOWHERE;
+        let mut location = String::new();
         if let Some(expr) = self.p.exprs.find(site) {
             span = expr.span;
+            location = self.p.sources.location(span);
+            // A value that comes from a literal elsewhere has the place of that.
+            let origin = self.literal_place(site, value);
+            let origin = origin.map(|origin| self.p.sources.location(origin));
+            if let Some(origin) = origin.filter(|origin| *origin != location) {
+                location = format!("{location} and {origin}");
+            }
             line.extend_from_slice(b" (");
             line.extend_from_slice(&describe::expr(self.p, site));
             line.extend_from_slice(b" and ");
             line.extend(crate::value::describe::describe(
                 self.p,
                 value,
-                crate::value::describe::Form::Short,
+                crate::value::describe::Form::Compact,
             ));
             line.push(b')');
         }
-        self.emit(Severity::Error, span, line);
+        if self.m.swallow == 0 {
+            self.emit_located(Severity::Error, span, location, line);
+        }
+    }
+
+    /// Reports an error about a value that is converted: about the call of the function that runs, where it was called,
+    /// else about the value alone.
+    pub(crate) fn conversion_error(&mut self, text: &str, value: &crate::value::Value) {
+        let [.., caller, frame] = self.m.frames.as_slice() else {
+            return self.error_of_value(text, value);
+        };
+        let called = frame.func.is_some() && caller.func.is_some();
+        match caller.code.sites.get(caller.pc.saturating_sub(1)).copied().filter(|_| called) {
+            Some(site) => self.error_with_value(site, text, value),
+            None => self.error_of_value(text, value),
+        }
+    }
+
+    fn error_of_value(&mut self, text: &str, value: &crate::value::Value) {
+        let form = crate::value::describe::Form::Compact;
+        let shown = crate::value::describe::describe(self.p, value, form);
+        let line = format!("{text} ({})", String::from_utf8_lossy(&shown));
+        let span = self.literal_place(ExprId(u32::MAX), value).unwrap_or(Span::NOWHERE);
+        self.emit(Severity::Error, span, line.into_bytes());
+    }
+
+    /// Where a string was written: as part of the expression `site`, else the first such literal in the file that was
+    /// read last of those that have it.
+    fn literal_place(&self, site: ExprId, value: &crate::value::Value) -> Option<Span> {
+        let text = value.bytes()?;
+        let is_it = |expr: &crate::ast::Expr| match &expr.kind {
+            ExprKind::Literal(Literal::String(literal)) => **literal == *text,
+            _ => false,
+        };
+        let mut own = None;
+        if self.p.exprs.find(site).is_some() {
+            crate::walk::expressions(self.p, site, &mut |id| {
+                let expr = &self.p.exprs[id];
+                if is_it(expr) {
+                    own = Some(expr.span);
+                }
+            });
+        }
+        let mut found: Option<Span> = None;
+        for (_, expr) in self.p.exprs.iter() {
+            if own.is_none() && is_it(expr) && found.is_none_or(|found| expr.span.file > found.file)
+            {
+                found = Some(expr.span);
+            }
+        }
+        own.or(found)
     }
 
     /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.

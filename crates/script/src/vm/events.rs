@@ -111,6 +111,23 @@ impl Queue {
         self.events.is_empty()
     }
 
+    /// When entries of which tables expire; `None` where other things are due, too, or events wait. A table may be gone.
+    pub(crate) fn expiries(&self) -> Option<Vec<(f64, Option<std::rc::Rc<Table>>)>> {
+        if !self.events.is_empty() {
+            return None;
+        }
+        let expiry = |timer: &Timer| match &timer.due {
+            Due::Expire(table, None) => Some((timer.time, table.upgrade())),
+            _ => None,
+        };
+        self.timers.0.iter().map(expiry).collect()
+    }
+
+    /// Adds an expiry behind those that were added before, in the order of [`expiries`](Self::expiries).
+    pub(crate) fn add_expiry(&mut self, time: f64, table: Weak<Table>) {
+        self.timers.0.push(Timer { time, due: Due::Expire(table, None) });
+    }
+
     /// When the next timer is due.
     #[must_use]
     pub fn next_timer(&self) -> Option<f64> {
@@ -245,6 +262,12 @@ impl Vm<'_> {
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, args, time, analyzer } = event;
         self.m.state.analyzer = analyzer;
+        let calls = &mut self.m.state.invocations;
+        let place = func.0 as usize;
+        if place >= calls.len() {
+            calls.resize(place + 1, 0);
+        }
+        calls[place] += 1;
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);

@@ -12,11 +12,18 @@ pub(crate) struct Output {
     stdout: Box<dyn std::io::Write>,
     buffer: Vec<u8>,
     files: Vec<Weak<FileValue>>,
+    /// Whether anything was written or opened.
+    pub(crate) used: bool,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { stdout: Box::new(std::io::stdout()), buffer: Vec::new(), files: Vec::new() }
+        Self {
+            stdout: Box::new(std::io::stdout()),
+            buffer: Vec::new(),
+            files: Vec::new(),
+            used: false,
+        }
     }
 }
 
@@ -28,6 +35,7 @@ impl Output {
 
     /// Writes to standard output.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.used = true;
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > 1 << 14 {
             self.flush();
@@ -55,6 +63,7 @@ impl Output {
 
     /// Writes to a file.
     pub(crate) fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
+        self.used = true;
         match &mut *file.sink.borrow_mut() {
             Some(FileSink::Stdout) => self.write(bytes),
             Some(FileSink::Stderr) => drop(std::io::stderr().write_all(bytes)),
@@ -78,6 +87,7 @@ impl Output {
         append: bool,
         now: f64,
     ) -> std::io::Result<Rc<FileValue>> {
+        self.used = true;
         let sink = match name {
             "/dev/stdout" => FileSink::Stdout,
             "/dev/stderr" => FileSink::Stderr,

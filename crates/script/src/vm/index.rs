@@ -1,9 +1,13 @@
 //! Elements and slices of strings and vectors.
 
 use super::Vm;
+use crate::ast::ExprKind;
+use crate::describe;
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::ExprId;
-use crate::types::{AttrKind, attr_expr};
+use crate::ids::{ExprId, TypeId};
+use crate::source::Span;
+use crate::types::{AttrKind, Tag, attr_expr};
 use crate::value::{Value, Vector};
 
 impl Vm<'_> {
@@ -75,6 +79,7 @@ impl Vm<'_> {
     ) -> Result<(), Stop> {
         match b {
             Value::Vector(vector) => {
+                self.check_element(site, vector, &value)?;
                 let len = vector.len();
                 let index = match i {
                     Value::Int(index) if *index < 0 => match position(i, len) {
@@ -106,6 +111,36 @@ impl Vm<'_> {
             }
             _ => Err(self.error_at(site, "value used but not set")),
         }
+    }
+
+    /// Whether a vector takes a value: one of a narrower type than the program says takes only its own.
+    fn check_element(&mut self, site: ExprId, vector: &Vector, value: &Value) -> Result<(), Stop> {
+        let Some(element) = self.p.types.element(vector.ty()) else { return Ok(()) };
+        let target = match self.p.exprs.find(site).map(|expr| &expr.kind) {
+            Some(ExprKind::Assign(target, _)) => *target,
+            _ => site,
+        };
+        let is_any = self.p.exprs.find(target).is_some_and(|expr| expr.ty == TypeId::ANY);
+        let (wanted, given) = (self.p.types.tag(element), self.p.types.tag(value.ty()));
+        if !is_any || matches!(wanted, Tag::Any | Tag::Void) || wanted == given || !value.is_set() {
+            return Ok(());
+        }
+        let name = match (given, self.p.types.data(value.ty()).name) {
+            (Tag::Record, Some(name)) => self.p.name(name).to_owned(),
+            (Tag::Record, None) => String::new(),
+            _ => describe::tag_name(self.p.types.get(value.ty())).to_owned(),
+        };
+        let mut text = format!("vector index assignment failed for invalid type '{name}', value: ");
+        let shown = crate::value::describe::Form::Short;
+        let shown = crate::value::describe::describe(self.p, value, shown);
+        text.push_str(&String::from_utf8_lossy(&shown));
+        text.push_str(", expression: ");
+        text.push_str(&String::from_utf8_lossy(&describe::expr(self.p, target)));
+        text.push_str(", call stack: ");
+        text.push_str(&self.call_stack());
+        let span = self.p.exprs.find(target).map_or(Span::NOWHERE, |expr| expr.span);
+        self.emit(Severity::RuntimeError, span, text.into_bytes());
+        Err(Stop::Error)
     }
 
     /// `v[from:to] = value`.

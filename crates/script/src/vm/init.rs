@@ -29,6 +29,14 @@ pub(crate) enum FieldInit {
     Record(TypeId),
 }
 
+/// The initial values of the fields of a record type.
+#[derive(Debug)]
+pub(crate) struct Template {
+    inits: Vec<FieldInit>,
+    /// How many come before those that are all unset.
+    used: usize,
+}
+
 impl Vm<'_> {
     /// A record with the given fields, others with their first values.
     ///
@@ -41,13 +49,15 @@ impl Vm<'_> {
         given: Vec<Value>,
     ) -> Result<Value, Stop> {
         let template = self.template(ty);
-        let mut fields = vec![Value::Unset; template.len()];
+        let given_to = offsets.iter().max().map_or(0, |last| *last as usize + 1);
+        let used = template.used.max(given_to).min(template.inits.len());
+        let mut fields = vec![Value::Unset; used];
         for (offset, value) in offsets.iter().zip(given) {
             if let Some(slot) = fields.get_mut(*offset as usize) {
                 *slot = value;
             }
         }
-        for (index, init) in template.iter().enumerate() {
+        for (index, init) in template.inits.iter().enumerate().take(template.used) {
             if matches!(init, FieldInit::Unset) || fields.get(index).is_none_or(Value::is_set) {
                 continue;
             }
@@ -56,7 +66,7 @@ impl Vm<'_> {
                 *slot = value;
             }
         }
-        Ok(Value::Record(Record::new(ty, fields)))
+        Ok(Value::Record(Record::with_len(ty, fields, template.inits.len())))
     }
 
     fn first_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
@@ -76,7 +86,7 @@ impl Vm<'_> {
     /// `delete r$f`: the field gets its first value.
     pub(crate) fn reset_field(&mut self, record: &Rc<Record>, index: usize) -> Result<(), Stop> {
         let template = self.template(record.ty());
-        let value = match template.get(index) {
+        let value = match template.inits.get(index) {
             Some(init) => self.first_value(init)?,
             None => Value::Unset,
         };
@@ -84,7 +94,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    fn template(&mut self, ty: TypeId) -> Rc<Vec<FieldInit>> {
+    fn template(&mut self, ty: TypeId) -> Rc<Template> {
         if let Some(Some(template)) = self.m.templates.get(ty.index()) {
             return Rc::clone(template);
         }
@@ -99,9 +109,10 @@ impl Vm<'_> {
         let optional =
             fields.iter().map(|(_, attrs)| find_attr(attrs, AttrKind::Optional).is_some());
         crate::value::order::set_optional(ty, optional.collect());
-        let template: Vec<FieldInit> =
+        let inits: Vec<FieldInit> =
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
-        let template = Rc::new(template);
+        let last = inits.iter().rposition(|init| !matches!(init, FieldInit::Unset));
+        let template = Rc::new(Template { used: last.map_or(0, |last| last + 1), inits });
         self.m.instantiated.insert(ty);
         if self.m.templates.len() <= ty.index() {
             self.m.templates.resize(ty.index() + 1, None);
@@ -349,7 +360,7 @@ impl Vm<'_> {
         // The search went from the last global to the first.
         for record in found.into_iter().rev() {
             let have = record.fields().len();
-            for init in template.iter().skip(have) {
+            for init in template.inits.iter().skip(have) {
                 if let Ok(value) = self.first_value(init) {
                     record.fields_mut().push(value);
                 }

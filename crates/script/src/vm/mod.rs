@@ -48,7 +48,7 @@ pub struct Machine {
     pub(crate) max_depth: usize,
     pub(crate) natives: Natives,
     /// First values of the fields of records, by type.
-    pub(crate) templates: Vec<Option<Rc<Vec<init::FieldInit>>>>,
+    pub(crate) templates: Vec<Option<Rc<init::Template>>>,
     pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
@@ -82,6 +82,8 @@ pub struct Machine {
     pub(crate) instantiated: HashSet<TypeId>,
     /// The engine.
     pub(crate) jit: crate::jit::Jit,
+    /// Notes what scripts do while they are read, for the cache.
+    pub(crate) recorder: Option<Box<crate::cache::Recorder>>,
 }
 
 /// The kind of a called function.
@@ -156,6 +158,7 @@ impl Default for Machine {
             profile: None,
             instantiated: HashSet::new(),
             jit: crate::jit::Jit::default(),
+            recorder: None,
         }
     }
 }
@@ -201,6 +204,46 @@ impl Machine {
     /// Writes out what scripts printed.
     pub fn flush(&mut self) {
         self.out.flush_all();
+    }
+
+    /// From now on what scripts do and what the parser asks the file system is noted, for the cache.
+    pub(crate) fn record(&mut self) {
+        self.recorder = Some(Box::default());
+        crate::cache::probe::begin();
+    }
+
+    /// Forgets code and plans: they are made again when they are needed.
+    pub(crate) fn forget_code(&mut self) {
+        self.codes.clear();
+        self.exprs.clear();
+        self.targets.clear();
+        self.templates.clear();
+        self.conversions.clear();
+    }
+
+    /// Whether the machine has only values: no frame, no event that waits, no output, nothing switched off.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.frames.is_empty()
+            && self.queue.is_empty()
+            && self.whens.is_empty()
+            && self.disabled_groups.is_empty()
+            && self.disabled_modules.is_empty()
+            && !self.out.used
+            && !self.running
+            && !self.stop_requested
+            && self.profile.is_none()
+            && crate::value::order::hashes().is_none()
+    }
+
+    /// Forgets values that were read from a cache which turned out to be damaged.
+    pub(crate) fn forget_state(&mut self) {
+        self.globals.clear();
+        self.queue = Queue::default();
+        self.vectors.clear();
+        self.sets.clear();
+        self.instantiated.clear();
+        self.state.metrics = crate::bif::telemetry::Metrics::default();
+        crate::value::order::forget_optional();
     }
 
     /// This machine with its program.
@@ -360,8 +403,9 @@ impl Vm<'_> {
     }
 }
 
-impl Evaluate for Machine {
-    fn evaluate(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
+impl Machine {
+    /// The value of an expression outside of functions, as the parser knows values.
+    fn constant(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
         let mut vm = self.with(program);
         let code = Rc::new(crate::code::compile::compile_expr(vm.p, expr));
         let value = vm.execute(&code, &[], None, None)?;
@@ -383,6 +427,19 @@ impl Evaluate for Machine {
             return Ok(Constant::Set(elements));
         }
         Ok(Constant::Other)
+    }
+}
+
+impl Evaluate for Machine {
+    fn evaluate(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.condition_begins();
+        }
+        let result = self.constant(program, expr);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.condition_ends(program, expr, result.as_ref().ok());
+        }
+        result
     }
 
     fn initialize(
@@ -412,6 +469,16 @@ impl Evaluate for Machine {
         if let Some(target) = self.targets.get_mut(func.index()) {
             *target = Callee::Unknown;
         }
+    }
+
+    fn checkpoint(&mut self) -> Option<(Vec<u8>, crate::cache::Recorder)> {
+        // Code and plans are made again, as they are where this state comes from a cache.
+        self.forget_code();
+        let recorder = self.recorder.take()?;
+        if recorder.refused {
+            return None;
+        }
+        Some((crate::cache::state(self)?, *recorder))
     }
 
     fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>> {

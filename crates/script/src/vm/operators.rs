@@ -399,7 +399,7 @@ impl Vm<'_> {
         Ok(match (a, b) {
             (Value::Pattern(pattern), text) => pattern.is_in(text.str_bytes()),
             (Value::Short(_) | Value::Long(_), Value::Short(_) | Value::Long(_)) => {
-                memchr::memmem::find(b.str_bytes(), a.str_bytes()).is_some()
+                crate::support::text::contains(b.str_bytes(), a.str_bytes())
             }
             (Value::Addr4(_) | Value::Addr6(_), Value::Net4(..) | Value::Net6(_)) => {
                 match (a.addr_bytes(), b.as_subnet()) {

@@ -342,12 +342,9 @@ impl Vm<'_> {
                         }
                         Callee::Native(native) => {
                             let site = sync!();
-                            let mut args = self.m.args.pop().unwrap_or_default();
-                            args.extend(regs!(b, n).iter().cloned());
-                            let result = self.call_native(native, f, site, &args);
-                            args.clear();
-                            self.m.args.push(args);
-                            let value = result?;
+                            let first = base + usize::from(b);
+                            let value =
+                                self.call_native_at(native, f, site, first, usize::from(n))?;
                             set!(d, value);
                         }
                         _ => {

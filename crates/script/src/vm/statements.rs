@@ -209,6 +209,43 @@ impl Vm<'_> {
         Value::Vector(Vector::new(vector_ty, items))
     }
 
+    /// The calls that go on, the innermost first: `| #0 f(1) at x.zeek:3 | #1 g() |`.
+    pub(crate) fn call_stack(&self) -> String {
+        let mut text = String::new();
+        let mut level = 0;
+        for index in (0..self.m.frames.len()).rev() {
+            let Some(frame) = self.m.frames.get(index) else { break };
+            let Some(function) = frame.func.and_then(|func| self.p.functions.find(func)) else {
+                continue;
+            };
+            let count = frame.code.body.map_or(0, |body| self.p.bodies[body].params.len());
+            let shown = self.m.stack.get(frame.base..frame.base + count).unwrap_or(&[]);
+            let args: Vec<String> = shown
+                .iter()
+                .map(|value| {
+                    let form = Form::Compact;
+                    let text = crate::value::describe::describe(self.p, value, form);
+                    String::from_utf8_lossy(&text).into_owned()
+                })
+                .collect();
+            text.push_str(if level == 0 { "| " } else { " | " });
+            let name = self.p.name(function.name);
+            text.push_str(&format!("#{level} {name}({})", args.join(", ")));
+            let caller = index.checked_sub(1).and_then(|index| self.m.frames.get(index));
+            let site = caller.and_then(|frame| frame.code.sites.get(frame.pc.saturating_sub(1)));
+            if let Some(expr) = site.and_then(|site| self.p.exprs.find(*site))
+                && let Some(file) = self.p.sources.files.find(expr.span.file)
+            {
+                text.push_str(&format!(" at {}:{}", file.path, expr.span.first));
+            }
+            level += 1;
+        }
+        if level > 0 {
+            text.push_str(" |");
+        }
+        text
+    }
+
     /// The arguments of a call that goes on, as `call_argument`s.
     fn frame_arguments(&self, frame: &super::Frame) -> Vec<Value> {
         let Some(param_ty) = self.type_named("call_argument") else { return Vec::new() };

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Vm;
-use crate::ast::BinaryOp;
+use crate::ast::{BinaryOp, UnaryOp};
 use crate::code::{Code, NO_REG, Op, Target};
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};
@@ -135,6 +135,18 @@ impl Vm<'_> {
                 set!(d, value);
             }
             Op::Unary { op, d, a } => {
+                if op == UnaryOp::Size {
+                    let size = match &reg!(a) {
+                        text @ (Value::Short(_) | Value::Long(_)) => Some(text.str_bytes().len()),
+                        Value::Vector(vector) => Some(vector.len()),
+                        Value::Table(table) => Some(table.len()),
+                        _ => None,
+                    };
+                    if let Some(size) = size {
+                        set!(d, Value::Count(size as u64));
+                        return Ok(Flow::Next);
+                    }
+                }
                 let site = sync!();
                 let a = reg!(a).clone();
                 let value = self.unary(site, op, &a)?;
@@ -151,7 +163,7 @@ impl Vm<'_> {
                 let slot = &mut reg!(d);
                 match slot {
                     Value::Long(text) => {
-                        Rc::make_mut(text).extend_from_slice(added.str_bytes());
+                        Rc::make_mut(text).push(added.str_bytes());
                     }
                     other => {
                         let text = [other.str_bytes(), added.str_bytes()].concat();
@@ -185,9 +197,7 @@ impl Vm<'_> {
             }
             Op::HasField { d, r, i } => {
                 let has = match &reg!(r) {
-                    Value::Record(record) => {
-                        record.fields().get(usize::from(i)).is_some_and(Value::is_set)
-                    }
+                    Value::Record(record) => record.has(usize::from(i)),
                     _ => false,
                 };
                 set!(d, Value::Bool(has));
@@ -332,6 +342,15 @@ impl Vm<'_> {
                     set!(d, Value::Bool(found));
                     return Ok(Flow::Next);
                 }
+                if let (
+                    part @ (Value::Short(_) | Value::Long(_)),
+                    text @ (Value::Short(_) | Value::Long(_)),
+                ) = (&reg!(a), &reg!(b))
+                {
+                    let found = crate::support::text::contains(text.str_bytes(), part.str_bytes());
+                    set!(d, Value::Bool(found));
+                    return Ok(Flow::Next);
+                }
                 let (a, b) = (reg!(a).clone(), reg!(b).clone());
                 let found = self.contains(site, &a, &b)?;
                 set!(d, Value::Bool(found));
@@ -364,10 +383,10 @@ impl Vm<'_> {
                     drop(old);
                     return Ok(Flow::Next);
                 }
-                sync!();
+                let site = sync!();
                 let table = reg!(t).clone();
                 let key = regs!(k, n).to_vec();
-                self.delete_key(&table, &key)?;
+                self.delete_key(site, &table, &key)?;
             }
             Op::DeleteAll { s } => {
                 sync!();
@@ -515,6 +534,7 @@ impl Vm<'_> {
                     }
                 }
             }
+            Op::SkipUnset { s, to } if !reg!(s).is_set() => return Ok(Flow::Jump(to)),
             Op::AssertSkip { c, to } if reg!(c).truth() && !self.watches_assertions() => {
                 return Ok(Flow::Jump(to));
             }

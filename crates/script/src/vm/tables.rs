@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use super::Vm;
+use crate::ast::ExprKind;
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};
 use crate::types::{Tag, Type};
@@ -169,7 +171,23 @@ impl Vm<'_> {
         };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        self.insert(table, key, value)
+        let invalidates = table.is_walked() && table.find(key).is_none();
+        self.insert(table, key, value)?;
+        if invalidates {
+            self.warn_of_loop(site);
+        }
+        Ok(())
+    }
+
+    /// Warns that the entries of a table change in a loop over it.
+    fn warn_of_loop(&mut self, site: ExprId) {
+        // An assignment is about its target.
+        let site = match self.p.exprs.find(site).map(|expr| &expr.kind) {
+            Some(ExprKind::Assign(target, _)) => *target,
+            _ => site,
+        };
+        let text = "possible loop/iterator invalidation";
+        self.report_at(Severity::ExpressionWarning, site, text);
     }
 
     /// Adds or changes an entry, with what follows from that.
@@ -246,11 +264,18 @@ impl Vm<'_> {
     }
 
     /// `delete t[key]`.
-    pub(crate) fn delete_key(&mut self, target: &Value, key: &[Value]) -> Result<(), Stop> {
+    pub(crate) fn delete_key(
+        &mut self,
+        site: ExprId,
+        target: &Value,
+        key: &[Value],
+    ) -> Result<(), Stop> {
         let Value::Table(table) = target else { return Ok(()) };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        self.remove(table, key)?;
+        if self.remove(table, key)?.is_some() && table.is_walked() {
+            self.warn_of_loop(site);
+        }
         Ok(())
     }
 
@@ -298,7 +323,7 @@ impl Vm<'_> {
             (Value::Vector(vector), other) => {
                 let all = matches!(
                     self.p.exprs.find(site).map(|expr| &expr.kind),
-                    Some(crate::ast::ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
+                    Some(ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
                 );
                 // A vector may be one of another type than the program says, where it says `any`.
                 let element = self.p.types.element(vector.ty());
@@ -314,7 +339,7 @@ impl Vm<'_> {
                         if !more.iter().all(|item| fits(self, item)) {
                             let text = "incompatible vector element assignment";
                             self.error_with_value(site, text, other);
-                            return Err(Stop::Error);
+                            return Ok(a.clone());
                         }
                         vector.items_mut().extend(more);
                     }

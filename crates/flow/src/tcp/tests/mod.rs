@@ -5,6 +5,7 @@
 //! window, `ws=N` the window scale option, `cut` leaves the payload out of the capture.
 
 mod states;
+mod steps;
 mod streams;
 
 use std::fmt::Write;

@@ -230,3 +230,26 @@ fn nonsense_is_read_to_the_end_of_the_data_at_hand() {
     let limit: Vec<_> = weirds.iter().filter(|r| r["name"] == name).collect();
     assert_eq!((limit.len(), &*limit[0]["addl"]), (1, "26 > 25"));
 }
+
+#[test]
+fn a_mail_is_a_file_where_scripts_ask_for_it() {
+    let files = |on: u64| {
+        let mut h = harness();
+        let name = "SMTP::enable_rfc822_msg_file_analysis";
+        h.env.steer(h.now, gannet_event::Command::Setting { name, value: on });
+        let mut analyzer = Analyzer::new(&mut h.cx());
+        for (from, data) in MAIL {
+            analyzer.stream(&mut h.cx(), *from, data);
+        }
+        analyzer.finish(&mut h.cx());
+        h.rows("files")
+    };
+    assert_eq!(files(0).len(), 1);
+    let rows = files(1);
+    assert_eq!(rows.len(), 2);
+    let whole = rows.iter().find(|row| row["mime_type"] == "message/rfc822").unwrap();
+    // From the first header field to the last line, without the dot that ends it.
+    let text = MAIL[5..8].iter().map(|(_, part)| part.len()).sum::<usize>()
+        + b"\r\n.dot\r\nQUIT\r\n".len();
+    assert_eq!(whole["seen_bytes"], text.to_string());
+}

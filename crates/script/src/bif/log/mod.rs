@@ -16,6 +16,7 @@ use crate::types::{AttrKind, Tag, Type, find_attr};
 use crate::value::{FuncValue, Value};
 use crate::vm::Vm;
 
+pub(crate) use output::flush_all;
 pub(super) use output::kind_of;
 pub use output::{close_all, rotate_due, rotate_leftovers};
 pub use write::{delay_due, write_print};
@@ -48,7 +49,7 @@ pub const TABLE: Table = &[
     ("Log::__set_buf", output::set_buf),
     ("Log::__flush", output::flush),
     ("Log::flush_all", |vm, _| {
-        output::flush_all(vm);
+        flush_all(vm);
         Ok(Value::Unset)
     }),
     ("Log::__delay", write::delay),
@@ -106,6 +107,8 @@ pub(super) struct Stream {
     max_delay: f64,
     max_delay_queue: usize,
     delayed: Vec<write::Delayed>,
+    /// The metric of its writes, once there was one.
+    writes: Option<usize>,
     /// Writes beyond the limit are being released.
     evicts: bool,
 }
@@ -215,6 +218,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
+        writes: None,
         evicts: false,
     };
     vm.m.state.log.streams.insert(id.int(), new);
@@ -369,8 +373,10 @@ impl Plan {
                 }
                 continue;
             }
-            let wanted = self.include.as_ref().is_none_or(|set| set.contains(&name))
-                && !self.exclude.as_ref().is_some_and(|set| set.contains(&name));
+            // Extensions are columns in any case.
+            let wanted = extension
+                || self.include.as_ref().is_none_or(|set| set.contains(&name))
+                    && !self.exclude.as_ref().is_some_and(|set| set.contains(&name));
             if wanted {
                 let Some(kind) = kind_of(vm, one.ty) else {
                     vm.report(

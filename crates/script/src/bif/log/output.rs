@@ -31,8 +31,8 @@ pub(super) struct Writer {
     interval: f64,
     opened: f64,
     postprocessor: Option<Rc<FuncValue>>,
-    /// Counters of strings and of containers that were cut.
-    truncated: [usize; 2],
+    /// Metrics: strings and containers that were cut, writes that were discarded, writes.
+    metrics: [usize; 4],
 }
 
 enum Sink {
@@ -193,13 +193,15 @@ pub(super) fn write(
     };
     if let Err(message) = result {
         fail(vm, index, &message);
+    } else if let Some([.., writes]) = vm.m.state.log.writers.get(index).map(|w| w.metrics) {
+        vm.m.state.metrics.add(writes, 1.0);
     }
     Ok(())
 }
 
 /// Counts and reports what the limits of a stream took from a record.
 fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
-    let Some(counters) = vm.m.state.log.writers.get(index).map(|writer| writer.truncated) else {
+    let Some(counters) = vm.m.state.log.writers.get(index).map(|writer| writer.metrics) else {
         return;
     };
     let names = ["log_string_field_truncated", "log_container_field_truncated"];
@@ -214,8 +216,8 @@ fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
     }
 }
 
-/// The counters of what a writer cuts.
-fn cut_counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [usize; 2] {
+/// The counters of a writer.
+fn counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [usize; 4] {
     let stream = super::super::json::name_of(vm, stream);
     let module = stream.split_once("::").map_or("GLOBAL", |(module, _)| module).to_owned();
     let writer = super::super::json::name_of(vm, &filter.writer);
@@ -232,6 +234,8 @@ fn cut_counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) ->
     [
         ("log_writer_truncated_string_fields", "Number of log string fields truncated"),
         ("log_writer_truncated_containers", "Number of log container fields truncated"),
+        ("log_writer_discarded_writes", "Total number of log writes discarded"),
+        ("log_writer_writes", "Total number of log writes"),
     ]
     .map(|(name, help)| {
         let kind = super::super::telemetry::Kind::Counter;
@@ -341,9 +345,9 @@ fn writer_for(
         Err(message) => (Sink::None, Some(message)),
     };
     let now = vm.m.now;
-    let truncated = cut_counters(vm, id, filter, &actual);
+    let metrics = counters(vm, id, filter, &actual);
     vm.m.state.log.writers.push(Writer {
-        truncated,
+        metrics,
         table: filter
             .config
             .iter()
@@ -476,7 +480,7 @@ pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// Has all files hold all rows.
-pub(super) fn flush_all(vm: &mut Vm<'_>) {
+pub(crate) fn flush_all(vm: &mut Vm<'_>) {
     for writer in &mut vm.m.state.log.writers {
         if let Sink::Ascii(sink) = &mut writer.sink {
             drop(sink.flush());

@@ -57,6 +57,7 @@ pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Valu
     if !enabled {
         return Ok(Value::Bool(true));
     }
+    count(vm, number);
     let record = match columns {
         Value::Record(record) if record.ty() == ty => columns.clone(),
         Value::Record(record) if vm.p.record_promotable(ty, record.ty()) => {
@@ -86,6 +87,22 @@ pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Valu
     }
     write_filters(vm, id, &record, allowed)?;
     Ok(Value::Bool(true))
+}
+
+/// Counts a write to a stream.
+fn count(vm: &mut Vm<'_>, number: i64) {
+    let state = &mut vm.m.state;
+    let Some(stream) = state.log.streams.get_mut(&number) else { return };
+    let metrics = &mut state.metrics;
+    let metric = *stream.writes.get_or_insert_with(|| {
+        let help = b"Total number of log writes for the given stream";
+        let kind = super::super::telemetry::Kind::Counter;
+        let family = metrics.family(kind, b"zeek", b"log_stream_writes", b"", help, Vec::new());
+        let module = stream.name.split_once("::").map_or("GLOBAL", |(module, _)| module);
+        let labels = [("module", module), ("stream", &stream.name)];
+        metrics.metric(family, labels.map(|(name, value)| (name.into(), value.into())).into())
+    });
+    metrics.add(metric, 1.0);
 }
 
 /// Gives a record to all filters of a stream.
@@ -317,9 +334,13 @@ pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
 pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     let ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
     for id in ids {
-        while let Some((token, due)) = oldest(vm, id)
-            && due <= vm.m.now
-        {
+        // At the end, each that waits now is due: those that delay theirs once more wait for the next time.
+        let waiting = vm.m.state.log.streams.get(&id).map_or(0, |stream| stream.delayed.len());
+        for _ in 0..waiting {
+            let Some((token, due)) = oldest(vm, id) else { break };
+            if due > vm.m.now && !vm.m.terminating {
+                break;
+            }
             complete(vm, id, token)?;
         }
     }

@@ -7,9 +7,9 @@ use super::{addr_hex, double_fixed, general, time};
 /// An argument of `fmt`.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// A bool, an int or the number of an enum; with the text for `%s`.
+    /// A bool, an int or the number of an enum; with the text for `%s`, where that is not the number.
     Int(i64, &'a [u8]),
-    /// A count or the number of a port; with the text for `%s`.
+    /// A count or the number of a port; with the text for `%s`, where that is not the number.
     Count(u64, &'a [u8]),
     /// A double.
     Double(f64),
@@ -113,24 +113,6 @@ pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
     result
 }
 
-/// Whether `%s` is among the directives of a format.
-#[must_use]
-pub fn shows_text(format: &[u8]) -> bool {
-    let mut rest = format;
-    while let Some(percent) = memchr::memchr(b'%', rest) {
-        rest = rest.get(percent + 1..).unwrap_or(&[]);
-        let modifiers = rest
-            .iter()
-            .position(|byte| !matches!(byte, b'-' | b'.' | b'0'..=b'9'))
-            .unwrap_or(rest.len());
-        if rest.get(modifiers) == Some(&b's') {
-            return true;
-        }
-        rest = rest.get(modifiers + 1..).unwrap_or(&[]);
-    }
-    false
-}
-
 fn number(text: &mut &[u8]) -> u32 {
     let mut value = 0_u32;
     while let [digit @ b'0'..=b'9', rest @ ..] = text {
@@ -173,6 +155,10 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
         match (directive, arg) {
             (b's', Arg::Text(value)) => {
                 to.text.extend_from_slice(value);
+                return after;
+            }
+            (b's', Arg::Count(..) | Arg::Int(..)) => {
+                describe(&mut to.text, arg);
                 return after;
             }
             (b'd', Arg::Count(..) | Arg::Int(..)) if decimals.is_none() => {
@@ -249,9 +235,30 @@ fn integer(
         return;
     }
     let _ = match directive {
+        b'd' if digits <= 1 => {
+            decimal(text, magnitude);
+            Ok(())
+        }
         b'd' => write!(text, "{magnitude:0digits$}"),
         _ => write!(text, "{magnitude:0digits$x}"),
     };
+}
+
+/// The digits of a number.
+fn decimal(text: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (number % 10) as u8;
+        }
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(digits.get(at..).unwrap_or(&[]));
 }
 
 fn float(text: &mut Vec<u8>, directive: u8, value: f64, decimals: usize) {
@@ -270,6 +277,13 @@ fn float(text: &mut Vec<u8>, directive: u8, value: f64, decimals: usize) {
 
 fn describe(text: &mut Vec<u8>, arg: Arg<'_>) {
     match arg {
+        Arg::Int(value, []) => {
+            if value < 0 {
+                text.push(b'-');
+            }
+            decimal(text, value.unsigned_abs());
+        }
+        Arg::Count(value, []) => decimal(text, value),
         Arg::Int(_, described) | Arg::Count(_, described) | Arg::Text(described) => {
             text.extend_from_slice(described);
         }

@@ -145,7 +145,12 @@ impl Civil {
 #[must_use]
 pub fn strftime(format: &[u8], seconds: f64) -> Vec<u8> {
     let mut out = Vec::new();
-    civil_text(&mut out, until_nul(format), &Civil::local(seconds as i64), seconds as i64, 0);
+    let civil = Civil::local(seconds as i64);
+    // The C library counts years from 1900 on in 32 bits.
+    if i32::try_from(civil.year - 1900).is_err() {
+        return b"<strftime error>".to_vec();
+    }
+    civil_text(&mut out, until_nul(format), &civil, seconds as i64, 0);
     if out.is_empty() || out.len() > TEXT_MAX { b"<strftime error>".to_vec() } else { out }
 }
 

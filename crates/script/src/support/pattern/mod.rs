@@ -31,6 +31,7 @@ mod parse;
 mod search;
 mod set;
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use dfa::Dfa;
@@ -52,8 +53,8 @@ pub struct Modes {
 pub struct Pattern {
     exact_text: Box<[u8]>,
     anywhere_text: Box<[u8]>,
-    /// The matchers; `None` where the text is no pattern.
-    matchers: Option<Box<Matchers>>,
+    /// The matchers; `None` where the text is no pattern. They are made when they are first needed if the text is known to be one.
+    matchers: OnceCell<Option<Box<Matchers>>>,
     errors: Vec<Vec<u8>>,
 }
 
@@ -69,18 +70,26 @@ impl Pattern {
     /// that did not compile: it matches the empty string, and is in every one.
     #[must_use]
     pub fn new(body: &[u8], modes: Modes) -> Self {
-        let body = until_nul(body);
-        let mut exact = [b"^?(", body, b")$?"].concat();
-        let mut anywhere = [b"^?(.|\\n)*(", body, b")"].concat();
-        if modes.ignore_case {
-            exact = [b"(?i:", exact.as_slice(), b")"].concat();
-            anywhere = [b"(?i:", anywhere.as_slice(), b")"].concat();
-        }
-        if modes.single_line {
-            exact = [b"(?s:", exact.as_slice(), b")"].concat();
-            anywhere = [b"(?s:", anywhere.as_slice(), b")"].concat();
-        }
+        let [exact, anywhere] = texts(body, modes);
         Self::from_texts(&exact, &anywhere)
+    }
+
+    /// The errors of [`new`](Self::new), without a pattern.
+    #[must_use]
+    pub fn check(body: &[u8], modes: Modes) -> Vec<Vec<u8>> {
+        let [exact, anywhere] = texts(body, modes);
+        let mut errors = Vec::new();
+        if automaton(&anywhere, &mut errors).is_some() {
+            automaton(&exact, &mut errors);
+        }
+        errors
+    }
+
+    /// A pattern of a text that [`check`](Self::check) found good.
+    #[must_use]
+    pub fn checked(body: &[u8], modes: Modes) -> Self {
+        let [exact, anywhere] = texts(body, modes);
+        Self::valid(&exact, &anywhere)
     }
 
     /// A pattern from the two texts of another, as the key of a table holds them.
@@ -88,15 +97,29 @@ impl Pattern {
     pub fn from_texts(exact: &[u8], anywhere: &[u8]) -> Self {
         let (exact_text, anywhere_text) = (until_nul(exact), until_nul(anywhere));
         let mut errors = Vec::new();
-        let matchers = compile(anywhere_text, &mut errors)
-            .and_then(|anywhere| compile(exact_text, &mut errors).map(|exact| (exact, anywhere)))
-            .map(|(exact, anywhere)| Box::new(Matchers { exact, anywhere }));
+        let matchers = matchers(exact_text, anywhere_text, &mut errors);
         Pattern {
             exact_text: exact_text.into(),
             anywhere_text: anywhere_text.into(),
-            matchers,
+            matchers: OnceCell::from(matchers),
             errors,
         }
+    }
+
+    /// A pattern from the two texts of one that has no errors.
+    #[must_use]
+    pub fn valid(exact: &[u8], anywhere: &[u8]) -> Self {
+        Pattern {
+            exact_text: exact.into(),
+            anywhere_text: anywhere.into(),
+            matchers: OnceCell::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    fn matchers(&self) -> Option<&Matchers> {
+        let made = || matchers(&self.exact_text, &self.anywhere_text, &mut Vec::new());
+        self.matchers.get_or_init(made).as_deref()
     }
 
     /// What Zeek prints between slashes; the text that `==` compares, and the first part of a key.
@@ -120,7 +143,7 @@ impl Pattern {
     /// Whether the text is a pattern.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.matchers.is_some()
+        self.matchers().is_some()
     }
 
     /// `self & other`: a match of `self` and then one of `other`.
@@ -157,7 +180,7 @@ impl Pattern {
     #[must_use]
     pub fn stats(&self) -> PatternStats {
         let mut stats = PatternStats::default();
-        for dfa in self.matchers.iter().flat_map(|m| [&m.exact, &m.anywhere]) {
+        for dfa in self.matchers().into_iter().flat_map(|m| [&m.exact, &m.anywhere]) {
             let (states, nfa_states, bytes) = dfa.stats();
             stats.dfa_states += states;
             stats.nfa_states += nfa_states;
@@ -189,7 +212,34 @@ fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|b| *b == 0).next().unwrap_or_default()
 }
 
+fn matchers(exact: &[u8], anywhere: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<Box<Matchers>> {
+    let anywhere = compile(anywhere, errors)?;
+    let exact = compile(exact, errors)?;
+    Some(Box::new(Matchers { exact, anywhere }))
+}
+
+/// The two texts of a pattern as written between slashes.
+fn texts(body: &[u8], modes: Modes) -> [Vec<u8>; 2] {
+    let body = until_nul(body);
+    let mut exact = [b"^?(", body, b")$?"].concat();
+    let mut anywhere = [b"^?(.|\\n)*(", body, b")"].concat();
+    if modes.ignore_case {
+        exact = [b"(?i:", exact.as_slice(), b")"].concat();
+        anywhere = [b"(?i:", anywhere.as_slice(), b")"].concat();
+    }
+    if modes.single_line {
+        exact = [b"(?s:", exact.as_slice(), b")"].concat();
+        anywhere = [b"(?s:", anywhere.as_slice(), b")"].concat();
+    }
+    [exact, anywhere]
+}
+
 fn compile(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<Dfa> {
+    automaton(text, errors).map(|(nfa, start)| Dfa::new(nfa, start))
+}
+
+/// The automaton that a deterministic one is built from, and its first state.
+fn automaton(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<(nfa::Nfa, u32)> {
     let mut parser = Parser::default();
     let parsed = parser.parse(text);
     errors.append(&mut parser.errors);
@@ -197,7 +247,7 @@ fn compile(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<Dfa> {
     if accepted.is_none() {
         errors.push([b"error compiling pattern /", text, b"/"].concat());
     }
-    accepted.map(|whole| Dfa::new(parser.nfa, whole.start()))
+    accepted.map(|whole| (parser.nfa, whole.start()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ impl Pattern {
     /// `pattern == string`: whether all of `string` matches.
     #[must_use]
     pub fn matches(&self, string: &[u8]) -> bool {
-        let Some(matchers) = &self.matchers else { return string.is_empty() };
+        let Some(matchers) = self.matchers() else { return string.is_empty() };
         matchers.exact.walk(|walk| {
             walk.begin();
             walk.run(string);
@@ -20,7 +20,7 @@ impl Pattern {
     /// An empty string only has a match where the pattern asks for its end: `/$/`, but not `/a*/`.
     #[must_use]
     pub fn is_in(&self, string: &[u8]) -> bool {
-        let Some(matchers) = &self.matchers else { return true };
+        let Some(matchers) = self.matchers() else { return true };
         matchers.anywhere.walk(|walk| {
             walk.begin();
             if string.is_empty() {
@@ -39,7 +39,7 @@ impl Pattern {
     /// ends of `string`.
     #[must_use]
     pub fn longest_prefix(&self, string: &[u8], begin: bool, end: bool) -> Option<usize> {
-        let Some(matchers) = &self.matchers else { return Some(0) };
+        let Some(matchers) = self.matchers() else { return Some(0) };
         matchers.exact.walk(|walk| {
             if begin {
                 walk.begin();
@@ -110,18 +110,29 @@ impl Pattern {
     #[must_use]
     pub fn split<'s>(&self, string: &'s [u8], separators: bool, max: u64) -> Vec<&'s [u8]> {
         let mut parts = Vec::new();
+        self.split_each(string, separators, max, |part| parts.push(part));
+        parts
+    }
+
+    /// The same; each part goes to `each`.
+    pub fn split_each<'s>(
+        &self,
+        string: &'s [u8],
+        separators: bool,
+        max: u64,
+        mut each: impl FnMut(&'s [u8]),
+    ) {
         let mut rest = string;
         let (mut begin, mut count) = (true, 0);
         loop {
             let found =
                 if max != 0 && count >= max { None } else { self.next_match(rest, &mut begin) };
             let Some((at, len)) = found else {
-                parts.push(rest);
-                return parts;
+                return each(rest);
             };
-            parts.push(&rest[..at]);
+            each(&rest[..at]);
             if separators {
-                parts.push(&rest[at..at + len]);
+                each(&rest[at..at + len]);
             }
             count += 1;
             rest = &rest[at + len..];
@@ -164,7 +175,7 @@ impl Pattern {
 
     /// How many bytes at the start of `string` no match begins with; with `empty`, matches of nothing count.
     fn not_first(&self, string: &[u8], begin: bool, empty: bool) -> usize {
-        let Some(matchers) = &self.matchers else { return 0 };
+        let Some(matchers) = self.matchers() else { return 0 };
         if empty && matchers.exact.matches_nothing(begin) {
             return 0;
         }

@@ -389,7 +389,7 @@ proptest! {
     #[test]
     fn syntax_is_parsed_without_panic(body in r#"[a\[\]\^\-\\:"(){}|*+?,0-2$.]{0,24}"#, string in "[a-]{0,6}") {
         let pattern = Pattern::new(body.as_bytes(), Modes::default());
-        prop_assert_eq!(pattern.is_valid(), pattern.matchers.is_some());
+        prop_assert_eq!(pattern.is_valid(), pattern.matchers().is_some());
         let _ = (pattern.matches(string.as_bytes()), pattern.split(string.as_bytes(), true, 0));
     }
 

@@ -70,6 +70,29 @@ pub fn find(string: &[u8], part: &[u8]) -> Option<usize> {
     }
 }
 
+/// Longest strings in which parts are found without a search that is prepared first.
+const SCANNED: usize = 128;
+
+/// Whether `part` is in `string`.
+#[must_use]
+pub fn contains(string: &[u8], part: &[u8]) -> bool {
+    let [first, rest @ ..] = part else { return true };
+    if string.len() > SCANNED {
+        return memchr::memmem::find(string, part).is_some();
+    }
+    let mut left = string;
+    while left.len() > rest.len() {
+        let last = left.len() - rest.len();
+        let candidates = left.get(..last).unwrap_or(&[]);
+        let Some(at) = memchr::memchr(*first, candidates) else { return false };
+        left = left.get(at + 1..).unwrap_or(&[]);
+        if left.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
 /// The last place of `part` in `string`.
 #[must_use]
 pub fn rfind(string: &[u8], part: &[u8]) -> Option<usize> {

@@ -43,6 +43,11 @@ const G_PDU: u8 = 255;
 /// A GTPv1 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gtpv1<'a> {
+    /// The first byte: version (three bits), protocol type, a reserved bit, and the flags of extension headers, of
+    /// the sequence number and of the N-PDU number.
+    pub flags: u8,
+    /// The fields that any of the three last flags brings.
+    pub optional: Option<Optional>,
     /// Message type; 255 carries a packet.
     pub message: u8,
     /// The length field: bytes after the first eight.
@@ -59,6 +64,17 @@ pub struct Gtpv1<'a> {
     pub header_len: usize,
     /// What follows them.
     pub body: Body<'a>,
+}
+
+/// Fields of a header that are there together, whichever of them is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Optional {
+    /// Sequence number.
+    pub sequence: u16,
+    /// N-PDU number.
+    pub n_pdu: u8,
+    /// Type of the first extension header.
+    pub next: u8,
 }
 
 /// What a message consists of.
@@ -90,6 +106,18 @@ pub fn gtpv1_with<'a>(
     data: &'a [u8],
     odd: &mut impl FnMut(Weird),
 ) -> Result<Gtpv1<'a>, Refusal<'a>> {
+    let message = gtpv1_message(data)?;
+    if let Body::Packet(inner) = message.body {
+        packet(inner.data(), odd)?;
+    }
+    Ok(message)
+}
+
+/// Like [`gtpv1`], without a look at the packet that the message carries.
+///
+/// # Errors
+/// As [`gtpv1`], but for those of the packet.
+pub fn gtpv1_message(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     if data.len() < LEN {
         return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN as i64, data.len()));
     }
@@ -119,12 +147,19 @@ pub fn gtpv1_with<'a>(
         return Err(Refusal::Ignored);
     }
     let body = match message {
-        G_PDU => Body::Packet(packet(rest, odd)?),
+        G_PDU => Body::Packet(Inner::Ip(rest)),
         _ if CONTROL.contains(&message) => Body::Control(rest),
         _ => Body::Other(rest),
     };
     let given = |f: u8| flags & f != 0;
+    let optional = flags & flag::OPTIONAL != 0;
     Ok(Gtpv1 {
+        flags,
+        optional: optional.then(|| Optional {
+            sequence: bytes::u16_at(data, field::SEQUENCE),
+            n_pdu: bytes::u8_at(data, field::N_PDU),
+            next: bytes::u8_at(data, field::NEXT),
+        }),
         message,
         length: bytes::u16_at(data, field::LENGTH),
         teid: bytes::u32_at(data, field::TEID),
@@ -211,6 +246,7 @@ mod tests {
         assert_eq!((g.message, g.teid, g.length, g.header_len), (255, 9, 24, 8));
         assert_eq!(g.body, Body::Packet(Inner::Ip(&v4(24))));
         assert_eq!((g.sequence, g.n_pdu, g.extension), (None, None, None));
+        assert_eq!((g.flags, g.optional), (0x30, None));
     }
 
     #[test]
@@ -221,6 +257,7 @@ mod tests {
         let p = message(0x36, 255, &rest);
         let g = gtpv1(&p).unwrap();
         assert_eq!((g.sequence, g.n_pdu, g.extension), (Some(7), None, Some(0x85)));
+        assert_eq!(g.optional, Some(Optional { sequence: 7, n_pdu: 0, next: 0x85 }));
         assert_eq!((g.header_len, g.body), (24, Body::Packet(Inner::Ip(&v4(20)))));
     }
 

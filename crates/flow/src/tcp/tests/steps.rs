@@ -1,0 +1,121 @@
+//! The steps that a consumer sees that observes a connection.
+
+use gannet_base::Dir;
+
+use super::begin;
+use super::byte;
+use super::parse;
+use super::time;
+use crate::Conn;
+use crate::tcp::Consumer;
+use crate::tcp::Limits;
+use crate::tcp::Segment;
+use crate::tcp::State;
+use crate::tcp::Step;
+use crate::tcp::View;
+
+/// Notes steps and data, in order.
+#[derive(Default)]
+struct Steps {
+    seen: Vec<String>,
+    view: Option<View>,
+}
+
+impl Consumer for Steps {
+    fn data(&mut self, _: &mut Conn, _: Dir, data: &[u8]) {
+        self.seen.push(format!("data {}", data.len()));
+    }
+    fn gap(&mut self, _: &mut Conn, _: Dir, _: u64) {}
+    fn end(&mut self, _: &mut Conn, _: Dir) {}
+    fn reset(&mut self, _: &mut Conn) {}
+    fn flipped(&mut self, _: &mut Conn) {}
+    fn weird(&mut self, _: &mut Conn, _: &'static str, _: &str, _: &'static str) {}
+    fn established(&mut self, _: &mut Conn, _: [State; 2]) {
+        self.seen.push("established".to_owned());
+    }
+    fn observes(&self) -> bool {
+        true
+    }
+    fn observe(&mut self, view: &View) {
+        self.view = Some(*view);
+    }
+    fn step(&mut self, conn: &mut Conn, step: &Step<'_>) {
+        let history = String::from_utf8_lossy(conn.history.as_bytes()).into_owned();
+        self.seen.push(match step {
+            Step::Syn => format!("syn {history}"),
+            Step::Segment { seq, ack, segment, .. } => format!("{seq}+{} {ack}", segment.len),
+            Step::Reset | Step::Rejected => format!("{step:?} {:?}", self.view.unwrap().states),
+            _ => format!("{step:?}"),
+        });
+    }
+    fn wants_data(&self) -> bool {
+        true
+    }
+}
+
+fn steps(script: &str) -> Vec<String> {
+    let (mut conn, mut tcp) = begin(0);
+    let (mut steps, mut at) = (Steps::default(), 0);
+    for line in script.split(';') {
+        let t = parse(line, &mut at);
+        let data: Vec<u8> = (0..t.len).map(|i| byte(t.seq.wrapping_add(i))).collect();
+        let segment = Segment {
+            seq: t.seq,
+            ack: t.ack,
+            flags: t.flags,
+            window: t.window,
+            options: &[],
+            data: &data,
+            len: t.len,
+        };
+        let from = if t.back { Dir::Resp } else { Dir::Orig };
+        tcp.segment(&mut conn, time(t.at), from, &segment, &Limits::default(), &mut steps);
+    }
+    steps.seen
+}
+
+#[test]
+fn a_whole_connection() {
+    let script = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5; < A 301 106 7; > FA 106 308; < FA 308 107";
+    assert_eq!(
+        steps(script),
+        [
+            "syn S",
+            "0+0 0",
+            "syn Sh",
+            "established",
+            "0+0 1",
+            "FirstAck",
+            "1+0 1",
+            "1+5 1",
+            "data 5",
+            "1+7 6",
+            "data 7",
+            "6+0 8",
+            "End(Orig)",
+            "8+0 7",
+            "End(Resp)",
+            "Finished { half: false }",
+        ]
+    );
+}
+
+#[test]
+fn ends_by_reset_and_halves() {
+    let of = |script| {
+        let mut all = steps(script);
+        all.retain(|step| {
+            !step.starts_with(|c: char| c.is_ascii_digit()) && !step.starts_with("syn")
+        });
+        all
+    };
+    assert_eq!(of("> S 100; < RA 0 101"), ["Rejected [SynSent, Reset]", "End(Resp)"]);
+    assert_eq!(
+        of("> S 100; < SA 300 101; > A 101 301; > R 101"),
+        ["established", "FirstAck", "Reset [Reset, Established]", "End(Orig)"]
+    );
+    // Both sides of a connection whose beginning was not seen.
+    assert_eq!(of("> A 101 301 5; < A 301 106 5"), ["data 5", "Partial", "data 5"]);
+    // One side alone finishes.
+    assert_eq!(of("> S 100; > FA 101 301"), ["FirstAck", "End(Orig)", "Finished { half: true }"]);
+}

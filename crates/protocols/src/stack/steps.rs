@@ -1,0 +1,67 @@
+//! The steps of a TCP segment as events.
+
+use gannet_base::Dir;
+use gannet_flow::Conn;
+use gannet_flow::tcp::Segment;
+use gannet_flow::tcp::Step;
+use gannet_flow::tcp::flag;
+
+use super::Session;
+use crate::packet::build;
+use crate::packet::events::*;
+
+/// Raises the event of a step.
+pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
+    match *step {
+        Step::Syn => {
+            if let Some(pkt) = session.env.syn.take() {
+                session.raise(conn, |c| ConnectionSynPacket { c, pkt });
+            }
+        }
+        Step::FirstAck => session.raise(conn, |c| ConnectionFirstAck { c }),
+        Step::Rejected => session.raise(conn, |c| ConnectionRejected { c }),
+        Step::Reset => session.raise(conn, |c| ConnectionReset { c }),
+        Step::Partial => session.raise(conn, |c| PartialConnection { c }),
+        Step::Segment { from, segment, seq, ack } => {
+            raise_segment(session, conn, from, segment, (seq, ack))
+        }
+        Step::End(from) => {
+            let is_orig = from.is_orig();
+            session.raise(conn, |c| ConnectionEof { c, is_orig });
+        }
+        Step::Finished { half: true } => session.raise(conn, |c| ConnectionHalfFinished { c }),
+        Step::Finished { half: false } => session.raise(conn, |c| ConnectionFinished { c }),
+    }
+}
+
+fn raise_segment(
+    session: &mut Session<'_>,
+    conn: &Conn,
+    from: Dir,
+    s: &Segment<'_>,
+    (seq, ack): (u64, u64),
+) {
+    let is_orig = from.is_orig();
+    if session.wants::<TcpPacket<'_>>() {
+        let flags = build::flag_letters(s.flags);
+        let ack = if s.flags & flag::ACK != 0 { ack } else { 0 };
+        let (len, payload) = (u64::from(s.len), s.data);
+        session.raise(conn, |c| TcpPacket { c, is_orig, flags: &flags, seq, ack, len, payload });
+    }
+    if !s.options.is_empty() && (session.wants::<TcpOption>() || session.wants::<TcpOptions<'_>>())
+    {
+        let options = build::raw_options(s.options);
+        for (kind, len, _) in &options {
+            let (opt, optlen) = (u64::from(*kind), *len as u64);
+            session.raise(conn, |c| TcpOption { c, is_orig, opt, optlen });
+        }
+        session.raise(conn, |c| TcpOptions {
+            c,
+            is_orig,
+            options: options
+                .iter()
+                .map(|(kind, len, data)| build::option(*kind, *len, data))
+                .collect(),
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! Where addresses are and whose they are, from databases in MaxMind's format.
+
+use std::net::Ipv6Addr;
+use std::time::SystemTime;
+
+use super::{Table, arg};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::support::mmdb::{Database, Value as Found};
+use crate::value::{Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The databases that are open.
+#[derive(Default)]
+pub struct Databases {
+    locations: Open,
+    systems: Open,
+}
+
+/// A database with the file that it is of.
+#[derive(Default)]
+struct Open {
+    path: String,
+    changed: Option<SystemTime>,
+    /// When the file was looked at last, in network time.
+    checked: f64,
+    database: Option<Database>,
+    reported: bool,
+}
+
+/// Which database.
+#[derive(Clone, Copy)]
+enum Kind {
+    Locations,
+    Systems,
+}
+
+impl Kind {
+    fn of<'v>(self, vm: &'v mut Vm<'_>) -> &'v mut Open {
+        match self {
+            Self::Locations => &mut vm.m.state.databases.locations,
+            Self::Systems => &mut vm.m.state.databases.systems,
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Locations => "GeoIP location database",
+            Self::Systems => "GeoIP ASN database",
+        }
+    }
+
+    /// Options with the names of files, the better one first.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Locations => &["mmdb_city_db", "mmdb_country_db"],
+            Self::Systems => &["mmdb_asn_db"],
+        }
+    }
+}
+
+/// The functions of this file.
+pub(super) const TABLE: Table = &[
+    ("mmdb_open_location_db", |vm, a| {
+        let path = arg(a, 0).text();
+        Ok(Value::Bool(open(vm, Kind::Locations, path)))
+    }),
+    ("mmdb_open_asn_db", |vm, a| {
+        let path = arg(a, 0).text();
+        Ok(Value::Bool(open(vm, Kind::Systems, path)))
+    }),
+    ("lookup_location", |vm, a| {
+        let paths: &[&[&str]] = &[
+            &["country", "iso_code"],
+            &["subdivisions", "0", "iso_code"],
+            &["city", "names", "en"],
+            &["location", "latitude"],
+            &["location", "longitude"],
+        ];
+        look_up(vm, a, Kind::Locations, paths)
+    }),
+    ("lookup_autonomous_system", |vm, a| {
+        let paths: &[&[&str]] =
+            &[&["autonomous_system_number"], &["autonomous_system_organization"]];
+        look_up(vm, a, Kind::Systems, paths)
+    }),
+];
+
+/// A record of the values under these paths, unset where the database has none.
+fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Result<Value> {
+    let ty = vm.result_type();
+    let unset = vec![Value::Unset; paths.len()];
+    let loaded = ensure_open(vm, kind);
+    let address = arg(args, 0).addr_bytes().map(Ipv6Addr::from);
+    let fields = match (&kind.of(vm).database, address) {
+        (Some(database), Some(address)) if loaded => paths
+            .iter()
+            .map(|path| match database.get(address, path) {
+                Some(Found::Text(text)) => Value::string(text),
+                Some(Found::Double(number)) => Value::Double(number),
+                Some(Found::Number(number)) => Value::Count(number),
+                Some(Found::Other) | None => Value::Unset,
+            })
+            .collect(),
+        _ => unset,
+    };
+    Ok(Value::Record(Record::new(ty, fields)))
+}
+
+/// Opens a database file; whether that worked. A file that is no database is reported.
+fn open(vm: &mut Vm<'_>, kind: Kind, path: String) -> bool {
+    let now = vm.m.now;
+    let changed = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
+    let bytes = std::fs::read(&path).ok();
+    let missing = bytes.is_none();
+    let database = bytes.and_then(Database::new);
+    let failed = !missing && database.is_none();
+    let opened = database.is_some();
+    let state = kind.of(vm);
+    state.reported &= !opened;
+    (state.database, state.changed, state.checked) = (database, changed, now);
+    state.path.clone_from(&path);
+    if failed {
+        let why = "The MaxMind DB file contains invalid metadata";
+        vm.report(Severity::Info, format!("Failed to open MaxMind DB: {path} [{why}]"));
+    }
+    opened
+}
+
+/// Opens the database that options name, where none is open, and again where its file changed.
+fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
+    let interval = vm.global_named("mmdb_stale_check_interval").double();
+    let now = vm.m.now;
+    let state = kind.of(vm);
+    let known = state.path.clone();
+    let opened = if known.is_empty() {
+        candidates(vm, kind).into_iter().any(|path| open(vm, kind, path))
+    } else if state.database.is_none() {
+        open(vm, kind, known)
+    } else if interval >= 0.0 && now - state.checked >= interval {
+        state.checked = now;
+        let changed = std::fs::metadata(&known).and_then(|data| data.modified()).ok();
+        if changed == state.changed {
+            true
+        } else {
+            vm.report(Severity::Info, format!("Closing stale MaxMind DB [{known}]"));
+            open(vm, kind, known)
+        }
+    } else {
+        true
+    };
+    if !opened && !std::mem::replace(&mut kind.of(vm).reported, true) {
+        vm.builtin_error(format!("Failed to open {}", kind.description()));
+    }
+    opened
+}
+
+/// Files that options name, in the order in which they are tried.
+fn candidates(vm: &Vm<'_>, kind: Kind) -> Vec<String> {
+    let names: Vec<String> = kind.names().iter().map(|name| vm.global_named(name).text()).collect();
+    let own = vm.global_named("mmdb_dir").text();
+    let mut paths = Vec::new();
+    if !own.is_empty() {
+        paths.extend(names.iter().map(|name| format!("{own}/{name}")));
+    }
+    let fallbacks = vm.global_named("mmdb_dir_fallbacks");
+    let fallbacks: Vec<String> = fallbacks
+        .vector()
+        .map(|vector| vector.items().iter().map(Value::text).collect())
+        .unwrap_or_default();
+    for name in &names {
+        paths.extend(fallbacks.iter().map(|folder| format!("{folder}/{name}")));
+    }
+    paths
+}

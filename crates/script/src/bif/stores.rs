@@ -1,0 +1,339 @@
+//! Key-value stores of the Broker framework, in memory: those of one process alone.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::data::{Data, wrap};
+use super::{Table, arg};
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::value::{OpaqueValue, Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// A value and the network time at which it expires.
+#[derive(Clone, Debug)]
+struct Entry {
+    data: Data,
+    expires: Option<f64>,
+}
+
+/// The content of a store.
+#[derive(Clone, Debug, Default)]
+struct Store {
+    name: String,
+    entries: BTreeMap<Data, Entry>,
+    closed: bool,
+}
+
+/// A store that functions share.
+#[derive(Clone, Debug)]
+struct Handle(Rc<RefCell<Store>>);
+
+/// All stores by their names.
+#[derive(Default)]
+pub struct Stores(BTreeMap<String, Value>);
+
+impl Store {
+    /// The value of a key that has not expired.
+    fn get(&mut self, key: &Data, now: f64) -> Option<&mut Entry> {
+        let over = self.entries.get(key)?.expires.is_some_and(|expires| expires <= now);
+        if over {
+            self.entries.remove(key);
+        }
+        self.entries.get_mut(key)
+    }
+
+    /// The value of a key to change it, made where there is none.
+    fn at(&mut self, key: Data, first: Data, now: f64) -> &mut Entry {
+        let _ = self.get(&key, now);
+        self.entries.entry(key).or_insert(Entry { data: first, expires: None })
+    }
+}
+
+/// The functions of stores.
+pub(super) const TABLE: Table = &[
+    ("Broker::__create_master", |vm, a| {
+        let name = arg(a, 0).text();
+        if let Some(known) = vm.m.state.stores.0.get(&name) {
+            return Ok(known.clone());
+        }
+        let memory = vm.enum_named("Broker::MEMORY");
+        let fits = crate::value::equal::equal(&memory, arg(a, 1));
+        if !fits {
+            vm.builtin_error(format!("Could not create Broker master store '{name}'"));
+        }
+        let store = Store { name: name.clone(), closed: !fits, ..Store::default() };
+        let handle = Handle(Rc::new(RefCell::new(store)));
+        let value = Value::Opaque(OpaqueValue::new(vm.result_type(), handle));
+        if fits {
+            vm.m.state.stores.0.insert(name, value.clone());
+        }
+        Ok(value)
+    }),
+    ("Broker::__create_clone", |vm, a| {
+        let name = arg(a, 0).text();
+        if let Some(known) = vm.m.state.stores.0.get(&name) {
+            return Ok(known.clone());
+        }
+        // A clone follows a master, and a process alone has none elsewhere.
+        vm.builtin_error(format!("Could not create clone of Broker store '{name}'"));
+        let store = Store { name, closed: true, ..Store::default() };
+        let handle = Handle(Rc::new(RefCell::new(store)));
+        Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), handle)))
+    }),
+    ("Broker::__is_closed", |vm, a| match handle(a) {
+        Some(store) => Ok(Value::Bool(store.borrow().closed)),
+        None => Err(vm.builtin_exception("invalid Broker store handle")),
+    }),
+    ("Broker::__close", |vm, a| {
+        let Some(store) = opened(vm, a) else { return Ok(Value::Bool(false)) };
+        store.borrow_mut().closed = true;
+        let name = store.borrow().name.clone();
+        vm.m.state.stores.0.remove(&name);
+        Ok(Value::Bool(true))
+    }),
+    ("Broker::__store_name", |vm, a| match handle(a) {
+        Some(store) => Ok(Value::string(&store.borrow().name)),
+        None => Err(vm.builtin_exception("invalid Broker store handle")),
+    }),
+    ("Broker::__exists", |vm, a| {
+        query(vm, a, &["key"], |store, given, now| {
+            let [key] = given else { return None };
+            Some(Data::Bool(store.get(key, now).is_some()))
+        })
+    }),
+    ("Broker::__get", |vm, a| {
+        query(vm, a, &["key"], |store, given, now| {
+            let [key] = given else { return None };
+            store.get(key, now).map(|entry| entry.data.clone())
+        })
+    }),
+    ("Broker::__put_unique", |vm, a| {
+        let expires = expiry(vm, arg(a, 3));
+        query(vm, a, &["key", "value"], |store, given, now| {
+            let [key, value] = given else { return None };
+            let is_new = store.get(key, now).is_none();
+            if is_new {
+                store.entries.insert(key.clone(), Entry { data: value.clone(), expires });
+            }
+            Some(Data::Bool(is_new))
+        })
+    }),
+    ("Broker::__get_index_from_value", |vm, a| {
+        query(vm, a, &["key", "index"], |store, given, now| {
+            let [key, index] = given else { return None };
+            match &store.get(key, now)?.data {
+                Data::Set(set) => Some(Data::Bool(set.contains(index))),
+                Data::Table(table) => table.get(index).cloned(),
+                Data::Vector(vector) => match index {
+                    Data::Count(at) => vector.get(usize::try_from(*at).ok()?).cloned(),
+                    _ => None,
+                },
+                _ => None,
+            }
+        })
+    }),
+    ("Broker::__keys", |vm, a| {
+        query(vm, a, &[], |store, _, now| {
+            store.entries.retain(|_, entry| entry.expires.is_none_or(|expires| expires > now));
+            Some(Data::Set(store.entries.keys().cloned().collect()))
+        })
+    }),
+    ("Broker::__put", |vm, a| {
+        let expires = expiry(vm, arg(a, 3));
+        change(vm, a, &["key", "value"], |store, given, _| {
+            if let [key, value] = given {
+                store.entries.insert(key.clone(), Entry { data: value.clone(), expires });
+            }
+        })
+    }),
+    ("Broker::__erase", |vm, a| {
+        change(vm, a, &["key"], |store, given, _| {
+            if let [key] = given {
+                store.entries.remove(key);
+            }
+        })
+    }),
+    ("Broker::__increment", |vm, a| {
+        let zero = zero_of(vm, arg(a, 2));
+        update(vm, a, &["key", "amount"], zero, |data, given| match given {
+            [amount] => data.add(amount.clone()),
+            _ => false,
+        })
+    }),
+    ("Broker::__decrement", |vm, a| {
+        let zero = zero_of(vm, arg(a, 2));
+        update(vm, a, &["key", "amount"], zero, |data, given| match given {
+            [amount] => data.remove(amount),
+            _ => false,
+        })
+    }),
+    ("Broker::__append", |vm, a| {
+        let empty = Data::String(Vec::new());
+        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+            (Data::String(text), [Data::String(more)]) => {
+                text.extend_from_slice(more);
+                true
+            }
+            _ => false,
+        })
+    }),
+    ("Broker::__insert_into_set", |vm, a| {
+        let empty = Data::Set(std::collections::BTreeSet::new());
+        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+            (Data::Set(set), [element]) => {
+                set.insert(element.clone());
+                true
+            }
+            _ => false,
+        })
+    }),
+    ("Broker::__insert_into_table", |vm, a| {
+        let empty = Data::Table(BTreeMap::new());
+        update(vm, a, &["key", "index", "value"], empty, |data, given| match (data, given) {
+            (Data::Table(table), [index, value]) => {
+                table.insert(index.clone(), value.clone());
+                true
+            }
+            _ => false,
+        })
+    }),
+    ("Broker::__remove_from", |vm, a| {
+        update(vm, a, &["key", "index"], Data::Nil, |data, given| match given {
+            [index] if matches!(data, Data::Set(_) | Data::Table(_)) => data.remove(index),
+            _ => false,
+        })
+    }),
+    ("Broker::__push", |vm, a| {
+        let empty = Data::Vector(Vec::new());
+        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+            (Data::Vector(vector), [value]) => {
+                vector.push(value.clone());
+                true
+            }
+            _ => false,
+        })
+    }),
+    ("Broker::__pop", |vm, a| {
+        update(vm, a, &["key"], Data::Nil, |data, _| match data {
+            Data::Vector(vector) => vector.pop().is_some(),
+            _ => false,
+        })
+    }),
+    ("Broker::__clear", |vm, a| change(vm, a, &[], |store, _, _| store.entries.clear())),
+];
+
+fn handle(args: &[Value]) -> Option<Rc<RefCell<Store>>> {
+    arg(args, 0).opaque()?.with(|handle: &mut Handle| Rc::clone(&handle.0))
+}
+
+/// The store of the first argument, where it is open; an error where not.
+fn opened(vm: &mut Vm<'_>, args: &[Value]) -> Option<Rc<RefCell<Store>>> {
+    let store = handle(args).filter(|store| !store.borrow().closed);
+    if store.is_none() {
+        vm.builtin_error_with("invalid Broker store handle", arg(args, 0));
+    }
+    store
+}
+
+/// The data of the arguments behind the store; an error where one has none.
+fn given(vm: &mut Vm<'_>, args: &[Value], names: &[&str]) -> Option<Vec<Data>> {
+    let mut all = Vec::with_capacity(names.len());
+    for (position, name) in names.iter().enumerate() {
+        let value = arg(args, position + 1);
+        match Data::of(vm, value) {
+            Some(data) => all.push(data),
+            None => {
+                let text = format!("invalid Broker data conversion for {name} argument");
+                vm.builtin_error_with(&text, value);
+                return None;
+            }
+        }
+    }
+    Some(all)
+}
+
+/// When a value expires that is put now with this interval.
+fn expiry(vm: &Vm<'_>, interval: &Value) -> Option<f64> {
+    let seconds = interval.double();
+    (seconds > 0.0).then_some(vm.m.now + seconds)
+}
+
+fn zero_of(vm: &Vm<'_>, amount: &Value) -> Data {
+    match Data::of(vm, amount) {
+        Some(Data::Int(_)) => Data::Int(0),
+        Some(Data::Count(_)) | None => Data::Count(0),
+        Some(other) => {
+            // Of the same kind: what is subtracted from itself.
+            let mut zero = other.clone();
+            zero.remove(&other);
+            zero
+        }
+    }
+}
+
+/// The answer to a query, which may only be asked in the condition of a `when` with a timeout.
+fn query(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    names: &[&str],
+    f: impl FnOnce(&mut Store, &[Data], f64) -> Option<Data>,
+) -> Result<Value> {
+    let failed = |vm: &Vm<'_>| result(vm, None);
+    let Some(store) = opened(vm, args) else { return Ok(failed(vm)) };
+    let Some(given) = given(vm, args, names) else { return Ok(failed(vm)) };
+    if !vm.m.whens.is_evaluating() {
+        vm.builtin_error("Broker queries can only be called inside when-condition");
+        return Ok(failed(vm));
+    }
+    let now = vm.m.now;
+    let found = f(&mut store.borrow_mut(), &given, now);
+    Ok(result(vm, found))
+}
+
+fn change(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    names: &[&str],
+    f: impl FnOnce(&mut Store, &[Data], f64),
+) -> Result<Value> {
+    let Some(store) = opened(vm, args) else { return Ok(Value::Bool(false)) };
+    let Some(given) = given(vm, args, names) else { return Ok(Value::Bool(false)) };
+    let now = vm.m.now;
+    f(&mut store.borrow_mut(), &given, now);
+    Ok(Value::Bool(true))
+}
+
+/// Changes the value of a key, which begins as `first`; a change that does not fit leaves it.
+fn update(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    names: &[&str],
+    first: Data,
+    f: impl FnOnce(&mut Data, &[Data]) -> bool,
+) -> Result<Value> {
+    let expires = expiry(vm, arg(args, names.len() + 1));
+    change(vm, args, names, |store, given, now| {
+        let [key, rest @ ..] = given else { return };
+        if first == Data::Nil && store.get(key, now).is_none() {
+            return;
+        }
+        let entry = store.at(key.clone(), first, now);
+        let mut data = entry.data.clone();
+        if f(&mut data, rest) {
+            entry.data = data;
+            entry.expires = expires.or(entry.expires);
+        }
+    })
+}
+
+/// A `Broker::QueryResult`: found, or a failure.
+fn result(vm: &Vm<'_>, found: Option<Data>) -> Value {
+    let status = if found.is_some() { "Broker::SUCCESS" } else { "Broker::FAILURE" };
+    let ty = vm.type_named("Broker::QueryResult").unwrap_or(TypeId::VOID);
+    let data = found.and_then(|data| wrap(vm, data)).unwrap_or_else(|| super::data::nothing(vm));
+    Value::Record(Record::new(ty, vec![vm.enum_named(status), data]))
+}

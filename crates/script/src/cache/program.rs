@@ -1,0 +1,226 @@
+//! Programs as bytes.
+
+use std::rc::Rc;
+
+use super::codec::{Codec, Damaged, Read, Reader, Writer, fields, variants};
+use crate::ast::{
+    AddTo, BinaryOp, Body, Call, Capture, Case, Coercion, EventCall, Expr, ExprKind, For, Function,
+    Lambda, Local, LocalKind, RecordConstructor, SetConstructor, Stmt, StmtKind, Switch,
+    TableConstructor, UnaryOp, When,
+};
+use crate::ids::{
+    Arena, BodyId, ExprId, FileId, FuncId, GlobalId, Id, LocalId, Name, StmtId, TypeId,
+};
+use crate::literal::{Literal, PatternSource, Port, Protocol, Subnet};
+use crate::names::Names;
+use crate::program::Program;
+use crate::source::{SourceFile, Sources, Span};
+use crate::symbols::{Global, GlobalKind, Globals};
+use crate::types::{
+    Attr, AttrKind, CaptureName, EnumType, EnumValue, Field, Flavor, FuncType, ListType, Prototype,
+    RecordType, TableType, Type, TypeData, Types,
+};
+
+macro_rules! ids {
+    ($($id:ident),*) => {$(
+        impl Codec for $id {
+            fn put(&self, to: &mut Writer) {
+                to.number(u64::from(self.0));
+            }
+
+            #[inline]
+            fn take(from: &mut Reader<'_>) -> Read<Self> {
+                u32::take(from).map(Self)
+            }
+        }
+    )*};
+}
+
+ids!(BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId);
+
+impl Codec for FileId {
+    fn put(&self, to: &mut Writer) {
+        // That of no file is the largest number.
+        to.number(u64::from(self.0.wrapping_add(1)));
+    }
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        Ok(Self(u32::take(from)?.wrapping_sub(1)))
+    }
+}
+
+impl Codec for Span {
+    fn put(&self, to: &mut Writer) {
+        self.file.put(to);
+        for number in [
+            self.first,
+            self.last.wrapping_sub(self.first),
+            self.start,
+            self.end.wrapping_sub(self.start),
+        ] {
+            number.put(to);
+        }
+    }
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        let file = FileId::take(from)?;
+        let (first, lines) = (u32::take(from)?, u32::take(from)?);
+        let (start, len) = (u32::take(from)?, u32::take(from)?);
+        let (last, end) = (first.wrapping_add(lines), start.wrapping_add(len));
+        Ok(Self { file, first, last, start, end })
+    }
+}
+
+impl<I: Id, T: Codec> Codec for Arena<I, T> {
+    fn put(&self, to: &mut Writer) {
+        to.number(self.len() as u64);
+        self.iter().for_each(|(_, item)| item.put(to));
+    }
+
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        Vec::take(from).map(Self::from_items)
+    }
+}
+
+fields! {
+    Subnet { prefix, width }
+    Port { number, protocol }
+    PatternSource { text, case_insensitive, single_line }
+    Expr { kind, ty, span, paren }
+    RecordConstructor { fields, named }
+    TableConstructor { entries, attrs }
+    SetConstructor { entries, attrs }
+    Call { callee, args, written, in_when }
+    EventCall { event, args, written }
+    Lambda { func, captures }
+    Capture { outer, inner, deep }
+    Stmt { kind, span }
+    For { vars, value, has_value, over, body }
+    Switch { value, cases }
+    Case { values, types, default, body }
+    When { frame, captures, condition, body, timeout, returns, globals }
+    Function { name, global, ty, flavor, bodies }
+    Body { func, locals, params, inits, stmt, priority, groups, module, span, attrs }
+    Local { name, ty, kind, attrs, span }
+    Attr { kind, expr, span }
+    EnumType { values, next, explicit }
+    EnumValue { name, value }
+    TableType { index, value, list }
+    RecordType { fields }
+    Field { name, ty, attrs, span, redefined }
+    FuncType { flavor, params, result, prototypes, captures }
+    CaptureName { name, deep }
+    Prototype { params, offsets, deprecated, span }
+    ListType { types, pure }
+    TypeData { ty, name, span, aliases }
+    Global { name, kind, ty, attrs, span, exported, initialized, module, uses }
+}
+
+variants! {
+    Protocol { 0 = Unknown, 1 = Tcp, 2 = Udp, 3 = Icmp }
+    Literal {
+        0 = Bool(a), 1 = Int(a), 2 = Count(a), 3 = Double(a), 4 = Time(a), 5 = Interval(a), 6 = String(a), 7 = Addr(a),
+        8 = Subnet(a), 9 = Port(a), 10 = Enum(a), 11 = Pattern(a),
+    }
+    ExprKind {
+        0 = Error, 1 = Literal(a), 2 = TypeValue(a), 3 = Blank, 4 = Local(a, b), 5 = Global(a), 6 = Unary(a, b),
+        7 = Binary(a, b, c), 8 = Conditional(a, b, c), 9 = In(a, b), 10 = Index(a, b), 11 = Slice(a, b, c),
+        12 = Field(a, b), 13 = HasField(a, b), 14 = FieldAssign(a, b), 15 = Record(a), 16 = Table(a), 17 = Set(a),
+        18 = Vector(a), 19 = List(a), 20 = Assign(a, b), 21 = AddTo(a, b, c), 22 = RemoveFrom(a, b), 23 = Add(a),
+        24 = Delete(a), 25 = Call(a), 26 = Lambda(a), 27 = Event(a), 28 = Schedule(a, b), 29 = Coerce(a, b),
+        30 = Cast(a), 31 = Is(a, b), 32 = CanCast(a, b),
+    }
+    UnaryOp {
+        0 = Not, 1 = Complement, 2 = Negative, 3 = Positive, 4 = Increment, 5 = Decrement, 6 = Size, 7 = Clone,
+    }
+    BinaryOp {
+        0 = Add, 1 = Subtract, 2 = Multiply, 3 = Divide, 4 = Mask, 5 = Modulo, 6 = BitAnd, 7 = BitOr, 8 = BitXor,
+        9 = ShiftLeft, 10 = ShiftRight, 11 = And, 12 = Or, 13 = Less, 14 = LessEqual, 15 = Equal, 16 = NotEqual,
+    }
+    AddTo { 0 = Concatenate, 1 = Pattern, 2 = Table, 3 = Append, 4 = AppendAll, 5 = Arithmetic }
+    Coercion {
+        0 = Arithmetic, 1 = ArithmeticVector, 2 = Record, 3 = Table, 4 = Vector, 5 = Function, 6 = ToAny, 7 = FromAny,
+    }
+    StmtKind {
+        0 = Null, 1 = List(a), 2 = Expr(a), 3 = Print(a), 4 = If(a, b, c), 5 = While(a, b), 6 = For(a), 7 = Switch(a),
+        8 = Return(a), 9 = Break, 10 = Next, 11 = Fallthrough, 12 = Event(a), 13 = When(a), 14 = Assert(a, b),
+        15 = SliceAssign(a, b),
+    }
+    LocalKind { 0 = Param, 1 = Variable, 2 = Constant, 3 = Loop, 4 = Capture }
+    Flavor { 0 = Function, 1 = Event, 2 = Hook }
+    Type {
+        0 = Void, 1 = Bool, 2 = Int, 3 = Count, 4 = Double, 5 = Time, 6 = Interval, 7 = String, 8 = Pattern, 9 = Port,
+        10 = Addr, 11 = Subnet, 12 = Any, 13 = Error, 14 = Enum(a), 15 = Table(a), 16 = Vector(a), 17 = Record(a),
+        18 = Func(a), 19 = File, 20 = Opaque(a), 21 = List(a), 22 = Type(a),
+    }
+    AttrKind {
+        0 = Optional, 1 = Default, 2 = DefaultInsert, 3 = Redef, 4 = AddFunc, 5 = DeleteFunc, 6 = ExpireFunc,
+        7 = ReadExpire, 8 = WriteExpire, 9 = CreateExpire, 10 = RawOutput, 11 = Priority, 12 = Group, 13 = Log,
+        14 = ErrorHandler, 15 = TypeColumn, 16 = OnChange, 17 = PublishOnChange, 18 = BrokerStore,
+        19 = BrokerAllowComplexType, 20 = Backend, 21 = Deprecated, 22 = IsAssigned, 23 = IsUsed, 24 = Ordered,
+        25 = NoZamOpt, 26 = NoCppOpt,
+    }
+    GlobalKind {
+        0 = Variable, 1 = Constant, 2 = Option, 3 = Type, 4 = EnumValue(a), 5 = Function(a), 6 = Unknown,
+    }
+}
+
+impl Codec for SourceFile {
+    fn put(&self, to: &mut Writer) {
+        self.path.put(to);
+        self.folder.put(to);
+        self.loaded_from.put(to);
+        self.depth.put(to);
+    }
+
+    fn take(from: &mut Reader<'_>) -> Read<Self> {
+        Ok(Self {
+            path: Codec::take(from)?,
+            folder: Codec::take(from)?,
+            // Only diagnostics with carets show it, and those want no cache.
+            text: Rc::new([]),
+            loaded_from: Codec::take(from)?,
+            depth: Codec::take(from)?,
+        })
+    }
+}
+
+/// Writes a program; options of the command line and diagnostics are not part of it.
+pub(super) fn put(program: &Program, to: &mut Writer) {
+    program.sources.files.put(to);
+    program.names.texts().put(to);
+    program.types.arena().put(to);
+    program.exprs.put(to);
+    program.stmts.put(to);
+    program.globals.arena.put(to);
+    program.globals.by_name().put(to);
+    program.globals.modules.put(to);
+    program.functions.put(to);
+    program.bodies.put(to);
+    program.main.put(to);
+    program.signature_files.put(to);
+    program.prefixes.put(to);
+    program.aliases.put(to);
+    program.near.put(to);
+}
+
+/// Reads a program into one that is new.
+pub(super) fn take(program: &mut Program, from: &mut Reader<'_>) -> Read<()> {
+    program.sources = Sources { files: Codec::take(from)? };
+    program.names = Names::from_texts(Codec::take(from)?);
+    program.types = Types::from_arena(Codec::take(from)?);
+    program.exprs = Codec::take(from)?;
+    program.stmts = Codec::take(from)?;
+    let (arena, by_name) = (Codec::take(from)?, Codec::take(from)?);
+    program.globals = Globals::from_parts(arena, by_name, Codec::take(from)?);
+    program.functions = Codec::take(from)?;
+    program.bodies = Codec::take(from)?;
+    program.main = Codec::take(from)?;
+    program.signature_files = Codec::take(from)?;
+    program.prefixes = Codec::take(from)?;
+    program.aliases = Codec::take(from)?;
+    program.near = Codec::take(from)?;
+    if program.types.len() <= TypeId::UNSPECIFIED_VECTOR.0 as usize { Err(Damaged) } else { Ok(()) }
+}

@@ -1,0 +1,301 @@
+# What a script may use without Zeek's scripts: types, events and functions that gannet has built in and that need
+# nothing but the language. `gannet zeek -b` reads this where it finds no scripts of Zeek. Those declare the same and more.
+
+type any_vec: vector of any;
+type index_vec: vector of count;
+type string_vec: vector of string;
+type subnet_vec: vector of subnet;
+type addr_set: set[addr];
+type string_set: set[string];
+type table_string_of_string: table[string] of string;
+
+type entropy_test_result: record {
+	entropy: double;
+	chi_square: double;
+	mean: double;
+	monte_carlo_pi: double;
+	serial_correlation: double;
+};
+
+type from_json_result: record {
+	v: any &optional;
+	valid: bool;
+	err: string &optional;
+};
+
+# How an element of a table changed, for functions of &on_change.
+type TableChange: enum {
+	TABLE_ELEMENT_NEW,
+	TABLE_ELEMENT_CHANGED,
+	TABLE_ELEMENT_REMOVED,
+	TABLE_ELEMENT_EXPIRED,
+};
+
+# The run begins, and ends.
+global zeek_init: event();
+global zeek_done: event();
+
+# Values, numbers, addresses, times, files, the process.
+global active_file: function(f: file): bool;
+global addr_to_counts: function(a: addr): index_vec;
+global addr_to_ptr_name: function(a: addr): string;
+global addr_to_subnet: function(a: addr): subnet;
+global all_set: function(v: any): bool;
+global any_set: function(v: any): bool;
+global bare_mode: function(): bool;
+global blocking_lookup_hostname: function(host: string): addr_set;
+global bytestring_to_count: function(s: string, is_le: bool &default=F): count;
+global bytestring_to_double: function(s: string): double;
+global bytestring_to_float: function(s: string): double;
+global bytestring_to_hexstr: function(bytestring: string): string;
+global calc_next_rotate: function(i: interval): interval;
+global cat: function(va_args: any): string;
+global cat_sep: function(sep: string, def: string, va_args: any): string;
+global ceil: function(d: double): double;
+global check_subnet: function(search: subnet, t: any): bool;
+global clear_table: function(v: any): any;
+global close: function(f: file): bool;
+global compress_path: function(dir: string): string;
+global convert_for_pattern: function(s: string): string;
+global count_to_double: function(c: count): double;
+global count_to_v4_addr: function(ip: count): addr;
+global counts_to_addr: function(v: index_vec): addr;
+global current_event_time: function(): time;
+global current_time: function(): time;
+global decode_base64: function(s: string, a: string &default=""): string;
+global disable_event_group: function(group: string): bool;
+global disable_module_events: function(module_name: string): bool;
+global double_to_count: function(d: double): count;
+global double_to_int: function(d: double): int;
+global double_to_interval: function(d: double): interval;
+global double_to_time: function(d: double): time;
+global enable_event_group: function(group: string): bool;
+global enable_module_events: function(module_name: string): bool;
+global enable_raw_output: function(f: file): any;
+global encode_base64: function(s: string, a: string &default=""): string;
+global entropy_test_add: function(handle: opaque of entropy, data: string): bool;
+global entropy_test_finish: function(handle: opaque of entropy): entropy_test_result;
+global entropy_test_init: function(): opaque of entropy;
+global enum_names: function(et: any): string_set;
+global enum_to_int: function(e: any): int;
+global exit: function(code: int): any;
+global exp: function(d: double): double;
+global file_mode: function(mode: count): string;
+global file_size: function(f: string): double;
+global filter_subnet_table: function(search: subnet, t: any): any;
+global find_entropy: function(data: string): entropy_test_result;
+global find_in_zeekpath: function(p: string): string;
+global floor: function(d: double): double;
+global flush_all: function(): bool;
+global fmt: function(va_args: any): string;
+global fnv1a32: function(input: any): count;
+global fnv1a64: function(input: any): count;
+global generate_all_events: function(): bool;
+global get_file_name: function(f: file): string;
+global get_max_recursion_depth: function(): count;
+global getenv: function(var: string): string;
+global gethostname: function(): string;
+global getpid: function(): count;
+global global_options: function(): string_set;
+global has_event_group: function(group: string): bool;
+global has_module_events: function(group: string): bool;
+global have_spicy: function(): bool;
+global haversine_distance: function(lat1: double, long1: double, lat2: double, long2: double): double;
+global hexstr_to_bytestring: function(hexstr: string): string;
+global hrw_weight: function(key_digest: count, site_id: count): count;
+global identify_data: function(data: string, return_mime: bool &default=T): string;
+global int_to_count: function(n: int): count;
+global int_to_double: function(i: int): double;
+global interval_to_double: function(i: interval): double;
+global is_event_handled: function(event_name: string): bool;
+global is_icmp_port: function(p: port): bool;
+global is_local_interface: function(ip: addr): bool;
+global is_tcp_port: function(p: port): bool;
+global is_udp_port: function(p: port): bool;
+global is_v4_addr: function(a: addr): bool;
+global is_v4_subnet: function(s: subnet): bool;
+global is_v6_addr: function(a: addr): bool;
+global is_v6_subnet: function(s: subnet): bool;
+global is_valid_base64: function(s: string, a: string &default=""): bool;
+global is_valid_ip: function(ip: string): bool;
+global is_valid_subnet: function(cidr: string): bool;
+global ln: function(d: double): double;
+global log10: function(d: double): double;
+global log2: function(d: double): double;
+global lookup_ID: function(id: string): any;
+global lookup_addr: function(host: addr): string;
+global lookup_hostname: function(host: string): addr_set;
+global lookup_hostname_txt: function(host: string): string;
+global mask_addr: function(a: addr, top_bits_to_keep: count): subnet;
+global md5_hash: function(va_args: any): string;
+global md5_hash_finish: function(handle: opaque of md5): string;
+global md5_hash_init: function(): opaque of md5;
+global md5_hash_update: function(handle: opaque of md5, data: string): bool;
+global mkdir: function(f: string): bool;
+global modulo: function(a: int, b: int): int;
+global network_time: function(): time;
+global open: function(f: string): file;
+global open_for_append: function(f: string): file;
+global order: function(v: any, va_args: any): index_vec;
+global paraglob_equals: function(p_one: opaque of paraglob, p_two: opaque of paraglob): bool;
+global paraglob_init: function(v: any): opaque of paraglob;
+global paraglob_match: function(handle: opaque of paraglob, match: string): string_vec;
+global piped_exec: function(program: string, to_write: string): bool;
+global port_to_count: function(p: port): count;
+global pow: function(x: double, y: double): double;
+global print_raw: function(va_args: any): bool;
+global ptr_name_to_addr: function(s: string): addr;
+global rand: function(max: count): count;
+global raw_bytes_to_v4_addr: function(b: string): addr;
+global raw_bytes_to_v6_addr: function(x: string): addr;
+global remask_addr: function(a1: addr, a2: addr, top_bits_from_a1: count): addr;
+global rename: function(src_f: string, dst_f: string): bool;
+global resize: function(aggr: any, newsize: count): count;
+global rmdir: function(d: string): bool;
+global same_object: function(o1: any, o2: any): bool;
+global set_buf: function(f: file, buffered: bool): any;
+global set_max_recursion_depth: function(c: count): void;
+global set_network_time: function(nt: time): bool;
+global setenv: function(var: string, val: string): bool;
+global sha1_hash: function(va_args: any): string;
+global sha1_hash_finish: function(handle: opaque of sha1): string;
+global sha1_hash_init: function(): opaque of sha1;
+global sha1_hash_update: function(handle: opaque of sha1, data: string): bool;
+global sha224_hash: function(va_args: any): string;
+global sha224_hash_finish: function(handle: opaque of sha224): string;
+global sha224_hash_init: function(): opaque of sha224;
+global sha224_hash_update: function(handle: opaque of sha224, data: string): bool;
+global sha256_hash: function(va_args: any): string;
+global sha256_hash_finish: function(handle: opaque of sha256): string;
+global sha256_hash_init: function(): opaque of sha256;
+global sha256_hash_update: function(handle: opaque of sha256, data: string): bool;
+global sha256_hmac: function(va_args: any): string;
+global sha384_hash: function(va_args: any): string;
+global sha384_hash_finish: function(handle: opaque of sha384): string;
+global sha384_hash_init: function(): opaque of sha384;
+global sha384_hash_update: function(handle: opaque of sha384, data: string): bool;
+global sha512_hash: function(va_args: any): string;
+global sha512_hash_finish: function(handle: opaque of sha512): string;
+global sha512_hash_init: function(): opaque of sha512;
+global sha512_hash_update: function(handle: opaque of sha512, data: string): bool;
+global sleep: function(i: interval): interval;
+global sort: function(v: any, va_args: any): any;
+global sqrt: function(x: double): double;
+global srand: function(seed: count): any;
+global strftime: function(fmt: string, d: time): string;
+global string_to_pattern: function(s: string, convert: bool): pattern;
+global strptime: function(fmt: string, d: string): time;
+global subnet_to_addr: function(sn: subnet): addr;
+global subnet_width: function(sn: subnet): count;
+global syslog: function(s: string): any;
+global system: function(str: string): int;
+global system_env: function(str: string, env: table_string_of_string): int;
+global table_keys: function(t: any): any;
+global table_values: function(t: any): any_vec;
+global terminate: function(): bool;
+global time_to_double: function(t: time): double;
+global to_addr: function(ip: string): addr;
+global to_count: function(str: string, base: count &default=10): count;
+global to_double: function(str: string): double;
+global to_int: function(str: string, base: count &default=10): int;
+global to_json: function(val: any, only_loggable: bool &default=F, field_escape_pattern: pattern &default=/^_/, interval_as_double: bool &default=F): string;
+global to_port: function(s: string): port;
+global to_subnet: function(sn: string): subnet;
+global type_aliases: function(x: any): string_set;
+global type_name: function(t: any): string;
+global unique_id: function(prefix: string): string;
+global unique_id_from: function(pool: int, prefix: string): string;
+global unlink: function(f: string): bool;
+global uuid_to_string: function(uuid: string): string;
+global val_footprint: function(v: any): count;
+global write_file: function(f: file, data: string): bool;
+global zeek_args: function(): string_vec;
+global zeek_is_terminating: function(): bool;
+global zeek_version: function(): string;
+global matching_subnets: function(search: subnet, t: any): subnet_vec;
+global from_json_default_key_mapper: function(s: string): string;
+global from_json: function(s: string, t: any, key_func: function(s: string): string &default=from_json_default_key_mapper): from_json_result;
+function from_json_default_key_mapper(s: string): string
+	{
+	return s;
+	}
+
+# Strings and patterns.
+global clean: function(str: string): string;
+global count_substr: function(str: string, sub: string): count;
+global edit: function(arg_s: string, arg_edit_char: string): string;
+global ends_with: function(str: string, sub: string): bool;
+global escape_string: function(s: string): string;
+global find_all: function(str: string, re: pattern, max_str_size: int &default=-1): string_set;
+global find_all_ordered: function(str: string, re: pattern, max_str_size: int &default=-1): string_vec;
+global find_first: function(str: string, re: pattern, offset: count &default=0): string;
+global find_last: function(str: string, re: pattern, offset: count &default=0): string;
+global find_str: function(str: string, sub: string, start: count &default=0, end: int &default=-1, case_sensitive: bool &default=T): int;
+global gsub: function(str: string, re: pattern, repl: string): string;
+global hexdump: function(data_str: string): string;
+global is_alnum: function(str: string): bool;
+global is_alpha: function(str: string): bool;
+global is_ascii: function(str: string): bool;
+global is_num: function(str: string): bool;
+global join_string_set: function(ss: string_set, sep: string): string;
+global join_string_vec: function(vec: string_vec, sep: string): string;
+global levenshtein_distance: function(s1: string, s2: string): count;
+global ljust: function(str: string, width: count, fill: string &default=" "): string;
+global lstrip: function(str: string, chars: string &default=" \t\n\r\v\f"): string;
+global remove_prefix: function(str: string, sub: string): string;
+global remove_suffix: function(str: string, sub: string): string;
+global reverse: function(str: string): string;
+global rfind_str: function(str: string, sub: string, start: count &default=0, end: int &default=-1, case_sensitive: bool &default=T): int;
+global rjust: function(str: string, width: count, fill: string &default=" "): string;
+global rstrip: function(str: string, chars: string &default=" \t\n\r\v\f"): string;
+global safe_shell_quote: function(source: string): string;
+global split_string: function(str: string, re: pattern): string_vec;
+global split_string1: function(str: string, re: pattern): string_vec;
+global split_string_all: function(str: string, re: pattern): string_vec;
+global split_string_n: function(str: string, re: pattern, incl_sep: bool, max_num_sep: count): string_vec;
+global starts_with: function(str: string, sub: string): bool;
+global str_split_indices: function(s: string, idx: index_vec): string_vec;
+global strcmp: function(s1: string, s2: string): int;
+global string_cat: function(va_args: any): string;
+global string_fill: function(len: int, source: string): string;
+global string_to_ascii_hex: function(s: string): string;
+global strip: function(str: string): string;
+global strstr: function(big: string, little: string): count;
+global sub: function(str: string, re: pattern, repl: string): string;
+global sub_bytes: function(s: string, start: count, n: int): string;
+global subst_string: function(s: string, from: string, to: string): string;
+global swap_case: function(str: string): string;
+global to_lower: function(str: string): string;
+global to_string_literal: function(str: string): string;
+global to_title: function(str: string): string;
+global to_upper: function(str: string): string;
+global zfill: function(str: string, width: count): string;
+
+# Bloom filters.
+global bloomfilter_add: function(bf: opaque of bloomfilter, x: any): any;
+global bloomfilter_basic_init: function(fp: double, capacity: count, name: string &default=""): opaque of bloomfilter;
+global bloomfilter_basic_init2: function(k: count, cells: count, name: string &default=""): opaque of bloomfilter;
+global bloomfilter_clear: function(bf: opaque of bloomfilter): any;
+global bloomfilter_counting_init: function(k: count, cells: count, max: count, name: string &default=""): opaque of bloomfilter;
+global bloomfilter_decrement: function(bf: opaque of bloomfilter, x: any): bool;
+global bloomfilter_intersect: function(bf1: opaque of bloomfilter, bf2: opaque of bloomfilter): opaque of bloomfilter;
+global bloomfilter_lookup: function(bf: opaque of bloomfilter, x: any): count;
+global bloomfilter_merge: function(bf1: opaque of bloomfilter, bf2: opaque of bloomfilter): opaque of bloomfilter;
+
+# Estimates of how many different values were added (HyperLogLog).
+global hll_cardinality_add: function(handle: opaque of cardinality, elem: any): bool;
+global hll_cardinality_copy: function(handle: opaque of cardinality): opaque of cardinality;
+global hll_cardinality_estimate: function(handle: opaque of cardinality): double;
+global hll_cardinality_init: function(err: double, confidence: double): opaque of cardinality;
+global hll_cardinality_merge_into: function(handle1: opaque of cardinality, handle2: opaque of cardinality): bool;
+
+# The most frequent values.
+global topk_add: function(handle: opaque of topk, value: any): any;
+global topk_count: function(handle: opaque of topk, value: any): count;
+global topk_epsilon: function(handle: opaque of topk, value: any): count;
+global topk_get_top: function(handle: opaque of topk, k: count): any_vec;
+global topk_init: function(size: count): opaque of topk;
+global topk_merge: function(handle1: opaque of topk, handle2: opaque of topk): any;
+global topk_merge_prune: function(handle1: opaque of topk, handle2: opaque of topk): any;
+global topk_size: function(handle: opaque of topk): count;
+global topk_sum: function(handle: opaque of topk): count;

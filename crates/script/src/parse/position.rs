@@ -1,0 +1,139 @@
+//! The state of a parser between two inputs, as a cache stores it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::Parser;
+use super::scope::Scope;
+use crate::cache::{Codec, Damaged, Read, Reader, Writer, fields};
+use crate::evaluate::Evaluate;
+use crate::ids::{BodyId, FileId, GlobalId, Id as _, LocalId, Name, StmtId, TypeId};
+use crate::program::Program;
+use crate::source::Span;
+
+/// What a parser knows between two inputs besides the program.
+#[derive(Debug)]
+pub(crate) struct Position {
+    seen: Vec<Box<str>>,
+    lexed: Span,
+    previous: Span,
+    here: Span,
+    main: Vec<StmtId>,
+    names: HashMap<Name, LocalId>,
+    hidden: HashSet<LocalId>,
+    globals: Vec<GlobalId>,
+    aliases: HashMap<Name, Vec<TypeId>>,
+    ignore_deprecations: usize,
+    null: StmtId,
+    directives: usize,
+    directive_line: Span,
+    references: HashMap<BodyId, Vec<GlobalId>>,
+    undeclared_events: HashSet<GlobalId>,
+    empty_records: HashSet<TypeId>,
+    last_file: Option<FileId>,
+    last_token_file: Option<FileId>,
+}
+
+fields! {
+    Position {
+        seen, lexed, previous, here, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
+        directive_line, references, undeclared_events, empty_records, last_file, last_token_file,
+    }
+}
+
+impl Position {
+    /// Whether it belongs to this program, as far as parsing goes on from it.
+    pub(crate) fn check(&self, program: &Program) -> Read<()> {
+        let fits = program.main.is_some_and(|main| program.bodies.find(main).is_some())
+            && program.stmts.find(self.null).is_some()
+            && self.main.iter().all(|stmt| program.stmts.find(*stmt).is_some())
+            && self.globals.iter().all(|global| program.globals.arena.find(*global).is_some());
+        if fits { Ok(()) } else { Err(Damaged) }
+    }
+}
+
+impl Parser<'_> {
+    /// Stores what was parsed so far, if that is asked for and possible.
+    pub(super) fn checkpoint(&mut self) {
+        if !self.between || self.nesting > 0 || self.scopes.len() != 1 || !self.open.is_empty() {
+            return;
+        }
+        self.validate_all();
+        let state = self.engine.checkpoint();
+        let Some(cache) = self.cache.take() else { return };
+        if self.program.diagnostics.emitted || self.program.uses.is_some() {
+            return;
+        }
+        if let (Some((state, recorder)), Some(position)) = (state, self.position()) {
+            cache.store(self.program, &position, &state, &recorder);
+        }
+    }
+
+    fn position(&self) -> Option<Position> {
+        let scope = self.scopes.first()?;
+        let is_plain = scope.blocks.len() <= 1
+            && scope.blocks.iter().all(Vec::is_empty)
+            && scope.captures.is_empty()
+            && scope.missing.is_empty()
+            && !scope.returns_value
+            && self.naming.is_none()
+            && self.overlay.is_empty();
+        if !is_plain {
+            return None;
+        }
+        let seen: Option<Vec<Box<str>>> =
+            self.seen.iter().map(|path| path.to_str().map(Box::from)).collect();
+        Some(Position {
+            seen: seen?,
+            lexed: self.lexed,
+            previous: self.previous,
+            here: self.here,
+            main: self.main.clone(),
+            names: scope.names.clone(),
+            hidden: scope.hidden.clone(),
+            globals: scope.globals.clone(),
+            aliases: self.aliases.clone(),
+            ignore_deprecations: self.ignore_deprecations,
+            null: self.null,
+            directives: self.directives,
+            directive_line: self.directive_line,
+            references: self.references.clone(),
+            undeclared_events: self.undeclared_events.clone(),
+            empty_records: self.empty_records.clone(),
+            last_file: self.last_file,
+            last_token_file: self.last_token_file,
+        })
+    }
+}
+
+impl<'a> Parser<'a> {
+    /// A parser that goes on from a position in `program`.
+    pub(crate) fn resume(
+        program: &'a mut Program,
+        engine: &'a mut dyn Evaluate,
+        search_path: Vec<String>,
+        position: Position,
+    ) -> Self {
+        let main = program.main.unwrap_or(BodyId::from_index(0));
+        let mut scope = Scope::main(main);
+        scope.names = position.names;
+        scope.hidden = position.hidden;
+        scope.globals = position.globals;
+        let mut parser = Self::with_scope(program, engine, search_path, position.null, scope);
+        parser.seen = position.seen.iter().map(|path| PathBuf::from(&**path)).collect();
+        parser.lexed = position.lexed;
+        parser.previous = position.previous;
+        parser.here = position.here;
+        parser.main = position.main;
+        parser.aliases = position.aliases;
+        parser.ignore_deprecations = position.ignore_deprecations;
+        parser.directives = position.directives;
+        parser.directive_line = position.directive_line;
+        parser.references = position.references;
+        parser.undeclared_events = position.undeclared_events;
+        parser.empty_records = position.empty_records;
+        parser.last_file = position.last_file;
+        parser.last_token_file = position.last_token_file;
+        parser
+    }
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds the packages twice, from two clones of this commit in two folders, and compares the bytes.
+#
+#   packaging/reproduce.sh [ARGUMENTS of cargo xtask dist]
+#
+# By default the packages that docs/packages.md says are reproducible: static, deb, image and sbom. FIRST names a folder
+# of packages that exist; then only one clone is built.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/gannet-reproduce-XXXX")
+trap 'rm -rf "$work"' EXIT
+
+build() {
+    git clone --quiet "$top" "$work/$1"
+    (cd "$work/$1" && CARGO_TARGET_DIR=$work/$1/target cargo xtask dist static deb image sbom \
+        --out "$work/$1-packages" "${@:2}")
+    rm -rf "${work:?}/$1"
+}
+
+first=${FIRST:-$work/one-packages}
+[ -n "${FIRST:-}" ] || build one "$@"
+build another "$@"
+status=0
+while read -r sum name; do
+    if [ "$(sha256sum "$first/$name" | cut -d' ' -f1)" = "$sum" ]; then
+        echo "the same bytes: $name"
+    else
+        echo "different bytes: $name" >&2
+        status=1
+    fi
+done <"$work/another-packages/SHA256SUMS"
+exit $status
