@@ -12,9 +12,6 @@ use crate::{lower, optimize, parser, select};
 /// The message for filters that match nothing.
 pub(crate) const REJECTS_ALL: &str = "expression rejects all packets";
 
-/// Larger graphs are not threaded again after sets are expanded to trees.
-const MAX_THREADED: usize = 512;
-
 /// Compile options besides the expression and the link type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -157,8 +154,8 @@ pub(crate) fn check(
     }
 }
 
-/// The fastest engine for an expression: directly from the graph if it has long lists, whose
-/// programs would have millions of comparisons.
+/// The fastest engine for an expression: machine code from the graph. Without it, a program for the interpreter, or a
+/// walk over the graph if that has long lists, whose programs would have millions of comparisons.
 pub(crate) fn engine(
     tree: Option<&Expr>,
     text: &str,
@@ -168,12 +165,7 @@ pub(crate) fn engine(
 ) -> Result<Box<dyn Engine>, Problem> {
     let mut stages = stages(tree, text, link_type, options, names)?;
     #[cfg(feature = "jit")]
-    if let Some(Stages { graph, .. }) = &stages
-        && graph.has_long_sets()
-        && !graph.has_long_sets6()
-        && let Ok(engine) =
-            engine::jit::Batch::of_ir(&optimize::expand_words(graph.clone()), options.snaplen)
-    {
+    if let Some(engine) = stages.as_ref().and_then(|stages| stages.machine_code(options)) {
         return Ok(Box::new(engine));
     }
     if let Some(Stages { graph, .. }) = stages.take_if(|stages| stages.graph.has_long_sets()) {
@@ -187,21 +179,31 @@ impl Stages {
         let graph = if options.optimize {
             let cond = optimize::factor(&mut lowered.values, &lowered.cond);
             let graph = Graph::new(lowered.values.clone(), &lowered.prologue, &cond);
-            optimize::dead(optimize::thread(graph))
+            optimize::apply(&optimize::WITH_SETS, graph)
         } else {
             lowered.graph()
         };
         Self { lowered, graph }
     }
 
+    /// Machine code of the graph, whose long sets become tables. `None` for what machine code cannot do: loops over headers,
+    /// and long sets of IPv6 addresses.
+    #[cfg(feature = "jit")]
+    fn machine_code(&self, options: &Options) -> Option<engine::jit::Batch> {
+        if self.graph.has_long_sets6() {
+            return None;
+        }
+        let mut graph = optimize::expand_words(self.graph.clone());
+        if options.optimize {
+            graph = optimize::apply(&optimize::EXPANDED, graph);
+        }
+        engine::jit::Batch::of_ir(&graph, options.snaplen).ok()
+    }
+
     fn program(&self, options: &Options) -> Result<Program, String> {
         let mut graph = optimize::expand(self.graph.clone());
         if options.optimize {
-            graph = optimize::bits(graph);
-            // Trees of large sets have nothing to eliminate.
-            if graph.blocks.len() <= MAX_THREADED {
-                graph = optimize::thread(graph);
-            }
+            graph = optimize::apply(&optimize::EXPANDED, graph);
         }
         select::select(&graph, options.snaplen, self.lowered.vars, options.optimize)
     }
@@ -254,26 +256,22 @@ impl Compiled {
         })
     }
 
-    /// The graph as lowered, and after each pass of the optimizer.
+    /// The graph as lowered, and after each pass of the optimizer: those that the program was made with.
     pub fn passes(&self) -> Vec<(&'static str, Graph)> {
         let Some(Stages { lowered, .. }) = &self.stages else { return Vec::new() };
         let mut values = lowered.values.clone();
         let cond = optimize::factor(&mut values, &lowered.cond);
         let factored = Graph::new(values, &lowered.prologue, &cond);
-        let threaded = optimize::thread(factored.clone());
-        let alive = optimize::dead(threaded.clone());
-        let expanded = optimize::expand(alive.clone());
-        let bits = optimize::bits(expanded.clone());
-        let again = optimize::thread(bits.clone());
-        vec![
-            ("the graph as written", lowered.graph()),
-            ("the factored graph", factored),
-            ("the threaded graph", threaded),
-            ("the graph without dead variables", alive),
-            ("the graph without sets", expanded),
-            ("the graph with tests of bits", bits),
-            ("the graph threaded again", again),
-        ]
+        let mut passes = vec![("the graph as written", lowered.graph())];
+        let mut graph = factored.clone();
+        passes.push(("the factored graph", factored));
+        let without_sets: [optimize::Pass; 1] = [("the graph without sets", optimize::expand)];
+        let all = [&optimize::WITH_SETS[..], &without_sets, &optimize::EXPANDED].concat();
+        for (name, pass) in all {
+            graph = pass(graph);
+            passes.push((name, graph.clone()));
+        }
+        passes
     }
 
     /// The program of the last pass, without the optimizations of instruction selection.
@@ -284,6 +282,12 @@ impl Compiled {
             }
             _ => Ok(self.program.clone()),
         }
+    }
+
+    /// Machine code made from the graph as [`Filter`](crate::Filter) makes it; `None` where it cannot.
+    #[cfg(feature = "jit")]
+    pub fn machine_code(&self) -> Option<engine::jit::Batch> {
+        self.stages.as_ref()?.machine_code(&self.options)
     }
 
     /// The result of lowering: the prologue, the condition, and their values.

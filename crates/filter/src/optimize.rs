@@ -13,11 +13,33 @@ mod factor;
 pub(crate) mod facts;
 mod thread;
 
-pub(crate) use bits::bits;
-pub(crate) use dead::dead;
+use crate::ir::Graph;
+
 pub(crate) use expand::expand;
 #[cfg(feature = "jit")]
 pub(crate) use expand::expand_words;
 pub(crate) use factor::factor;
 pub(crate) use thread::contradicts;
-pub(crate) use thread::thread;
+
+/// A pass over a graph, by the name of its result.
+pub(crate) type Pass = (&'static str, fn(Graph) -> Graph);
+
+/// The passes over a graph whose sets are whole: engines that look them up continue from there.
+pub(crate) const WITH_SETS: [Pass; 2] =
+    [("the threaded graph", thread::thread), ("the graph without dead variables", dead::dead)];
+
+/// The passes over a graph without sets, or with those alone that an engine looks up.
+pub(crate) const EXPANDED: [Pass; 2] =
+    [("the graph with tests of bits", bits::bits), ("the graph threaded again", thread_again)];
+
+/// Larger graphs are not threaded again after sets are expanded to trees: those have nothing to eliminate.
+const MAX_THREADED: usize = 512;
+
+fn thread_again(graph: Graph) -> Graph {
+    if graph.blocks.len() <= MAX_THREADED { thread::thread(graph) } else { graph }
+}
+
+/// Applies passes one after the other.
+pub(crate) fn apply(passes: &[Pass], graph: Graph) -> Graph {
+    passes.iter().fold(graph, |graph, (_, pass)| pass(graph))
+}

@@ -166,32 +166,36 @@ impl Graph {
                 None => at = next,
             }
         };
-        let mut to = |target: usize, graph: &mut Self| match states.get_mut(target) {
+        for to in end.targets() {
+            self.meet(states, to, &state)?;
+        }
+        self.exits.push(state);
+        self.blocks.push(Block { faults, end });
+        Ok(())
+    }
+
+    /// Adds a path to the place `to`, along which registers have these values.
+    fn meet(
+        &mut self,
+        states: &mut [Option<State>],
+        to: usize,
+        state: &State,
+    ) -> Result<(), NoGraph> {
+        match states.get_mut(to) {
             Some(Some(there)) => {
                 for (slot, (held, new)) in there.iter_mut().zip(state).enumerate() {
-                    if *held != new {
-                        *held = graph.add(Node::Differs(target as u32, slot as u8));
+                    if held != new {
+                        *held = self.add(Node::Differs(to as u32, slot as u8));
                     }
                 }
                 Ok(())
             }
             Some(none) => {
-                *none = Some(state);
+                *none = Some(*state);
                 Ok(())
             }
             None => Err(NoGraph),
-        };
-        match end {
-            End::Return(_) => (),
-            End::Jump(target) => to(target, self)?,
-            End::Test { yes, no, .. } | End::In { yes, no, .. } => {
-                to(yes, self)?;
-                to(no, self)?;
-            }
         }
-        self.exits.push(state);
-        self.blocks.push(Block { faults, end });
-        Ok(())
     }
 
     /// Executes one instruction symbolically; returns the end of the block, if it is one.

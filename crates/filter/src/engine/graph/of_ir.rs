@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Block, End, Fault, Graph, MEMORY, NoGraph, Node, Value};
+use super::{Block, End, Fault, Graph, MEMORY, NoGraph, Node, State, Value};
 use crate::bpf::{AND, DIV, LSH, MOD};
 use crate::engine::sets::Set;
 use crate::ir::{self, Step, Test, ValueId};
 
 impl Graph {
-    /// The same filter, which keeps `snaplen` bytes of a matching packet. Variables and
-    /// instructions with internal jumps are only supported in programs.
+    /// The same filter, which keeps `snaplen` bytes of a matching packet. A variable is a scratch word of the state at the
+    /// end of a block, a parameter where paths meet with different values. Instructions with internal jumps are only
+    /// supported in programs.
     pub(crate) fn of_ir(ir: &ir::Graph, snaplen: u32) -> Result<Self, NoGraph> {
         let mut graph = Self::empty();
         let zero = graph.add(Node::Const(0));
@@ -20,47 +21,76 @@ impl Graph {
         for (at, id) in order.iter().enumerate() {
             place[*id] = at;
         }
-        let mut from = FromIr { graph, values: HashMap::new(), sets: HashMap::new(), ir };
-        for id in &order {
+        let mut states: Vec<Option<State>> = vec![None; order.len()];
+        if let Some(first) = states.first_mut() {
+            *first = Some([zero; 2 + MEMORY]);
+        }
+        let mut from = FromIr {
+            graph,
+            values: HashMap::new(),
+            of_block: HashMap::new(),
+            sets: HashMap::new(),
+            ir,
+        };
+        for (at, id) in order.iter().enumerate() {
             let block = &ir.blocks[*id];
             let (yes, no) = (place[block.yes], place[block.no]);
+            let mut state = states[at].ok_or(NoGraph)?;
+            from.of_block.clear();
             let mut faults = Vec::new();
             let end = match &block.step {
                 Step::Return(verdict) => {
                     End::Return(from.graph.add(Node::Const(if *verdict { snaplen } else { 0 })))
                 }
                 Step::Test(Test { op, left, right }) => {
-                    let (left, right) = (from.value(*left)?, from.value(*right)?);
+                    let (left, right) = (from.value(*left, &state)?, from.value(*right, &state)?);
                     from.faults(&[left, right], &mut faults);
                     from.graph.test(*op, left, right, yes, no)
                 }
                 Step::In(value, set) => {
-                    let (value, set) = (from.value(*value)?, from.set(set));
+                    let (value, set) = (from.value(*value, &state)?, from.set(set));
                     from.faults(&[value], &mut faults);
                     if yes == no { End::Jump(yes) } else { End::In { set, value, yes, no } }
                 }
-                Step::In6(..) | Step::Set(..) | Step::Code(..) => return Err(NoGraph),
+                Step::Set(var, value) => {
+                    let value = from.value(*value, &state)?;
+                    from.faults(&[value], &mut faults);
+                    *variable(&mut state, *var)? = value;
+                    End::Jump(yes)
+                }
+                Step::In6(..) | Step::Code(..) => return Err(NoGraph),
             };
+            for to in end.targets() {
+                from.graph.meet(&mut states, to, &state)?;
+            }
+            from.graph.exits.push(state);
             from.graph.blocks.push(Block { faults, end });
         }
         let mut graph = from.graph;
-        graph.exits = vec![[zero; 2 + MEMORY]; graph.blocks.len()];
-        graph.params = vec![Vec::new(); graph.blocks.len()];
+        let as_they_are: Vec<usize> = (0..graph.blocks.len()).collect();
+        graph.find_params(&as_they_are);
         graph.skip_jumps();
         Ok(graph)
     }
+}
+
+/// The value of a variable.
+fn variable(state: &mut State, var: u8) -> Result<&mut Value, NoGraph> {
+    state.get_mut(2 + usize::from(var)).ok_or(NoGraph)
 }
 
 struct FromIr<'a> {
     graph: Graph,
     ir: &'a ir::Graph,
     values: HashMap<ValueId, Value>,
+    /// Those with variables, which are others in the next block.
+    of_block: HashMap<ValueId, Value>,
     /// By address: source and destination tests share one set.
     sets: HashMap<*const ir::Set, usize>,
 }
 
 impl FromIr<'_> {
-    fn value(&mut self, wanted: ValueId) -> Result<Value, NoGraph> {
+    fn value(&mut self, wanted: ValueId, state: &State) -> Result<Value, NoGraph> {
         // Operands come before their value, without recursion: sums may be long.
         let mut stack = vec![wanted];
         while let Some(&id) = stack.last() {
@@ -71,13 +101,14 @@ impl FromIr<'_> {
                 ir::Node::Load(_, base, _) => [base, None],
                 _ => [None, None],
             };
-            let missing = |id: &ValueId| !self.values.contains_key(id);
-            let missing: Vec<ValueId> = operands.into_iter().flatten().filter(missing).collect();
+            let known = |id: &ValueId| self.known(*id).is_some();
+            let missing: Vec<ValueId> =
+                operands.into_iter().flatten().filter(|id| !known(id)).collect();
             if !missing.is_empty() {
                 stack.extend(missing);
                 continue;
             }
-            let of = |id: ValueId| self.values.get(&id).copied().ok_or(NoGraph);
+            let of = |id: ValueId| self.known(id).ok_or(NoGraph);
             let value = match node {
                 ir::Node::Const(k) => self.graph.add(Node::Const(k)),
                 ir::Node::Len => self.graph.add(Node::Wire),
@@ -92,7 +123,7 @@ impl FromIr<'_> {
                     let low = self.graph.add(Node::Binary(AND, byte, mask));
                     self.graph.add(Node::Binary(LSH, low, two))
                 }
-                ir::Node::Var(_) => return Err(NoGraph),
+                ir::Node::Var(var) => *state.get(2 + usize::from(var)).ok_or(NoGraph)?,
                 ir::Node::Binary(op, a, b) => {
                     let (a, b) = (of(a)?, of(b)?);
                     self.graph.add(Node::Binary(op, a, b))
@@ -102,10 +133,18 @@ impl FromIr<'_> {
                     self.graph.add(Node::Neg(a))
                 }
             };
-            self.values.insert(id, value);
+            let is_var = matches!(node, ir::Node::Var(_));
+            let has_var =
+                is_var || operands.iter().flatten().any(|o| self.of_block.contains_key(o));
+            let values = if has_var { &mut self.of_block } else { &mut self.values };
+            values.insert(id, value);
             stack.pop();
         }
-        self.values.get(&wanted).copied().ok_or(NoGraph)
+        self.known(wanted).ok_or(NoGraph)
+    }
+
+    fn known(&self, id: ValueId) -> Option<Value> {
+        self.values.get(&id).or_else(|| self.of_block.get(&id)).copied()
     }
 
     /// Reasons to reject the packet while values are computed.
