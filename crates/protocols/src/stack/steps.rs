@@ -23,7 +23,7 @@ pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
         Step::Reset => session.raise(conn, |c| ConnectionReset { c }),
         Step::Partial => session.raise(conn, |c| PartialConnection { c }),
         Step::Segment { from, segment, seq, ack } => {
-            raise_segment(session, conn, from, segment, (seq, ack))
+            raise_segment(session, conn, from, segment, (seq, ack));
         }
         Step::End(from) => {
             let is_orig = from.is_orig();
