@@ -30,7 +30,7 @@ fn rows(file: &Path) -> usize {
     let mut rows = ParquetRows::open(file).unwrap();
     let mut packed = RowPacker::default();
     while rows.next(&mut packed).unwrap() {}
-    gannet_log::PackedRows::new(packed.rows()).count()
+    PackedRows::new(packed.rows()).count()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_folder_that_cannot_be_written_fails() {
     let s = Scratch::new("columns-full");
     let source = s.file("sample.pcap", &sample());
     // A folder stands where the file is to be.
-    std::fs::create_dir_all(s.path("out/conn.parquet.tmp")).unwrap();
+    fs::create_dir_all(s.path("out/conn.parquet.tmp")).unwrap();
     let out = s.path("out");
     let args = ["analyze", "--format", "parquet", "-o", out.to_str().unwrap()];
     let run = Run::of(gannet().args(args).arg(&source));

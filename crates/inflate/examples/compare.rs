@@ -13,6 +13,9 @@ use std::time::Instant;
 use gannet_inflate::gzip::{Gunzip, HISTORY};
 use gannet_inflate::zstd::Unzstd;
 
+/// A decoder by its name; it returns the number of bytes.
+type Decoder = (&'static str, fn(&[u8]) -> u64);
+
 /// Bytes decompressed at a time, as readers of captures do.
 const PIECE: usize = 256 << 10;
 
@@ -20,7 +23,7 @@ fn main() {
     let rounds = std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(7);
     for path in std::env::args().skip(1) {
         let packed = std::fs::read(&path).unwrap();
-        let decoders: Vec<(&str, fn(&[u8]) -> u64)> = if packed.starts_with(b"\x1f\x8b") {
+        let decoders: Vec<Decoder> = if packed.starts_with(b"\x1f\x8b") {
             vec![("gunzip", gunzip), ("zlib-rs", zlib)]
         } else {
             vec![("unzstd", unzstd), ("unzstd, 2 threads", unzstd_in_two), ("libzstd", libzstd)]

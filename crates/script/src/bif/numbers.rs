@@ -113,7 +113,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("routing0_data_to_addrs", |vm, a| {
         let data = bytes(a, 0);
-        if data.len().wrapping_sub(4) % 16 != 0 {
+        if !data.len().wrapping_sub(4).is_multiple_of(16) {
             let text = format!("Bad ip6_routing data length: {}", data.len());
             vm.report(Severity::Warning, text);
         }

@@ -80,7 +80,7 @@ fn matcher_stats(vm: &mut Vm<'_>, stats: &crate::support::pattern::PatternStats)
     let states = stats.dfa_states as u64;
     let fields = [1, stats.nfa_states as u64, states, states, stats.bytes as u64, 0, states];
     let fields = fields.map(Value::Count).to_vec();
-    Ok(Value::Record(crate::value::Record::new(vm.result_type(), fields)))
+    Ok(Value::Record(Record::new(vm.result_type(), fields)))
 }
 
 /// A connection that does not exist.

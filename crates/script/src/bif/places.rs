@@ -65,11 +65,11 @@ impl Kind {
 pub(super) const TABLE: Table = &[
     ("mmdb_open_location_db", |vm, a| {
         let path = arg(a, 0).text();
-        Ok(Value::Bool(open(vm, Kind::Locations, path)))
+        Ok(Value::Bool(open(vm, Kind::Locations, &path)))
     }),
     ("mmdb_open_asn_db", |vm, a| {
         let path = arg(a, 0).text();
-        Ok(Value::Bool(open(vm, Kind::Systems, path)))
+        Ok(Value::Bool(open(vm, Kind::Systems, &path)))
     }),
     ("lookup_location", |vm, a| {
         let paths: &[&[&str]] = &[
@@ -110,10 +110,10 @@ fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Re
 }
 
 /// Opens a database file; whether that worked. A file that is no database is reported.
-fn open(vm: &mut Vm<'_>, kind: Kind, path: String) -> bool {
+fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     let now = vm.m.now;
-    let changed = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
-    let bytes = std::fs::read(&path).ok();
+    let changed = std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let bytes = std::fs::read(path).ok();
     let missing = bytes.is_none();
     let database = bytes.and_then(Database::new);
     let failed = !missing && database.is_none();
@@ -121,7 +121,7 @@ fn open(vm: &mut Vm<'_>, kind: Kind, path: String) -> bool {
     let state = kind.of(vm);
     state.reported &= !opened;
     (state.database, state.changed, state.checked) = (database, changed, now);
-    state.path.clone_from(&path);
+    path.clone_into(&mut state.path);
     if failed {
         let why = "The MaxMind DB file contains invalid metadata";
         vm.report(Severity::Info, format!("Failed to open MaxMind DB: {path} [{why}]"));
@@ -136,9 +136,9 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
     let state = kind.of(vm);
     let known = state.path.clone();
     let opened = if known.is_empty() {
-        candidates(vm, kind).into_iter().any(|path| open(vm, kind, path))
+        candidates(vm, kind).into_iter().any(|path| open(vm, kind, &path))
     } else if state.database.is_none() {
-        open(vm, kind, known)
+        open(vm, kind, &known)
     } else if interval >= 0.0 && now - state.checked >= interval {
         state.checked = now;
         let changed = std::fs::metadata(&known).and_then(|data| data.modified()).ok();
@@ -146,7 +146,7 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
             true
         } else {
             vm.report(Severity::Info, format!("Closing stale MaxMind DB [{known}]"));
-            open(vm, kind, known)
+            open(vm, kind, &known)
         }
     } else {
         true

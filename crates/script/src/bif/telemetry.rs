@@ -393,7 +393,7 @@ impl Process {
 
 /// Sorts metrics as Zeek does for tests. Its order is not one of all: names of the same length are in order only where
 /// one comes first, so that the result depends on how few are sorted.
-fn sort_for_tests(items: &mut Vec<Sortable>) {
+fn sort_for_tests(items: &mut [Sortable]) {
     /// As many as are inserted one by one.
     const FEW: usize = 16;
     if items.len() > FEW {
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn few_metrics_are_inserted_one_by_one() {
         let all = [("a", "y"), ("a", "x"), ("b", "y"), ("b", "x"), ("c", "x"), ("long", "w")];
-        let mut all = all.map(|(name, value)| metric(name, value)).into();
+        let mut all = all.map(|(name, value)| metric(name, value));
         sort_for_tests(&mut all);
         let names: Vec<_> = all.iter().map(|m| (&*m.name, &*m.values[0])).collect();
         let expected = [("a", "x"), ("b", "x"), ("c", "x"), ("a", "y"), ("b", "y"), ("long", "w")];

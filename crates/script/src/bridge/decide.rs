@@ -121,7 +121,7 @@ fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Resu
     let longest =
         usize::try_from(vm.global_named("discarder_maxlen").count()).unwrap_or(usize::MAX);
     let data = Value::string(data.get(..longest).unwrap_or(data));
-    if check(vm, "discarder_check_ip", &[header.clone()])? {
+    if check(vm, "discarder_check_ip", std::slice::from_ref(&header))? {
         return Ok(true);
     }
     match number {

@@ -132,7 +132,7 @@ pub fn run(
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
-    traffic.pace = options.pseudo_realtime.then(|| (std::time::Instant::now(), 0.0));
+    traffic.pace = options.pseudo_realtime.then(|| (Instant::now(), 0.0));
     let now = if is_live { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
     let mut result = machine.with(&mut program).begin(now, is_live);
@@ -607,12 +607,12 @@ impl Run {
         }
         if let Some(pace) = &mut vm.m.state.traffic.pace {
             if is_first {
-                *pace = (std::time::Instant::now(), now);
+                *pace = (Instant::now(), now);
             }
             // Packets come as far apart as they were captured.
             let (began, first) = *pace;
             let wait = now - first - began.elapsed().as_secs_f64();
-            if let Ok(wait) = std::time::Duration::try_from_secs_f64(wait) {
+            if let Ok(wait) = Duration::try_from_secs_f64(wait) {
                 std::thread::sleep(wait);
             }
         }

@@ -287,7 +287,7 @@ pub(super) fn begin_status(
     event: &gannet_event::Raised<'_>,
 ) -> Result<()> {
     const EVENT: &str = "connection_status_update";
-    if !vm.function_named(EVENT).is_some_and(|func| !vm.p.functions[func].bodies.is_empty()) {
+    if vm.function_named(EVENT).is_none_or(|func| vm.p.functions[func].bodies.is_empty()) {
         return Ok(());
     }
     let interval = vm.global_named("connection_status_update_interval").double();

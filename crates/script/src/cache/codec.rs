@@ -111,6 +111,7 @@ macro_rules! numbers {
     ($($ty:ty),*) => {$(
         impl Codec for $ty {
             fn put(&self, to: &mut Writer) {
+                #[allow(clippy::cast_lossless, reason = "u64 and usize have no `From` for each other")]
                 to.number(*self as u64);
             }
 

@@ -128,6 +128,9 @@ pub struct Recorder {
     conditions: Vec<(ExprId, Literal)>,
 }
 
+/// Variables that the parser asked for, with their values.
+type Environment = Vec<(Box<str>, Option<Rc<[u8]>>)>;
+
 impl Recorder {
     /// A built-in function is called; `first` is its first argument.
     pub(crate) fn call(&mut self, name: &str, first: &[u8]) {
@@ -277,7 +280,7 @@ impl Cache {
     /// Whether everything that the parser asked for has the same answer.
     fn counts(&self, from: &mut Reader<'_>) -> Read<bool> {
         let written = i64::take(from)?;
-        let environment: Vec<(Box<str>, Option<Rc<[u8]>>)> = Codec::take(from)?;
+        let environment: Environment = Codec::take(from)?;
         let paths: Vec<(Box<str>, Kind)> = Codec::take(from)?;
         let files: Vec<(Box<str>, (Stamp, Digest))> = Codec::take(from)?;
         let same = environment
@@ -310,7 +313,7 @@ impl Cache {
         let noted = probe::end()?;
         let mut to = Writer::default();
         seconds_now()?.put(&mut to);
-        let environment: Vec<(Box<str>, Option<Rc<[u8]>>)> = recorder
+        let environment: Environment = recorder
             .environment
             .iter()
             .map(|(name, value)| (name.as_str().into(), value.as_deref().map(Rc::from)))

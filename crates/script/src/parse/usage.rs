@@ -169,12 +169,13 @@ impl<'p> Forward<'p> {
             }
             StmtKind::While(condition, body) => {
                 self.read(*condition);
-                self.walk(*body, Vec::new());
+                self.walk(*body, &[]);
             }
             StmtKind::For(each) => {
                 self.read(each.over);
-                let vars = each.vars.iter().chain([&each.value]).flatten().copied().collect();
-                self.walk(each.body, vars);
+                let vars: Vec<LocalId> =
+                    each.vars.iter().chain([&each.value]).flatten().copied().collect();
+                self.walk(each.body, &vars);
             }
             StmtKind::Switch(switch) => {
                 self.read(switch.value);
@@ -227,9 +228,9 @@ impl<'p> Forward<'p> {
     }
 
     /// A body that runs any number of times.
-    fn walk(&mut self, body: StmtId, vars: Vec<LocalId>) {
+    fn walk(&mut self, body: StmtId, vars: &[LocalId]) {
         let outer = std::mem::take(&mut self.breaks);
-        for local in &vars {
+        for local in vars {
             self.state.assign(*local);
         }
         let before = self.state.clone();

@@ -46,7 +46,7 @@ fn schedule<'k, Q: ?Sized>(keys: &[&'k Q], copies: usize, seed: usize) -> Vec<(u
     let mut pairs: Vec<(usize, &Q)> = pairs.collect();
     // The shuffle of Fisher and Yates.
     for at in (1..pairs.len()).rev() {
-        let drawn = mix((seed as u64) << 40 ^ at as u64) as u128 * (at as u128 + 1);
+        let drawn = u128::from(mix((seed as u64) << 40 ^ at as u64)) * (at as u128 + 1);
         pairs.swap(at, (drawn >> 64) as usize);
     }
     pairs

@@ -19,7 +19,7 @@ fn with(cells: usize, counts: impl IntoIterator<Item = (usize, u64)>) -> Block<B
     block
 }
 
-fn find<'b>(block: &'b Block<Box<u64>>, hash: u64) -> Option<Spot> {
+fn find(block: &Block<Box<u64>>, hash: u64) -> Option<Spot> {
     block.find(hash, |v| **v == hash).ok().map(|(_, spot)| spot)
 }
 

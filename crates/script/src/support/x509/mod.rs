@@ -43,7 +43,7 @@ pub fn verify(certificates: &[Vec<u8>], roots: &[&[u8]], now: i64) -> Verdict {
     let mut trusted = 0;
     while let Some(last) = chain.last().copied().filter(|_| chain.len() < LONGEST) {
         if last.is_issued_by(&last) {
-            if trusted == 0 && roots.iter().any(|root| *root == last.whole) {
+            if trusted == 0 && roots.contains(&last.whole) {
                 trusted = 1;
             }
             break;
@@ -159,7 +159,10 @@ fn signature_fits(hash: u64, key: &[u8], data: &[u8], signed: &[u8]) -> bool {
 }
 
 /// Algorithm of a key, its curve, and its bits.
-fn key_parts(key: &[u8]) -> Option<(&[u8], Option<&[u8]>, &[u8])> {
+type KeyParts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
+
+/// The parts of a key.
+fn key_parts(key: &[u8]) -> Option<KeyParts<'_>> {
     let mut parts = Der(key).of(tag::SEQUENCE)?.inside();
     let mut algorithm = parts.of(tag::SEQUENCE)?.inside();
     let kind = algorithm.of(tag::OID)?.content;
@@ -384,17 +387,17 @@ mod tests {
     fn chains_that_do_not_end_at_a_root() {
         let end = b"491231235959Z";
         let own = certificate(b"a", b"a", end, &[]);
-        assert_eq!(verify(&[own.clone()], &[], 1).code, 18);
+        assert_eq!(verify(std::slice::from_ref(&own), &[], 1).code, 18);
         let leaf = certificate(b"a", b"b", end, &[]);
-        assert_eq!(verify(&[leaf.clone()], &[], 1).code, 20);
+        assert_eq!(verify(std::slice::from_ref(&leaf), &[], 1).code, 20);
         assert_eq!(verify(&[leaf.clone(), own.clone()], &[], 1).code, 19);
         // A root that may not sign.
-        assert_eq!(verify(&[leaf.clone()], &[&own], 1).code, 24);
+        assert_eq!(verify(std::slice::from_ref(&leaf), &[&own], 1).code, 24);
         let root = certificate(b"a", b"a", end, &authority());
         assert_eq!(verify(&[leaf], &[&root], 1).code, 7);
-        assert_eq!(verify(&[own.clone()], &[&own], 1).code, 0);
-        assert_eq!(verify(&[own.clone()], &[&own], -1).code, 9);
-        assert_eq!(verify(&[own.clone()], &[&own], i64::MAX).code, 10);
+        assert_eq!(verify(std::slice::from_ref(&own), &[&own], 1).code, 0);
+        assert_eq!(verify(std::slice::from_ref(&own), &[&own], -1).code, 9);
+        assert_eq!(verify(std::slice::from_ref(&own), &[&own], i64::MAX).code, 10);
         assert_eq!(verify(&[vec![1]], &[&own], 1).code, -1);
     }
 
