@@ -153,7 +153,7 @@ fn a_run_that_is_killed_leaves_nothing_half() {
     let name = source.to_str().unwrap();
     let format = if cfg!(feature = "columns") { "parquet,arrow" } else { "tsv" };
     let index = s.path("traffic.pcap.gannet/packets");
-    // The index of a capture that was there before.
+    // The index of a capture that existed before.
     let bytes = fs::read(&source).unwrap();
     fs::write(&source, &bytes[..bytes.len() / 2]).unwrap();
     run(&["index", "-q", name]);

@@ -83,7 +83,7 @@ impl Fragments {
         self.datagrams.is_empty()
     }
 
-    /// The most datagrams that were there at a time.
+    /// The most datagrams at a time.
     pub fn most(&self) -> usize {
         self.most
     }

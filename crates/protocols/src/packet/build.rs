@@ -477,7 +477,7 @@ fn header6(data: &[u8]) -> Option<Quoted> {
         mf: false,
         df: false,
     };
-    // Extension headers, as far as they are there. What follows a fragment's is no header.
+    // Extension headers, as far as they were captured. What follows a fragment's is no header.
     while let Some(&[next, len, ..]) = data.get(found.len..found.len + 8) {
         let is_fragment = found.protocol == 44;
         let size = match found.protocol {

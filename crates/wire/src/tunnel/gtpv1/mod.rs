@@ -66,7 +66,7 @@ pub struct Gtpv1<'a> {
     pub body: Body<'a>,
 }
 
-/// Fields of a header that are there together, whichever of them is valid.
+/// Fields of a header that are present together, whichever of them is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Optional {
     /// Sequence number.
