@@ -17,12 +17,6 @@ type entropy_test_result: record {
 	serial_correlation: double;
 };
 
-type from_json_result: record {
-	v: any &optional;
-	valid: bool;
-	err: string &optional;
-};
-
 # How an element of a table changed, for functions of &on_change.
 type TableChange: enum {
 	TABLE_ELEMENT_NEW,
@@ -154,7 +148,7 @@ global resize: function(aggr: any, newsize: count): count;
 global rmdir: function(d: string): bool;
 global same_object: function(o1: any, o2: any): bool;
 global set_buf: function(f: file, buffered: bool): any;
-global set_max_recursion_depth: function(c: count): void;
+global set_max_recursion_depth: function(c: count): any;
 global set_network_time: function(nt: time): bool;
 global setenv: function(var: string, val: string): bool;
 global sha1_hash: function(va_args: any): string;
@@ -213,12 +207,6 @@ global zeek_args: function(): string_vec;
 global zeek_is_terminating: function(): bool;
 global zeek_version: function(): string;
 global matching_subnets: function(search: subnet, t: any): subnet_vec;
-global from_json_default_key_mapper: function(s: string): string;
-global from_json: function(s: string, t: any, key_func: function(s: string): string &default=from_json_default_key_mapper): from_json_result;
-function from_json_default_key_mapper(s: string): string
-	{
-	return s;
-	}
 
 # Strings and patterns.
 global clean: function(str: string): string;
