@@ -49,7 +49,7 @@ fn over_sample(code: &str) -> String {
 fn functions_and_events_of_the_language_are_there_without_the_scripts_of_zeek() {
     let code = r#"
         event zeek_init() { print fmt("%s %d", 10.0.0.0/8, |split_string("a,b", /,/)|), to_upper("x"); }
-        event zeek_done() { print sort(vector(3, 1), function(a: int, b: int): int { return a - b; }); }
+        event zeek_done() { print sort(vector(3, 1), function(a: count, b: count): int { return a < b ? -1 : 1; }); }
         global changes = 0;
         global t: table[count] of string &on_change=function(t: table[count] of string, how: TableChange, n: count, old: string) { print how; };
         event zeek_init() { t[1] = "a"; }
