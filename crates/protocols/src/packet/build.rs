@@ -637,10 +637,10 @@ mod tests {
         p.extend([17, 0, 1, 4, 0, 0, 0, 0, 0x75, 0x30, 0x32, 0xc8]);
         let c = context(&p, true);
         assert_eq!((c.id.0.orig_p, c.id.0.resp_p, c.proto, c.len), (30_000, 13_000, 2, 52));
-        // Cut within the extension header, and behind it.
-        for len in [44, 48] {
+        // Cut within the extension header, which then counts as what follows the header, and behind it.
+        for (len, is_short) in [(44, false), (48, true)] {
             let c = context(&p[..len], true);
-            assert_eq!((c.proto, c.len), (0, 52));
+            assert_eq!((c.proto, c.bad_hdr_len, c.len), (0, is_short, 52));
         }
     }
 }
