@@ -154,9 +154,9 @@ fn help_and_what_is_missing_are_one_line_away() {
         assert_eq!((code, out.as_str(), words.lines().count()), (Some(1), "", 1), "{words}");
         assert!(words.contains("ZEEKPATH") && words.contains("--zeek-scripts DIR"), "{words}");
     }
-    let (code, _, words) = zeek(&["-b", "-i", "eth0"]);
+    let (code, _, words) = zeek(&["-b", "-i", "no-such-link"]);
     assert_eq!(code, Some(1));
-    assert!(words.starts_with("fatal error: problem with interface eth0 ("), "{words}");
+    assert!(words.starts_with("fatal error: problem with interface no-such-link ("), "{words}");
 }
 
 #[test]
