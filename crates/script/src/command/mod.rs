@@ -27,6 +27,9 @@ use crate::vm::Machine;
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
 const STACK: usize = 1 << 30;
 
+/// The name of [`BUILT_IN`] in messages.
+pub(crate) const BUILT_IN_NAME: &str = "<built-in>";
+
 /// Declarations for scripts that run without Zeek's own.
 const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
 
@@ -331,7 +334,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
         inputs.push(Input::Checkpoint);
     } else {
-        inputs.push(Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() });
+        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: BUILT_IN.to_vec() });
     }
     if has_scripts && options.filter.is_some() {
         inputs.push(file("base/frameworks/packet-filter"));

@@ -173,7 +173,7 @@ fn script_trees(path: &[String]) -> Vec<PathBuf> {
 fn is_named(program: &Program, file: FileId, settings: &Settings, trees: &[PathBuf]) -> bool {
     let Some(source) = program.sources.files.find(file) else { return false };
     let path = Path::new(&*source.path);
-    if trees.iter().any(|tree| path.starts_with(tree)) {
+    if &*source.path == command::BUILT_IN_NAME || trees.iter().any(|tree| path.starts_with(tree)) {
         return false;
     }
     source.depth == 0

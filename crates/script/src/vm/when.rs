@@ -213,11 +213,22 @@ impl Vm<'_> {
         }
     }
 
+    /// Whether a capture is read whose first packet is still to come: answers of asynchronous functions come after it.
+    fn is_before_packets(&self) -> bool {
+        let state = &self.m.state;
+        state.traffic.reads
+            && state.first_packet == 0.0
+            && state.suspended == 0
+            && !self.m.terminating
+    }
+
     /// Looks at the `when`s again for which something changed.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
-        for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
-            trigger.results.borrow_mut().insert(call, answer);
-            trigger.changed.set(true);
+        if !self.is_before_packets() {
+            for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
+                trigger.results.borrow_mut().insert(call, answer);
+                trigger.changed.set(true);
+            }
         }
         if self.m.whens.waiting.is_empty() {
             return Ok(());
