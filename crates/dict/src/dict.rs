@@ -9,7 +9,7 @@ use crate::digest::digest;
 use crate::lookup::{AsKey, Search};
 use crate::raw::few::{FEW_MAX, Few};
 use crate::stats::Stats;
-use crate::table::Table;
+use crate::table::{First, Table};
 use crate::{KeyedHash, Lookup, TableHash};
 
 mod batch;
@@ -17,9 +17,9 @@ mod walk;
 
 pub use walk::{Cursor, Handle};
 
-/// Entries at which a table shrinks back to a small array: well below the threshold for growing, so
-/// that tables whose entries come and go do not alternate between both.
-const FEW_AGAIN: usize = FEW_MAX / 4;
+/// Entries at which a table shrinks back to a small array: half of the threshold for growing, so
+/// that single insertions and removals do not alternate between both.
+const FEW_AGAIN: usize = FEW_MAX / 2;
 
 enum State<T> {
     Empty,
@@ -34,7 +34,7 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 184 entries, is rebuilt or split, and 128 places of the directory (16 bytes each) are copied |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 450 entries, is rebuilt or split, and 128 places of the directory (32 bytes each) are copied |
 /// | `get_many` | as `get`, with the memory of 128 keys asked for at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
@@ -54,13 +54,13 @@ struct InTable<'d, T, S> {
 }
 
 impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
-    type Found = Option<&'d (K, V)>;
+    type Found = First<'d, (K, V)>;
 
     #[inline(always)]
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
         let InTable { table, hasher } = self;
         let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), table.drawn());
-        table.find(hash, |(k, _)| query.is(k))
+        table.find_first(hash, |(k, _)| query.is(k))
     }
 }
 
@@ -172,30 +172,33 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Always inlined: in a loop of searches the states are then distinguished once, before the loop. Tables come
-    // first, by a branch of their own: opaque values prevent a jump table, and loops over one or two entries from being
-    // duplicated, without an instruction.
+    // Always inlined: in a loop of searches the three states are then distinguished once, before
+    // the loop. Compilers would duplicate the loops over one or two entries, which are mere
+    // comparisons; an opaque value prevents that without an instruction.
     #[inline(always)]
     fn find<Q>(&self, key: &Q) -> Option<&(K, V)>
     where
         Q: Hash + Lookup<K> + ?Sized,
     {
-        if let State::Table(table) = &self.state {
-            return key.search(InTable { table, hasher: &self.hasher });
-        }
-        black_box(());
         match &self.state {
+            State::Table(table) => match key.search(InTable { table, hasher: &self.hasher }) {
+                First::Is(entry) => Some(entry),
+                // Once, whatever forms there are to search with.
+                First::IsNot(hash) => {
+                    table.find_again(hash, true, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
+                }
+                First::None => None,
+            },
             State::Few(few) => Some(key.search(InFew(few))?.1),
             State::One(entry) => {
                 black_box(());
                 key.is(&entry.0).then_some(entry)
             }
             State::Two([one, other]) => {
-                // Both are compared: which of them it is, no processor foresees.
-                let (is_one, is_other) = (key.is(&one.0), key.is(&other.0));
-                (is_one | is_other).then_some(if is_one { one } else { other })
+                black_box(());
+                if key.is(&one.0) { Some(one) } else { key.is(&other.0).then_some(other) }
             }
-            State::Empty | State::Table(_) => None,
+            State::Empty => None,
         }
     }
 
@@ -352,7 +355,8 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::Table(table) => {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
                 let place = table.place(hash, |(k, _)| key.is(k))?;
-                let entry = table.remove(place);
+                let drawn = table.drawn();
+                let entry = table.remove(place, |(k, _)| self.hasher.hash_in_table(k, drawn));
                 if table.len() <= FEW_AGAIN {
                     self.untabulate();
                 }

@@ -1,4 +1,4 @@
-//! The dictionary: hash tables for a program that keeps millions of tiny ones and a few huge ones.
+//! The clustered dictionary: hash tables for a program that keeps millions of tiny ones and a few huge ones.
 //!
 //! [`Dict`] is the map; [`OrderedDict`] keeps the order of insertion and removes in constant time;
 //! [`ExpiringDict`] drops entries that were not created, read or written for some packet time.
@@ -12,37 +12,43 @@
 //! more             Dict ──▶ directory    0 1 0 2             by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
-//! segment          │ free cells │ cells for entries │ groups of 15 tags and 15 numbers of cells │
+//! segment          │ cells for entries │    │ tags of 8 bits, one for each cell │
 //! ```
 //!
-//! A segment has up to 184 cells in a row, and up to 16 *groups* of 32 bytes: bits of a hash select
-//! a group, the entry's *home*, whose tags of 8 bits are compared at once; next to a tag is the number of its cell. A
-//! search nearly always knows after one comparison which entry to compare, or that there is none. An entry whose
-//! home is full is in the group behind it, and each group counts the entries that passed it, so removal needs no
-//! tombstones and an old table is as fast as a new one.
+//! A segment is a *clustered* array: entries are in one array, roughly in the order of their homes,
+//! the cells given by 32 bits of their hashes. Each entry is in its home or in one of the fifteen
+//! cells behind; insertion moves others further back where allowed. A search compares the sixteen
+//! tags from the home on at once and then nearly always knows which entry to compare, or that there
+//! is none. Removal frees a cell without a tombstone, so an old table is as fast as a new one.
 //!
-//! As entries are in cells and not in places that hashes determine, a segment is nearly full at any size, and gets
-//! more cells by being copied as it is: no entry is hashed for it. The sizes are those of the allocator's classes. Only
-//! a full segment is filled again: it is split by the next bit of the hash (extendible hashing). Sparse
-//! halves are joined. The directory doubles and halves a few slots at a time, while searches use the old one. So
-//! memory follows the number of entries closely both ways, no single operation moves the whole table, and an
-//! entry moves by its hash about once for each doubling of the table.
+//! Segments keep between 66 and 88 % of their cells filled and have the sizes of the allocator's
+//! classes. A full one is rebuilt in the next size, one of some 450 entries is split by the next
+//! bit of the hash (extendible hashing), sparse halves are joined. The directory doubles and halves
+//! a few slots at a time, while searches use the old one. So memory follows the number of entries
+//! closely both ways, and no single operation moves the whole table.
 //!
-//! A full segment that cannot be split, as the directory is still being doubled or as too many hashes are equal, puts
-//! entries into a separate list, which a search scans if its segment has no match.
+//! Hashes that do not spread may leave a segment without room for an entry though it is far from
+//! full. Such entries are in a separate list, which a search scans if its segment has no match. An
+//! operation rebuilds a large segment only once: if an entry finds no room even then, it is in the
+//! list until the next entry comes to that segment.
 //!
-//! A search waits for three dependent loads: the directory, the group, the entry. In a loop of
+//! A search waits for three dependent loads: the directory, the tags, the entry. In a loop of
 //! searches the processor overlaps those of several keys, as many as fit into its buffers: so a
-//! small number of instructions makes searches fast, in large tables, too.
+//! small number of instructions makes searches fast, in large tables, too, and prefetching an entry
+//! before its tags are read does not pay. It pays for entries so large that a table of 100,000
+//! exceeds the second-level cache and keys are often behind pointers: there the line behind the
+//! home is prefetched with the tags.
 //!
 //! Because segments are always ordered by their hashes, a hash is a stable position in a walk: a
 //! [`Cursor`] survives every change of the dictionary.
 //!
 //! # Sources
 //!
-//! Entries in one array and small numbers in the hash table are the design of Python's dictionary (Raymond Hettinger, 2012); tags
-//! compared by a vector instruction, that of Swiss tables (Google, 2017); counts of entries that passed a group, that of
-//! F14 (Facebook, 2019). The directory is that of extendible hashing (Fagin, Nievergelt, Pippenger and Strong, 1979).
+//! Clustered hashing is the design of Zeek's dictionary (Jason Lu, `clustered hashing`, 2020), itself a
+//! relative of Robin Hood hashing (Celis, 1986) and of linear probing in sorted order (Amble and Knuth,
+//! "Ordered hash tables", 1974). That entries stay within a window of their homes is hopscotch hashing (Herlihy, Shavit and
+//! Tzafrir, 2008). The directory is that of extendible hashing (Fagin, Nievergelt, Pippenger and
+//! Strong, 1979).
 
 mod byte_key;
 mod dict;

@@ -226,7 +226,8 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         if let Some(table) = &mut self.table
             && let Some(place) = table.place(self.hasher.hash_one(key), |other| *other == at)
         {
-            table.remove(place);
+            let (nodes, hasher) = (&self.nodes, &self.hasher);
+            table.remove(place, |at| key_of(nodes, *at).map_or(0, |k| hasher.hash_one(k)));
         }
         let entry = self.nodes.get_mut(at as usize)?.entry.take()?;
         self.unlink(at);

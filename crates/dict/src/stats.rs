@@ -16,7 +16,7 @@ pub struct Stats {
     pub directory: usize,
     /// Entries of the fullest segment: the most that one rebuild moves.
     pub largest_segment: usize,
-    /// Groups between an entry and its home, on average.
+    /// Cells between an entry and its home, on average.
     pub mean_distance: f64,
     /// The same at worst.
     pub longest_distance: usize,

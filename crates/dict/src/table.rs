@@ -1,23 +1,40 @@
-//! The table: segments in the order of hashes, a directory that finds them, and when they grow, split and join.
+//! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
+//! join.
 //!
-//! The table grows by one segment at a time, and each operation splits one at most, so the work of one operation is
-//! bounded by the entries of one segment, `CELLS_MAX`, and some slots of the directory.
+//! The table grows by one block at a time, and large blocks once an operation, so the work of one
+//! operation is bounded by the entries of one block, `CELLS_MAX`, and some slots of the directory.
 
-use crate::raw::block::{Begun, Block, CELLS_MAX, Filling, Spot, bytes, cells_in};
+use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
-/// Numbers of groups that a segment may have, with the entries that it holds at most: three quarters of its lanes, so
-/// that nearly all are in their homes. A segment of the largest shape is split when it is full.
-const SHAPES: [(usize, usize); 4] = [(2, 22), (4, 45), (8, 90), (16, CELLS_MAX)];
+/// A block that would need more cells than these is split in two instead of growing.
+const CELLS_MAX: usize = 512;
+
+/// Entries of a block at most, where hashes part and the directory is not just being doubled: until
+/// that has come to a block, it may grow by some more.
+#[cfg(test)]
+pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
+
+/// Share of cells filled at which a block grows.
+const FULL: (usize, usize) = (22, 25);
+
+/// The same just after growth or splitting, at most.
+const FRESH: (usize, usize) = (39, 50);
+
+/// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
+/// else cost such a table a quarter of its memory. As many as the array of the first one has room for.
+const APART_EARLY: usize = 4;
+
+/// Blocks of at least this many homes are rebuilt at most once an operation: that is most of the
+/// longest operations' time. Entries without room are then in the separate list until the next
+/// entry comes to the block.
+const LARGE: usize = 128;
 
 /// Halves that hold together no more than this become one.
-const MERGE_MAX: usize = 90;
+const MERGE_MAX: usize = 240;
 
-/// Segments with no more cells do not shrink.
-const CELLS_FEW: usize = 32;
-
-/// Places of the directory a segment at most, where hashes will not part.
+/// Places of the directory a block at most, where hashes will not part.
 const DIRECTORY_RATIO: usize = 8;
 
 /// How often the table changed its shape.
@@ -35,8 +52,8 @@ pub struct Reshaped {
 
 struct Counts<T> {
     len: usize,
-    /// Entries, with their hashes, whose segments are full and cannot be split: until the directory has doubled, or for
-    /// good if too many hashes are equal.
+    /// Entries, with their hashes, without room in their blocks although those are far from full:
+    /// too many of them have similar hashes. Empty for hashes that spread.
     apart: Vec<(u64, T)>,
     blocks: usize,
     /// Block count at which the directory last reached its minimum size.
@@ -63,6 +80,15 @@ pub(crate) enum At {
     Apart(usize),
 }
 
+/// The result of a search after the first entry with the tag.
+pub(crate) enum First<'t, T> {
+    Is(&'t T),
+    /// The search must continue, for this hash.
+    IsNot(u64),
+    /// There is none.
+    None,
+}
+
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
 const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
@@ -72,77 +98,97 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
-/// Bytes below such a size that are left to allocators, which need them to align groups.
-const SHORT: usize = 32;
+/// Bytes below such a size that are left to allocators that need them for alignment.
+const SHORT: usize = 8;
 
-/// The shape of a segment for this many entries.
-fn shape_for(entries: usize) -> (usize, usize) {
-    let [.., largest] = SHAPES;
-    SHAPES.into_iter().find(|(_, most)| entries <= *most).unwrap_or(largest)
+/// The number of homes that the allocator's size class for `homes` can hold.
+const fn filled_up<T>(homes: usize) -> usize {
+    homes_in::<T>(good_size(cells_bytes::<T>(homes) + SHORT) - SHORT)
 }
 
-/// The most entries of a segment with these groups.
-fn most_of(groups: usize) -> usize {
-    SHAPES.into_iter().find(|(of, _)| groups <= *of).map_or(CELLS_MAX, |(_, most)| most)
+/// Homes for this many entries, and more as far as the allocation has room.
+fn homes_for<T>(entries: usize) -> usize {
+    filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0).max(1))
 }
 
-/// Cells for this many entries, and more as far as the allocator's size class has room.
-fn cells_for<T>(groups: usize, entries: usize) -> usize {
-    let least = bytes::<T>(groups, entries.max(1));
-    let fitting = cells_in::<T>(groups, good_size(least + SHORT) - SHORT);
-    fitting.max(entries).min(most_of(groups))
+/// The next larger block.
+fn homes_beyond<T>(homes: usize) -> usize {
+    filled_up::<T>(homes + 1)
 }
 
-/// Cells for some more entries than there are, so that not every one of the next takes another size.
-fn cells_with_spare<T>(groups: usize, entries: usize) -> usize {
-    cells_for::<T>(groups, (entries + entries / 16 + 1).min(most_of(groups)).max(entries))
+/// A new block while it is filled.
+struct Filling<T> {
+    block: Block<T>,
+    /// The cell behind the last entry.
+    next: usize,
+    /// What found no room.
+    left: Vec<(u64, T)>,
 }
 
-/// An empty segment for this many entries and some more. Those of tables with several segments soon have many.
-fn block_for<T>(depth: u8, entries: usize) -> Filling<T> {
-    let entries = entries.min(CELLS_MAX);
-    let (groups, _) = shape_for(if depth == 0 { entries } else { CELLS_MAX });
-    Filling::new(Block::new(depth, groups, cells_with_spare::<T>(groups, entries)))
-}
-
-/// Adds an entry to a segment that is being filled, or to those that find no room.
-#[inline]
-fn add<T>(block: &mut Filling<T>, hash: u64, entry: T, left: &mut Vec<(u64, T)>) {
-    if let Err(entry) = block.push(hash, entry) {
-        left.push((hash, entry));
+impl<T> Filling<T> {
+    /// An empty block with room for this many entries.
+    fn of(depth: u8, entries: usize) -> Self {
+        Self::with_homes(depth, homes_for::<T>(entries))
     }
-}
 
-/// The hashes of the entries of a segment, in order.
-struct Hashes {
-    hashes: [u64; CELLS_MAX],
-    len: usize,
-}
+    fn with_homes(depth: u8, homes: usize) -> Self {
+        Filling { block: Block::new(depth, homes), next: 0, left: Vec::new() }
+    }
 
-impl Hashes {
-    fn of<T>(block: &Block<T>, hasher: impl Fn(&T) -> u64) -> Self {
-        let mut hashes = Hashes { hashes: [0; CELLS_MAX], len: 0 };
-        for (to, entry) in hashes.hashes.iter_mut().zip(block.iter()) {
-            *to = hasher(entry);
-            hashes.len += 1;
+    #[inline]
+    fn add(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
+        if let Err(entry) = self.block.append(&mut self.next, hash, entry, hasher) {
+            self.left.push((hash, entry));
         }
-        hashes
     }
 
-    fn all(&self) -> &[u64] {
-        &self.hashes[..self.len]
+    /// The block. Entries without room cause larger ones, until the block would be so empty that
+    /// size cannot be the reason, or so large that this is left to the next operation, or few enough
+    /// entries remain that a table of one block may hold them. The rest goes to the separate list.
+    fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
+        let may_be_left = if self.block.depth == 0 { APART_EARLY } else { 0 };
+        while self.left.len() > may_be_left && !is_large(&self.block) && !is_thin(&self.block) {
+            let Filling { mut block, left, .. } = self;
+            self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
+            let hashes: Vec<u64> = block.iter().map(&hasher).collect();
+            block.drain(&hashes, |hash, entry| self.add(hash, entry, &hasher));
+            left.into_iter().for_each(|(hash, entry)| self.add(hash, entry, &hasher));
+        }
+        self.block.part_all(hasher);
+        self.block.has_apart = !self.left.is_empty();
+        apart.append(&mut self.left);
+        self.block
     }
+}
+
+fn is_full<T>(block: &Block<T>) -> bool {
+    block.len() * FULL.1 >= block.cells() * FULL.0
+}
+
+/// Whether a block is so empty that a larger one would hardly have room where it has not.
+fn is_thin<T>(block: &Block<T>) -> bool {
+    block.len() * 2 < block.cells()
+}
+
+fn is_large<T>(block: &Block<T>) -> bool {
+    block.homes() >= LARGE
+}
+
+/// Whether the separate list has entries of a block that may have room after a rebuild.
+fn is_owed_room<T>(block: &Block<T>) -> bool {
+    block.has_apart && is_large(block) && !is_thin(block)
 }
 
 impl<T> Table<T> {
-    /// A table of these entries, of which there are few.
+    /// A table of these entries.
     pub(crate) fn new(entries: impl Iterator<Item = T>, hash_of: impl Fn(&T) -> u64) -> Self {
         let entries: Vec<_> = entries.map(|e| (hash_of(&e), e)).collect();
         let len = entries.len();
-        let (mut apart, mut block) = (Vec::new(), block_for(0, len));
-        entries.into_iter().for_each(|(hash, entry)| add(&mut block, hash, entry, &mut apart));
+        let mut apart = Vec::new();
+        let mut block = Filling::of(0, len);
+        entries.into_iter().for_each(|(hash, entry)| block.add(hash, entry, &hash_of));
+        let block = block.settle(&mut apart, hash_of);
         let reshaped = Reshaped::default();
-        let block = block.done(!apart.is_empty());
         let counts = Counts { len, apart, blocks: 1, halve_below: 0, reshaped };
         Table { directory: Directory::new(block, counts), drawn: secret::draw() }
     }
@@ -169,20 +215,48 @@ impl<T> Table<T> {
         !self.directory.counts().apart.is_empty()
     }
 
-    /// The entry of this hash that `eq` accepts. It may count what it was asked for.
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
         let block = self.directory.block(hash);
-        match block.find(hash, eq) {
-            Ok((entry, _)) => Some(entry),
-            Err(eq) if block.has_apart => self.find_apart(hash, eq).map(|(_, entry)| entry),
-            Err(_) => None,
+        match block.find_first(hash, &mut eq) {
+            Ok((entry, _)) => First::Is(entry),
+            Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
+            Err(_) => First::None,
         }
+    }
+
+    /// The entry of this hash that `eq` accepts.
+    #[inline(always)]
+    pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
+        match self.find_first(hash, eq) {
+            First::Is(entry) => Some(entry),
+            First::IsNot(hash) => self.find_again(hash, true, &mut eq).map(|(entry, _)| entry),
+            First::None => None,
+        }
+    }
+
+    /// Continues behind the first entry with the tag. Starts over with `eq` as it was: so a search
+    /// that ends at the first entry stores nothing for this, not even `eq` in memory.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn find_again(
+        &self,
+        hash: u64,
+        has_others: bool,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Option<(&T, At)> {
+        let block = self.directory.block(hash);
+        if has_others && let Some((entry, spot)) = block.find(hash, eq) {
+            return Some((entry, At::Cell(spot)));
+        }
+        let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
+        Some((entry, At::Apart(at)))
     }
 
     #[cold]
     #[inline(never)]
-    fn find_apart(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
+    fn find_apart(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
         let apart = self.directory.counts().apart.iter().enumerate();
         apart
             .map(|(at, (of, entry))| (at, *of, entry))
@@ -191,11 +265,15 @@ impl<T> Table<T> {
 
     /// The position of an entry.
     #[inline]
-    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<Place> {
+    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
+        let mut first = eq;
         let block = self.directory.block(hash);
-        let at = match block.find(hash, eq) {
+        let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
-            Err(eq) if block.has_apart => At::Apart(self.find_apart(hash, eq)?.0),
+            Err(has_others) if has_others || block.has_apart => {
+                let mut again = eq;
+                self.find_again(hash, has_others, &mut again)?.1
+            }
             Err(_) => return None,
         };
         Some(Place { hash, at })
@@ -211,26 +289,35 @@ impl<T> Table<T> {
 
     /// Adds an entry that is not there yet.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
+    pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
-        if let Err(entry) = self.directory.entries_mut(hash).insert(hash, entry) {
-            self.insert_in_full(hash, entry, hasher);
+        let block = self.directory.block(hash);
+        // Counting starts only when some entry finds no room near its home, which soon happens in a
+        // full block.
+        let mut has_grown = block.is_crowded(hash) && is_full(block) || is_owed_room(block);
+        if has_grown {
+            self.grow(hash, &hasher);
+        }
+        while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
+            if self.may_stand_apart(hash, has_grown) {
+                self.put_apart(hash, back);
+                return;
+            }
+            entry = back;
+            self.grow(hash, &hasher);
+            has_grown = true;
         }
     }
 
-    /// Adds an entry whose segment is full.
+    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger, which this
+    /// operation may have done before.
     #[cold]
-    #[inline(never)]
-    fn insert_in_full(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
-        let mut may_split = true;
-        while self.grow(hash, may_split, &hasher) {
-            may_split = false;
-            match self.directory.entries_mut(hash).insert(hash, entry) {
-                Ok(()) => return,
-                Err(back) => entry = back,
-            }
-        }
-        self.put_apart(hash, entry);
+    fn may_stand_apart(&self, hash: u64, has_grown: bool) -> bool {
+        let block = self.directory.block(hash);
+        let is_early = self.directory.len() == 1
+            && self.directory.counts().apart.len() < APART_EARLY
+            && !is_full(block);
+        is_early || has_grown && is_large(block) || is_thin(block)
     }
 
     #[cold]
@@ -256,113 +343,104 @@ impl<T> Table<T> {
         taken
     }
 
-    /// Takes an entry out; segments left sparse shrink or join.
+    /// Takes an entry out; blocks left sparse shrink or join.
     #[inline]
-    pub(crate) fn remove(&mut self, place: Place) -> Option<T> {
+    pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
         let Place { hash, at } = place;
         let entry = match at {
-            At::Cell(spot) => self.directory.entries_mut(hash).take(hash, spot)?,
+            At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
             At::Apart(at) => self.directory.counts_mut().apart.swap_remove(at).1,
         };
         self.directory.counts_mut().len -= 1;
         let block = self.directory.block(hash);
         if block.has_apart {
-            self.bring_back(hash);
-        } else if block.is_thin() && block.cells() > CELLS_FEW {
+            self.bring_back(hash, hasher);
+        } else if block.is_sparse(hash) && is_thin(block) {
             // Well below what growth and splitting leave, so that no sequence alternates between the two.
-            self.shrink(hash);
+            self.shrink(hash, &hasher);
         }
         Some(entry)
     }
 
-    /// Moves entries of the separate list to their segment while that has room.
+    /// Moves entries of the separate list to their blocks, where there is room now.
     #[cold]
     #[inline(never)]
-    fn bring_back(&mut self, hash: u64) {
+    fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         loop {
             let block = self.directory.block(hash);
-            if block.is_full() {
-                return;
-            }
             let bits = parting_bit(block.depth) - parting_bit(0);
+            let is_of = |of: u64| (of ^ hash) & bits == 0;
             let apart = &self.directory.counts().apart;
-            let Some(at) = apart.iter().position(|(of, _)| (of ^ hash) & bits == 0) else {
+            let Some(first) = apart.iter().position(|(of, _)| is_of(*of)) else {
                 self.directory.set_apart(hash, false);
                 return;
             };
+            let mut all = first..apart.len();
+            let Some(at) = all.find(|at| is_of(apart[*at].0) && block.has_room(apart[*at].0))
+            else {
+                return;
+            };
             let (of, entry) = self.directory.counts_mut().apart.swap_remove(at);
-            if let Err(entry) = self.directory.entries_mut(of).insert(of, entry) {
+            if let Err(entry) = self.directory.entries_mut(of).insert(of, entry, &hasher) {
                 self.put_apart(of, entry);
                 return;
             }
         }
     }
 
-    /// More room where `hash` belongs: more cells, more groups, or two segments; whether there is more.
-    fn grow(&mut self, hash: u64, may_split: bool, hasher: impl Fn(&T) -> u64) -> bool {
+    /// The hashes of the entries in the block of `hash`, in order. All are asked for before the first entry moves:
+    /// whatever the user's code does, entries stay whole.
+    fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<u64> {
+        let block = self.directory.block(hash);
+        let mut hashes = Vec::with_capacity(block.cells());
+        hashes.extend(block.iter().map(hasher));
+        hashes
+    }
+
+    /// Puts the entries of the block of `hash` into one of another size.
+    fn rebuild(&mut self, hash: u64, homes: usize, hasher: impl Fn(&T) -> u64) {
+        let hashes = self.hashes(hash, &hasher);
+        let mut block = Filling::with_homes(self.directory.block(hash).depth, homes);
+        self.directory
+            .entries_mut(hash)
+            .drain(&hashes, |hash, entry| block.add(hash, entry, &hasher));
+        for (hash, entry) in self.take_apart(hash) {
+            block.add(hash, entry, &hasher);
+        }
+        let block = block.settle(&mut self.directory.counts_mut().apart, &hasher);
+        self.directory.replace(hash, block);
+    }
+
+    /// More room where `hash` belongs: a larger block, or two.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        let block = self.directory.block(hash);
-        let (groups, cells, most) = (block.groups(), block.cells(), most_of(block.groups()));
-        if cells < most {
-            let at_least = if cells < CELLS_MAX / 4 { cells + cells / 4 } else { cells };
-            let more = cells_for::<T>(groups, (at_least + 1).min(most));
-            if more == CELLS_MAX {
-                // It may be split when it is full, which takes as long as the directory to double, or longer.
-                self.make_splittable(hash);
-            }
-            let block = self.directory.entries_mut(hash).with_more_cells(more);
-            drop(self.directory.replace(hash, block));
-        } else if most < CELLS_MAX {
-            self.refill(hash, cells + 1, hasher);
-        } else {
-            return may_split && self.make_splittable(hash) && self.split(hash, hasher);
+        let homes = homes_beyond::<T>(self.directory.block(hash).homes());
+        if homes <= CELLS_MAX || !self.make_splittable(hash) {
+            self.rebuild(hash, homes, hasher);
+            self.directory.counts_mut().reshaped.grown += 1;
+            return;
         }
-        self.directory.counts_mut().reshaped.grown += 1;
-        true
-    }
-
-    /// Moves the entries of the segment of `hash` to one with room for this many. All are hashed before the first one
-    /// moves: whatever the user's code does, entries stay whole.
-    fn refill(&mut self, hash: u64, entries: usize, hasher: impl Fn(&T) -> u64) {
-        let block = self.directory.block(hash);
-        let (hashes, mut filled) = (Hashes::of(block, hasher), block_for(block.depth, entries));
-        let (has_apart, mut left) = (block.has_apart, Vec::new());
-        self.directory.entries_mut(hash).drain(hashes.all(), |hash, entry| {
-            add(&mut filled, hash, entry, &mut left);
-        });
-        let filled = filled.done(has_apart || !left.is_empty());
-        self.directory.counts_mut().apart.append(&mut left);
-        drop(self.directory.replace(hash, filled));
-    }
-
-    /// Replaces the segment of `hash` by two; true.
-    fn split(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
-        let block = self.directory.block(hash);
-        let (depth, hashes) = (block.depth, Hashes::of(block, hasher));
-        let mut apart = self.take_apart(hash);
+        let hashes = self.hashes(hash, &hasher);
+        let depth = self.directory.block(hash).depth;
         let half = |hash: u64| usize::from(hash & parting_bit(depth) != 0);
-        let mut lens = [0; 2];
-        let all = hashes.all().iter().copied().chain(apart.iter().map(|(hash, _)| *hash));
-        all.for_each(|hash| lens[half(hash)] += 1);
-        let mut halves = lens.map(|len| block_for(depth + 1, len));
-        let mut left = Vec::new();
-        self.directory.entries_mut(hash).drain(hashes.all(), |hash, entry| {
+        let high_len: usize = hashes.iter().map(|hash| half(*hash)).sum();
+        let mut halves = [hashes.len() - high_len, high_len].map(|len| Filling::of(depth + 1, len));
+        self.directory.entries_mut(hash).drain(&hashes, |hash, entry| {
             // Chosen by number: no processor foresees the branch.
-            add(&mut halves[half(hash)], hash, entry, &mut left);
+            halves[half(hash)].add(hash, entry, &hasher);
         });
-        for (hash, entry) in apart.drain(..) {
-            add(&mut halves[half(hash)], hash, entry, &mut left);
+        for (hash, entry) in self.take_apart(hash) {
+            halves[half(hash)].add(hash, entry, &hasher);
         }
-        let has_apart = [0, 1].map(|of| left.iter().any(|(hash, _)| half(*hash) == of));
-        let [low, high] = halves;
-        let (low, high) = (low.done(has_apart[0]), high.done(has_apart[1]));
-        drop(self.directory.split(hash, low, high));
+        let apart = &mut self.directory.counts_mut().apart;
+        let [low, high] = halves.map(|half| half.settle(apart, &hasher));
+        self.directory.split(hash, low, high);
         let counts = self.directory.counts_mut();
-        counts.apart.append(&mut left);
         counts.reshaped.split += 1;
         counts.blocks += 1;
         counts.halve_below = usize::MAX;
-        true
     }
 
     /// Whether the block of `hash` can be split; starts to double the directory where necessary.
@@ -379,38 +457,41 @@ impl<T> Table<T> {
 
     #[cold]
     #[inline(never)]
-    fn shrink(&mut self, hash: u64) {
+    fn shrink(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        if self.merge(hash) {
-            return;
-        }
         let block = self.directory.block(hash);
-        let (cells, mut fewer) = (block.cells(), block_for(block.depth, block.len()));
-        if fewer.cells() < cells {
-            self.directory.entries_mut(hash).empty_into(&mut fewer);
-            drop(self.directory.replace(hash, fewer.done(false)));
+        let (now, homes) = (block.homes(), homes_for::<T>(block.len()));
+        if !self.merge(hash, &hasher) && homes < now {
+            self.rebuild(hash, homes, hasher);
             self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
 
-    /// Joins a segment with the other half of its parent, if both are small.
-    fn merge(&mut self, hash: u64) -> bool {
+    /// Joins a block with the other half of its parent, if both are small.
+    fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
         let Some(depth) = block.depth.checked_sub(1) else { return false };
-        let bit = parting_bit(depth);
-        let halves = [hash & !bit, hash | bit].map(|half| (half, self.directory.block(half)));
-        if halves.iter().any(|(_, block)| block.depth != depth + 1 || block.has_apart) {
+        let half = parting_bit(depth);
+        let (low, high) = (hash & !half, hash | half);
+        let [low_len, high_len] = [low, high].map(|half| {
+            let block = self.directory.block(half);
+            if block.depth == depth + 1 { block.len() } else { MERGE_MAX }
+        });
+        if low_len + high_len >= MERGE_MAX {
             return false;
         }
-        let len = halves.iter().map(|(_, block)| block.len()).sum();
-        if len > MERGE_MAX {
-            return false;
+        let hashes = [low, high].map(|half| (half, self.hashes(half, &hasher)));
+        let mut both = Filling::of(depth, low_len + high_len);
+        for (half, hashes) in hashes {
+            both.next = 0;
+            let mut entries = self.directory.entries_mut(half);
+            entries.drain(&hashes, |hash, entry| both.add(hash, entry, &hasher));
+            for (hash, entry) in self.take_apart(half) {
+                both.add(hash, entry, &hasher);
+            }
         }
-        let mut both = block_for(depth, len);
-        for half in halves.map(|(half, _)| half) {
-            self.directory.entries_mut(half).empty_into(&mut both);
-        }
-        drop(self.directory.join(hash, both.done(false)));
+        let both = both.settle(&mut self.directory.counts_mut().apart, &hasher);
+        drop(self.directory.join(hash, both));
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
         counts.reshaped.merged += 1;
@@ -458,7 +539,7 @@ impl<T> Table<T> {
         let apart = core::mem::take(&mut self.directory.counts_mut().apart);
         let entries = self.directory.into_blocks().into_iter().flat_map(|mut block| {
             let spots: Vec<Spot> = block.spots().collect();
-            spots.into_iter().filter_map(move |spot| block.vacate(spot))
+            spots.into_iter().filter_map(move |spot| block.take(spot))
         });
         entries.chain(apart.into_iter().map(|(_, entry)| entry))
     }
@@ -493,13 +574,12 @@ mod tests {
             [1, 64, 65, 128, 129, 1025, 2048, 2049, 9000].map(good_size),
             [16, 64, 80, 128, 160, 1280, 2048, 2560, 10240]
         );
-        for entries in 1..=CELLS_MAX {
-            let (groups, most) = shape_for(entries);
-            let cells = cells_for::<u64>(groups, entries);
-            assert!(cells >= entries && cells <= most && most == most_of(groups));
-            let bytes = bytes::<u64>(groups, cells);
-            assert!(cells == most || good_size(bytes) - bytes < 2 * SHORT + 8);
-            assert!(cells == most || cells_for::<u64>(groups, cells + 1) > cells);
+        for entries in 1..2000 {
+            let homes = homes_for::<u64>(entries);
+            assert!(homes * FRESH.0 >= entries * FRESH.1);
+            assert!(homes_beyond::<u64>(homes) > homes);
+            let bytes = cells_bytes::<u64>(homes);
+            assert!(bytes <= good_size(bytes) && good_size(bytes) - bytes < 9);
         }
     }
 }

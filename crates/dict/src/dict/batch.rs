@@ -16,7 +16,7 @@ const FEW: usize = 8;
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Looks up many keys and appends their values.
     ///
-    /// Keys go through three steps in groups of 128: their groups of tags are asked for; the entries that the tags point to
+    /// Keys go through three steps in groups of 128: their lines of tags are asked for; the entries that the tags point to
     /// are asked for; and those are compared. Memory is waited for by many keys together: faster than single lookups where
     /// the table outgrows the cache, and slower by half where it does not.
     pub fn get_many<'d, 'k, Q>(
@@ -55,10 +55,10 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 *first = begun.first(*hash);
             }
             let asked = group[..count].iter().zip(&begun).zip(&firsts);
-            found.extend(asked.map(|((key, (hash, begun)), first)| match first {
+            found.extend(asked.map(|((key, (hash, _)), first)| match first {
                 Some((k, v)) if key.is(k) => Some(v),
-                None if !has_apart && begun.is_all() => None,
-                _ => table.find(*hash, |(k, _)| key.is(k)).map(|(_, v)| v),
+                None if !has_apart => None,
+                _ => table.find_again(*hash, true, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
             }));
             count = 0;
         }

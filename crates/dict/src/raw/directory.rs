@@ -19,21 +19,21 @@
 
 use core::mem::ManuallyDrop;
 
-use super::block::{Block, Filling, Spot};
+use super::block::{Block, Spot};
 
 /// Places copied at each step of growing or shrinking the directory.
 const STRIDE: usize = 128;
 
 /// Bits of the largest directory. The upper half of the hash chooses cells.
-const BITS_MAX: u8 = 28;
+const BITS_MAX: u8 = 27;
 
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
 
 /// Bytes of a slot: a masked hash is the byte offset of its slot. So the directory uses hash bits
-/// from the fifth on.
+/// from the sixth on.
 const PLACE: usize = 1 << PLACE_BITS;
 
-const PLACE_BITS: u32 = 4;
+const PLACE_BITS: u32 = 5;
 
 /// The position of a hash in the order of blocks: its bits reversed, from the first bit of the
 /// directory on.
@@ -78,30 +78,25 @@ pub(crate) struct Entries<'a, T>(&'a mut Block<T>);
 impl<'a, T> Entries<'a, T> {
     /// [`Block::insert`].
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, entry: T) -> Result<(), T> {
-        self.0.insert(hash, entry)
+    pub(crate) fn insert(
+        &mut self,
+        hash: u64,
+        entry: T,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Result<(), T> {
+        self.0.insert(hash, entry, hasher)
     }
 
     /// [`Block::take`].
     #[inline]
-    pub(crate) fn take(&mut self, hash: u64, spot: Spot) -> Option<T> {
-        self.0.take(hash, spot)
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
+        self.0.take(spot)
     }
 
     /// [`Block::drain`].
     #[inline]
     pub(crate) fn drain(&mut self, hashes: &[u64], each: impl FnMut(u64, T)) {
         self.0.drain(hashes, each);
-    }
-
-    /// [`Block::with_more_cells`].
-    pub(crate) fn with_more_cells(&mut self, cells: usize) -> Block<T> {
-        self.0.with_more_cells(cells)
-    }
-
-    /// [`Filling::absorb`].
-    pub(crate) fn empty_into(&mut self, filling: &mut Filling<T>) {
-        filling.absorb(self.0);
     }
 
     /// [`Block::get_mut`].
@@ -179,13 +174,16 @@ impl<T, C> Directory<T, C> {
         unsafe { &*self.places.as_ptr().byte_add(offset) }
     }
 
+    /// The number of the slot of this hash.
+    fn at(&self, hash: u64) -> usize {
+        (hash >> PLACE_BITS) as usize & (self.places.len() - 1)
+    }
+
     /// The entries of the block that holds this hash, to change.
     #[inline]
     pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
-        let offset = (hash as u32 & self.mask) as usize;
-        debug_assert!(offset / PLACE < self.places.len());
-        // SAFETY: as in `block`, and `&mut self` makes the access exclusive.
-        Entries(unsafe { &mut *self.places.as_mut_ptr().byte_add(offset) })
+        let at = self.at(hash);
+        Entries(&mut self.places[at])
     }
 
     /// Number of hash bits that select a slot.
@@ -373,8 +371,8 @@ mod tests {
     }
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
-        let mut block = Block::new(depth, 1, 1);
-        assert!(block.insert(1, Box::new(value)).is_ok());
+        let mut block = Block::new(depth, 1);
+        assert!(block.insert(1, Box::new(value), |_| 1).is_ok());
         block
     }
 

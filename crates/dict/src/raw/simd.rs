@@ -22,15 +22,39 @@ pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
+/// The byte of a hash that becomes the tag: the fifth, which a vector instruction broadcasts
+/// without a shift.
+#[inline(always)]
+pub(crate) fn byte_of_hash(hash: u64) -> u8 {
+    (hash >> 32) as u8
+}
+
 /// The upper byte of a digest.
 #[inline(always)]
 pub(crate) fn byte_of_digest(digest: u64) -> u8 {
     (digest >> 56) as u8
 }
 
+/// [`bytes_of`] for the tag `RAISE` above [`byte_of_hash`], or the last.
+#[inline(always)]
+pub(crate) fn bytes_of_hash<const RAISE: u8>(tags: &[u8; 16], hash: u64) -> u32 {
+    bytes_of_number::<0x00, RAISE>(tags, hash, byte_of_hash)
+}
+
 /// [`bytes_of`] for the tag `RAISE` above [`byte_of_digest`], or the last.
 #[inline(always)]
 pub(crate) fn bytes_of_digest<const RAISE: u8>(tags: &[u8; 16], digest: u64) -> u32 {
+    bytes_of_number::<0xff, RAISE>(tags, digest, byte_of_digest)
+}
+
+/// [`bytes_of`] for the tag `RAISE` above a byte of a number, or the last. `SPREAD` is the number of that among the upper
+/// four bytes, four times, in two bits each.
+#[inline(always)]
+fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
+    tags: &[u8; 16],
+    number: u64,
+    byte: impl Fn(u64) -> u8,
+) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
@@ -40,16 +64,17 @@ pub(crate) fn bytes_of_digest<const RAISE: u8>(tags: &[u8; 16], digest: u64) -> 
         // SAFETY: as in `bytes_of`.
         let equal = unsafe {
             let tags = _mm_loadu_si128(tags.as_ptr().cast());
-            let bytes = _mm_adds_epu8(_mm_cvtsi64_si128(digest as i64), _mm_set1_epi8(RAISE as i8));
-            // Each byte twice; the last one four times; and that half twice.
+            let bytes = _mm_adds_epu8(_mm_cvtsi64_si128(number as i64), _mm_set1_epi8(RAISE as i8));
+            // Each byte twice; the one four times; and that half twice.
             let twice = _mm_unpacklo_epi8(bytes, bytes);
-            let tag = _mm_shuffle_epi32::<0xff>(_mm_shufflehi_epi16::<0xff>(twice));
+            let tag = _mm_shuffle_epi32::<0xff>(_mm_shufflehi_epi16::<SPREAD>(twice));
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag))
         };
+        let _ = byte;
         equal as u32
     }
     #[cfg(not(target_arch = "x86_64"))]
-    portable::bytes_of(tags, byte_of_digest(digest).saturating_add(RAISE))
+    portable::bytes_of(tags, byte(number).saturating_add(RAISE))
 }
 
 /// Sets a tag in its lane. All sixteen are written: a wide load after a narrow store would stall.
@@ -119,13 +144,16 @@ mod tests {
             let tags = core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8);
             for tag in 0..5 {
                 assert_eq!(bytes_of(&tags, tag), portable::bytes_of(&tags, tag));
+                let hash = u64::from(tag) << 32 | 0x0102_0300_0405_0607;
+                assert_eq!(byte_of_hash(hash), tag);
+                assert_eq!(bytes_of_hash::<2>(&tags, hash), bytes_of(&tags, tag + 2));
                 let digest = u64::from(tag) << 56 | 0x0002_0304_0506_0708;
                 assert_eq!(byte_of_digest(digest), tag);
                 assert_eq!(bytes_of_digest::<1>(&tags, digest), bytes_of(&tags, tag + 1));
             }
         }
         assert_eq!(bytes_of(&[9; 16], 9), 0xffff);
-        assert_eq!(bytes_of_digest::<2>(&[255; 16], 254 << 56), 0xffff);
+        assert_eq!(bytes_of_hash::<2>(&[255; 16], 254 << 32), 0xffff);
         assert_eq!(bytes_of_digest::<1>(&[255; 16], 255 << 56), 0xffff);
         prefetch::<u8>(core::ptr::null());
     }

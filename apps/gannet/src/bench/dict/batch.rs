@@ -35,7 +35,7 @@ pub(super) fn run(out: &mut impl Write, keys: &[u64], turns: usize) -> std::io::
     }
     let [brown, single, many] = least;
     writeln!(out, "\nns of a lookup among {} entries, keys in no order", order.len())?;
-    writeln!(out, "hashbrown get {brown:.1}, gannet get {single:.1}, get_many {many:.1}")?;
+    writeln!(out, "hashbrown get {brown:.1}, clustered get {single:.1}, get_many {many:.1}")?;
     writeln!(out, "get_many beside hashbrown's get: {:.2}", many / brown)?;
     writeln!(out, "{:?}", dict.stats())?;
     out.flush()

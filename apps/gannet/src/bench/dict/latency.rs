@@ -28,7 +28,7 @@ pub(super) fn run(out: &mut impl Write, keys: &[u64]) -> std::io::Result<()> {
     PERCENTS.iter().try_for_each(|percent| write!(out, " {:>9}", format!("{percent}%")))?;
     writeln!(out, " {:>10}", "worst")?;
     let least = while_freed_stays(|| turns(keys));
-    for (at, name) in ["gannet", "hashbrown"].into_iter().enumerate() {
+    for (at, name) in ["clustered", "hashbrown"].into_iter().enumerate() {
         let mut nanos: Vec<u64> = least.iter().map(|least| least[at]).collect();
         nanos.sort_unstable();
         write!(out, "{name:<10}")?;

@@ -1,21 +1,19 @@
-//! The measurement: N keys into fresh maps, all looked up, as many absent ones looked up, all removed.
+//! The measurement: N keys into a fresh map, all looked up, as many absent ones looked up, all removed.
 //!
-//! Small maps are measured many at a time, and each step takes maps and keys in an order without a pattern, which is another
-//! one in each turn: processors learn how a few thousand searches branch if those come in the same order again. The passes
-//! before the clock starts, which bring maps into the cache, take yet another order. `black_box` hides each key, so that no
-//! work is done for several operations at once.
+//! What else runs on the machine only ever adds time. So each figure is the least of many turns, and all maps take each
+//! turn one after another, so that a slow minute is slow for all. Every other turn goes the other way round: no map always
+//! has the memory that the same other one left.
 //!
-//! Other programs of the machine only ever add time, so the least of many turns is shown, with the median. All maps take each
-//! turn one after another, so that a slow minute is slow for all. Every other turn goes the other way round: no map
-//! always has the memory that the same other one left. Freed memory stays with the process: the kernel's work is not
-//! the maps'.
+//! Searches in maps that are larger than the second cache wait for one that other machines use, too, and may take twice as
+//! long from one millisecond to the next. So they are measured several times over in each turn; those in smaller maps
+//! are not, as processors learn by heart how they branch. For the same reason the pass that brings a map into the cache goes
+//! the other way round.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use super::maps::Map;
-use super::mix;
-use crate::memory::{bytes_of, while_freed_stays};
+use crate::memory::bytes_of;
 
 /// Figures of one map at one size.
 #[derive(Clone, Copy, Debug)]
@@ -24,14 +22,18 @@ pub(super) struct Cost {
     pub(super) bytes: f64,
     /// Nanoseconds an operation: insert, found, absent, remove.
     pub(super) nanos: [f64; 4],
-    /// The same, in the median of turns.
-    pub(super) medians: [f64; 4],
 }
 
-/// The keys of the map, and as many others.
+/// The keys: in the order of insertion; in the order of lookup and removal; and absent ones.
 pub(super) struct Keys<'k, Q: ?Sized> {
     pub(super) present: Vec<&'k Q>,
+    pub(super) shuffled: Vec<&'k Q>,
     pub(super) absent: Vec<&'k Q>,
+}
+
+/// Several maps of one kind, worked on together.
+struct Set<M> {
+    maps: Vec<M>,
 }
 
 /// Lookups that no processor learns by heart.
@@ -40,77 +42,58 @@ const UNLEARNT: usize = 20_000;
 /// Times at most that all keys are looked up in a turn, with the clock; the least counts.
 const PASSES: usize = 5;
 
-/// Each key of each map, without order: the number of the map and the key.
-fn schedule<'k, Q: ?Sized>(keys: &[&'k Q], copies: usize, seed: usize) -> Vec<(usize, &'k Q)> {
-    let pairs = (0..copies).flat_map(|map| keys.iter().map(move |key| (map, *key)));
-    let mut pairs: Vec<(usize, &Q)> = pairs.collect();
-    // The shuffle of Fisher and Yates.
-    for at in (1..pairs.len()).rev() {
-        let drawn = u128::from(mix((seed as u64) << 40 ^ at as u64)) * (at as u128 + 1);
-        pairs.swap(at, (drawn >> 64) as usize);
-    }
-    pairs
-}
-
-/// Looks all of them up; returns how many were found. Not inlined: one loop for all callers.
+/// Looks up the keys in all maps; returns how many were found. Not inlined: one loop for all
+/// callers.
 #[inline(never)]
-fn find_all<Q: ?Sized, M: Map<Q>>(maps: &[M], schedule: &[(usize, &Q)]) -> usize {
-    schedule.iter().filter(|(map, key)| maps[*map].find(black_box(key))).count()
+fn find_all<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> usize {
+    set.maps.iter().map(|map| keys.iter().filter(|k| map.find(k)).count()).sum()
 }
 
 /// The same, with the least nanoseconds that it took in several passes.
-fn find_timed<Q: ?Sized, M: Map<Q>>(maps: &[M], keys: &[&Q], seed: usize) -> (usize, f64) {
-    let found = find_all(maps, &schedule(keys, maps.len(), seed));
-    let order = schedule(keys, maps.len(), seed + 1);
+fn find_timed<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> (usize, f64) {
+    // One untimed pass warms the cache. It uses the opposite order: a branch predictor that has
+    // seen all keys in this order would know the next ten thousand searches, unlike in practice.
+    let other_way: Vec<_> = keys.iter().rev().copied().collect();
+    let found = black_box(find_all(set, &other_way));
     let mut least = f64::INFINITY;
     for _ in 0..(keys.len() / UNLEARNT).clamp(1, PASSES) {
         let start = Instant::now();
-        let again = find_all(maps, &order);
+        let again = find_all(set, keys);
         least = least.min(start.elapsed().as_nanos() as f64);
         assert!(again == found, "a map lost keys");
     }
     (found, least)
 }
 
-#[inline(never)]
-fn insert_all<Q: ?Sized, M: Map<Q>>(maps: &mut [M], schedule: &[(usize, &Q)]) {
-    schedule.iter().for_each(|(map, key)| maps[*map].put(black_box(key), 7));
-}
-
-#[inline(never)]
-fn remove_all<Q: ?Sized, M: Map<Q>>(maps: &mut [M], schedule: &[(usize, &Q)]) -> usize {
-    schedule.iter().filter(|(map, key)| maps[*map].take(black_box(key))).count()
-}
-
-/// One turn, with `copies` maps side by side; `number` decides the orders.
-pub(super) fn turn<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize, number: usize) -> Cost {
+/// One turn, with `copies` maps side by side.
+pub(super) fn turn<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> Cost {
     let operations = (copies * keys.present.len()) as f64;
     let per = |start: Instant| start.elapsed().as_nanos() as f64 / operations;
-    let seed = 8 * number;
-    let mut maps: Vec<M> = (0..copies).map(|_| M::default()).collect();
-    let order = schedule(&keys.present, copies, seed);
-    let ((), bytes) = bytes_of(|| insert_all(&mut maps, &order));
-    let nanos = while_freed_stays(|| {
-        maps.iter_mut().for_each(|map| *map = M::default());
-        let mut nanos = [0.0; 4];
-        let start = Instant::now();
-        insert_all(&mut maps, &order);
-        nanos[0] = per(start);
-        let (mut right, found) = find_timed(&maps, &keys.present, seed + 1);
-        let (wrong, absent) = find_timed(&maps, &keys.absent, seed + 3);
-        right += copies * keys.absent.len() - wrong;
-        (nanos[1], nanos[2]) = (found / operations, absent / operations);
-        let order = schedule(&keys.present, copies, seed + 5);
-        let start = Instant::now();
-        right += remove_all(&mut maps, &order);
-        nanos[3] = per(start);
-        assert!(right == copies * (2 * keys.present.len() + keys.absent.len()), "a map lost keys");
-        nanos
-    });
+    let mut set = Set { maps: (0..copies).map(|_| M::default()).collect() };
+    let insert = |set: &mut Set<M>| {
+        for map in &mut set.maps {
+            keys.present.iter().for_each(|k| map.put(black_box(k), 7));
+        }
+    };
+    let ((), bytes) = bytes_of(|| insert(&mut set));
+    set.maps.iter_mut().for_each(|map| *map = M::default());
+    let mut nanos = [0.0; 4];
+    let start = Instant::now();
+    insert(&mut set);
+    nanos[0] = per(start);
+    let (mut right, found) = find_timed(&set, &keys.shuffled);
+    let (wrong, absent) = find_timed(&set, &keys.absent);
+    right += copies * keys.absent.len() - wrong;
+    (nanos[1], nanos[2]) = (found / operations, absent / operations);
+    let start = Instant::now();
+    for map in &mut set.maps {
+        right += keys.shuffled.iter().filter(|k| map.take(black_box(k))).count();
+    }
+    nanos[3] = per(start);
+    assert!(right == copies * (2 * keys.shuffled.len() + keys.absent.len()), "a map lost keys");
     Cost {
         bytes: bytes as f64 / operations + size_of::<M>() as f64 / keys.present.len() as f64,
         nanos,
-        medians: nanos,
     }
 }
 
@@ -126,10 +109,9 @@ pub(super) fn rounds<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) ->
         maps.iter_mut().for_each(|map| map.put(black_box(key), 7));
     }
     nanos[0] = per(start);
-    let shuffled: Vec<&Q> = schedule(&keys.present, 1, 0).into_iter().map(|(_, key)| key).collect();
     let mut right = 0;
     let start = Instant::now();
-    for key in &shuffled {
+    for key in &keys.shuffled {
         right += maps.iter().filter(|map| map.find(black_box(key))).count();
     }
     nanos[1] = per(start);
@@ -139,39 +121,30 @@ pub(super) fn rounds<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) ->
     }
     nanos[2] = per(start);
     let start = Instant::now();
-    for key in &shuffled {
+    for key in &keys.shuffled {
         right += maps.iter_mut().map(|map| map.take(black_box(key))).filter(|took| *took).count();
     }
     nanos[3] = per(start);
-    assert!(right == copies * (2 * shuffled.len() + keys.absent.len()), "a map lost keys");
-    Cost { bytes: f64::NAN, nanos, medians: nanos }
+    assert!(right == copies * (2 * keys.shuffled.len() + keys.absent.len()), "a map lost keys");
+    Cost { bytes: f64::NAN, nanos }
 }
 
-/// A function that measures one map in the turn of a number.
-pub(super) type Turn<'f> = (&'static str, Box<dyn FnMut(usize) -> Cost + 'f>);
+/// A function that measures one map once.
+pub(super) type Turn<'f> = (&'static str, Box<dyn FnMut() -> Cost + 'f>);
 
-/// Each figure over `turns`, for all maps in turn: the least and the median.
-pub(super) fn measure(mut maps: Vec<Turn<'_>>, turns: usize) -> Vec<(&'static str, Cost)> {
-    let mut costs: Vec<Vec<Cost>> = maps.iter().map(|_| Vec::new()).collect();
-    for number in 0..turns.max(1) {
+/// The least of each figure over `turns`, for all maps in turn.
+pub(super) fn least(mut maps: Vec<Turn<'_>>, turns: usize) -> Vec<(&'static str, Cost)> {
+    let mut best: Vec<Option<Cost>> = vec![None; maps.len()];
+    for number in 0..turns {
         for at in 0..maps.len() {
             let at = if number % 2 == 0 { at } else { maps.len() - 1 - at };
-            costs[at].push(maps[at].1(number));
+            let (cost, best) = (maps[at].1(), &mut best[at]);
+            let least = best.get_or_insert(cost);
+            for (least, nanos) in least.nanos.iter_mut().zip(cost.nanos) {
+                *least = least.min(nanos);
+            }
         }
     }
     let names = maps.iter().map(|(name, _)| *name);
-    let cost = |costs: Vec<Cost>| {
-        let sorted = |of: usize| {
-            let mut nanos: Vec<f64> = costs.iter().map(|cost| cost.nanos[of]).collect();
-            nanos.sort_by(f64::total_cmp);
-            nanos
-        };
-        let of = [0, 1, 2, 3].map(sorted);
-        Some(Cost {
-            bytes: costs.first()?.bytes,
-            nanos: [0, 1, 2, 3].map(|at| of[at][0]),
-            medians: [0, 1, 2, 3].map(|at| of[at][of[at].len() / 2]),
-        })
-    };
-    names.zip(costs).filter_map(|(name, costs)| Some((name, cost(costs)?))).collect()
+    names.zip(best).filter_map(|(name, cost)| Some((name, cost?))).collect()
 }
