@@ -21,6 +21,7 @@ impl Vm<'_> {
                 let index = position(i, vector.len());
                 let value = index.map(|index| vector.get(index)).unwrap_or_default();
                 if value.is_set() {
+                    self.note_read(&value);
                     return Ok(value);
                 }
                 Err(self.error_at(site, "no such index"))

@@ -18,7 +18,7 @@ use crate::vm::Vm;
 
 pub(crate) use output::flush_all;
 pub(super) use output::kind_of;
-pub use output::{close_all, rotate_due, rotate_leftovers};
+pub use output::{close_all, poll_rotations, rotate_due, rotate_leftovers};
 pub use write::{delay_due, write_print};
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -89,6 +89,10 @@ pub const TABLE: Table = &[
 pub struct Logs {
     pub(super) streams: HashMap<i64, Stream>,
     writers: Vec<output::Writer>,
+    /// Rotated logs whose postprocessors are still to run.
+    rotated: Vec<output::Rotation>,
+    /// How often the main loop looked at what threads say.
+    pub(super) polls: u64,
     /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.
     writing: Vec<write::Writing>,
     tokens: u64,
