@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::{Parsed, Parser};
-use crate::ast::{Case, ExprKind, For, LocalKind, Stmt, StmtKind, Switch};
+use crate::ast::{Case, ExprKind, For, LocalKind, Stmt, StmtKind, Switch, UnaryOp};
 use crate::compare::is_integral;
 use crate::diagnostics::Severity;
 use crate::evaluate::Constant;
@@ -727,6 +727,21 @@ impl Parser<'_> {
         }
     }
 
+    /// Whether a label is written as a constant: a literal, perhaps with a sign, or the name of one.
+    fn is_constant_label(&self, label: ExprId) -> bool {
+        match &self.program.exprs[label].kind {
+            ExprKind::Literal(_) => true,
+            ExprKind::Unary(UnaryOp::Negative | UnaryOp::Positive, of) => {
+                matches!(self.program.exprs[*of].kind, ExprKind::Literal(_))
+            }
+            ExprKind::Global(global) => matches!(
+                self.program.globals[*global].kind,
+                GlobalKind::Constant | GlobalKind::EnumValue(_)
+            ),
+            _ => false,
+        }
+    }
+
     /// Checks that the labels of a case are constants of the type of the value, and new.
     fn check_case_values(
         &mut self,
@@ -753,7 +768,8 @@ impl Parser<'_> {
             return Ok(());
         }
         for label in labels {
-            match self.evaluate(label)? {
+            let constant = if self.is_constant_label(label) { self.evaluate(label)? } else { None };
+            match constant {
                 Some(Constant::Literal(literal)) => {
                     if seen.contains(&literal) {
                         self.error_about("duplicate case label", &Object::Expr(label));

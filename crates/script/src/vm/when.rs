@@ -150,6 +150,11 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
+    /// Whether the condition being evaluated has a timeout; `None` where none is evaluated.
+    pub(crate) fn timeout_of_condition(&self) -> Option<bool> {
+        Some(self.m.whens.evaluating.last()?.timeout.get().is_some())
+    }
+
     /// The result of an asynchronous call that the condition being evaluated waited for.
     pub(crate) fn cached_result(&self, call: ExprId) -> Option<Value> {
         self.m.whens.evaluating.last()?.results.borrow().get(&call).cloned()

@@ -179,7 +179,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             let field_name = vm.p.name(one.name).to_owned();
             vm.report(
                 Severity::Error,
-                format!("type of field '{field_name}' not support for logging output"),
+                format!("type of field '{field_name}' is not support for logging output"),
             );
             return Ok(Value::Bool(false));
         }
@@ -189,7 +189,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             let params = vm.p.types.params(func.ty);
             let flavor = vm.p.types.func(func.ty).map(|func| func.flavor);
             if flavor != Some(crate::types::Flavor::Event) {
-                vm.report(Severity::Error, "stream event is not a function returning any");
+                vm.report(Severity::Error, "stream event is a function, not an event");
                 return Ok(Value::Bool(false));
             }
             if params.len() != 1 {
@@ -197,7 +197,8 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 return Ok(Value::Bool(false));
             }
             if params.first().is_none_or(|param| !vm.p.same_type(param.ty, columns)) {
-                vm.report(Severity::Error, "stream event's argument type does not match columns");
+                let text = "stream event's argument type does not match column record type";
+                vm.report(Severity::Error, text);
                 return Ok(Value::Bool(false));
             }
             Some(func.func)
