@@ -60,7 +60,11 @@ impl Vm<'_> {
                     );
                     Err(Stop::Error)
                 } else {
-                    Err(self.error_at(site, format!("function {name} has no body")))
+                    let callee = self.p.exprs.find(site).and_then(|expr| match &expr.kind {
+                        crate::ast::ExprKind::Call(call) => Some(call.callee),
+                        _ => None,
+                    });
+                    Err(self.error_at(callee.unwrap_or(site), "value used but not set"))
                 }
             }
         }
