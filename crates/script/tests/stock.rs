@@ -36,6 +36,8 @@ fn search_path(shared: &Path, name: &str) -> Option<Vec<String>> {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&to);
     std::fs::create_dir_all(&to).ok()?;
+    // Some files open logs while they are read: in the current folder.
+    std::env::set_current_dir(env!("CARGO_TARGET_TMPDIR")).ok()?;
     let mut tar = Command::new("tar");
     tar.arg("-xJf").arg(shared.join("scripts.tar.xz")).arg("-C").arg(&to);
     if !tar.status().is_ok_and(|status| status.success()) {

@@ -99,9 +99,6 @@ impl Vm<'_> {
 
     /// Emits a diagnostic, and the event that reports it to scripts.
     pub fn emit(&mut self, severity: Severity, span: Span, text: Vec<u8>) {
-        if self.m.swallow > 0 {
-            return;
-        }
         let location = self.p.sources.location(span);
         self.emit_located(severity, span, location, text);
     }
@@ -114,6 +111,9 @@ impl Vm<'_> {
         location: String,
         text: Vec<u8>,
     ) {
+        if self.m.swallow > 0 {
+            return;
+        }
         let to_stderr = self.report_event(severity, &location, &text);
         if to_stderr {
             self.m.out.flush();

@@ -15,7 +15,7 @@ mod names;
 mod optional;
 mod tables;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::ast::StmtKind;
 use crate::ids::{BodyId, ExprId, FileId, GlobalId, StmtId};
@@ -54,7 +54,8 @@ pub fn warnings(program: &Program, level: Level, wanted: &dyn Fn(FileId) -> bool
         optional::check(&mut lint);
     }
     let mut found = lint.found;
-    found.retain(|finding| !is_allowed(program, finding));
+    let mut allowed = HashMap::new();
+    found.retain(|finding| !is_allowed(program, &mut allowed, finding));
     found.sort_by_key(|finding| finding.span().map(|span| (span.file, span.start)));
     found.dedup();
     found
@@ -153,17 +154,30 @@ fn expressions(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, Ex
     });
 }
 
-/// Whether a comment allows the finding.
-fn is_allowed(program: &Program, finding: &Finding) -> bool {
+/// Lines of a file, from 1 on, with the codes that a comment there allows.
+type Allowed = Vec<(u32, String)>;
+
+/// Whether a comment in the finding's first line, or in the one above, allows it. Each file is searched for such comments once.
+fn is_allowed(program: &Program, known: &mut HashMap<FileId, Allowed>, finding: &Finding) -> bool {
     let Some(span) = finding.span() else { return false };
     let Some(file) = program.sources.files.find(span.file) else { return false };
-    let first = (span.first as usize).saturating_sub(2);
-    let lines = file.text.split(|byte| *byte == b'\n').skip(first);
-    let count = (span.first as usize).min(2);
-    lines.take(count).any(|line| {
-        let line = String::from_utf8_lossy(line);
-        line.split_once("gannet: allow(")
-            .and_then(|(_, rest)| rest.split_once(')'))
-            .is_some_and(|(codes, _)| codes.split(',').any(|code| code.trim() == finding.code))
+    let allowed = known.entry(span.file).or_insert_with(|| allowed_in(&file.text));
+    allowed.iter().any(|(line, codes)| {
+        (*line == span.first || line + 1 == span.first)
+            && codes.split(',').any(|code| code.trim() == finding.code)
     })
+}
+
+fn allowed_in(text: &[u8]) -> Allowed {
+    const BEGIN: &str = "gannet: allow(";
+    if memchr::memmem::find(text, BEGIN.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    let lines = (1..).zip(text.split(|byte| *byte == b'\n'));
+    let codes = lines.filter_map(|(number, line)| {
+        let line = String::from_utf8_lossy(line);
+        let (codes, _) = line.split_once(BEGIN)?.1.split_once(')')?;
+        Some((number, codes.to_owned()))
+    });
+    codes.collect()
 }
