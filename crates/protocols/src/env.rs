@@ -265,7 +265,7 @@ impl Env {
             pending: options.pending,
             logs,
             files,
-            weirds: Weirds::counted(stats),
+            weirds: Weirds::counted(stats, options.scripted),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
             steering: if options.scripted { Steering::scripted() } else { Steering::default() },

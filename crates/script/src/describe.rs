@@ -354,6 +354,10 @@ impl<'a> Describe<'a> {
             return;
         }
         let program = self.program;
+        if let Some(name) = program.types.data(id).name.filter(|_| self.style.short) {
+            self.add(program.name(name));
+            return self.leave();
+        }
         match program.types.get(id) {
             Type::Enum(_) => {
                 self.add("enum");

@@ -39,6 +39,7 @@ use gannet_flow::Conn;
 
 use self::action::Action;
 use self::action::action;
+use self::action::is_reported_by_scripts;
 use self::action::repeats;
 use self::events::ConnWeird;
 use self::events::ExpiredConnWeird;
@@ -143,6 +144,8 @@ pub struct Weirds {
     looks: Looks,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
+    /// Whether Zeek's scripts run, and report those that are theirs.
+    scripted: bool,
     deferred: Queue<Item>,
 }
 
@@ -180,9 +183,9 @@ struct Subject {
 }
 
 impl Weirds {
-    /// None so far, and how often each occurs counted if that is to be logged.
-    pub(crate) fn counted(stats: Option<Box<Stats>>) -> Self {
-        Self { stats, ..Self::default() }
+    /// None so far, and how often each occurs counted if that is to be logged. `scripted`: Zeek's scripts report theirs.
+    pub(crate) fn counted(stats: Option<Box<Stats>>, scripted: bool) -> Self {
+        Self { stats, scripted, ..Self::default() }
     }
 
     /// Checks the suppressed weirds at the time of a packet: those reported too long ago are not
@@ -263,6 +266,9 @@ impl Weirds {
 
     #[inline]
     fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
+        if self.scripted && is_reported_by_scripts(what.name) {
+            return;
+        }
         if logs.key().is_some() {
             return self.leave(logs, now, subject, what);
         }

@@ -250,6 +250,8 @@ pub fn has_work(_: &Vm<'_>) -> bool {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
+    vm.m.state.log.polls += 1;
+    log::poll_rotations(vm)?;
     input::poll(vm)
 }
 

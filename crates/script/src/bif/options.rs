@@ -42,7 +42,10 @@ pub(super) const TABLE: Table = &[
     }),
     ("Reporter::flow_weird", |vm, a| {
         let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
-        if permits_weird(vm, arg(a, 0), &[arg(a, 1).text(), arg(a, 2).text()]) {
+        let ends = [arg(a, 1), arg(a, 2)].map(|end| {
+            String::from_utf8_lossy(&crate::value::describe::cat(vm.p, end)).into_owned()
+        });
+        if permits_weird(vm, arg(a, 0), &ends) {
             vm.queue_named("flow_weird", args.to_vec());
         }
         Ok(Value::Bool(true))

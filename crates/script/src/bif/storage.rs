@@ -84,6 +84,15 @@ fn later(
     args: &[Value],
     operation: fn(&mut Vm<'_>, &[Value]) -> Result<Value>,
 ) -> Result<Value> {
+    let complaint = match vm.timeout_of_condition() {
+        None => Some("Asynchronous storage operations must be called via a when-condition"),
+        Some(false) => Some("Asynchronous storage operations must specify a timeout block"),
+        Some(true) => None,
+    };
+    if let Some(complaint) = complaint {
+        vm.builtin_error(complaint);
+        return Ok(Value::Unset);
+    }
     let answer = operation(vm, args)?;
     vm.answer_later(answer)
 }

@@ -297,16 +297,38 @@ pub(super) const TABLE: Table = &[
         let path = if capture.is_empty() { Value::Unset } else { Value::string(capture) };
         Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false), path])))
     }),
-    ("lookup_addr", |_, a| {
+    ("lookup_addr", |vm, a| {
+        if !in_condition(vm, "lookup_addr") {
+            return Ok(Value::string("<error>"));
+        }
         let text = crate::describe::address(arg(a, 0).addr_bytes().unwrap_or_default());
-        Ok(Value::string(format!("fake_addr_lookup_result_{text}")))
+        vm.answer_later(Value::string(format!("fake_addr_lookup_result_{text}")))
     }),
-    ("lookup_hostname_txt", |_, a| {
-        Ok(Value::string(format!("fake_lookup_result_16_{}", arg(a, 0).text())))
+    ("lookup_hostname_txt", |vm, a| {
+        if !in_condition(vm, "lookup_hostname_txt") {
+            return Ok(Value::string("<error>"));
+        }
+        vm.answer_later(Value::string(format!("fake_lookup_result_16_{}", arg(a, 0).text())))
     }),
-    ("lookup_hostname", lookup_hostname),
+    ("lookup_hostname", |vm, a| {
+        if !in_condition(vm, "lookup_hostname") {
+            return Ok(Value::string("<error>"));
+        }
+        let found = lookup_hostname(vm, a)?;
+        vm.answer_later(found)
+    }),
     ("blocking_lookup_hostname", lookup_hostname),
 ];
+
+/// Whether a condition of a `when` is being evaluated; reports where it is not that the function needs one.
+fn in_condition(vm: &mut Vm<'_>, name: &str) -> bool {
+    let evaluating = vm.m.whens.is_evaluating();
+    if !evaluating {
+        let text = format!("{name}() can only be called inside a when-condition");
+        vm.builtin_error(&text);
+    }
+    evaluating
+}
 
 fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Value {
     let reason = system_text(error);

@@ -252,10 +252,7 @@ impl Lexer {
             }
         }
         self.position += 1;
-        (
-            Token::Bad,
-            Some(LexError::Error(format!("unrecognized character - {}", first.escape_ascii()))),
-        )
+        (Token::Bad, Some(LexError::Error(format!("unrecognized character: '{}'", escaped(first)))))
     }
 
     fn identifier(&mut self) -> (Token, Option<LexError>) {
@@ -299,7 +296,7 @@ impl Lexer {
                     self.position = start + 1;
                     return (
                         Token::Bad,
-                        Some(LexError::Error("unrecognized character - \"".to_owned())),
+                        Some(LexError::Error("unrecognized character: '\"'".to_owned())),
                     );
                 }
                 Some(b'"') => {
@@ -316,7 +313,7 @@ impl Lexer {
                         self.position = start + 1;
                         return (
                             Token::Bad,
-                            Some(LexError::Error("unrecognized character - \"".to_owned())),
+                            Some(LexError::Error("unrecognized character: '\"'".to_owned())),
                         );
                     };
                     self.position += 2;
@@ -432,6 +429,15 @@ const ATTRIBUTES: &[AttrKind] = &[
 /// The number of digits at the beginning of `text`.
 fn offset_digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// A byte as messages have it: not printable ones in hexadecimal.
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'\\' => "\\\\".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    }
 }
 
 #[cfg(test)]

@@ -32,9 +32,14 @@ impl Parser<'_> {
             return expr;
         }
         let list = self.list_node(args.clone());
-        let Some(args) = self.arguments(func.params, args, list) else {
+        let mut args = args;
+        if !self.arguments(func.params, &mut args, list) {
+            // Arguments before the wrong one are converted already.
+            if let ExprKind::Call(call) = &mut self.program.exprs[expr].kind {
+                call.args = args;
+            }
             return self.fail(expr, "argument type mismatch in function call");
-        };
+        }
         if func.flavor == Flavor::Event {
             return self.fail(expr, "event called in expression, use event statement instead");
         }
@@ -47,35 +52,32 @@ impl Parser<'_> {
     }
 
     /// Arguments converted to the parameters, defaults added; `None` after an error.
-    fn arguments(
-        &mut self,
-        params: TypeId,
-        mut args: Vec<ExprId>,
-        list: ExprId,
-    ) -> Option<Vec<ExprId>> {
+    fn arguments(&mut self, params: TypeId, args: &mut Vec<ExprId>, list: ExprId) -> bool {
         let fields =
             self.program.types.record(params).map_or(Vec::new(), |record| record.fields.clone());
         if let [only] = &fields[..]
             && self.program.types.tag(only.ty) == Tag::Any
         {
             // A single parameter of type `any` takes any number of arguments, as they are.
-            return Some(args);
+            return true;
         }
-        if args.len() < fields.len() {
-            for field in &fields[args.len()..] {
+        let given = args.len();
+        if given < fields.len() {
+            for field in &fields[given..] {
                 let Some(default) = attr_expr(&field.attrs, AttrKind::Default) else {
                     self.error_about_both(
                         "parameter mismatch",
                         &Object::Type(params),
                         &Object::Expr(list),
                     );
-                    return None;
+                    args.truncate(given);
+                    return false;
                 };
                 args.push(default);
             }
         }
         let types = fields.iter().map(|field| field.ty).collect::<Vec<_>>();
-        self.promote_list(&mut args, &types, list).then_some(args)
+        self.promote_list(args, &types, list)
     }
 
     fn is_format(&self, callee: ExprId) -> bool {
@@ -96,7 +98,7 @@ impl Parser<'_> {
         }
         if self.tag(format) != Tag::String {
             self.error_about(
-                "first argument to fmt() needs to be a format string",
+                "first argument to util::fmt() needs to be a format string",
                 &Object::Expr(call),
             );
             return false;
@@ -122,7 +124,7 @@ impl Parser<'_> {
         }
         if args.len() != wanted {
             self.error_about(
-                "mismatch between format string to fmt() and number of arguments passed",
+                "mismatch between format string to util::fmt() and number of arguments passed",
                 &Object::Expr(call),
             );
             return false;
@@ -162,13 +164,14 @@ impl Parser<'_> {
             self.error_about("not an event", &Object::Text(&text, span));
             return None;
         };
-        let Some(args) = self.arguments(func.params, args, list) else {
+        let mut args = args;
+        if !self.arguments(func.params, &mut args, list) {
             self.error_about(
                 "argument type mismatch in event invocation",
                 &Object::Text(&text, span),
             );
             return None;
-        };
+        }
         Some(EventCall { event: global, args, written })
     }
 

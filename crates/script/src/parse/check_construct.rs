@@ -75,7 +75,13 @@ impl Parser<'_> {
                 continue;
             };
             let Some(offset) = record.offset(name) else {
-                self.error_about("no such field in record constructor", &Object::Expr(*element));
+                let text = self.constructor_text(ty, elements);
+                let span = self.here;
+                self.error_about_both(
+                    "no such field in record",
+                    &Object::Text(&text, span),
+                    &Object::Expr(*element),
+                );
                 error = true;
                 continue;
             };
@@ -404,7 +410,8 @@ impl Parser<'_> {
                 let values = entries.iter().map(|(_, value)| *value).collect::<Vec<_>>();
                 let Some(index) = self.infer_index(&keys, expr) else { return Some(expr) };
                 let Some(value) = self.merge_values(&values) else {
-                    return Some(self.fail(expr, "type error in initialization"));
+                    self.no_table_type(expr);
+                    return Some(expr);
                 };
                 self.table_type(index, Some(value))
             }
@@ -481,7 +488,7 @@ impl Parser<'_> {
             }
             Some(ty) => ty,
             None if elements.is_empty() => TypeId::UNSPECIFIED_VECTOR,
-            None => match self.merge_values(&elements) {
+            None => match self.widest(&elements) {
                 Some(element) => self.vector_of(element),
                 None => {
                     self.error_here("inconsistent types in list");

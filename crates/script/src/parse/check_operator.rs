@@ -213,7 +213,7 @@ impl Parser<'_> {
     fn check_shift(&mut self, expr: ExprId, a: Tag, b: Tag) {
         let (left, right) = self.operands(expr);
         if (self.tag(left) == Tag::Vector) != (self.tag(right) == Tag::Vector) {
-            self.fail(expr, "cannot mix vector and scalar operands");
+            self.fail(expr, "cannot mix vectors and scalars for shift operations");
         } else if is_integral(a) && b == Tag::Count {
             if a == Tag::Int {
                 let right = self.coerce_to_number(right, Tag::Int);
@@ -221,7 +221,7 @@ impl Parser<'_> {
             }
             self.set_result(expr, Program::number_type(a));
         } else if is_integral(a) && is_integral(b) {
-            self.fail(expr, "requires \"count\" as right operand");
+            self.fail(expr, "requires \"count\" right operand");
         } else {
             self.fail(expr, "requires integral operands");
         }
@@ -451,6 +451,14 @@ impl Parser<'_> {
             return self.fail(expr, "vector conditional requires vector alternatives");
         }
         let (a, b) = (self.program.scalar_tag(yes_ty), self.program.scalar_tag(no_ty));
+        if self.tag(condition) == Tag::Vector && !(is_arithmetic(a) && is_arithmetic(b)) {
+            let message = if a == b {
+                "vector conditional type clash between alternatives"
+            } else {
+                "operands must be of the same type"
+            };
+            return self.fail(expr, message);
+        }
         let (mut new_yes, mut new_no) = (yes, no);
         let ty = if is_arithmetic(a)
             && is_arithmetic(b)
@@ -502,7 +510,7 @@ impl Parser<'_> {
                     .is_some_and(|table| table.index.len() == 1) => {}
             (Tag::Pattern, Tag::Pattern | Tag::Vector | Tag::Bool | Tag::Count | Tag::Int) => {
                 self.error_about_both(
-                    "pattern requires string index",
+                    "pattern requires string or set/table index",
                     &crate::report::Object::Type(container_ty),
                     &crate::report::Object::Expr(key),
                 );

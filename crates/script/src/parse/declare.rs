@@ -81,7 +81,9 @@ impl Parser<'_> {
             return Err(Halt::Syntax);
         }
         if name.starts_with("GLOBAL::") {
-            self.error_here(&format!("cannot use GLOBAL:: prefix: {name}"));
+            self.error_here(&format!(
+                "Using GLOBAL:: as a prefix is invalid. Use :: instead ({name})"
+            ));
         }
         Ok((name, span))
     }
@@ -218,6 +220,33 @@ impl Parser<'_> {
         } else if !is_new {
             let function = matches!(self.program.types.get(known.ty), Type::Func(_));
             let twice = value.is_some() && known.initialized;
+            let redefinable = self.global_has(global, AttrKind::Redef);
+            if redefinable || (value.is_none() && !attrs.is_empty() && !function) {
+                let object = value.map(Object::Expr).or(ty.map(Object::Type));
+                self.program.report_objects(
+                    Severity::Warning,
+                    "redefinition requires \"redef\"",
+                    &Object::Global(global),
+                    object.as_ref(),
+                    true,
+                );
+                // A value of the same type is taken all the same.
+                let given = ty.or_else(|| value.and_then(|value| self.infer(value)));
+                let fits = given.filter(|_| value.is_some());
+                let same = fits.map(|given| self.program.same_type(given, known.ty));
+                let message = match same {
+                    Some(true) => None,
+                    Some(false) => Some("redefinition changes type"),
+                    None => Some("already defined"),
+                };
+                if let Some(message) = message {
+                    let object = value.map(Object::Expr);
+                    self.report_pinpoint(message, &Object::Global(global), object.as_ref());
+                    return Ok(());
+                }
+                let declare = Declare::Redef;
+                return self.declare(global, declare, Some(known.ty), init, value, attrs);
+            }
             if function && !twice {
                 let ty = ty.or_else(|| value.and_then(|value| self.infer(value)));
                 if let Some(ty) = ty {
@@ -234,11 +263,9 @@ impl Parser<'_> {
             if let Some(given) = ty
                 && !self.program.same_type(given, known.ty)
             {
-                self.error_about_both(
-                    "redefinition type mismatch",
-                    &Object::Global(global),
-                    &Object::Type(given),
-                );
+                let object = value.map(Object::Expr);
+                let message = "redefinition changes type";
+                self.report_pinpoint(message, &Object::Global(global), object.as_ref());
                 return Ok(());
             }
             ty = Some(known.ty);

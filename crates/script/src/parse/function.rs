@@ -146,14 +146,28 @@ impl Parser<'_> {
         let params_id = self.program.types.func(ty).map_or(TypeId::ERROR, |func| func.params);
         let mut offsets = (0..new_params.len()).collect::<Vec<_>>();
         let declared = self.program.types.func(known.ty).cloned();
-        if let Some(declared) = &declared {
+        let object = Object::Type(ty);
+        let yields = flavor == Flavor::Event && self.event_result;
+        if yields {
+            let message = "event cannot yield a value";
+            self.report_pinpoint(message, &Object::Global(global), Some(&object));
+        }
+        if yields || (declared.is_none() && known.ty != TypeId::VOID) {
+            let message = "Function clash with previous definition with incompatible type";
+            self.report_pinpoint(message, &Object::Global(global), Some(&object));
+            self.invalid_definition = true;
+        } else if let Some(declared) = &declared {
             self.check_defaults_unused(flavor, &new_params);
             if declared.flavor != flavor {
-                self.error_about_both(
-                    "incompatible function flavor",
-                    &Object::Type(ty),
-                    &Object::Type(known.ty),
-                );
+                let both = (&Object::Type(ty), &Object::Type(known.ty));
+                self.error_about_both("incompatible function flavor", both.0, both.1);
+                if !self.program.same_parameters(declared.params, params_id) {
+                    let message = "use of undeclared alternate prototype";
+                    self.error_about_both(message, &object, &Object::Global(global));
+                }
+                let message = "inconsistent function flavor";
+                self.report_pinpoint(message, &Object::Global(global), Some(&object));
+                self.invalid_definition = true;
             } else if let Some(found) = self.match_prototype(declared, ty) {
                 if flavor == Flavor::Function {
                     self.take_defaults(declared.params, &new_params);
@@ -184,11 +198,9 @@ impl Parser<'_> {
             let object = Object::Type(ty);
             self.report_pinpoint("already defined", &Object::Global(global), Some(&object));
         } else if redef {
-            self.error_about_both(
-                "redef of not-previously-declared event",
-                &Object::Global(global),
-                &Object::Type(ty),
-            );
+            let message = "redef of not-previously-declared value";
+            self.report_pinpoint(message, &Object::Global(global), None);
+            self.invalid_definition = true;
         }
         if declared.is_none() {
             let entry = &mut self.program.globals[global];

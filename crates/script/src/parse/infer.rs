@@ -38,7 +38,7 @@ impl Parser<'_> {
                     match merged {
                         Some(merged) => merged,
                         None => {
-                            self.fail(expr, "type error in initialization");
+                            self.no_table_type(expr);
                             return None;
                         }
                     }
@@ -52,7 +52,7 @@ impl Parser<'_> {
                     let span = self.program.exprs[expr].span;
                     let object = Object::Text(text.as_bytes(), span);
                     self.error_about("different number of indices", &object);
-                    self.set_ty(expr, TypeId::ERROR);
+                    self.no_table_type(expr);
                     return None;
                 }
             });
@@ -83,6 +83,33 @@ impl Parser<'_> {
             });
         }
         merged
+    }
+
+    /// The type of the elements of a vector: numbers are widened, others are of one type; `None` where they are not.
+    pub(super) fn widest(&mut self, values: &[ExprId]) -> Option<TypeId> {
+        let mut widest: Option<TypeId> = None;
+        for value in values {
+            let mut ty = self.ty(*value);
+            if matches!(self.program.exprs[*value].kind, ExprKind::List(_)) {
+                ty = self.infer(*value)?;
+            }
+            widest = Some(match widest {
+                None => ty,
+                Some(known) => {
+                    let [a, b] = [known, ty].map(|ty| self.program.types.tag(ty));
+                    let merges = (is_arithmetic(a) && is_arithmetic(b))
+                        || (a == Tag::Enum && b == Tag::Enum)
+                        || self.program.same_type(known, ty)
+                        || self.program.fits_unspecified(known, ty)
+                        || self.program.fits_unspecified(ty, known);
+                    if !merges {
+                        return None;
+                    }
+                    self.merge(known, ty, 0)?
+                }
+            });
+        }
+        widest
     }
 
     /// The type that both fit.
@@ -158,8 +185,23 @@ impl Parser<'_> {
                 );
                 None
             }
-            _ => self.program.same_type(one, other).then_some(one),
+            _ if self.program.same_type(one, other) => Some(one),
+            _ => {
+                let both = (&Object::Type(one), &Object::Type(other));
+                self.error_about_both("incompatible types", both.0, both.1);
+                None
+            }
         }
+    }
+
+    /// The entries of a table or set have no type in common, as was reported.
+    pub(super) fn no_table_type(&mut self, expr: ExprId) {
+        if matches!(self.program.exprs[expr].kind, ExprKind::Table(_)) {
+            let message =
+                "cannot determine type for table; ensure square brackets are around each key";
+            self.error_about(message, &Object::Expr(expr));
+        }
+        self.set_ty(expr, TypeId::ERROR);
     }
 
     /// A record with the fields of both; those of one only are optional.

@@ -140,6 +140,8 @@ pub struct Parser<'a> {
     hook_call: bool,
     /// Whether the function type that was parsed last says what it returns.
     result_written: bool,
+    /// Whether the event whose parameters were read last was written with a result, which events do not have.
+    event_result: bool,
     /// Whether the function that is being defined has a body already.
     invalid_definition: bool,
     /// The name that a `type` declaration gives to the type that is being parsed.
@@ -272,6 +274,7 @@ impl<'a> Parser<'a> {
             blank_allowed: false,
             hook_call: false,
             result_written: false,
+            event_result: false,
             invalid_definition: false,
             naming: None,
             aliases: HashMap::new(),

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::{Parsed, Parser};
-use crate::ast::{Case, ExprKind, For, LocalKind, Stmt, StmtKind, Switch};
+use crate::ast::{Case, ExprKind, For, LocalKind, Stmt, StmtKind, Switch, UnaryOp};
 use crate::compare::is_integral;
 use crate::diagnostics::Severity;
 use crate::evaluate::Constant;
@@ -462,13 +462,11 @@ impl Parser<'_> {
                 if index.len() != vars.len() && !single_blank {
                     return self.error_about("wrong index size", &Object::Expr(over));
                 }
-                if has_value && table.value.is_none() {
-                    return self.error_about(
-                        "key value loops only support iteration over tables or vectors",
-                        &Object::Expr(over),
-                    );
-                }
                 let types = if single_blank { vec![TypeId::ANY] } else { index };
+                if has_value && table.value.is_none() {
+                    self.loop_types(over, vars, &types, None, TypeId::ERROR);
+                    return self.no_values(over);
+                }
                 self.loop_types(over, vars, &types, value, table.value.unwrap_or(TypeId::ERROR));
             }
             Type::Vector(element) => {
@@ -484,6 +482,11 @@ impl Parser<'_> {
                 {
                     return self.loop_types(over, &[], &[], value, element);
                 }
+                if self.has_type(vars[0]) {
+                    let message = "vector index in \"for\" loop must be integral";
+                    self.error_about(message, &Object::Expr(over));
+                    return self.loop_types(over, &[], &[], value, element);
+                }
                 self.loop_types(over, vars, &[TypeId::COUNT], value, element);
             }
             Type::String => {
@@ -493,19 +496,38 @@ impl Parser<'_> {
                         &Object::Expr(over),
                     );
                 }
-                if has_value {
-                    return self.error_about(
-                        "key value loops only support iteration over tables or vectors",
-                        &Object::Expr(over),
-                    );
+                if let Some(local) = vars[0]
+                    && self.has_type(vars[0])
+                    && self.program.types.tag(self.local(local).ty) != Tag::String
+                {
+                    let message = "string index in \"for\" loop must be string";
+                    self.error_about(message, &Object::Expr(over));
+                } else {
+                    self.loop_types(over, vars, &[TypeId::STRING], None, TypeId::STRING);
                 }
-                self.loop_types(over, vars, &[TypeId::STRING], None, TypeId::STRING);
+                if has_value {
+                    self.no_values(over);
+                }
             }
-            _ => self.error_about(
-                "target to iterate over must be a table, set, vector, or string",
-                &Object::Expr(over),
-            ),
+            _ => {
+                let message = "target to iterate over must be a table, set, vector, or string";
+                self.error_about(message, &Object::Expr(over));
+                if has_value {
+                    self.no_values(over);
+                }
+            }
         }
+    }
+
+    /// A loop over keys and values of something without values.
+    fn no_values(&mut self, over: ExprId) {
+        let message = "key value for loops only support iteration over tables or vectors";
+        self.error_about(message, &Object::Expr(over));
+    }
+
+    /// Whether a loop variable was declared before, with a type.
+    fn has_type(&self, var: Option<LocalId>) -> bool {
+        var.is_some_and(|local| self.local(local).ty != TypeId::VOID)
     }
 
     fn loop_types(
@@ -546,29 +568,28 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.expect(Op::BraceLeft)?;
         let mut cases = Vec::new();
-        let mut seen = Labels::default();
+        let mut places = Vec::new();
         while !self.at(Op::BraceRight)? {
-            let case = self.case(value, &mut seen)?;
+            let (case, place) = self.case()?;
             cases.push(case);
+            places.push(place);
         }
         self.expect(Op::BraceRight)?;
         self.since(start);
         let by_value = cases.iter().any(|case: &Case| !case.values.is_empty());
         let by_type = cases.iter().any(|case| !case.types.is_empty());
-        let defaults = cases.iter().filter(|case| case.default).count();
+        self.check_cases(value, &mut cases, &places)?;
         let stmt = self.stmt(StmtKind::Switch(Switch { value, cases }.into()));
         if by_value && by_type {
             let text = crate::describe::stmt(self.program, stmt);
             let message = "cannot mix cases with expressions and types";
             self.error_about(message, &Object::Text(&text, start));
         }
-        if defaults > 1 {
-            self.error_about("multiple default labels", &Object::Stmt(stmt));
-        }
         Ok(stmt)
     }
 
-    fn case(&mut self, value: ExprId, seen: &mut Labels) -> Parsed<Case> {
+    /// Parses a case; its labels are checked when the switch is complete. Returns it with the places of its labels and of itself.
+    fn case(&mut self) -> Parsed<(Case, [Span; 2])> {
         let mut case =
             Case { values: Vec::new(), types: Vec::new(), default: false, body: self.null };
         self.enter_block();
@@ -578,11 +599,15 @@ impl Parser<'_> {
             self.expect_word(Word::Case)?;
         }
         let label = self.previous;
+        let mut labels = label;
         if !case.default {
             if self.at_word(Word::Type)? {
                 self.case_types(&mut case)?;
             } else {
-                self.case_values(value, &mut case, &mut seen.values)?;
+                case.values = self.expression_list()?;
+                if let Some(first) = case.values.first() {
+                    labels = self.program.exprs[*first].span;
+                }
             }
         }
         self.expect(Op::Colon)?;
@@ -590,34 +615,61 @@ impl Parser<'_> {
         let stmts = self.statements();
         self.leave_block();
         let stmts = stmts?;
-        let ends = stmts.last().copied().is_none_or(|last| self.ends_case(last));
+        let ends = stmts.last().copied().is_some_and(|last| self.ends_case(last));
         self.set_here(
             stmts.first().map_or(start, |first| self.program.stmts[*first].span).to(self.previous),
         );
-        let empty = stmts.is_empty();
         case.body = self.stmt(StmtKind::List(stmts));
-        self.check_case_types(value, &case, label.to(self.previous), &mut seen.types);
-        if !ends || empty {
+        let whole = label.to(self.previous);
+        if !ends {
             let message = "case block must end in break/fallthrough/return statement";
             let text = crate::describe::case(self.program, &case, self.body());
-            self.error_about(message, &Object::Text(&text, label.to(self.previous)));
+            self.error_about(message, &Object::Text(&text, whole));
         }
-        Ok(case)
+        Ok((case, [labels, whole]))
     }
 
-    /// Whether the statement ends a case: `break`, `fallthrough`, `next`, `return`, or ifs and blocks that end in them.
+    /// Checks the labels of a switch, case by case.
+    fn check_cases(
+        &mut self,
+        value: ExprId,
+        cases: &mut [Case],
+        places: &[[Span; 2]],
+    ) -> Parsed<()> {
+        let mut seen = Labels::default();
+        let mut default: Option<(Vec<u8>, Span)> = None;
+        for (case, [labels, whole]) in cases.iter_mut().zip(places) {
+            if !case.values.is_empty() {
+                self.check_case_values(value, case, *labels, &mut seen.values)?;
+            }
+            self.check_case_types(value, case, *whole, &mut seen.types);
+            if case.default {
+                let text = crate::describe::case(self.program, case, self.body());
+                if let Some((first, place)) = &default {
+                    let (first, place) = (first.clone(), *place);
+                    self.error_about_both(
+                        "multiple default labels",
+                        &Object::Text(&text, *whole),
+                        &Object::Text(&first, place),
+                    );
+                } else {
+                    default = Some((text, *whole));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the statement ends a case: `break`, `fallthrough`, `return`, or a block that ends in one of them.
     fn ends_case(&self, stmt: StmtId) -> bool {
         let mut stmt = stmt;
         loop {
             match &self.program.stmts[stmt].kind {
-                StmtKind::Break | StmtKind::Fallthrough | StmtKind::Return(_) | StmtKind::Next => {
-                    return true;
-                }
+                StmtKind::Break | StmtKind::Fallthrough | StmtKind::Return(_) => return true,
                 StmtKind::List(stmts) => match stmts.last() {
                     Some(last) => stmt = *last,
                     None => return false,
                 },
-                StmtKind::When(when) => return when.returns,
                 _ => return false,
             }
         }
@@ -675,24 +727,49 @@ impl Parser<'_> {
         }
     }
 
-    fn case_values(
+    /// Whether a label is written as a constant: a literal, perhaps with a sign, or the name of one.
+    fn is_constant_label(&self, label: ExprId) -> bool {
+        match &self.program.exprs[label].kind {
+            ExprKind::Literal(_) => true,
+            ExprKind::Unary(UnaryOp::Negative | UnaryOp::Positive, of) => {
+                matches!(self.program.exprs[*of].kind, ExprKind::Literal(_))
+            }
+            ExprKind::Global(global) => matches!(
+                self.program.globals[*global].kind,
+                GlobalKind::Constant | GlobalKind::EnumValue(_)
+            ),
+            _ => false,
+        }
+    }
+
+    /// Checks that the labels of a case are constants of the type of the value, and new.
+    fn check_case_values(
         &mut self,
         value: ExprId,
         case: &mut Case,
+        place: Span,
         seen: &mut Vec<Literal>,
     ) -> Parsed<()> {
-        let labels = self.expression_list()?;
+        let labels = std::mem::take(&mut case.values);
+        if self.is_error(value) || labels.iter().any(|label| self.is_error(*label)) {
+            return Ok(());
+        }
+        if !is_atomic(self.tag(value)) {
+            let message = "switch expression must be of an atomic type when cases are expressions";
+            self.error_about(message, &Object::Expr(value));
+        }
         let ty = self.ty(value);
+        if !labels.iter().all(|label| self.program.same_type(self.ty(*label), ty)) {
+            let texts = labels.iter().map(|label| crate::describe::expr(self.program, *label));
+            let text = texts.collect::<Vec<_>>().join(&b", "[..]);
+            let message = "case expression type differs from switch type";
+            let both = (&Object::Text(&text, place), &Object::Expr(value));
+            self.error_about_both(message, both.0, both.1);
+            return Ok(());
+        }
         for label in labels {
-            if self.is_error(label) || self.is_error(value) {
-                continue;
-            }
-            let Some(label) = self.promote(label, ty) else {
-                let message = "type mismatch";
-                self.error_about_both(message, &Object::Expr(label), &Object::Type(ty));
-                continue;
-            };
-            match self.evaluate(label)? {
+            let constant = if self.is_constant_label(label) { self.evaluate(label)? } else { None };
+            match constant {
                 Some(Constant::Literal(literal)) => {
                     if seen.contains(&literal) {
                         self.error_about("duplicate case label", &Object::Expr(label));
@@ -709,4 +786,22 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether values of a type are a number, a text, an address or a network.
+fn is_atomic(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::Bool
+            | Tag::Int
+            | Tag::Count
+            | Tag::Double
+            | Tag::Time
+            | Tag::Interval
+            | Tag::String
+            | Tag::Port
+            | Tag::Addr
+            | Tag::Subnet
+            | Tag::Enum
+    )
 }

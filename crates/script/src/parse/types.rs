@@ -247,10 +247,16 @@ impl Parser<'_> {
         let mut last = self.previous;
         self.result_written = false;
         let mut written = false;
-        if flavor == Flavor::Function && self.accept(Op::Colon)? {
-            written = true;
-            result = self.type_()?;
+        self.event_result = false;
+        if self.accept(Op::Colon)? {
+            let given = self.type_()?;
             last = self.previous;
+            match flavor {
+                Flavor::Function => (written, result) = (true, given),
+                // Hooks have only one result, whatever is written.
+                Flavor::Hook => {}
+                Flavor::Event => self.event_result = given != TypeId::VOID,
+            }
         }
         self.result_written = written;
         self.set_here(start.to(last));

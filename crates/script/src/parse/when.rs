@@ -28,8 +28,9 @@ impl Parser<'_> {
         let end = self.previous;
         if self.accept_word(Word::Timeout)? {
             let length = self.expression()?;
-            if !self.is_error(length) && self.tag(length) != Tag::Interval {
-                self.error_about("when timeout requires a time interval", &Object::Expr(length));
+            if !self.is_error(length) && !matches!(self.tag(length), Tag::Time | Tag::Interval) {
+                let message = "when timeout requires a time or time interval";
+                self.error_about(message, &Object::Expr(length));
             }
             if let Some(scope) = &scope {
                 self.scopes.push(scope.clone());

@@ -74,7 +74,6 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("assignment of non-arithmetic value", "type", ""),
     ("type mismatch", "type", ""),
     ("type clash", "type", ""),
-    ("type error in initialization", "type", ""),
     ("arithmetic mixed with non-arithmetic", "type", ""),
     (
         "over-promotion of arithmetic value",

@@ -211,11 +211,7 @@ impl Vm<'_> {
                         self.m.queue.events.push_back(event);
                     }
                 }
-                Due::When(id) => {
-                    if !self.m.terminating {
-                        self.when_timeout(id)?;
-                    }
-                }
+                Due::When(id) => self.when_timeout(id)?,
                 Due::LogDelay => crate::bif::log::delay_due(self)?,
                 Due::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
                 Due::Status(uid, key) => {
@@ -481,6 +477,7 @@ impl Vm<'_> {
         self.queue_named("zeek_done", Vec::new());
         self.fire_timers(f64::INFINITY)?;
         self.drain_all()?;
+        self.drain()?;
         crate::bif::finish(self)?;
         self.drain_all()
     }

@@ -16,11 +16,18 @@ impl Vm<'_> {
         match b {
             Value::Vector(vector) => {
                 if let Value::Vector(selection) = i {
+                    let element = self.p.types.element(selection.ty());
+                    let chooses = element.is_some_and(|ty| self.p.types.tag(ty) == Tag::Bool);
+                    if chooses && selection.len() != vector.len() {
+                        let text = "size mismatch, boolean index and vector";
+                        return Err(self.error_at(site, text));
+                    }
                     return Ok(select(vector, selection));
                 }
                 let index = position(i, vector.len());
                 let value = index.map(|index| vector.get(index)).unwrap_or_default();
                 if value.is_set() {
+                    self.note_read(&value);
                     return Ok(value);
                 }
                 Err(self.error_at(site, "no such index"))

@@ -270,7 +270,11 @@ impl Vm<'_> {
         let (x, y) = match (a, b) {
             (Value::Vector(x), Value::Vector(y)) => {
                 if x.len() != y.len() {
-                    return Err(self.error_at(site, "vector operands are of different sizes"));
+                    let text = match op {
+                        BinaryOp::And | BinaryOp::Or => "vector operands have different sizes",
+                        _ => "vector operands are of different sizes",
+                    };
+                    return Err(self.error_at(site, text));
                 }
                 (x.items().clone(), y.items().clone())
             }
@@ -305,7 +309,8 @@ impl Vm<'_> {
             return Err(self.error_at(site, "operands of wrong types"));
         };
         if c.len() != a.len() || c.len() != b.len() {
-            return Err(self.error_at(site, "vector operands are of different sizes"));
+            let text = "vectors in conditional expression have different sizes";
+            return Err(self.error_at(site, text));
         }
         let items = c
             .items()

@@ -50,13 +50,17 @@ impl Vm<'_> {
             let ty = self.p.exprs.find(site).map_or(TypeId::UNSPECIFIED_VECTOR, |expr| expr.ty);
             return Ok(Value::Vector(Vector::new(ty, items)));
         }
-        self.note_read(value);
         if let Some(place) = self.place(table, key) {
             self.touch(table, place);
-            return Ok(table.value_at(place));
+            let found = table.value_at(place);
+            self.note_read(&found);
+            return Ok(found);
         }
         match self.table_default(table, key)? {
-            Some(value) => Ok(value),
+            Some(value) => {
+                self.note_read(&value);
+                Ok(value)
+            }
             None => Err(self.error_at(site, "no such index")),
         }
     }
@@ -248,7 +252,6 @@ impl Vm<'_> {
         let Value::Table(table) = value else { return false };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        self.note_read(value);
         if let [text @ (Value::Short(_) | Value::Long(_))] = key
             && self.index_tag(table) == Some(Tag::Pattern)
         {

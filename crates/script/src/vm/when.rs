@@ -15,6 +15,8 @@ use crate::value::{Table, Value};
 #[derive(Default)]
 pub(crate) struct Triggers {
     waiting: Vec<Rc<Trigger>>,
+    /// Those for which something changed, in the order of the changes: the next drain evaluates them.
+    queue: Vec<Rc<Trigger>>,
     next: u64,
     /// Conditions that are being evaluated.
     evaluating: Vec<Rc<Trigger>>,
@@ -28,9 +30,11 @@ pub(crate) struct Trigger {
     plan: Rc<WhenPlan>,
     registers: RefCell<Vec<Value>>,
     watched: RefCell<HashSet<usize>>,
-    changed: Cell<bool>,
     done: Cell<bool>,
-    timeout: Cell<Option<f64>>,
+    /// Whether the condition waits for the answer of an asynchronous call: it is not evaluated before.
+    delayed: Cell<bool>,
+    /// How long it waits, and from when; 0 before network time is known.
+    timeout: Cell<Option<(f64, f64)>>,
     /// Results of asynchronous calls, by the call.
     results: RefCell<HashMap<ExprId, Value>>,
     /// For a `return when`: whose condition waits for the result, and at which call.
@@ -41,6 +45,24 @@ impl Triggers {
     /// Whether a condition is being evaluated.
     pub(crate) fn is_evaluating(&self) -> bool {
         !self.evaluating.is_empty()
+    }
+
+    /// Has the next drain evaluate a condition.
+    fn mark(&mut self, trigger: &Rc<Trigger>) {
+        if !self.queue.iter().any(|queued| Rc::ptr_eq(queued, trigger)) {
+            self.queue.push(Rc::clone(trigger));
+        }
+    }
+
+    fn mark_where(&mut self, depends: impl Fn(&Trigger) -> bool) {
+        for at in 0..self.waiting.len() {
+            if let Some(trigger) = self.waiting.get(at)
+                && depends(trigger)
+            {
+                let trigger = Rc::clone(trigger);
+                self.mark(&trigger);
+            }
+        }
     }
 
     /// Whether none waits or is evaluated.
@@ -67,7 +89,13 @@ impl Vm<'_> {
         }
         let parent = if plan.when.returns {
             let call = self.outer_call();
-            self.m.whens.evaluating.last().cloned().zip(call)
+            let parent = self.m.whens.evaluating.last().cloned().zip(call);
+            if parent.is_none() {
+                let text = "return trigger in context which does not allow delaying result";
+                self.report(crate::diagnostics::Severity::Error, text);
+                return Ok(None);
+            }
+            parent
         } else {
             None
         };
@@ -77,9 +105,9 @@ impl Vm<'_> {
             plan: Rc::clone(plan),
             registers: RefCell::new(registers),
             watched: RefCell::new(HashSet::new()),
-            changed: Cell::new(false),
             done: Cell::new(false),
-            timeout: Cell::new(timeout),
+            delayed: Cell::new(false),
+            timeout: Cell::new(timeout.map(|wait| (wait, self.m.now))),
             results: RefCell::new(HashMap::new()),
             parent,
         });
@@ -91,7 +119,8 @@ impl Vm<'_> {
             let at = self.m.now + wait;
             self.add_timer(at, Due::When(trigger.id));
         }
-        if plan.when.returns && trigger.parent.is_some() {
+        if let Some((parent, _)) = &trigger.parent {
+            parent.delayed.set(true);
             self.m.delayed = true;
             return Err(Stop::Error);
         }
@@ -115,9 +144,15 @@ impl Vm<'_> {
         else {
             return Ok(answer);
         };
+        trigger.delayed.set(true);
         self.m.whens.answers.push((trigger, call, answer));
         self.m.delayed = true;
         Err(Stop::Error)
+    }
+
+    /// Whether the condition being evaluated has a timeout; `None` where none is evaluated.
+    pub(crate) fn timeout_of_condition(&self) -> Option<bool> {
+        Some(self.m.whens.evaluating.last()?.timeout.get().is_some())
     }
 
     /// The result of an asynchronous call that the condition being evaluated waited for.
@@ -127,13 +162,10 @@ impl Vm<'_> {
 
     /// Evaluates a condition, and runs the body where it holds.
     fn try_trigger(&mut self, trigger: &Rc<Trigger>) -> Result<Option<Value>, Stop> {
-        trigger.changed.set(false);
         let mut registers = trigger.registers.borrow().clone();
         self.watch_captures(trigger, &registers);
         self.m.whens.evaluating.push(Rc::clone(trigger));
-        self.m.swallow += 1;
         let result = self.execute_on(&trigger.plan.condition, &mut registers);
-        self.m.swallow -= 1;
         self.m.whens.evaluating.pop();
         self.m.delayed = false;
         let holds = match result {
@@ -165,8 +197,11 @@ impl Vm<'_> {
             Err(stop) => return Err(stop),
         };
         if let Some((parent, call)) = &trigger.parent {
-            parent.results.borrow_mut().insert(*call, result.clone());
-            parent.changed.set(true);
+            parent.delayed.set(false);
+            if result.is_set() {
+                parent.results.borrow_mut().insert(*call, result.clone());
+                self.m.whens.mark(parent);
+            }
         }
         Ok(result)
     }
@@ -182,21 +217,13 @@ impl Vm<'_> {
 
     /// A global was assigned.
     pub(crate) fn global_changed(&mut self, global: GlobalId) {
-        for trigger in &self.m.whens.waiting {
-            if trigger.plan.when.globals.contains(&global) {
-                trigger.changed.set(true);
-            }
-        }
+        self.m.whens.mark_where(|trigger| trigger.plan.when.globals.contains(&global));
     }
 
     /// An aggregate was changed.
     pub(crate) fn object_changed(&mut self, value: &Value) {
         if let Some(address) = value.address() {
-            for trigger in &self.m.whens.waiting {
-                if trigger.watched.borrow().contains(&address) {
-                    trigger.changed.set(true);
-                }
-            }
+            self.m.whens.mark_where(|trigger| trigger.watched.borrow().contains(&address));
         }
     }
 
@@ -206,9 +233,11 @@ impl Vm<'_> {
         }
     }
 
-    /// An aggregate is read by index: a condition that is evaluated depends on it.
+    /// A value was read by index: the condition that is evaluated depends on it, where it read it itself.
     pub(crate) fn note_read(&self, value: &Value) {
-        if let Some(trigger) = self.m.whens.evaluating.last() {
+        if let Some(trigger) = self.m.whens.evaluating.last()
+            && self.m.frames.last().is_some_and(|frame| frame.keep)
+        {
             trigger.watched.borrow_mut().extend(value.address());
         }
     }
@@ -222,33 +251,21 @@ impl Vm<'_> {
             && !self.m.terminating
     }
 
-    /// Looks at the `when`s again for which something changed.
+    /// Evaluates the conditions again for which something changed. What changes meanwhile waits for the next drain.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
         if !self.is_before_packets() {
             for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
                 trigger.results.borrow_mut().insert(call, answer);
-                trigger.changed.set(true);
+                trigger.delayed.set(false);
+                self.m.whens.mark(&trigger);
             }
         }
-        if self.m.whens.waiting.is_empty() {
+        if self.m.whens.queue.is_empty() {
             return Ok(());
         }
-        loop {
-            let due: Vec<Rc<Trigger>> = self
-                .m
-                .whens
-                .waiting
-                .iter()
-                .filter(|trigger| trigger.changed.get() && !trigger.done.get())
-                .cloned()
-                .collect();
-            if due.is_empty() {
-                break;
-            }
-            for trigger in due {
-                if !trigger.done.get() {
-                    self.try_trigger(&trigger)?;
-                }
+        for trigger in std::mem::take(&mut self.m.whens.queue) {
+            if !trigger.done.get() && !trigger.delayed.get() {
+                self.try_trigger(&trigger)?;
             }
         }
         self.m.whens.waiting.retain(|trigger| !trigger.done.get());
@@ -259,6 +276,14 @@ impl Vm<'_> {
     pub(crate) fn when_timeout(&mut self, id: u64) -> Result<(), Stop> {
         let found = self.m.whens.waiting.iter().find(|trigger| trigger.id == id).cloned();
         let Some(trigger) = found else { return Ok(()) };
+        // A wait that began before network time was known begins now.
+        if let Some((wait, 0.0)) = trigger.timeout.get()
+            && self.m.now > 0.0
+        {
+            trigger.timeout.set(Some((wait, self.m.now)));
+            self.add_timer(self.m.now + wait, Due::When(id));
+            return Ok(());
+        }
         if trigger.done.replace(true) {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use crate::vm::Vm;
 
 pub(crate) use output::flush_all;
 pub(super) use output::kind_of;
-pub use output::{close_all, rotate_due, rotate_leftovers};
+pub use output::{close_all, poll_rotations, rotate_due, rotate_leftovers};
 pub use write::{delay_due, write_print};
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -89,6 +89,10 @@ pub const TABLE: Table = &[
 pub struct Logs {
     pub(super) streams: HashMap<i64, Stream>,
     writers: Vec<output::Writer>,
+    /// Rotated logs whose postprocessors are still to run.
+    rotated: Vec<output::Rotation>,
+    /// How often the main loop looked at what threads say.
+    pub(super) polls: u64,
     /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.
     writing: Vec<write::Writing>,
     tokens: u64,
@@ -175,7 +179,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             let field_name = vm.p.name(one.name).to_owned();
             vm.report(
                 Severity::Error,
-                format!("type of field '{field_name}' not support for logging output"),
+                format!("type of field '{field_name}' is not support for logging output"),
             );
             return Ok(Value::Bool(false));
         }
@@ -185,7 +189,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             let params = vm.p.types.params(func.ty);
             let flavor = vm.p.types.func(func.ty).map(|func| func.flavor);
             if flavor != Some(crate::types::Flavor::Event) {
-                vm.report(Severity::Error, "stream event is not a function returning any");
+                vm.report(Severity::Error, "stream event is a function, not an event");
                 return Ok(Value::Bool(false));
             }
             if params.len() != 1 {
@@ -193,7 +197,8 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 return Ok(Value::Bool(false));
             }
             if params.first().is_none_or(|param| !vm.p.same_type(param.ty, columns)) {
-                vm.report(Severity::Error, "stream event's argument type does not match columns");
+                let text = "stream event's argument type does not match column record type";
+                vm.report(Severity::Error, text);
                 return Ok(Value::Bool(false));
             }
             Some(func.func)

@@ -381,10 +381,7 @@ fn writer_for(
     if let Some(message) = message {
         fail(vm, index, &message);
     }
-    if filter.interval > 0.0 {
-        let due = now + until_rotation(now, filter.interval, 0.0);
-        vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
-    }
+    schedule_rotation(vm, index);
     Ok(Some(index))
 }
 
@@ -502,24 +499,65 @@ pub(crate) fn flush_all(vm: &mut Vm<'_>) {
     }
 }
 
-/// A rotation is due.
+/// Sets the timer of the next rotation of a writer, where it rotates. Before network time is known the timer only begins the interval.
+fn schedule_rotation(vm: &mut Vm<'_>, index: usize) {
+    let interval = vm.m.state.log.writers.get(index).map_or(0.0, |writer| writer.interval);
+    if interval <= 0.0 || vm.m.terminating {
+        return;
+    }
+    let now = vm.m.now;
+    let due = if now == 0.0 { 1.0 } else { now + until_rotation(now, interval, 0.0) };
+    vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
+}
+
+/// A rotation is due, or the run ends.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn rotate_due(vm: &mut Vm<'_>, index: u64) -> Result<()> {
     let index = index as usize;
-    let Some(interval) = vm.m.state.log.writers.get(index).map(|writer| writer.interval) else {
-        return Ok(());
-    };
-    if vm.m.terminating {
-        return Ok(());
-    }
-    rotate(vm, index, false)?;
     let now = vm.m.now;
-    let due = now + until_rotation(now, interval, 0.0);
-    vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
+    let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return Ok(()) };
+    if writer.opened == 0.0 {
+        writer.opened = now;
+    } else {
+        rotate(vm, index, vm.m.terminating)?;
+    }
+    schedule_rotation(vm, index);
     Ok(())
 }
+
+/// A rotated log whose postprocessor is still to run: the function and its argument.
+pub(super) type Rotation = (Rc<FuncValue>, Value);
+
+/// Runs the postprocessors of rotated logs. In a run over a capture they run at every hundredth packet, as Zeek polls
+/// its writers then.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn poll_rotations(vm: &mut Vm<'_>) -> Result<()> {
+    if vm.m.state.log.rotated.is_empty() {
+        return Ok(());
+    }
+    let reads = vm.m.state.traffic.reads && !vm.m.terminating;
+    if reads && !vm.m.state.log.polls.is_multiple_of(PACKETS_A_POLL) {
+        return Ok(());
+    }
+    run_postprocessors(vm)
+}
+
+fn run_postprocessors(vm: &mut Vm<'_>) -> Result<()> {
+    for (func, info) in std::mem::take(&mut vm.m.state.log.rotated) {
+        match vm.call(&func, &[info]) {
+            Ok(_) | Err(Stop::Error) => (),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+/// How many packets of a capture pass between two looks at what writers say.
+const PACKETS_A_POLL: u64 = 100;
 
 fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return Ok(()) };
@@ -598,10 +636,7 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
                         Value::Bool(terminating),
                     ],
                 ));
-                match vm.call(&func, &[info]) {
-                    Ok(_) | Err(Stop::Error) => (),
-                    Err(stop) => return Err(stop),
-                }
+                vm.m.state.log.rotated.push((func, info));
             }
         }
         Ok(None) => (),
@@ -719,11 +754,7 @@ fn processes_rotation(vm: &Vm<'_>, func: crate::ids::FuncId) -> bool {
 /// [`Stop`] where the program stops.
 pub fn close_all(vm: &mut Vm<'_>) -> Result<()> {
     super::write::release_all(vm)?;
-    for index in 0..vm.m.state.log.writers.len() {
-        if vm.m.state.log.writers.get(index).is_some_and(|writer| writer.interval > 0.0) {
-            rotate(vm, index, true)?;
-        }
-    }
+    run_postprocessors(vm)?;
     for writer in std::mem::take(&mut vm.m.state.log.writers) {
         if let Sink::Ascii(sink) = writer.sink
             && let Err(message) = sink.finish()
