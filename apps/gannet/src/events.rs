@@ -130,6 +130,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         }
     }
+    if let Some(path) = files.last() {
+        engine.end_capture(&path.to_string_lossy());
+    }
     engine.finish()?;
     Ok(stop.asked().unwrap_or(outcome))
 }

@@ -44,6 +44,14 @@ fn events_that_are_many_are_printed_on_request() {
 }
 
 #[test]
+fn the_end_of_a_capture_is_an_event_with_its_path() {
+    let output = events(&["--only", "Pcap::file_done,net_done", SAMPLE]);
+    assert_eq!(names(&output), ["Pcap::file_done", "net_done"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().next().unwrap().contains("sample.pcap"), "{text}");
+}
+
+#[test]
 fn an_unknown_name_is_refused() {
     let output = events(&["--only", "dns_reqest", SAMPLE]);
     assert_eq!(output.status.code(), Some(2));

@@ -87,6 +87,23 @@ fn handlers_run_over_a_capture_between_init_and_done() {
 }
 
 #[test]
+fn events_of_the_end_reach_scripts() {
+    let printed = over_sample(
+        r#"
+        type http_stats_rec: record { num_requests: count; num_replies: count; request_version: double; reply_version: double; };
+        global http_stats: event(c: connection, stats: http_stats_rec);
+        global udp_session_done: event(u: connection);
+        event http_stats(c: connection, stats: http_stats_rec)
+            { print c$id$resp_p, stats$num_requests, stats$num_replies, stats$request_version, stats$reply_version; }
+        global sessions = 0;
+        event udp_session_done(u: connection) { if ( u$id$resp_p == 53/udp ) ++sessions; }
+        event zeek_done() { print sessions > 0; }
+        "#,
+    );
+    assert_eq!(printed, "80/tcp, 1, 1, 1.1, 1.1\n80/tcp, 1, 1, 1.1, 1.1\nT\n");
+}
+
+#[test]
 fn a_connection_keeps_what_scripts_add_and_shows_how_it_is() {
     let printed = over_sample(
         r#"

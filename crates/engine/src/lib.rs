@@ -207,6 +207,13 @@ impl Engine {
         &self.statistics
     }
 
+    /// A capture was read to its end: raises the event of that, where events have a listener.
+    pub fn end_capture(&mut self, path: &str) {
+        if let Work::Alone(shard) = &mut self.work {
+            shard.raise_capture_end(path);
+        }
+    }
+
     /// The end of input: logs every open connection and closes the logs. Returns the statistics.
     ///
     /// # Errors

@@ -6,16 +6,20 @@
 use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_capture::Packet;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Consumer;
+use gannet_flow::tcp::Endpoint;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_flow::tcp::flag;
 use gannet_protocols::Session;
+use gannet_protocols::lifecycle::events::PcapFileDone;
 use gannet_protocols::packet::build;
 use gannet_protocols::packet::events::*;
+use gannet_protocols::packet::headers::LinkEncap;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
@@ -51,12 +55,29 @@ impl Shard {
         }
     }
 
-    /// What statistics count of a packet that is done.
+    /// What statistics count of a packet that is done, and one that no analyzer took.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_packet_done(&mut self) {
+    pub(crate) fn raise_packet_done(&mut self, packet: &Packet<'_>) {
         let processed = std::mem::take(&mut self.is_taken);
         let events = &mut self.env.logs.events;
+        if !processed && events.wants::<PacketNotProcessed<'_>>() {
+            let nanos = packet.time.as_nanos();
+            let pkt = PcapPacket {
+                ts_sec: nanos.div_euclid(1_000_000_000) as u64,
+                ts_usec: nanos.rem_euclid(1_000_000_000) as u64 / 1_000,
+                caplen: packet.data.len() as u64,
+                len: u64::from(packet.wire_len),
+                data: packet.data,
+                // Zeek takes the number of the link's type in captures for the value of its own type.
+                link_type: match packet.link_type.0 {
+                    0 => LinkEncap::Ethernet,
+                    1 => LinkEncap::Unknown,
+                    _ => LinkEncap::Undefined,
+                },
+            };
+            events.raise(&PacketNotProcessed { pkt });
+        }
         if events.wants::<PacketDone>() {
             events.raise(&PacketDone {
                 processed,
@@ -66,11 +87,21 @@ impl Shard {
         }
     }
 
+    /// A capture was read to its end.
+    pub(crate) fn raise_capture_end(&mut self, path: &str) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<PcapFileDone<'_>>() {
+            events.raise(&PcapFileDone { path });
+        }
+    }
+
     /// A packet of a connection that was found.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_new_packet(&mut self, index: u32, ip: &Ip<'_>) {
-        self.is_taken = true;
+        // A connection of another transport has the packet, but no analyzer.
+        self.is_taken |=
+            matches!(ip.protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6);
         let has_extensions = ip.version == 6 && ip.header_len > 40;
         let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
@@ -102,6 +133,16 @@ impl Shard {
         let events = &mut self.env.logs.events;
         if events.wants::<EspPacket>() {
             events.raise(&EspPacket { p: build::packet(ip) });
+        }
+    }
+
+    /// A packet of Mobile IPv6.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_mobility(&mut self, ip: &Ip<'_>) {
+        let events = &mut self.env.logs.events;
+        if events.wants::<MobileIpv6Message>() {
+            events.raise(&MobileIpv6Message { p: build::packet(ip) });
         }
     }
 
@@ -226,32 +267,48 @@ pub(crate) fn before_segment(
 #[inline(never)]
 pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, idle: bool) {
     session.mention(tcp);
-    let states = tcp.map(|tcp| [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state]);
-    match states {
-        Some([State::SynSent | State::SynAckSent, State::Inactive]) if !idle => {
-            session.raise(conn, |c| ConnectionAttempt { c });
-        }
-        Some([orig, resp])
-            if !idle
-                && orig != State::Inactive
-                && resp != State::Inactive
-                && orig != State::Reset
-                && resp != State::Reset
-                && (orig == State::Closed) != (resp == State::Closed) =>
-        {
-            session.raise(conn, |c| ConnectionPartialClose { c });
-        }
-        _ if idle => session.raise(conn, |c| ConnectionTimeout { c }),
-        _ => {}
+    if !idle && tcp.is_some_and(is_attempt) {
+        session.raise(conn, |c| ConnectionAttempt { c });
+    } else if idle && tcp.is_some_and(is_partly_closed) {
+        session.raise(conn, |c| ConnectionPartialClose { c });
+    } else {
+        session.raise(conn, |c| ConnectionTimeout { c });
     }
+}
+
+/// Whether the originator waits for an answer to its SYN.
+fn is_attempt(tcp: &Tcp) -> bool {
+    let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| tcp.endpoint(side).state);
+    matches!(orig, State::SynSent | State::SynAckSent) && resp == State::Inactive
+}
+
+/// Whether one side closed with its first segment, and the other one did not.
+fn is_partly_closed(tcp: &Tcp) -> bool {
+    let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| tcp.endpoint(side));
+    let began_with_end =
+        |side: &Endpoint| side.state == State::Closed && side.prev == State::Inactive;
+    let goes_on =
+        |side: &Endpoint| !matches!(side.state, State::Inactive | State::Closed | State::Reset);
+    began_with_end(orig) && goes_on(resp) || began_with_end(resp) && goes_on(orig)
 }
 
 /// A TCP connection that is open when the input ends.
 #[cold]
 #[inline(never)]
 pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>) {
-    let Some(tcp) = tcp else { return };
+    let Some(tcp) = tcp else {
+        // Zeek lets the timers of DNS fire at the end.
+        if conn.proto == Proto::Udp && conn.look_every > 0 {
+            session.raise(conn, |c| ConnectionTimeout { c });
+        }
+        return;
+    };
     session.mention(Some(tcp));
+    if is_attempt(tcp) {
+        // Zeek lets the timers of attempts fire at the end.
+        session.raise(conn, |c| ConnectionAttempt { c });
+        return;
+    }
     let over = |side| matches!(tcp.endpoint(side).state, State::Closed | State::Reset);
     if !(over(Dir::Orig) && over(Dir::Resp)) {
         session.raise(conn, |c| ConnectionPending { c });

@@ -272,6 +272,9 @@ impl Shard {
             if self.env.logs.events.any() && ip.version == 6 && ip.upper == Upper::Esp {
                 self.raise_esp(ip);
             }
+            if self.env.logs.events.any() && ip.upper == Upper::Mobility {
+                self.raise_mobility(ip);
+            }
             return true;
         }
         if ip.protocol != protocol::NONE && !self.deeper(ip, "IP", encapsulation) {

@@ -12,6 +12,7 @@ use gannet_flow::tcp::flag;
 use gannet_protocols::Env;
 use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::global;
+use gannet_protocols::packet::events::UdpMultipleChecksumErrors;
 use gannet_wire::Ip;
 use gannet_wire::Scope;
 use gannet_wire::Weird;
@@ -144,13 +145,16 @@ impl Shard {
             let tcp = tcp.as_mut()?;
             if bad {
                 session.weird(conn, "bad_TCP_checksum", "", "TCP");
-                tcp.bad_checksum(conn, from);
+                tcp.bad_checksum(conn, from, session);
                 return None;
             }
             let before = tcp.held();
             if observed {
                 packet_events::before_segment(session, tcp, (ip, from, &segment));
                 session.match_packet(conn, from, ip);
+                if !segment.data.is_empty() {
+                    session.before_data(conn);
+                }
             }
             let patience = conn.timeout();
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
@@ -327,6 +331,7 @@ impl Shard {
             }
             if observed {
                 session.match_packet(conn, from, ip);
+                session.before_data(conn);
             }
             session.datagram(conn, from, (udp.payload, udp.payload_len), ip.total_len);
             if observed {
@@ -345,11 +350,16 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
-        let note = is_power_of_ten(*count);
+        let times = *count;
+        let note = is_power_of_ten(times);
         self.with_session(index, |conn, _, session| {
             session.weird(conn, "bad_UDP_checksum", "", "UDP");
             if note {
                 conn.note(from, b'C');
+                if times > 1 {
+                    let (is_orig, threshold) = (from.is_orig(), u64::from(times));
+                    session.raise(conn, |u| UdpMultipleChecksumErrors { u, is_orig, threshold });
+                }
             }
         });
     }

@@ -57,6 +57,9 @@ pub trait Analyze {
         false
     }
 
+    /// More data follows after the analyzer was [suspended](Self::suspend).
+    fn left(&mut self, _cx: &mut Context<'_>) {}
+
     /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
     /// Rows still open are written here. Called exactly once.
     fn finish(&mut self, _cx: &mut Context<'_>) {}

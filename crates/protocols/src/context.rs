@@ -14,6 +14,7 @@ use crate::Env;
 use crate::Tag;
 use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::mention;
+use crate::packet::events::UdpSessionDone;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
@@ -294,6 +295,14 @@ impl Context<'_> {
         if self.env.logs.events.any() {
             self.raise_file_handle(tag, Dir::Orig);
             self.raise_file_handle(tag, Dir::Resp);
+        }
+    }
+
+    /// An analyzer of datagrams leaves its connection.
+    #[inline]
+    pub(crate) fn raise_session_done(&mut self) {
+        if self.conn.proto == gannet_base::Proto::Udp && !self.env.is_leaving {
+            self.raise(|u| UdpSessionDone { u });
         }
     }
 

@@ -187,6 +187,13 @@ pub struct Env {
     pub(crate) inner_protocols: bool,
     /// The SYN of the current packet, where it is reported.
     pub syn: Option<crate::packet::events::SynPacket>,
+    /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
+    /// still to come.
+    pub(crate) owed: HashMap<Uid, Tag>,
+    /// An analyzer is removed; what it raises at its end comes with the next data.
+    pub(crate) is_leaving: bool,
+    /// Position of the gap that analyzers are notified of.
+    pub(crate) gap_at: u64,
     /// Fingerprints of TLS that there are columns for.
     pub(crate) fingerprints: Fingerprints,
     /// How much may wait at one connection.
@@ -252,6 +259,9 @@ impl Env {
             assets: options.assets,
             inner_protocols: options.inner_protocols,
             syn: None,
+            owed: HashMap::new(),
+            is_leaving: false,
+            gap_at: 0,
             pending: options.pending,
             logs,
             files,
@@ -348,6 +358,12 @@ impl Env {
         self.weirds.deferred().len()
             + self.tunnels.deferred().len()
             + self.certificates.deferred().len()
+    }
+
+    /// See `owed`.
+    #[inline]
+    pub(crate) fn take_owed(&mut self, uid: Uid) -> Option<Tag> {
+        if self.owed.is_empty() { None } else { self.owed.remove(&uid) }
     }
 
     /// The end of input: logs everything that is pending.

@@ -23,6 +23,12 @@ pub mod events {
             t: Time = "t",
         }
 
+        /// A capture was read to its end.
+        pub struct PcapFileDone<'a> = "Pcap::file_done", opt_in {
+            /// Its path.
+            path: &'a str = "path",
+        }
+
         /// The analysis ends: all connections and files are closed.
         pub struct ZeekDone = "zeek_done" {}
     }

@@ -161,6 +161,9 @@ macro_rules! registry {
             fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
                 match self { $( Self::$tag(a) => a.suspend(cx), )* }
             }
+            fn left(&mut self, cx: &mut Context<'_>) {
+                match self { $( Self::$tag(a) => a.left(cx), )* }
+            }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.finish(cx), )* }
             }

@@ -26,6 +26,9 @@ use crate::conn_state::events::ConnectionEstablished;
 use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::failure;
+use crate::http::events::HttpStats;
+use crate::http::events::Stats;
+use crate::packet::events::UdpSessionDone;
 use crate::registry::by_port;
 use crate::stack::events::AnalyzerFailed;
 use crate::stack::events::AnalyzerPlanned;
@@ -367,8 +370,18 @@ impl Session<'_> {
             // Nothing was sent, but the announcing connection is notified of the end.
             self.start_waiting(conn);
         }
-        if self.stack.waiting == Waiting::ByPort && self.env.logs.events.any() {
-            self.finish_waiting(conn);
+        if self.env.logs.events.any() {
+            match &self.stack.waiting {
+                Waiting::ByPort => self.finish_waiting(conn),
+                // Its analyzer was dropped because it held nothing.
+                Waiting::Idle(released) if PAIRS.contains(&released.tag) => {
+                    self.raise(conn, |u| UdpSessionDone { u });
+                }
+                _ => {}
+            }
+            if let Some(tag) = self.env.take_owed(conn.uid) {
+                self.raise_owed(conn, tag);
+            }
         }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {
@@ -608,6 +621,7 @@ impl Session<'_> {
                 requests: &mut self.scratch.requests,
                 starts: &mut self.scratch.starts,
             };
+            cx.env.is_leaving = true;
             let entry = &mut self.stack.entries[at];
             if may_return && entry.analyzer.suspend(&mut cx) {
                 entry.is_off = true;
@@ -618,9 +632,11 @@ impl Session<'_> {
                     self.stack.read = Some(tag);
                 }
             }
+            self.env.is_leaving = false;
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
             if self.env.logs.events.any() {
+                self.env.owed.insert(conn.uid, tag);
                 self.env.analyzer_ids.stop(conn.uid, tag);
             }
         }
@@ -642,7 +658,27 @@ impl Session<'_> {
     }
 }
 
+/// Protocols whose analyzers raise `udp_session_done`.
+const PAIRS: [Tag; 4] = [Tag::Dns, Tag::Ntp, Tag::Snmp, Tag::Syslog];
+
 impl Session<'_> {
+    /// Data follows: raises what analyzers that were removed before raise at their end, as late as Zeek removes them.
+    /// To be called where events have a listener.
+    #[inline]
+    pub fn before_data(&mut self, conn: &mut Conn) {
+        if let Some(tag) = self.env.take_owed(conn.uid) {
+            self.each_of(conn, |e| e.is_off, |a, cx| a.left(cx));
+            self.raise_owed(conn, tag);
+        }
+    }
+
+    #[cold]
+    fn raise_owed(&mut self, conn: &Conn, tag: Tag) {
+        if conn.proto == Proto::Udp && PAIRS.contains(&tag) {
+            self.raise(conn, |u| UdpSessionDone { u });
+        }
+    }
+
     /// A connection ends on which nothing was sent: raises what analyzers of its port would.
     #[cold]
     fn finish_waiting(&mut self, conn: &mut Conn) {
@@ -655,6 +691,7 @@ impl Session<'_> {
                 requests: &mut self.scratch.requests,
                 starts: &mut self.scratch.starts,
             };
+            cx.raise(|c| HttpStats { c, stats: Stats::default() });
             cx.raise_file_handle(Tag::Http, Dir::Orig);
         }
     }
@@ -724,8 +761,9 @@ impl tcp::Consumer for Session<'_> {
         self.raise(conn, |c| ContentGap { c, is_orig, seq: at, length: len });
     }
 
-    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
+    fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
         self.start_stream(conn);
+        self.env.gap_at = at;
         self.each_of(conn, |e| !e.is_off && !e.is_inner, |a, cx| a.gap(cx, from, len));
     }
 

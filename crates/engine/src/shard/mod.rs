@@ -316,7 +316,7 @@ impl Shard {
         self.walk_link(packet);
         if self.env.logs.events.any() {
             self.raise_raw_packet(packet);
-            self.raise_packet_done();
+            self.raise_packet_done(packet);
         }
         self.rest();
         if self.env.logs.events.any() {

@@ -85,10 +85,9 @@ impl Segment<'_> {
 pub trait Consumer {
     /// Bytes in order.
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]);
-    /// Bytes that are missing.
-    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64);
-    /// Called before `gap` for a connection that is established or closes properly. `at` is the
-    /// position in the stream, in which the SYN is the first byte.
+    /// Bytes that are missing. `at` is their position in the stream, in which the SYN is the first byte.
+    fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64);
+    /// Called before `gap` for a connection that is established or closes properly.
     fn content_gap(&mut self, _conn: &mut Conn, _from: Dir, _at: u64, _len: u64) {}
     /// A side finished sending, and all its bytes were delivered.
     fn end(&mut self, conn: &mut Conn, from: Dir);
@@ -150,6 +149,28 @@ pub enum Step<'a> {
         /// Whether only one side was seen.
         half: bool,
     },
+    /// Something happened so often that it was noted in the history again, or for the first time.
+    Repeated {
+        /// What happened.
+        what: Repeated,
+        /// The side that it is about.
+        from: Dir,
+        /// How often: a power of ten.
+        times: u32,
+    },
+}
+
+/// What the history notes by powers of ten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// A segment was sent again.
+    Retransmission,
+    /// Bytes are missing.
+    Gap,
+    /// A window is closed.
+    ZeroWindow,
+    /// A checksum is wrong.
+    BadChecksum,
 }
 
 /// States and sizes of both sides, originator first.
@@ -319,11 +340,15 @@ impl Tcp {
     }
 
     /// A segment failed its checksum: it is noted in the history and otherwise ignored.
-    pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir) {
+    pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir, c: &mut impl Consumer) {
         let e = self.end(from);
         e.bad_checksums += 1;
-        if is_power_of_ten(e.bad_checksums) {
+        let times = e.bad_checksums;
+        if is_power_of_ten(times) {
             conn.note(from, b'C');
+            if c.observes() {
+                c.step(conn, &Step::Repeated { what: Repeated::BadChecksum, from, times });
+            }
         }
     }
 
@@ -421,7 +446,7 @@ impl Tcp {
             }
             rel_ack = self.process_ack(conn, from, s, c);
         }
-        let advance = self.update_last_seq(conn, from, past, s);
+        let advance = self.update_last_seq(conn, from, past, s, c);
         self.end(from).last_time = milliseconds(now);
         self.observed(c);
         let report = C::OBSERVES && self.is_close_reported(from, s);
@@ -616,7 +641,14 @@ impl Tcp {
     }
 
     /// Updates the last sequence number; returns by how much the segment exceeds it.
-    fn update_last_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) -> i32 {
+    fn update_last_seq(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        past: u32,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> i32 {
         let e = self.end(from);
         let d = delta(past, e.last_seq);
         let jump = !(-TOO_LARGE_JUMP..=TOO_LARGE_JUMP).contains(&d);
@@ -627,21 +659,31 @@ impl Tcp {
         } else if e.state == State::Reset {
             // Segments after a RST are implausible.
         } else {
-            self.take_seq(conn, from, past, s);
+            self.take_seq(conn, from, past, s, c);
         }
         d
     }
 
     /// Updates the last sequence number from a plausible segment.
     #[inline]
-    fn take_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) {
+    fn take_seq(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        past: u32,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) {
         let e = self.end(from);
         if delta(past, e.last_seq) > 0 {
             e.advance_last(past);
         } else if s.len > 0 {
             e.retransmissions += 1;
-            if is_power_of_ten(e.retransmissions) {
+            let times = e.retransmissions;
+            if is_power_of_ten(times) {
                 conn.note(from, b'T');
+                let what = Repeated::Retransmission;
+                self.stepped(conn, &Step::Repeated { what, from, times }, c);
             }
         }
     }
@@ -663,13 +705,17 @@ impl Tcp {
                     gaps += 1;
                     if is_power_of_ten(gaps) {
                         conn.note(side, b'G');
+                        if c.observes() {
+                            let (what, from, times) = (Repeated::Gap, side, gaps);
+                            c.step(conn, &Step::Repeated { what, from, times });
+                        }
                     }
                     missed = missed.saturating_add(len);
                     c.content_gap(conn, side, at, len);
                 }
                 conn.set_gap();
                 missing = true;
-                c.gap(conn, side, len);
+                c.gap(conn, side, at, len);
             }
         });
         self.end(side).gaps = gaps;

@@ -52,7 +52,7 @@ impl Tcp {
             self.see_first_ack(conn, from, c);
         }
         let rel_ack = self.take_ack(conn, from, s, c);
-        self.take_seq(conn, from, s.seq.wrapping_add(s.len), s);
+        self.take_seq(conn, from, s.seq.wrapping_add(s.len), s, c);
         self.end(from).last_time = milliseconds(now);
         self.observed(c);
         let peer = self.end(from.other());

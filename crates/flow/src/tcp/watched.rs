@@ -22,8 +22,8 @@ impl<C: Consumer> Consumer for Watched<'_, C> {
         self.0.data(conn, from, data);
     }
 
-    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
-        self.0.gap(conn, from, len);
+    fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
+        self.0.gap(conn, from, at, len);
     }
 
     fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {

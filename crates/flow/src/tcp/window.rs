@@ -3,8 +3,10 @@
 use gannet_base::Dir;
 
 use super::Consumer;
+use super::Repeated;
 use super::Segment;
 use super::State;
+use super::Step;
 use super::Tcp;
 use super::endpoint::delta;
 use super::flag;
@@ -26,8 +28,11 @@ impl Tcp {
         let rst = s.has(flag::RST);
         if window == 0 && !rst && peer_state != State::Closed && e.state != State::Reset {
             e.zero_windows += 1;
-            if is_power_of_ten(e.zero_windows) {
+            let times = e.zero_windows;
+            if is_power_of_ten(times) {
                 conn.note(from, b'W');
+                let what = Repeated::ZeroWindow;
+                self.stepped(conn, &Step::Repeated { what, from, times }, c);
             }
         }
         let e = self.end(from);

@@ -218,7 +218,7 @@ impl<F: FnMut(&Message<'_>)> Consumer for Listener<'_, F> {
         }
     }
 
-    fn gap(&mut self, _: &mut Conn, from: Dir, _: u64) {
+    fn gap(&mut self, _: &mut Conn, from: Dir, _: u64, _: u64) {
         // Where the next message starts cannot be known.
         self.give_up(from);
     }

@@ -387,6 +387,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
+        cx.raise_session_done();
         if let Some(exchange) = self.slot.take() {
             log_kept(cx, false, &exchange);
         }

@@ -7,6 +7,9 @@ use super::body::Facts;
 use super::body::Message;
 use super::body::Scope;
 use super::events::HttpConnectionUpgrade;
+use super::events::HttpEvent;
+use super::events::HttpStats;
+use super::events::Stats;
 use super::feed::Feed;
 use super::feed::Text;
 use super::rows::Exchanges;
@@ -73,6 +76,10 @@ pub struct Analyzer {
     lost: bool,
     /// Lines that end with CR alone are reported once a connection.
     lone_cr_told: bool,
+    /// What the connection carried until the analyzer was suspended, until that is reported.
+    left: Option<Stats>,
+    /// The analyzer was suspended.
+    is_gone: bool,
 }
 
 impl Analyzer {
@@ -89,6 +96,8 @@ impl Analyzer {
             inner: cx.env.http.lent.is_some(),
             lost: false,
             lone_cr_told: false,
+            left: None,
+            is_gone: false,
         }
     }
 
@@ -330,6 +339,11 @@ impl Analyzer {
     fn on_gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         // As in Zeek, inner analyzers are not notified and continue with the following data.
         let mut within = false;
+        if cx.wants::<HttpEvent<'_>>() && self.sides[from.index()].message.is_some() {
+            let detail = format!("seq={}, len={len}", cx.env.gap_at);
+            let detail = detail.as_bytes();
+            cx.raise(|c| HttpEvent { c, event_type: "content gap", detail });
+        }
         self.with_message(cx, from, &[], |message, s| within = message.gap(s, len));
         if within {
             return;
@@ -354,6 +368,16 @@ impl Analyzer {
     fn interrupt(&mut self, cx: &mut Context<'_>, ending: Ending) {
         self.made(cx, Dir::Orig, ending, &[]);
         self.made(cx, Dir::Resp, ending, &[]);
+    }
+
+    /// What the connection carried so far.
+    fn stats(&self) -> Stats {
+        Stats {
+            num_requests: self.sides[0].lines,
+            num_replies: self.sides[1].lines,
+            request_version: self.facts.request_version.number(),
+            reply_version: self.facts.reply_version.number(),
+        }
     }
 
     /// Nothing more will be read: ends the current messages.
@@ -395,18 +419,29 @@ impl Analyze for Analyzer {
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
         self.with_exchanges(cx, Self::leave);
         let exchanges = std::mem::take(&mut self.exchanges);
-        let lone_cr_told = self.lone_cr_told;
-        *self = Self { exchanges, lone_cr_told, ..Self::new(cx) };
+        let (lone_cr_told, left) = (self.lone_cr_told, Some(self.stats()));
+        *self = Self { exchanges, lone_cr_told, left, is_gone: true, ..Self::new(cx) };
         true
     }
 
+    fn left(&mut self, cx: &mut Context<'_>) {
+        if let Some(stats) = self.left.take() {
+            cx.raise(|c| HttpStats { c, stats });
+        }
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
+        self.left(cx);
         self.with_exchanges(cx, |a, cx| {
             a.leave(cx);
             if !a.inner {
                 a.exchanges.finish(cx);
             }
         });
+        let stats = self.stats();
+        if !self.is_gone || stats.num_requests + stats.num_replies > 0 {
+            cx.raise(|c| HttpStats { c, stats });
+        }
         cx.raise_file_handle(Tag::Http, Dir::Orig);
     }
 }

@@ -17,6 +17,7 @@ use super::entity::Kind;
 use super::entity::Transfer;
 use super::events::HttpBeginEntity;
 use super::events::HttpEndEntity;
+use super::events::HttpEvent;
 use super::events::HttpMessageDone;
 use super::events::MessageStat;
 use super::feed::Feed;
@@ -71,6 +72,12 @@ impl Scope<'_, '_> {
         let is_orig = self.from.is_orig();
         self.cx.raise(|c| HttpBeginEntity { c, is_orig });
         self.exchanges.begin_entity(self.cx, self.from);
+    }
+
+    /// The format of the message is wrong.
+    pub(super) fn illegal(&mut self, detail: &'static str) {
+        let detail = detail.as_bytes();
+        self.cx.raise(|c| HttpEvent { c, event_type: "illegal format", detail });
     }
 
     /// Reports a weird and the data that caused it, up to a NUL, where Zeek's strings end.
@@ -174,6 +181,9 @@ impl Message {
         let level = self.sink(level, data);
         let e = &mut self.entities[level];
         if e.end {
+            if e.kind != Kind::Multipart {
+                s.illegal("data trailing the end of entity");
+            }
             return;
         }
         if e.in_header {
@@ -448,6 +458,7 @@ impl Message {
     }
 
     fn end_of_data(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        let has_part = self.entities.len() > level + 1;
         let e = &mut self.entities[level];
         if e.end {
             return;
@@ -455,11 +466,16 @@ impl Message {
         e.end = true;
         e.inflate = None;
         e.compressed = false;
+        let is_open_multipart = e.kind == Kind::Multipart && has_part;
         if e.in_header {
             self.finish_header(s, level);
             self.entities[level].in_header = false;
             self.all_headers(s, level);
+            s.illegal(crate::support::mime::NO_BODY);
         } else {
+            if is_open_multipart {
+                s.illegal(crate::support::mime::NOT_CLOSED);
+            }
             self.end_child(s, level);
             self.entities[level].end_of_body(s);
         }

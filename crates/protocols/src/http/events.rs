@@ -27,8 +27,41 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// What an HTTP connection carried.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Stats = "http_stats_rec" {
+        /// Request lines.
+        num_requests: u64 = "num_requests",
+        /// Status lines.
+        num_replies: u64 = "num_replies",
+        /// The version of the last request; 0 without one.
+        request_version: f64 = "request_version",
+        /// The version of the last response; 0 without one.
+        reply_version: f64 = "reply_version",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::HTTP;
+
+    /// A connection that an analyzer of HTTP followed is over.
+    pub struct HttpStats = "http_stats", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// What it carried.
+        stats: Stats = "stats",
+    }
+
+    /// A message is not as it should be.
+    pub struct HttpEvent<'a> = "http_event", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The kind of the fault.
+        event_type: &'a str = "event_type",
+        /// The fault.
+        detail: &'a [u8] = "detail",
+    }
 
     /// A client sent a request line.
     pub struct HttpRequest<'a> = "http_request" {

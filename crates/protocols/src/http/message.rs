@@ -30,6 +30,11 @@ impl Version {
         [b'0' + self.major, b'.', b'0' + self.minor]
     }
 
+    /// As events have it: 1.1.
+    pub fn number(self) -> f64 {
+        f64::from(self.major) + f64::from(self.minor) / 10.0
+    }
+
     /// Whether connections persist without being asked to.
     pub fn persistent(self) -> bool {
         self.major > 1 || (self.major == 1 && self.minor > 0)

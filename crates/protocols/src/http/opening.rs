@@ -9,6 +9,7 @@ use super::body::Ending;
 use super::body::Message;
 use super::body::Scope;
 use super::entity::Body;
+use super::events::HttpEvent;
 use super::events::HttpReply;
 use super::events::HttpRequest;
 use super::message::StatusLine;
@@ -77,6 +78,13 @@ impl Analyzer {
         }
         let version = self.facts.request_version;
         let mut request = parsed.request;
+        if parsed.version.is_none()
+            && let Some(request) = &request
+        {
+            let detail = line.get(request.method.len()..).unwrap_or_default();
+            let detail = crate::support::text::skip_blanks(detail);
+            cx.raise(|c| HttpEvent { c, event_type: "bad_HTTP_version", detail });
+        }
         if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
             cx.weird("bad_HTTP_request", "", Some("HTTP"));
             request = None;
@@ -140,6 +148,7 @@ impl Analyzer {
             self.set_version(cx, Dir::Resp, version);
         }
         let Ok(status) = parsed else {
+            cx.raise(|c| HttpEvent { c, event_type: "bad_HTTP_reply", detail: line });
             if !line.is_empty() {
                 cx.violation(Tag::Http, "not a http reply line", b"");
                 self.sides[1].expect = Expect::Nothing;

@@ -82,7 +82,11 @@ impl Analyzer {
     }
 
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, packet: Packet<'_>) {
-        if packet != Packet::Other {
+        let has_row = !matches!(
+            packet,
+            Packet::PingReq | Packet::PingResp | Packet::Disconnect | Packet::Other
+        );
+        if has_row {
             self.since.get_or_insert(cx.now);
         }
         raise(cx, from, &packet);
@@ -137,7 +141,7 @@ impl Analyzer {
                     s.write(cx, None, true);
                 }
             }
-            Packet::Other => {}
+            Packet::PingReq | Packet::PingResp | Packet::Disconnect | Packet::Other => {}
         }
     }
 
@@ -260,6 +264,9 @@ fn raise(cx: &mut Context<'_>, from: Dir, packet: &Packet<'_>) {
             cx.raise(|c| MqttUnsubscribe { c, msg_id: *msg_id, topics: topics.clone() });
         }
         Packet::UnsubAck(msg_id) => cx.raise(|c| MqttUnsuback { c, msg_id: *msg_id }),
+        Packet::PingReq => cx.raise(|c| MqttPingreq { c }),
+        Packet::PingResp => cx.raise(|c| MqttPingresp { c }),
+        Packet::Disconnect => cx.raise(|c| MqttDisconnect { c }),
         Packet::Other => {}
     }
 }

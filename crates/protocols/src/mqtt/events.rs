@@ -72,6 +72,15 @@ gannet_event::events! {
             msg: ConnectMsg<'a> = "msg",
         }
 
+        /// A client asks whether the server is still there.
+        pub struct MqttPingreq = "mqtt_pingreq", opt_in {}
+
+        /// The server is still there.
+        pub struct MqttPingresp = "mqtt_pingresp", opt_in {}
+
+        /// A client leaves.
+        pub struct MqttDisconnect = "mqtt_disconnect", opt_in {}
+
         /// A server accepts or refuses a client.
         pub struct MqttConnack = "mqtt_connack" {
             /// The contents of the message.

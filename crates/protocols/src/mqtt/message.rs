@@ -25,6 +25,12 @@ pub enum Packet<'a> {
     Unsubscribe(u16, Vec<&'a [u8]>),
     /// The server's answer.
     UnsubAck(u16),
+    /// A client asks whether the server is still there.
+    PingReq,
+    /// The server's answer.
+    PingResp,
+    /// A client leaves.
+    Disconnect,
     /// Something that is not looked at.
     Other,
 }
@@ -191,6 +197,9 @@ fn body_of(first: u8, body: &[u8]) -> Result<Packet<'_>, OutOfBound> {
             Packet::Unsubscribe(number, topics)
         }
         11 => Packet::UnsubAck(number(Record::new("MQTT_unsuback", body).all(2)?)),
+        12 => Packet::PingReq,
+        13 => Packet::PingResp,
+        14 => Packet::Disconnect,
         _ => Packet::Other,
     })
 }
@@ -253,7 +262,7 @@ mod tests {
             Ok(Packet::Subscribe(1, vec![(b"a", 2)]))
         );
         assert_eq!(Packet::parse(b"\x40\x02\0\x07"), Ok(Packet::Delivery(Step::Ack, 7)));
-        assert_eq!(Packet::parse(b"\xc0\0"), Ok(Packet::Other));
+        assert_eq!(Packet::parse(b"\xc0\0"), Ok(Packet::PingReq));
     }
 
     #[test]
@@ -273,7 +282,7 @@ mod tests {
         let e = "out_of_bound: MQTT_connect:keep_alive: 6 > 4";
         assert_eq!(error(b"\x10\x04\0\0\x04\x06"), e);
         // Without a length there is nothing more.
-        assert_eq!(Packet::parse(b"\xc0"), Ok(Packet::Other));
+        assert_eq!(Packet::parse(b"\xf0"), Ok(Packet::Other));
         assert_eq!(error(b"\x30"), "out_of_bound: MQTT_string:len: 2 > 0");
     }
 }

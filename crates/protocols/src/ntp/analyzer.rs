@@ -40,6 +40,10 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        cx.raise_session_done();
+    }
+
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         let message = match Message::parse(data) {
             Ok(message) => message,

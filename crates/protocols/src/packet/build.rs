@@ -268,7 +268,8 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
             gannet_wire::Network::Ip(bytes) => {
                 if let Ok(ip) = gannet_wire::ip(bytes, frame.wire_len, false) {
                     l2.proto = if ip.version == 4 { Layer3::Ipv4 } else { Layer3::Ipv6 };
-                    headers = packet(&ip);
+                    // A transport is read in every fragment.
+                    headers = packet(&Ip { fragment: None, ..ip });
                 }
             }
             gannet_wire::Network::Arp(_) => l2.proto = Layer3::Arp,

@@ -6,6 +6,7 @@ use gannet_base::Time;
 use gannet_event::Connection;
 use gannet_event::Id4;
 
+use super::headers::LinkEncap;
 use super::headers::PktHdr;
 use super::headers::RawPktHdr;
 
@@ -178,6 +179,25 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// A packet as captures store it.
+    #[derive(Clone, Copy, Debug)]
+    pub struct PcapPacket<'a> = "pcap_packet" {
+        /// Seconds of its time.
+        ts_sec: u64 = "ts_sec",
+        /// Microseconds of its time.
+        ts_usec: u64 = "ts_usec",
+        /// Bytes captured.
+        caplen: u64 = "caplen",
+        /// Bytes on the wire.
+        len: u64 = "len",
+        /// The captured bytes.
+        data: &'a [u8] = "data",
+        /// How the link encapsulates.
+        link_type: LinkEncap = "link_type",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::PACKET;
 
@@ -185,6 +205,74 @@ gannet_event::events! {
     pub struct RawPacket = "raw_packet", opt_in {
         /// Its headers.
         p: RawPktHdr = "p",
+    }
+
+    /// No analyzer took a packet: no connection has it, and it is no ARP.
+    pub struct PacketNotProcessed<'a> = "packet_not_processed", opt_in {
+        /// The packet.
+        pkt: PcapPacket<'a> = "pkt",
+    }
+
+    /// A packet of Mobile IPv6 (RFC 6275).
+    pub struct MobileIpv6Message = "mobile_ipv6_message", opt_in {
+        /// Its headers.
+        p: PktHdr = "p",
+    }
+
+    /// Segments were sent again: ten, a hundred, a thousand and so on.
+    pub struct TcpMultipleRetransmissions = "tcp_multiple_retransmissions", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent them.
+        is_orig: bool = "is_orig",
+        /// How many.
+        threshold: u64 = "threshold",
+    }
+
+    /// Bytes of a stream are missing for the tenth, hundredth, thousandth time and so on.
+    pub struct TcpMultipleGap = "tcp_multiple_gap", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent them.
+        is_orig: bool = "is_orig",
+        /// How often.
+        threshold: u64 = "threshold",
+    }
+
+    /// A side closed its window for the tenth, hundredth, thousandth time and so on.
+    pub struct TcpMultipleZeroWindows = "tcp_multiple_zero_windows", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether it is the originator.
+        is_orig: bool = "is_orig",
+        /// How often.
+        threshold: u64 = "threshold",
+    }
+
+    /// Segments had wrong checksums: ten, a hundred, a thousand and so on.
+    pub struct TcpMultipleChecksumErrors = "tcp_multiple_checksum_errors", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent them.
+        is_orig: bool = "is_orig",
+        /// How many.
+        threshold: u64 = "threshold",
+    }
+
+    /// Datagrams had wrong checksums: ten, a hundred, a thousand and so on.
+    pub struct UdpMultipleChecksumErrors = "udp_multiple_checksum_errors", opt_in {
+        /// The connection.
+        u: Connection = "u",
+        /// Whether the originator sent them.
+        is_orig: bool = "is_orig",
+        /// How many.
+        threshold: u64 = "threshold",
+    }
+
+    /// An analyzer of a protocol that pairs datagrams is done with a connection.
+    pub struct UdpSessionDone = "udp_session_done", opt_in {
+        /// The connection.
+        u: Connection = "u",
     }
 
     /// The bytes of a packet as they were captured.

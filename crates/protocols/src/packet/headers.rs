@@ -10,11 +10,14 @@ pub enum LinkEncap {
     Ethernet,
     /// Anything else.
     Unknown,
+    /// A number that the type does not have.
+    Undefined,
 }
 
 gannet_event::enumeration!(LinkEncap = "link_encap", |encap| match encap {
     LinkEncap::Ethernet => "LINK_ETHERNET",
     LinkEncap::Unknown => "LINK_UNKNOWN",
+    LinkEncap::Undefined => "<undefined>",
 });
 
 /// What a frame carries.

@@ -8,6 +8,7 @@ use super::events::*;
 use super::message::Mechanism;
 use super::message::Parts;
 use super::message::Word;
+use super::message::trimmed;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -87,6 +88,10 @@ pub struct Analyzer {
     authenticating: bool,
     pending: VecDeque<Pending>,
     unknown: u32,
+    /// User and password of the login that is tried, for events of logins.
+    login: [Vec<u8>; 2],
+    /// Answers to challenges since the last AUTH.
+    answers: u32,
     mail: Option<Mail>,
     tls: bool,
     lone_cr_told: bool,
@@ -105,6 +110,8 @@ impl Analyzer {
             authenticating: false,
             pending: VecDeque::new(),
             unknown: 0,
+            login: Default::default(),
+            answers: 0,
             mail: None,
             tls: false,
             lone_cr_told: false,
@@ -123,7 +130,7 @@ impl Analyzer {
         self.pending.push_back(Pending {
             word: parts.word().ok_or_else(|| parts.shown().to_vec()),
             has_argument: !parts.argument.is_empty(),
-            argument: match cx.wants::<Pop3Request>() {
+            argument: match cx.wants::<Pop3Request>() || reports_logins(cx) {
                 true => parts.argument.to_vec(),
                 false => Vec::new(),
             },
@@ -154,12 +161,36 @@ impl Analyzer {
         for complaint in decoder.finish(&mut text) {
             cx.weird("base64_illegal_encoding", &complaint, None);
         }
+        if reports_logins(cx) {
+            self.note_answer(&text);
+        }
         // An identity to act for, the name and the password, each but the last ended by NUL.
         let mut parts = text.splitn(3, |b| *b == 0).skip(2);
         if self.asked == Asked::Auth(Some(Mechanism::Plain))
             && parts.next().is_none_or(<[u8]>::is_empty)
         {
             cx.weird("pop3_malformed_auth_plain", "", SOURCE);
+        }
+    }
+
+    /// Keeps what an answer says of user and password.
+    fn note_answer(&mut self, text: &[u8]) {
+        let is_first = self.answers == 0;
+        self.answers = self.answers.saturating_add(1);
+        match self.asked {
+            Asked::Auth(Some(Mechanism::Plain)) => {
+                let mut parts = text.splitn(3, |b| *b == 0).skip(1);
+                self.login = std::array::from_fn(|_| parts.next().unwrap_or_default().to_vec());
+            }
+            Asked::Auth(Some(Mechanism::Login)) => {
+                self.login[usize::from(!is_first)] = text.to_vec();
+            }
+            // The user and a keyed hash, of CRAM-MD5.
+            Asked::Auth(Some(Mechanism::Other)) => {
+                let user = text.split(|b| matches!(b, b' ' | b'\t')).next();
+                self.login = [user.unwrap_or_default().to_vec(), Vec::new()];
+            }
+            _ => {}
         }
     }
 
@@ -191,9 +222,39 @@ impl Analyzer {
             Word::Capa | Word::Stls => true,
             _ => self.session == Session::Transaction,
         };
+        let text = match reports_logins(cx) {
+            true => command.argument.clone(),
+            false => Vec::new(),
+        };
         if is_allowed && cx.wants::<Pop3Request>() {
             let (command, arg) = (word.name(), &command.argument[..]);
             cx.raise(|c| Pop3Request { c, is_orig: true, command, arg });
+        }
+        let is_unknown =
+            mechanism == Mechanism::Other && !memchr::memmem::find(&text, b"CRAM-MD5").is_some();
+        if !is_allowed && !matches!(word, Word::Ok | Word::Err) {
+            let detail: &[u8] = match word {
+                Word::Pass if authorization => b"pass must follow the command 'USER'",
+                Word::Auth => b"pass must follow the command 'USER'",
+                Word::User | Word::Pass | Word::Apop => {
+                    b"not allowed in other state than 'authorization'"
+                }
+                _ => b"not allowed in other state than 'transaction'",
+            };
+            cx.raise(|c| Pop3Unexpected { c, is_orig: true, msg: word.name(), detail });
+        } else if word == Word::Auth && argument && is_unknown {
+            let detail = [b"unknown AUTH method ", &text[..]].concat();
+            cx.raise(|c| Pop3Unexpected { c, is_orig: true, msg: word.name(), detail: &detail });
+        }
+        match word {
+            Word::User if is_allowed => self.login[0] = text,
+            Word::Pass if is_allowed => self.login[1] = text,
+            Word::Apop if is_allowed => {
+                let user = text.split(|b| matches!(b, b' ' | b'\t')).next();
+                self.login[0] = user.unwrap_or_default().to_vec();
+            }
+            Word::Auth if is_allowed => self.answers = 0,
+            _ => {}
         }
         match word {
             Word::Ok | Word::Err => cx.weird("pop3_client_sending_server_commands", "", SOURCE),
@@ -253,8 +314,11 @@ impl Analyzer {
                 self.long_reply = false;
                 self.end_mail(cx);
                 self.end_command(cx);
-            } else if self.asked == Asked::Mail {
-                self.mail_line(cx, line);
+            } else {
+                if self.asked == Asked::Mail {
+                    self.mail_line(cx, line);
+                }
+                cx.raise(|c| Pop3Data { c, is_orig: false, data: trimmed(line) });
             }
             return;
         }
@@ -278,6 +342,17 @@ impl Analyzer {
         if let Some(guess) = self.guess.take() {
             self.session = Session::Transaction;
             self.asked = guess;
+            let detail = b"no auth required -> state changed to 'transaction'";
+            cx.raise(|c| Pop3Unexpected { c, is_orig: false, msg: "OK", detail });
+        }
+        let is_login = match self.asked {
+            Asked::Login | Asked::Simple => self.session == Session::Authorization,
+            Asked::Auth(_) => true,
+            _ => false,
+        };
+        let [user, password] = &self.login;
+        if is_login && !user.is_empty() {
+            cx.raise(|c| Pop3LoginSuccess { c, is_orig: false, user, password });
         }
         match self.asked {
             Asked::Greeting => self.session = Session::Authorization,
@@ -324,6 +399,10 @@ impl Analyzer {
             Asked::User | Asked::Login | Asked::Auth(_) => {
                 self.session = Session::Authorization;
                 self.asked = Asked::Greeting;
+                let [user, password] = &self.login;
+                if !user.is_empty() {
+                    cx.raise(|c| Pop3LoginFailure { c, is_orig: false, user, password });
+                }
             }
             Asked::Simple | Asked::Listing | Asked::Mail => self.session = Session::Transaction,
             Asked::Quit => self.session = Session::Over,
@@ -353,6 +432,13 @@ impl Analyzer {
             mail.report.finish(cx);
         }
     }
+}
+
+/// Whether user and password of logins are reported.
+fn reports_logins(cx: &Context<'_>) -> bool {
+    cx.wants::<Pop3LoginSuccess<'_>>()
+        || cx.wants::<Pop3LoginFailure<'_>>()
+        || cx.wants::<Pop3Unexpected<'_>>()
 }
 
 /// Makes a file of each entity that has a body.
@@ -393,6 +479,14 @@ impl Sink for Files<'_, '_> {
             })
         });
         self.cx.file_data(file, data);
+    }
+
+    fn line_end(&mut self) {
+        self.report.line_end(self.cx);
+    }
+
+    fn illegal(&mut self, detail: &'static str) {
+        self.report.illegal(self.cx, detail);
     }
 
     fn end(&mut self, _depth: usize) {
@@ -507,6 +601,45 @@ mod tests {
         a.stream(&mut h.cx(), Resp, b"nonsense\rand more\r\n");
         assert_eq!(h.rows("weird")[0]["name"], "line_terminated_with_single_CR");
         assert!(h.rows("weird").len() == 1 && !h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn logins_and_further_lines_are_events() {
+        let events = |prefix: &str, lines: &[(Dir, &str)]| {
+            let mut h = Harness::new(Proto::Tcp, 110);
+            h.listen(prefix);
+            let mut a = Analyzer::new(&mut h.cx());
+            for (from, text) in lines {
+                a.stream(&mut h.cx(), *from, text.as_bytes());
+            }
+            h.events()
+        };
+        let args = r#""is_orig":false,"user":"me","password":"x""#;
+        let login = |how: &str| vec![format!("pop3_login_{how} {args}")];
+        assert_eq!(events("pop3_login", &LOGIN), login("success"));
+        let mut refused = LOGIN.to_vec();
+        refused[4].1 = "-ERR\r\n";
+        assert_eq!(events("pop3_login", &refused), login("failure"));
+        // me NUL me NUL x, and the user without a password that can be read.
+        let plain = [
+            (Resp, "+OK\r\n"),
+            (Orig, "AUTH PLAIN\r\n"),
+            (Resp, "+ \r\n"),
+            (Orig, "bWUAbWUAeA==\r\n"),
+            (Resp, "+OK\r\n"),
+        ];
+        let found = events("pop3_login", &plain);
+        assert!(!found.is_empty() && found.iter().all(|e| *e == login("success")[0]), "{found:?}");
+        let capa = [(Resp, "+OK\r\n"), (Orig, "CAPA\r\n"), (Resp, "+OK\r\n TOP \r\n.\r\n")];
+        assert_eq!(events("pop3_data", &capa), [r#"pop3_data "is_orig":false,"data":"TOP""#]);
+        let early = [(Resp, "+OK\r\n"), (Orig, "PASS x\r\n"), (Orig, "STAT\r\n")];
+        assert_eq!(
+            events("pop3_unexpected", &early[..2]),
+            [concat!(
+                r#"pop3_unexpected "is_orig":true,"msg":"PASS","#,
+                r#""detail":"pass must follow the command 'USER'""#
+            )]
+        );
     }
 
     #[test]

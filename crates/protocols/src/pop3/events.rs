@@ -29,6 +29,52 @@ gannet_event::events! {
         msg: &'a [u8] = "msg",
     }
 
+    /// A further line of a reply.
+    pub struct Pop3Data<'a> = "pop3_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The line without blanks around it.
+        data: &'a [u8] = "data",
+    }
+
+    /// A client logged in.
+    pub struct Pop3LoginSuccess<'a> = "pop3_login_success", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it: the server says so.
+        is_orig: bool = "is_orig",
+        /// The user.
+        user: &'a [u8] = "user",
+        /// The password, where it can be read.
+        password: &'a [u8] = "password",
+    }
+
+    /// A client was refused.
+    pub struct Pop3LoginFailure<'a> = "pop3_login_failure", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it: the server says so.
+        is_orig: bool = "is_orig",
+        /// The user.
+        user: &'a [u8] = "user",
+        /// The password, where it can be read.
+        password: &'a [u8] = "password",
+    }
+
+    /// A command where it is not allowed, or a reply that shows that the state was another.
+    pub struct Pop3Unexpected<'a> = "pop3_unexpected", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The command or reply.
+        msg: &'static str = "msg",
+        /// Why it was not expected.
+        detail: &'a [u8] = "detail",
+    }
+
     /// TLS begins.
     pub struct Pop3Starttls = "pop3_starttls", opt_in {
         /// The connection.

@@ -127,13 +127,18 @@ pub struct Parts<'a> {
     pub argument: &'a [u8],
 }
 
+/// A line up to a NUL, without blanks around it.
+pub fn trimmed(line: &[u8]) -> &[u8] {
+    let end = memchr::memchr(0, line).unwrap_or(line.len());
+    let line = crate::support::text::skip_blanks(&line[..end]);
+    let blanks = line.iter().rev().take_while(|b| **b == b' ').count();
+    &line[..line.len() - blanks]
+}
+
 impl<'a> Parts<'a> {
     /// Takes a line apart.
     pub fn of(line: &'a [u8]) -> Self {
-        let end = memchr::memchr(0, line).unwrap_or(line.len());
-        let line = crate::support::text::skip_blanks(&line[..end]);
-        let blanks = line.iter().rev().take_while(|b| **b == b' ').count();
-        let line = &line[..line.len() - blanks];
+        let line = trimmed(line);
         if line.is_empty() {
             return Self { first: None, argument: &[] };
         }

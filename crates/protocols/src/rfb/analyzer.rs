@@ -99,6 +99,7 @@ impl Analyzer {
             Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
             Due::Result => {
                 cx.raise(|c| RfbAuthenticationResult { c, result: code() == 0 });
+                cx.raise(|c| RfbAuthResult { c, result: code() != 0 });
                 if let Some(session) = &mut self.session {
                     session.auth = Some(code() == 0);
                 }

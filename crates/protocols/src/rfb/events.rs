@@ -41,6 +41,14 @@ gannet_event::events! {
         result: bool = "result",
     }
 
+    /// Authentication ended: the opposite of `rfb_authentication_result`, as Zeek has it.
+    pub struct RfbAuthResult = "rfb_auth_result", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether it failed.
+        result: bool = "result",
+    }
+
     /// The client asks for a session.
     pub struct RfbShareFlag = "rfb_share_flag" {
         /// The connection.

@@ -1,4 +1,5 @@
 use gannet_base::Dir;
+use gannet_event::TableOf;
 
 use super::events::*;
 use super::message;
@@ -13,6 +14,8 @@ use crate::support::text::upper_case;
 
 /// Longest line.
 const MAX_LINE: usize = 64 << 10;
+/// Header fields of one message that `sip_all_headers` has at the most.
+const MAX_FIELDS: usize = 1 << 16;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -27,6 +30,8 @@ struct Kind {
     state: State,
     /// As the last header said; a message without one has the length of its predecessor.
     body: i32,
+    /// Header fields of the message, for the event that has all.
+    fields: Vec<SipField>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +77,11 @@ impl Analyzer {
                 start(cx, &mut self.requests, request, line.text)?;
                 kind.state = State::Headers;
             } else if line.text.is_empty() {
+                let fields = std::mem::take(&mut kind.fields);
+                cx.raise(|c| {
+                    let hlist = TableOf((1..).zip(fields).collect());
+                    SipAllHeaders { c, is_orig: request, hlist }
+                });
                 // A negative length cannot be read, but only when the body is due.
                 kind.state = State::Body(usize::try_from(kind.body).map_err(|_| Malformed)?);
             } else {
@@ -80,6 +90,11 @@ impl Analyzer {
                     kind.body = message::body_length(value);
                 }
                 cx.raise(|c| SipHeader { c, is_orig: request, name: upper_case(name), value });
+                if cx.wants::<SipAllHeaders>() && kind.fields.len() < MAX_FIELDS {
+                    let original_name = upper_case(name).into_owned().into();
+                    let name = value.to_vec().into();
+                    kind.fields.push(SipField { original_name, name });
+                }
                 self.requests.header(cx, request, name, value);
             }
         }
@@ -88,7 +103,8 @@ impl Analyzer {
 
 /// Nothing read so far.
 fn kinds() -> [Kind; 2] {
-    let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
+    let kind =
+        || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0, fields: Vec::new() };
     [kind(), kind()]
 }
 

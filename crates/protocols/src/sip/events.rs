@@ -3,9 +3,31 @@
 use std::borrow::Cow;
 
 use gannet_event::Connection;
+use gannet_event::TableOf;
+
+gannet_event::record! {
+    /// A header field, in the fields that Zeek's analyzer fills: they have other names than what is in them.
+    #[derive(Clone, Debug)]
+    pub struct SipField = "mime_header_rec" {
+        /// Its name in upper case.
+        original_name: Cow<'static, [u8]> = "original_name",
+        /// Its value.
+        name: Cow<'static, [u8]> = "name",
+    }
+}
 
 gannet_event::events! {
     crate::events::module::SIP;
+
+    /// The header of a message is complete.
+    pub struct SipAllHeaders = "sip_all_headers", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether it belongs to a request.
+        is_orig: bool = "is_orig",
+        /// The fields by their number, from 1.
+        hlist: TableOf<u64, SipField> = "hlist",
+    }
 
     /// A request line.
     pub struct SipRequest<'a> = "sip_request" {

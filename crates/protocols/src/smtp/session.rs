@@ -520,6 +520,14 @@ impl Sink for Mail<'_, '_> {
         self.cx.file_data(file, data);
     }
 
+    fn line_end(&mut self) {
+        self.report.line_end(self.cx);
+    }
+
+    fn illegal(&mut self, detail: &'static str) {
+        self.report.illegal(self.cx, detail);
+    }
+
     fn end(&mut self, _depth: usize) {
         self.report.end(self.cx);
         match self.file.take() {

@@ -61,6 +61,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
+        cx.raise_session_done();
         if let Some(session) = self.session.take() {
             session.write(cx);
         }

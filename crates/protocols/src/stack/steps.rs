@@ -2,6 +2,7 @@
 
 use gannet_base::Dir;
 use gannet_flow::Conn;
+use gannet_flow::tcp::Repeated;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::Step;
 use gannet_flow::tcp::flag;
@@ -31,6 +32,22 @@ pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
         }
         Step::Finished { half: true } => session.raise(conn, |c| ConnectionHalfFinished { c }),
         Step::Finished { half: false } => session.raise(conn, |c| ConnectionFinished { c }),
+        Step::Repeated { times: 1, .. } => {}
+        Step::Repeated { what, from, times } => {
+            let (is_orig, threshold) = (from.is_orig(), u64::from(times));
+            match what {
+                Repeated::Retransmission => {
+                    session.raise(conn, |c| TcpMultipleRetransmissions { c, is_orig, threshold });
+                }
+                Repeated::Gap => session.raise(conn, |c| TcpMultipleGap { c, is_orig, threshold }),
+                Repeated::ZeroWindow => {
+                    session.raise(conn, |c| TcpMultipleZeroWindows { c, is_orig, threshold });
+                }
+                Repeated::BadChecksum => {
+                    session.raise(conn, |c| TcpMultipleChecksumErrors { c, is_orig, threshold });
+                }
+            }
+        }
     }
 }
 

@@ -58,7 +58,7 @@ fn inner_analyzers_are_not_notified_of_gaps() {
             (Dir::Orig, message(1, &client_hello(0x0303, b"", &[]))),
             (Dir::Resp, message(2, &server_hello(0x0303, b"", 0xc02f, &[]))),
         ];
-        tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Orig, 5);
+        tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Orig, 1, 5);
         for (from, hello) in hellos {
             let hello = record(22, &hello);
             tcp::Consumer::data(&mut session, &mut h.conn, from, &hello);
@@ -217,7 +217,7 @@ fn what_was_read_to_its_end_is_not_read_again() {
     // After a hole the start of a record is unknown, even if the data looks like one.
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
     session.settle(&mut h.conn);
-    tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1_180_489_186);
+    tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1, 1_180_489_186);
     session.settle(&mut h.conn);
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Resp, &answer);
     session.settle(&mut h.conn);

@@ -23,6 +23,10 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        cx.raise_session_done();
+    }
+
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
         let Some(message) = Message::parse(data) else {
             cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", &[]);

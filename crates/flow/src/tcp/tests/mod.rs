@@ -50,7 +50,7 @@ impl Consumer for Sink {
         assert!(!data.is_empty());
         self.got[host(conn, from)].extend_from_slice(data);
     }
-    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
+    fn gap(&mut self, conn: &mut Conn, from: Dir, _at: u64, len: u64) {
         let from = host(conn, from);
         self.gaps[from].push(len);
         if len < 1_000_000 {

@@ -274,7 +274,7 @@ fn a_connection_on_which_nothing_happened_goes() {
 fn checksums_that_fail_are_counted_by_powers_of_ten() {
     let mut run = Run::of(UP);
     for _ in 0..100 {
-        run.tcp.bad_checksum(&mut run.conn, Dir::Resp);
+        run.tcp.bad_checksum(&mut run.conn, Dir::Resp, &mut run.sink);
     }
     assert_eq!(run.row(), "ShAccc Established/Established 0/0");
 }

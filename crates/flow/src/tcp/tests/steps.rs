@@ -25,7 +25,7 @@ impl Consumer for Steps {
     fn data(&mut self, _: &mut Conn, _: Dir, data: &[u8]) {
         self.seen.push(format!("data {}", data.len()));
     }
-    fn gap(&mut self, _: &mut Conn, _: Dir, _: u64) {}
+    fn gap(&mut self, _: &mut Conn, _: Dir, _: u64, _: u64) {}
     fn end(&mut self, _: &mut Conn, _: Dir) {}
     fn reset(&mut self, _: &mut Conn) {}
     fn flipped(&mut self, _: &mut Conn) {}
@@ -96,6 +96,27 @@ fn a_whole_connection() {
             "8+0 7",
             "End(Resp)",
             "Finished { half: false }",
+        ]
+    );
+}
+
+#[test]
+fn what_happens_again_and_again_is_a_step() {
+    let mut script = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5".to_owned();
+    for _ in 0..10 {
+        script.push_str("; > A 101 301 5; < A 301 106 0 w=0");
+    }
+    let mut all = steps(&script);
+    all.retain(|step| step.starts_with("Repeated"));
+    let step =
+        |what, from, times| format!("Repeated {{ what: {what}, from: {from}, times: {times} }}");
+    assert_eq!(
+        all,
+        [
+            step("Retransmission", "Orig", 1),
+            step("ZeroWindow", "Resp", 1),
+            step("Retransmission", "Orig", 10),
+            step("ZeroWindow", "Resp", 10),
         ]
     );
 }

@@ -59,6 +59,36 @@ gannet_event::events! {
         data: &'a [u8] = "data",
     }
 
+    /// A piece of an entity's content, as soon as it is decoded: a line, or a part of a long one.
+    pub struct MimeSegmentData<'a> = "mime_segment_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its length in bytes.
+        length: u64 = "length",
+        /// The piece.
+        data: &'a [u8] = "data",
+    }
+
+    /// The content of all entities of a mail that ended.
+    pub struct MimeAllData<'a> = "mime_all_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its length in bytes.
+        length: u64 = "length",
+        /// The content, decoded.
+        data: &'a [u8] = "data",
+    }
+
+    /// The format of a mail is wrong.
+    pub struct MimeEvent<'a> = "mime_event", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The kind of the fault.
+        event_type: &'a str = "event_type",
+        /// The fault.
+        detail: &'a str = "detail",
+    }
+
     /// Checksum of a mail's content.
     pub struct MimeContentHash<'a> = "mime_content_hash", opt_in {
         /// The connection.

@@ -39,6 +39,10 @@ pub trait Sink {
     fn headers_end(&mut self, _depth: usize) {}
     /// More of its body, decoded.
     fn data(&mut self, depth: usize, data: &[u8]);
+    /// The format of the innermost open entity is wrong.
+    fn illegal(&mut self, _detail: &'static str) {}
+    /// A line of a body ends: [`data`](Self::data) passed on what it holds.
+    fn line_end(&mut self) {}
     /// The innermost open entity ends.
     fn end(&mut self, depth: usize);
     /// A limit was reached, with the number that reached it.
@@ -46,6 +50,11 @@ pub trait Sink {
     /// The base64 of a body is damaged.
     fn bad_base64(&mut self, complaint: &str);
 }
+
+/// An entity ends with its header.
+pub const NO_BODY: &str = "entity body missing";
+/// An entity of several parts ends with one of them.
+pub const NOT_CLOSED: &str = "multipart closing boundary delimiter missing";
 
 /// One message.
 #[derive(Debug)]
@@ -139,6 +148,12 @@ impl Mime {
 
     /// The message ends, complete or not.
     pub fn finish(&mut self, sink: &mut impl Sink) {
+        if let [first, _, ..] = &self.open[..]
+            && first.kind == Kind::Multipart
+            && !first.ended
+        {
+            sink.illegal(NOT_CLOSED);
+        }
         if !self.open.is_empty() {
             self.close_above(0, sink);
             self.end_entity(0, sink);
@@ -215,6 +230,7 @@ impl Mime {
                 }
             }
         }
+        sink.line_end();
     }
 
     fn begin_child(&mut self, depth: usize, sink: &mut impl Sink) {
@@ -229,6 +245,11 @@ impl Mime {
 
     /// Ends the entities inside the one at `depth`, innermost first.
     fn close_above(&mut self, depth: usize, sink: &mut impl Sink) {
+        let around =
+            self.open.get(depth + 1..self.open.len().saturating_sub(1)).unwrap_or_default();
+        for _ in around.iter().filter(|entity| entity.kind == Kind::Multipart && !entity.ended) {
+            sink.illegal(NOT_CLOSED);
+        }
         while self.open.len() > depth + 1 {
             self.end_entity(self.open.len() - 1, sink);
             self.open.pop();
@@ -244,6 +265,7 @@ impl Mime {
             entity.finish_field(depth, sink);
             entity.in_header = false;
             sink.headers_end(depth);
+            sink.illegal(NO_BODY);
         } else if let Some(mut decoder) = entity.base64.take() {
             self.scratch.clear();
             for complaint in decoder.finish(&mut self.scratch) {

@@ -5,19 +5,25 @@ use md5::Digest;
 
 use super::Field;
 use super::events::HeaderRec;
+use super::events::MimeAllData;
 use super::events::MimeAllHeaders;
 use super::events::MimeBeginEntity;
 use super::events::MimeContentHash;
 use super::events::MimeContentHashSha256;
 use super::events::MimeEndEntity;
 use super::events::MimeEntityData;
+use super::events::MimeEvent;
 use super::events::MimeOneHeader;
+use super::events::MimeSegmentData;
 use crate::Context;
 use crate::support::text::upper_case;
 
 /// Bytes of an entity's content that one `mime_entity_data` carries at the most: longer content comes in
 /// several.
 const MAX_CONTENT: usize = 16 << 20;
+
+/// Longest piece of `mime_segment_data`: Zeek's `mime_segment_length`.
+const MAX_SEGMENT: u64 = 1024;
 
 /// Data of events of one mail that must be collected before they are raised. Nothing is stored for
 /// events without a listener.
@@ -27,6 +33,10 @@ pub struct Report {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Content of the current entity.
     content: Vec<u8>,
+    /// Content of all entities.
+    all: Vec<u8>,
+    /// Content of the current line.
+    segment: Vec<u8>,
     /// Length of the content of all entities.
     len: u64,
     md5: Option<Box<md5::Md5>>,
@@ -65,9 +75,36 @@ impl Report {
         }
     }
 
+    /// The format is wrong.
+    pub fn illegal(&mut self, cx: &mut Context<'_>, detail: &'static str) {
+        cx.raise(|c| MimeEvent { c, event_type: "illegal format", detail });
+    }
+
     /// Content, decoded.
     pub fn data(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         self.len += data.len() as u64;
+        if cx.wants::<MimeSegmentData>() {
+            let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(1, 1 << 24);
+            let mut rest = data;
+            while self.segment.len() + rest.len() > most as usize {
+                let room = (most as usize).saturating_sub(self.segment.len());
+                let (now, more) = rest.split_at(room.min(rest.len()));
+                self.segment.extend_from_slice(now);
+                rest = more;
+                self.line_end(cx);
+            }
+            self.segment.extend_from_slice(rest);
+        }
+        if cx.wants::<MimeAllData>() {
+            let mut rest = data;
+            while self.all.len() + rest.len() > MAX_CONTENT {
+                let (now, more) = rest.split_at(MAX_CONTENT - self.all.len());
+                self.all.extend_from_slice(now);
+                rest = more;
+                self.all(cx);
+            }
+            self.all.extend_from_slice(rest);
+        }
         if let Some(hash) = &mut self.md5 {
             hash.update(data);
         }
@@ -85,8 +122,18 @@ impl Report {
         }
     }
 
+    /// A line of content ends.
+    pub fn line_end(&mut self, cx: &mut Context<'_>) {
+        if !self.segment.is_empty() {
+            let data = &self.segment[..];
+            cx.raise(|c| MimeSegmentData { c, length: data.len() as u64, data });
+            self.segment.clear();
+        }
+    }
+
     /// The entity ends.
     pub fn end(&mut self, cx: &mut Context<'_>) {
+        self.line_end(cx);
         self.content(cx);
         cx.raise(|c| MimeEndEntity { c });
     }
@@ -98,8 +145,16 @@ impl Report {
         self.content.clear();
     }
 
+    /// Reports the content of all entities that was kept.
+    fn all(&mut self, cx: &mut Context<'_>) {
+        let data = &self.all[..];
+        cx.raise(|c| MimeAllData { c, length: data.len() as u64, data });
+        self.all.clear();
+    }
+
     /// The mail is over.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
+        self.all(cx);
         let content_len = self.len;
         if let Some(hash) = self.md5.take() {
             let hash = hash.finalize();
@@ -171,5 +226,27 @@ mod tests {
         assert_eq!(events.load(Ordering::Relaxed), 3);
         assert_eq!(bytes.load(Ordering::Relaxed), 45 << 20);
         assert_eq!(longest.load(Ordering::Relaxed), MAX_CONTENT as u64);
+    }
+
+    #[test]
+    fn segments_are_lines_and_all_data_is_that_of_the_mail() {
+        let mut h = Harness::new(Proto::Tcp, 25);
+        h.listen("mime_");
+        let mut report = Report::default();
+        for (text, end) in [(&b"one"[..], false), (b"\r\n", true), (&[b'x'; 1500], true)] {
+            report.data(&mut h.cx(), text);
+            if end {
+                report.line_end(&mut h.cx());
+            }
+        }
+        let lengths = |events: &[String]| -> Vec<String> {
+            events.iter().map(|e| e.split(',').next().unwrap().to_owned()).collect()
+        };
+        let pieces = lengths(&h.events());
+        assert_eq!(pieces, [5, 1024, 476].map(|n| format!("mime_segment_data \"length\":{n}")));
+        report.end(&mut h.cx());
+        h.events();
+        report.finish(&mut h.cx());
+        assert_eq!(lengths(&h.events())[0], "mime_all_data \"length\":1505");
     }
 }
