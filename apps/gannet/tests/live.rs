@@ -156,7 +156,7 @@ fn count(words: &str, name: &str) -> u64 {
 
 /// Rows of a log without what depends on time: those columns, and the order.
 fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
-    const OF_TIME: [&str; 16] = [
+    const OF_TIME: [&str; 17] = [
         "ts",
         "uid",
         "duration",
@@ -173,6 +173,7 @@ fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
         "fuids",
         "analyzer_id",
         "request_ts",
+        "up_since",
     ];
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -499,6 +500,22 @@ fn an_interface_that_goes_down_is_taken_up_again() {
     link.send(&sample, &[]);
     let words = live.end();
     assert_eq!(count(&words, "read"), 68, "{words}");
+}
+
+#[test]
+fn messages_are_json_objects_for_programs() {
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-messages");
+    let live = Live::start(&link, &s, &["-t", "1", "--log-format", "json"]);
+    live.signal(Signal::HUP);
+    wait(|| live.words().contains("reopened"));
+    let words = live.end();
+    let lines: Vec<serde_json::Value> =
+        words.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let capturing = lines.iter().find(|line| line["message"] == "capturing on vb").unwrap();
+    assert_eq!(capturing["level"], "INFO");
+    assert_eq!(capturing["interfaces"], "vb");
+    assert!(capturing["timestamp"].as_str().unwrap().ends_with('Z'));
 }
 
 #[test]

@@ -113,6 +113,47 @@ fn timers_are_due_by_the_time_of_packets() {
     assert_eq!(printed, "T, T\n");
 }
 
+/// The first packet moves time on from 0: the timeout of a question asked before it is over as well.
+#[test]
+fn answers_that_wait_for_the_first_packet_come_before_timeouts() {
+    let printed = over_sample(
+        r#"
+        module Storage;
+        export {
+            type ReturnCode: enum { SUCCESS, OPERATION_FAILED };
+            type OperationResult: record
+                { code: ReturnCode; error_str: string &optional; value: any &optional; };
+            type NoBackend: enum { NO_BACKEND };
+            type BackendOptions: record { forced_sync: bool &default=F; };
+            global Storage::Async::__open_backend: function(backend: NoBackend,
+                options: BackendOptions, key_type: any, value_type: any): OperationResult;
+        }
+        module GLOBAL;
+        event zeek_init()
+            {
+            when ( local r = Storage::Async::__open_backend(Storage::NO_BACKEND,
+                Storage::BackendOptions(), string, string) )
+                { print r$code, network_time() > double_to_time(0.0); }
+            timeout 5 sec { print "timeout"; }
+            }
+        "#,
+    );
+    assert_eq!(printed, "Storage::OPERATION_FAILED, T\n");
+}
+
+#[test]
+fn time_advances_where_scripts_handle_no_packets() {
+    let printed = over_sample(
+        r#"
+        global late: event();
+        event late() { print network_time() > double_to_time(0.0); }
+        event zeek_init() { schedule 1 sec { late() }; }
+        event zeek_done() { print network_time() > double_to_time(0.0); }
+        "#,
+    );
+    assert_eq!(printed, "T\nT\n");
+}
+
 #[test]
 fn terminate_and_exit_end_the_reading() {
     let sample = sample();

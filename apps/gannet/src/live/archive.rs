@@ -21,7 +21,6 @@ use std::time::SystemTime;
 
 use gannet_log::CompletedFile;
 
-use super::Journal;
 use super::args::Args;
 use super::args::Compress;
 use super::times;
@@ -34,7 +33,6 @@ pub(crate) struct Archive {
     postprocessor: Option<PathBuf>,
     rules: Rules,
     logs: Vec<&'static str>,
-    journal: Journal,
 }
 
 /// What may change while the sensor runs.
@@ -65,20 +63,13 @@ const TRIES: u32 = 3;
 const UNFINISHED: &str = "tmp";
 
 impl Archive {
-    pub(crate) fn new(
-        args: &Args,
-        rules: Rules,
-        folder: &Path,
-        logs: Vec<&'static str>,
-        journal: &Journal,
-    ) -> Self {
+    pub(crate) fn new(args: &Args, rules: Rules, folder: &Path, logs: Vec<&'static str>) -> Self {
         Self {
             folder: folder.to_owned(),
             to: args.rotate_to.clone(),
             postprocessor: args.postprocessor.clone(),
             rules,
             logs,
-            journal: journal.clone(),
         }
     }
 
@@ -87,7 +78,8 @@ impl Archive {
         self.remove_old();
         while let Ok(file) = files.recv() {
             if let Err(error) = self.take(&file) {
-                self.journal.error(&format_args!("{}: {error}", file.file.display()));
+                let path = file.file.display();
+                tracing::error!(file = %path, %error, "{path}: {error}");
             }
             self.remove_old();
         }
@@ -127,7 +119,7 @@ impl Archive {
             };
             let Some(failed) = failed else { return };
             let (program, path) = (program.display(), path.display());
-            self.journal.error(&format_args!("{program} {path}: {failed} (attempt {attempt})"));
+            tracing::error!(%program, file = %path, attempt, "{program} {path}: {failed} (attempt {attempt})");
         }
     }
 
@@ -157,9 +149,11 @@ impl Archive {
             match fs::remove_file(&path) {
                 Ok(()) => {
                     bytes -= len;
-                    self.journal.note(&format_args!("{}: removed as --keep asks", path.display()));
+                    tracing::info!(file = %path.display(), "{}: removed as --keep asks", path.display());
                 }
-                Err(error) => self.journal.error(&format_args!("{}: {error}", path.display())),
+                Err(error) => {
+                    tracing::error!(file = %path.display(), %error, "{}: {error}", path.display());
+                }
             }
         }
     }
@@ -320,7 +314,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::live::args::LogFormat;
 
     struct Folder(PathBuf);
 
@@ -351,7 +344,6 @@ mod tests {
             postprocessor: None,
             rules: Rules::default(),
             logs: vec!["conn", "dns"],
-            journal: Journal::new(LogFormat::Text, true),
         }
     }
 

@@ -6,7 +6,7 @@
 
 mod archive;
 mod args;
-mod journal;
+mod messages;
 mod metrics;
 mod notify;
 pub(crate) mod reload;
@@ -23,7 +23,6 @@ use gannet_engine::Options;
 use crate::outcome::Outcome;
 
 pub(crate) use args::Args;
-pub(crate) use journal::Journal;
 pub(crate) use sensor::program;
 
 /// Captures as the arguments say, until a signal comes.
@@ -34,11 +33,11 @@ pub(crate) fn run(
     folders: (&Path, Option<&Path>),
     quiet: bool,
 ) -> anyhow::Result<Outcome> {
-    let journal = Journal::new(args.log_format, quiet);
-    match sensor::Sensor::open(args, options, filter, folders, &journal) {
+    messages::install(args.log_format, quiet);
+    match sensor::Sensor::open(args, options, filter, folders, quiet) {
         Ok(sensor) => sensor.run(),
         Err(sensor::Failure::Usage(words)) => {
-            journal.error(&words);
+            tracing::error!("{words}");
             Ok(Outcome::NoCapture)
         }
         Err(sensor::Failure::LeftOut) => Ok(Outcome::NoCapture),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -29,10 +30,10 @@ use gannet_log::LiveFiles;
 use gannet_log::LogLosses;
 use serde_json::Value;
 
-use super::Journal;
 use super::archive;
 use super::archive::Archive;
 use super::args::Args;
+use super::args::LogFormat;
 use super::metrics;
 use super::notify::Manager;
 use super::reload::Reload;
@@ -91,7 +92,8 @@ pub(crate) struct Sensor {
     source: Source,
     engine: Engine,
     stop: Stop,
-    journal: Journal,
+    /// Whether a table of counts is printed at the end.
+    has_table: bool,
     manager: Manager,
     losses: LogLosses,
     archive: JoinHandle<()>,
@@ -132,13 +134,13 @@ impl Sensor {
         mut options: Options,
         filter: Option<&str>,
         (out, extract): (&Path, Option<&Path>),
-        journal: &Journal,
+        quiet: bool,
     ) -> Result<Self, Failure> {
         if out == Path::new("-") {
             return Err(Failure::Usage(Box::new("--out -: a live capture writes to a folder")));
         }
         if args.rotate.is_none() && (args.rotate_to.is_some() || args.rotate_compress.is_some()) {
-            journal.note(&"without --rotate only SIGUSR1 and the end rotate logs");
+            tracing::info!("without --rotate only SIGUSR1 and the end rotate logs");
         }
         if cfg!(not(feature = "kafka")) && args.kafka.is_some() {
             left_out::report(&"--kafka", "kafka");
@@ -167,9 +169,10 @@ impl Sensor {
         let left = live.recover(out, &logs).with_context(|| out.display().to_string())?;
         if left > 0 {
             let out = out.display();
-            journal.note(&format_args!(
+            tracing::info!(
+                files = left,
                 "{out}: {left} files of an earlier run were renamed by their time"
-            ));
+            );
         }
         options.logs.dir = Some(out.to_owned());
         options.logs.live = Some(live);
@@ -185,37 +188,35 @@ impl Sensor {
             let on = interface.joining_offloads();
             if !on.is_empty() {
                 let (name, on) = (&interface.name, on.join(" and "));
-                journal.warning(&format_args!(
-                    "{name}: {on} joins packets before they are captured; ethtool -K {name} gro off lro off"
-                ));
+                tracing::warn!(interface = %name, "{name}: {on} joins packets before they are captured; ethtool -K {name} gro off lro off");
             }
         }
         if source.refused_filter() {
-            journal.warning(
-                &"the filter is too long for the kernel: every packet is read, and then filtered",
+            tracing::warn!(
+                "the filter is too long for the kernel: every packet is read, and then filtered"
             );
         }
         let listener =
             args.metrics.map(|at| TcpListener::bind(at).with_context(|| format!("--metrics {at}")));
         let listener = listener.transpose()?;
         // From here on the process has no more rights than it needs; threads that start later have as few.
-        enter(args, out, extract, journal)?;
+        enter(args, out, extract)?;
         let stop = Stop::of_sensor().context("signals")?;
         let rules = archive::Rules::default();
         rules.set(args);
-        let archive = Archive::new(args, rules.clone(), out, logs, journal);
+        let archive = Archive::new(args, rules.clone(), out, logs);
         let archive = archive::start(archive, files).context("thread of the archive")?;
         let latest = Latest::default();
         if let Some(listener) = listener {
             let at = listener.local_addr()?;
             metrics::serve(listener, latest.clone()).context("thread of the metrics")?;
-            journal.note(&format_args!("metrics at http://{at}/metrics"));
+            tracing::info!(address = %at, "metrics at http://{at}/metrics");
         }
         let mut sinks = Vec::new();
         let spool = args.spool();
         for target in args.targets() {
             let context = target.to_string();
-            sinks.push(Sink::start(target, spool.as_ref(), journal).context(context)?);
+            sinks.push(Sink::start(target, spool.as_ref()).context(context)?);
         }
         let outputs: Vec<Sink> = sinks.iter().map(|(sink, _)| sink.clone()).collect();
         if !outputs.is_empty() {
@@ -229,7 +230,7 @@ impl Sensor {
             source,
             engine: Engine::new(options),
             stop,
-            journal: journal.clone(),
+            has_table: !quiet && args.log_format == LogFormat::Text,
             manager,
             losses,
             archive,
@@ -253,7 +254,7 @@ impl Sensor {
             down: Vec::new(),
             folder: out.display().to_string(),
         };
-        sensor.journal.note(&format_args!("capturing on {names}"));
+        tracing::info!(interfaces = %names, "capturing on {names}");
         sensor.manager.ready(&format!("capturing on {names}"));
         Ok(sensor)
     }
@@ -280,7 +281,7 @@ impl Sensor {
                         talkers.add(&batch);
                     }
                     let analysed = analyse(&mut self.engine, &batch, &mut self.snapshot);
-                    report(&self.journal, analysed);
+                    report(analysed);
                     pending.dirty = true;
                     pending.packet = Instant::now();
                     if self.has_threads && self.has_few_blocks {
@@ -302,7 +303,7 @@ impl Sensor {
     }
 
     fn flush(&mut self, pending: &mut Pending) {
-        report(&self.journal, self.engine.flush());
+        report(self.engine.flush());
         pending.dirty = false;
         pending.flushed = Instant::now();
     }
@@ -330,7 +331,7 @@ impl Sensor {
         let clock = Source::clock();
         if pending.packet.elapsed() >= QUIET {
             let number = self.source.skip_number();
-            report(&self.journal, self.engine.advance(number, clock - DELAY));
+            report(self.engine.advance(number, clock - DELAY));
             self.snapshot.lag = 0.0;
         }
         let asked = self.stop.takes_rotate();
@@ -343,7 +344,7 @@ impl Sensor {
         }
         if self.stop.takes_reopen() {
             self.with_logs(gannet_log::Logs::reopen);
-            self.journal.note(&"logs are reopened");
+            tracing::info!("logs are reopened");
             self.reload();
         }
         self.flush(pending);
@@ -362,7 +363,7 @@ impl Sensor {
         }
         self.latest.set(&self.snapshot);
         for words in self.losses.take_words() {
-            self.journal.warning(&words);
+            tracing::warn!("{words}");
         }
         self.links();
         self.manager.lives();
@@ -376,7 +377,7 @@ impl Sensor {
             Ok(read) => read,
             Err(words) => {
                 let words = words.trim_end();
-                self.journal.error(&format_args!("{words}; the options stay as they are"));
+                tracing::error!("{words}; the options stay as they are");
                 return;
             }
         };
@@ -397,12 +398,15 @@ impl Sensor {
             self.until = read.args.duration.map(|duration| self.begun + duration);
         }
         match taken.is_empty() {
-            true => self.journal.note(&format_args!("{file}: nothing new that can be taken over")),
-            false => self.journal.note(&format_args!("{file}: taken over: {}", taken.join(", "))),
+            true => tracing::info!(%file, "{file}: nothing new that can be taken over"),
+            false => {
+                let options = taken.join(", ");
+                tracing::info!(%file, %options, "{file}: taken over: {options}");
+            }
         }
         if !others.is_empty() {
             let others = others.join(", ");
-            self.journal.warning(&format_args!("{file}: changes need a restart: {others}"));
+            tracing::warn!(%file, options = %others, "{file}: changes need a restart: {others}");
         }
         for name in taken.into_iter().map(str::to_owned).collect::<Vec<_>>() {
             match read.values.get(&name) {
@@ -413,7 +417,7 @@ impl Sensor {
     }
 
     fn with_logs(&mut self, work: impl FnOnce(&mut gannet_log::Logs)) {
-        report(&self.journal, self.engine.with_logs(work).map(|_| ()));
+        report(self.engine.with_logs(work).map(|_| ()));
     }
 
     /// Brings the snapshot up to date.
@@ -439,7 +443,7 @@ impl Sensor {
             logs.set_time(row.ts);
             logs.write(&row);
         });
-        report(&self.journal, written.map(|_| ()));
+        report(written.map(|_| ()));
         self.last_row = (self.snapshot.clone(), Instant::now());
     }
 
@@ -447,10 +451,10 @@ impl Sensor {
     fn links(&mut self) {
         let down = self.source.down();
         for name in down.iter().filter(|name| !self.down.contains(name)) {
-            self.journal.warning(&format_args!("{name} is down; capturing goes on when it is up"));
+            tracing::warn!(interface = %name, "{name} is down; capturing goes on when it is up");
         }
         for name in self.down.iter().filter(|name| !down.contains(name)) {
-            self.journal.note(&format_args!("{name} is up again"));
+            tracing::info!(interface = %name, "{name} is up again");
         }
         self.down = down;
     }
@@ -459,30 +463,34 @@ impl Sensor {
         self.snapshot.gauge = self.engine.gauge();
         self.look();
         self.statistics();
-        let Self { engine, archive, sinks, journal, losses, mut snapshot, .. } = self;
+        let Self { engine, archive, sinks, has_table, losses, mut snapshot, .. } = self;
         let finished = engine.finish();
         // The logs are closed, and with them the last sender of files.
         if archive.join().is_err() {
-            journal.error(&"the archive of rotated files has ended early");
+            tracing::error!("the archive of rotated files has ended early");
         }
         sinks.iter().for_each(|(sink, _)| sink.end());
         snapshot.sinks.clear();
         for (sink, thread) in sinks {
             if thread.join().is_err() {
-                journal.error(&format_args!("{}: ended early", sink.target));
+                tracing::error!(sink = %sink.target, "{}: ended early", sink.target);
             }
             snapshot.sinks.push(sink.counts());
         }
         snapshot.discarded = losses.rows();
         for words in losses.take_words() {
-            journal.warning(&words);
+            tracing::warn!("{words}");
         }
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
         tally.add(statistics, &counts);
         tally.put_in(self.folder);
         tally.took(self.begun.elapsed());
-        journal.table(&format_args!("{snapshot}{}", tally.to_string().trim_end()));
+        if has_table {
+            let counts = tally.to_string();
+            // Where standard error is closed, the table has no reader.
+            let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
+        }
         if !snapshot.discarded.is_empty() {
             return Ok(Outcome::Failed);
         }
@@ -491,12 +499,7 @@ impl Sensor {
 }
 
 /// Gives up what is not needed any more.
-fn enter(
-    args: &Args,
-    out: &Path,
-    extract: Option<&Path>,
-    journal: &Journal,
-) -> Result<(), Failure> {
+fn enter(args: &Args, out: &Path, extract: Option<&Path>) -> Result<(), Failure> {
     let mut write = vec![out.to_owned()];
     write.extend(extract.map(Path::to_owned));
     if let Some(template) = &args.rotate_to {
@@ -530,7 +533,8 @@ fn enter(
     };
     let missing = sandbox.enter(args.sandbox.into()).map_err(usage)?;
     if !missing.is_empty() {
-        journal.note(&format_args!("sandbox: not enforced: {}", missing.join(", ")));
+        let missing = missing.join(", ");
+        tracing::info!(%missing, "sandbox: not enforced: {missing}");
     }
     Ok(())
 }
@@ -545,9 +549,9 @@ fn analyse(engine: &mut Engine, batch: &Batch<'_>, now: &mut Snapshot) -> std::i
 }
 
 /// An error of a log does not end the capture.
-fn report(journal: &Journal, done: std::io::Result<()>) {
+fn report(done: std::io::Result<()>) {
     if let Err(error) = done {
-        journal.error(&error);
+        tracing::error!(%error, "{error}");
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::format::escape;
-use crate::support::format::fmt::{Arg, Formatted, fmt as format};
+use crate::support::format::fmt::{Arg, Formatted, fmt as format, fmt_to as format_to};
 use crate::support::pattern::{Modes, Pattern};
 use crate::support::text;
 use crate::value::describe::{self, cat as cat_value};
@@ -108,8 +108,8 @@ pub(super) const TABLE: Table = &[
         Ok(Value::string_owned(text::replace_all(bytes(a, 0), bytes(a, 1), bytes(a, 2))))
     }),
     ("swap_case", |_, a| Ok(Value::string_owned(text::swap_case(bytes(a, 0))))),
-    ("to_lower", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_lowercase()))),
-    ("to_upper", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_uppercase()))),
+    ("to_lower", |_, a| Ok(Value::string_mapped(bytes(a, 0), |b| b.to_ascii_lowercase()))),
+    ("to_upper", |_, a| Ok(Value::string_mapped(bytes(a, 0), |b| b.to_ascii_uppercase()))),
     ("to_title", |_, a| Ok(Value::string_owned(text::to_title(bytes(a, 0))))),
     ("unescape_URI", |_, a| Ok(Value::string_owned(text::unescape_uri(bytes(a, 0))))),
     ("decode_netbios_name", |_, a| Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))),
@@ -208,7 +208,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         && let Some(formatted) = plain_arguments(rest)
     {
         let formatted = formatted.get(..rest.len()).unwrap_or(&[]);
-        let result = format(directives, formatted);
+        let result = format_to(std::mem::take(&mut vm.m.text), directives, formatted);
         return Ok(formatted_text(vm, first, rest, result));
     }
     let texts: Vec<Vec<u8>> = rest
@@ -271,8 +271,17 @@ fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Format
             None => vm.builtin_error(message),
         }
     }
-    Value::string_owned(result.text)
+    // Short texts are copied, and their buffer is that of the next ones.
+    if result.text.len() > COPIED {
+        return Value::string_owned(result.text);
+    }
+    let text = Value::string(&result.text);
+    vm.m.text = result.text;
+    text
 }
+
+/// The longest result of `fmt` that is copied out of the buffer that it was written into.
+const COPIED: usize = 1024;
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if bytes(args, 1).len() != 1 {

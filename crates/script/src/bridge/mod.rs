@@ -205,51 +205,46 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     let handled = |name: &str| {
         vm.function_named(name).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
     };
-    let mut any = false;
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     let signatures = vm.m.state.signatures.as_ref();
-    any |= interest.any() || signatures.is_some_and(|all| all.signatures.has_connections());
-    // Without any interest nothing would learn that time advances.
-    any |= vm.m.state.traffic.is_live;
-    if any {
-        for decl in source.catalogue() {
-            let needed = match decl.name {
-                name if signatures.is_some_and(|all| all.needs(name)) => true,
-                "new_connection"
-                | "connection_state_remove"
-                | "file_new"
-                | "file_state_remove"
-                | "net_done" => true,
-                "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
-                "gannet::packet_bytes" => {
-                    let names = [
-                        "get_current_packet",
-                        "get_current_packet_ts",
-                        "dump_current_packet",
-                        "get_net_stats",
-                    ];
-                    calls(vm, &names) || vm.m.state.traffic.write.is_some()
-                }
-                "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
-                "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
-                "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
-                "raw_packet" => calls(vm, &["get_current_packet_header"]),
-                "gannet::discard_packet" => {
-                    decide::DISCARDERS.iter().any(|name| handled(name))
-                        || calls(vm, &decide::INSTALLERS)
-                }
-                "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
-                "gannet::watched_connection" => {
-                    calls(vm, &["lookup_connection"]) || handled("connection_status_update")
-                }
-                "gannet::connection_timing_out" => handled("connection_timing_out"),
-                _ => false,
-            };
-            if needed {
-                interest.add(decl.id);
+    // Also where scripts handle none of the events: time advances with packets, and timers are due.
+    for decl in source.catalogue() {
+        let needed = match decl.name {
+            name if signatures.is_some_and(|all| all.needs(name)) => true,
+            "new_connection"
+            | "connection_state_remove"
+            | "file_new"
+            | "file_state_remove"
+            | "net_done" => true,
+            "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
+            "gannet::packet_bytes" => {
+                let names = [
+                    "get_current_packet",
+                    "get_current_packet_ts",
+                    "dump_current_packet",
+                    "get_net_stats",
+                ];
+                calls(vm, &names) || vm.m.state.traffic.write.is_some()
             }
+            "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+            "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
+            "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
+            "raw_packet" => calls(vm, &["get_current_packet_header"]),
+            "gannet::discard_packet" => {
+                decide::DISCARDERS.iter().any(|name| handled(name))
+                    || calls(vm, &decide::INSTALLERS)
+            }
+            "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
+            "gannet::watched_connection" => {
+                calls(vm, &["lookup_connection"]) || handled("connection_status_update")
+            }
+            "gannet::connection_timing_out" => handled("connection_timing_out"),
+            _ => false,
+        };
+        if needed {
+            interest.add(decl.id);
         }
     }
     interest
@@ -626,6 +621,10 @@ impl Run {
             *flushed = Instant::now();
             crate::bif::log::flush_all(&mut vm);
             vm.m.out.flush_all();
+        }
+        if is_first {
+            // Answers that wait for the first packet come before the timeouts of those who asked.
+            vm.run_triggers()?;
         }
         vm.fire_timers(now)?;
         if is_first {

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 
+use crate::source::Span;
+
 /// The bytes are not what a writer wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Damaged;
@@ -15,9 +17,16 @@ pub(crate) struct Damaged;
 pub(crate) type Read<T> = Result<T, Damaged>;
 
 /// Bytes that are being written.
-#[derive(Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
+    /// The place that was written last: most are near the one before.
+    pub(super) near: Span,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), near: Span::NOWHERE }
+    }
 }
 
 impl Writer {
@@ -42,11 +51,13 @@ impl Writer {
 /// Bytes that are being read.
 pub(crate) struct Reader<'a> {
     pub(crate) left: &'a [u8],
+    /// The place that was read last.
+    pub(super) near: Span,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { left: bytes }
+        Self { left: bytes, near: Span::NOWHERE }
     }
 
     #[inline]

@@ -50,8 +50,16 @@ impl Codec for FileId {
     }
 }
 
+/// Places are most of what is read. Nearly all are in the file of the one before and not far from it: these have seven bytes, read
+/// at once. The first byte of others is [`FAR`].
 impl Codec for Span {
     fn put(&self, to: &mut Writer) {
+        let before = std::mem::replace(&mut to.near, *self);
+        if let Some(near) = self.since(&before) {
+            to.bytes.extend_from_slice(&near);
+            return;
+        }
+        to.byte(FAR);
         self.file.put(to);
         for number in [
             self.first,
@@ -65,12 +73,54 @@ impl Codec for Span {
 
     #[inline]
     fn take(from: &mut Reader<'_>) -> Read<Self> {
-        let file = FileId::take(from)?;
-        let (first, lines) = (u32::take(from)?, u32::take(from)?);
-        let (start, len) = (u32::take(from)?, u32::take(from)?);
-        let (last, end) = (first.wrapping_add(lines), start.wrapping_add(len));
-        Ok(Self { file, first, last, start, end })
+        let span = match from.left.split_first_chunk() {
+            Some((&near, left)) if near[0] != FAR => {
+                from.left = left;
+                from.near.at(near)
+            }
+            _ => far(from)?,
+        };
+        from.near = span;
+        Ok(span)
     }
+}
+
+/// The first byte of a place that is far from the one before.
+const FAR: u8 = 0xff;
+
+impl Span {
+    /// How far it is from the one before: lines of it, lines from there, bytes from there, bytes of it. `None` if it is too far.
+    fn since(self, before: &Self) -> Option<[u8; 7]> {
+        let lines = u8::try_from(self.last.checked_sub(self.first)?).ok()?;
+        let line = i16::try_from(self.first.wrapping_sub(before.first).cast_signed()).ok()?;
+        let byte = i16::try_from(self.start.wrapping_sub(before.start).cast_signed()).ok()?;
+        let len = u16::try_from(self.end.checked_sub(self.start)?).ok()?;
+        let ([a, b], [c, d], [e, f]) = (line.to_le_bytes(), byte.to_le_bytes(), len.to_le_bytes());
+        (self.file == before.file && lines != FAR).then_some([lines, a, b, c, d, e, f])
+    }
+
+    /// The place that is so far from this one.
+    #[inline]
+    fn at(self, [lines, a, b, c, d, e, f]: [u8; 7]) -> Self {
+        let line = i32::from(i16::from_le_bytes([a, b]));
+        let byte = i32::from(i16::from_le_bytes([c, d]));
+        let first = self.first.wrapping_add_signed(line);
+        let start = self.start.wrapping_add_signed(byte);
+        let end = start.wrapping_add(u32::from(u16::from_le_bytes([e, f])));
+        Self { file: self.file, first, last: first.wrapping_add(u32::from(lines)), start, end }
+    }
+}
+
+#[cold]
+fn far(from: &mut Reader<'_>) -> Read<Span> {
+    if from.byte()? != FAR {
+        return Err(Damaged);
+    }
+    let file = FileId::take(from)?;
+    let (first, lines) = (u32::take(from)?, u32::take(from)?);
+    let (start, len) = (u32::take(from)?, u32::take(from)?);
+    let (last, end) = (first.wrapping_add(lines), start.wrapping_add(len));
+    Ok(Span { file, first, last, start, end })
 }
 
 impl<I: Id, T: Codec> Codec for Arena<I, T> {
@@ -223,4 +273,37 @@ pub(super) fn take(program: &mut Program, from: &mut Reader<'_>) -> Read<()> {
     program.aliases = Codec::take(from)?;
     program.near = Codec::take(from)?;
     if program.types.len() <= TypeId::UNSPECIFIED_VECTOR.0 as usize { Err(Damaged) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_near_and_far_come_back() {
+        let span =
+            |file, first, last, start, end| Span { file: FileId(file), first, last, start, end };
+        let spans = [
+            Span::NOWHERE,
+            span(3, 10, 10, 200, 220),
+            span(3, 8, 262, 150, 65_685),
+            span(3, 8, 263, 150, 65_686),
+            span(3, 8, 8, 150, 150),
+            span(3, 40_000, 40_001, 32_917, 32_920),
+            span(3, 40_000, 39_999, 150, 149),
+            span(2, 40_000, 40_000, 150, 151),
+            span(2, 32_768, 32_768, 0, u32::MAX),
+            Span::NOWHERE,
+            Span::NOWHERE,
+        ];
+        let mut to = Writer::default();
+        spans.iter().for_each(|span| span.put(&mut to));
+        let mut from = Reader::new(&to.bytes);
+        assert!(spans.iter().all(|span| Span::take(&mut from) == Ok(*span)));
+        assert!(from.left.is_empty());
+        // All that is cut off is damaged, and none that is not a place is read as one.
+        let mut from = Reader::new(&to.bytes[..3]);
+        assert_eq!(Span::take(&mut from), Err(Damaged));
+        assert_eq!(Span::take(&mut Reader::new(&[0, 1, 2, 3, 4, 5])), Err(Damaged));
+    }
 }

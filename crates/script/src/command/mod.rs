@@ -7,6 +7,7 @@ pub(crate) mod signatures;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -109,7 +110,8 @@ fn run_scripts(
 ) -> u8 {
     let rich = options.rich.then(Rich::default);
     let diagnostics = rich.as_ref().map_or_else(standard_error, Rich::diagnostics);
-    let mut program = Program { diagnostics, ..Program::default() };
+    // The process ends with the program: its 100,000 items need not be taken apart.
+    let mut program = ManuallyDrop::new(Program { diagnostics, ..Program::default() });
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
@@ -162,7 +164,10 @@ fn run_scripts(
             };
             let code = match (source, packets) {
                 (Some(mut source), Some(packets)) => match source.open(options) {
-                    Ok(()) => crate::bridge::run(program, engine, options, &mut *source),
+                    Ok(()) => {
+                        let program = ManuallyDrop::into_inner(program);
+                        crate::bridge::run(program, engine, options, &mut *source)
+                    }
                     Err(message) => {
                         fatal(&mut program, &format!("problem with {packets} ({message})"));
                         return 1;

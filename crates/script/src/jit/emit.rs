@@ -36,6 +36,8 @@ pub(super) const JUMP: i64 = 2;
 
 /// Memory of the machine: cells, context.
 const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
+/// A whole cell, which is aligned to 8 bytes only.
+const CELL: MemFlagsData = MemFlagsData::new().with_notrap();
 
 /// What to compile.
 pub(super) struct Source<'a> {
@@ -451,10 +453,7 @@ impl Emit<'_, '_> {
                 match kind(kinds, s) {
                     Kind::Cell => {
                         let cells = self.b.use_var(self.cells);
-                        for offset in [0, 8] {
-                            let word = self.b.ins().load(types::I64, OWN, cells, place(s) + offset);
-                            self.b.ins().store(OWN, word, self.context, context::RESULT + offset);
-                        }
+                        self.copy_bytes((self.context, context::RESULT), (cells, place(s)));
                         let unset = self.byte(UNSET);
                         self.b.ins().store(OWN, unset, cells, place(s));
                     }
@@ -911,17 +910,28 @@ impl Emit<'_, '_> {
 
     /// Stores a number in a cell that owns nothing.
     fn store(&mut self, at: Clif, offset: i32, known: Kind, value: Clif) {
-        // The tag is written with the bytes behind it: who reads all of them need not wait for the cache.
+        // All bytes are written at once: a processor makes who reads them at once wait for the cache where several stores wrote them.
         let tag = self.long(i64::from(tag_of(known)));
-        if known == Kind::Bool {
+        let first = if known == Kind::Bool {
             let eight = self.long(8);
             let value = self.b.ins().ishl(value, eight);
-            let word = self.b.ins().bor(value, tag);
-            self.b.ins().store(OWN, word, at, offset);
+            self.b.ins().bor(value, tag)
         } else {
-            self.b.ins().store(OWN, tag, at, offset);
-            self.b.ins().store(OWN, value, at, offset + NUMBER);
-        }
+            tag
+        };
+        let cell = self.b.ins().scalar_to_vector(types::I64X2, first);
+        let cell = match known {
+            Kind::Bool => cell,
+            known => {
+                let number = if known.is_float() {
+                    self.b.ins().bitcast(types::I64, MemFlagsData::new(), value)
+                } else {
+                    value
+                };
+                self.b.ins().insertlane(cell, number, 1)
+            }
+        };
+        self.b.ins().store(CELL, cell, at, offset);
     }
 
     /// Stores a variable in its cell, whatever that holds.
@@ -1012,12 +1022,15 @@ impl Emit<'_, '_> {
         self.b.ins().call_indirect(self.calls.copy, callee, &[to, at]);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(fast);
-        for offset in [0, 8] {
-            let word = self.b.ins().load(types::I64, OWN, s.0, s.1 + offset);
-            self.b.ins().store(OWN, word, d.0, d.1 + offset);
-        }
+        self.copy_bytes(d, s);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
+    }
+
+    /// Copies the 16 bytes of a cell: at once, as those read them that copy the copy.
+    fn copy_bytes(&mut self, d: (Clif, i32), s: (Clif, i32)) {
+        let cell = self.b.ins().load(types::I64X2, CELL, s.0, s.1);
+        self.b.ins().store(CELL, cell, d.0, d.1);
     }
 
     /// The address of a cell.

@@ -266,8 +266,7 @@ unsafe extern "C" fn copy(to: *mut Value, from: *const Value) {
     // SAFETY: by the contract.
     let value = unsafe { (*from).clone() };
     // SAFETY: by the contract. The old value is dropped when the new one is in its place.
-    let old = unsafe { std::ptr::replace(to, value) };
-    drop(old);
+    Value::put(unsafe { &mut *to }, value);
 }
 
 /// Puts a number into a cell.

@@ -219,6 +219,9 @@ impl Vm<'_> {
                 };
                 let first = base + usize::from(b);
                 let n = usize::from(n);
+                if let Callee::Native(native) = target {
+                    return self.call_native_at(native, f, site, first, n, base + usize::from(d));
+                }
                 let value = match target {
                     Callee::Script(callee)
                         if callee
@@ -233,7 +236,6 @@ impl Vm<'_> {
                         let args = self.m.stack[first..first + n].to_vec();
                         self.call_at(f, None, &args, site)?
                     }
-                    Callee::Native(native) => self.call_native_at(native, f, site, first, n)?,
                     _ => {
                         let args = self.m.stack[first..first + n].to_vec();
                         self.call_at(f, None, &args, site)?

@@ -1,5 +1,8 @@
-//! Copies of cells that own nothing.
+//! Copies of cells: as 16 bytes at once, whatever they hold.
 #![allow(unsafe_code)]
+
+use std::mem::forget;
+use std::rc::Rc;
 
 use super::Value;
 
@@ -11,5 +14,79 @@ impl Value {
         // SAFETY: `clone` calls this only where `owns_memory` is false: the variant's fields are numbers, arrays of bytes and other types
         // that are `Copy`, so that both copies may be used and dropped.
         unsafe { std::ptr::read(self) }
+    }
+
+    /// Another reference to what it owns.
+    pub(super) fn shared(&self) -> Self {
+        match self {
+            Self::Addr6(rc) => forget(Rc::clone(rc)),
+            Self::Net6(rc) => forget(Rc::clone(rc)),
+            Self::Long(rc) => forget(Rc::clone(rc)),
+            Self::Pattern(rc) => forget(Rc::clone(rc)),
+            Self::Record(rc) => forget(Rc::clone(rc)),
+            Self::Table(rc) => forget(Rc::clone(rc)),
+            Self::Vector(rc) => forget(Rc::clone(rc)),
+            Self::List(rc) => forget(Rc::clone(rc)),
+            Self::Func(rc) => forget(Rc::clone(rc)),
+            Self::File(rc) => forget(Rc::clone(rc)),
+            Self::Opaque(rc) => forget(Rc::clone(rc)),
+            Self::Iter(rc) => forget(Rc::clone(rc)),
+            Self::Unset
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Count(_)
+            | Self::Double(_)
+            | Self::Time(_)
+            | Self::Interval(_)
+            | Self::Enum(..)
+            | Self::Port(_)
+            | Self::Addr4(_)
+            | Self::Net4(..)
+            | Self::Type(_)
+            | Self::Short(_) => (),
+        }
+        // SAFETY: each variant holds one counted reference, which was counted once more and not given back: the copy owns that one. The
+        // other variants are `Copy`, as above. The match names every variant, so that a new one cannot be forgotten here.
+        unsafe { std::ptr::read(self) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_count_their_references() {
+        let text = Rc::new(super::super::LongStr::new(b"a string that is long enough"));
+        let value = Value::Long(Rc::clone(&text));
+        let copies = [value.clone(), value.clone()];
+        assert_eq!(Rc::strong_count(&text), 4);
+        assert!(copies.iter().all(|copy| copy.str_bytes() == &**text));
+        drop((value, copies));
+        assert_eq!(Rc::strong_count(&text), 1);
+    }
+
+    #[test]
+    fn short_strings_have_their_bytes_at_each_length() {
+        let text = b"0123456789abcdefghij";
+        for len in 0..=text.len() {
+            let value = Value::string(&text[..len]);
+            assert_eq!(value.str_bytes(), &text[..len]);
+            assert_eq!(value.owns_memory(), len > super::super::SHORT);
+            let upper = Value::string_mapped(&text[..len], |byte| byte.to_ascii_uppercase());
+            assert_eq!(upper.str_bytes(), text[..len].to_ascii_uppercase());
+        }
+    }
+
+    #[test]
+    fn results_go_to_cells_and_errors_do_not() {
+        let text = Rc::new(super::super::LongStr::new(b"a string that is long enough"));
+        let mut cell = Value::Long(Rc::clone(&text));
+        assert_eq!(Value::put_result::<u8>(&mut cell, Err(3)), Err(3));
+        assert_eq!(Rc::strong_count(&text), 2);
+        assert_eq!(Value::put_result::<u8>(&mut cell, Ok(Value::Count(5))), Ok(()));
+        assert_eq!((Rc::strong_count(&text), cell.count()), (1, 5));
+        assert_eq!(Value::put_result::<u8>(&mut cell, Ok(Value::Long(text))), Ok(()));
+        assert_eq!(cell.str_bytes(), b"a string that is long enough");
     }
 }

@@ -121,6 +121,18 @@ pub fn hash_key(key: &[Value]) -> u64 {
     state ^ (state >> 29)
 }
 
+/// The hash of a key that is a network of version 4.
+#[inline]
+pub(super) fn hash_net4(prefix: [u8; 4], width: u8) -> u64 {
+    let state = mix_net4(SEED.get(), prefix, width);
+    state ^ (state >> 29)
+}
+
+#[inline]
+fn mix_net4(state: u64, prefix: [u8; 4], width: u8) -> u64 {
+    mix(state, u64::from(u32::from_be_bytes(prefix)) | u64::from(width) << 32)
+}
+
 fn hash_bytes(mut state: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
@@ -144,9 +156,7 @@ fn hash_value(state: u64, value: &Value) -> u64 {
         Value::Port(port) => mix(state, u64::from(port.number) | (port.protocol as u64) << 16),
         Value::Addr4(bytes) => mix(state, u64::from(u32::from_be_bytes(*bytes))),
         Value::Addr6(bytes) => hash_bytes(state, &**bytes),
-        Value::Net4(bytes, width) => {
-            mix(state, u64::from(u32::from_be_bytes(*bytes)) | u64::from(*width) << 32)
-        }
+        Value::Net4(bytes, width) => mix_net4(state, *bytes, *width),
         Value::Net6(net) => mix(hash_bytes(state, &net.prefix), u64::from(net.width)),
         Value::Short(text) => hash_bytes(state, text.bytes()),
         Value::Long(text) => hash_bytes(state, text),

@@ -41,10 +41,24 @@ pub struct ShortStr {
 }
 
 impl ShortStr {
+    #[inline]
     fn new(text: &[u8]) -> Option<Self> {
-        let mut bytes = [0; SHORT];
-        bytes.get_mut(..text.len())?.copy_from_slice(text);
-        Some(Self { len: u8::try_from(text.len()).ok()?, bytes })
+        let len = text.len();
+        if len > SHORT {
+            return None;
+        }
+        // Two loads that may overlap, and no copy of a length that is not known before.
+        let packed = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+            let [first, last] = [first, last].map(|half| u128::from(u64::from_le_bytes(*half)));
+            first | last << (8 * (len - 8))
+        } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+            let [first, last] = [first, last].map(|half| u128::from(u32::from_le_bytes(*half)));
+            first | last << (8 * (len - 4))
+        } else {
+            text.iter().rev().fold(0, |packed, byte| packed << 8 | u128::from(*byte))
+        };
+        let bytes = *packed.to_le_bytes().first_chunk()?;
+        Some(Self { len: len as u8, bytes })
     }
 
     /// Its bytes.
@@ -153,6 +167,19 @@ impl Value {
         }
     }
 
+    /// A string whose bytes are those of another one, changed one by one.
+    #[must_use]
+    pub fn string_mapped(text: &[u8], change: impl Fn(u8) -> u8) -> Self {
+        let mut few = [0; text::INLINE];
+        match few.get_mut(..text.len()) {
+            Some(few) => {
+                few.iter_mut().zip(text).for_each(|(slot, byte)| *slot = change(*byte));
+                Self::string(few)
+            }
+            None => Self::string_owned(text.iter().map(|byte| change(*byte)).collect()),
+        }
+    }
+
     /// An address in network order; version 4 as `::ffff:a.b.c.d`.
     #[must_use]
     pub fn addr(bytes: [u8; 16]) -> Self {
@@ -213,34 +240,37 @@ impl Value {
         })
     }
 
-    /// Another reference to what it owns.
-    fn shared(&self) -> Self {
-        match self {
-            Self::Addr6(rc) => Self::Addr6(Rc::clone(rc)),
-            Self::Net6(rc) => Self::Net6(Rc::clone(rc)),
-            Self::Long(rc) => Self::Long(Rc::clone(rc)),
-            Self::Pattern(rc) => Self::Pattern(Rc::clone(rc)),
-            Self::Record(rc) => Self::Record(Rc::clone(rc)),
-            Self::Table(rc) => Self::Table(Rc::clone(rc)),
-            Self::Vector(rc) => Self::Vector(Rc::clone(rc)),
-            Self::List(rc) => Self::List(Rc::clone(rc)),
-            Self::Func(rc) => Self::Func(Rc::clone(rc)),
-            Self::File(rc) => Self::File(Rc::clone(rc)),
-            Self::Opaque(rc) => Self::Opaque(Rc::clone(rc)),
-            Self::Iter(rc) => Self::Iter(Rc::clone(rc)),
-            other => other.copied(),
-        }
-    }
-
     /// Puts a value into a cell.
     #[inline]
     pub(crate) fn put(cell: &mut Self, value: Self) {
-        let old = std::mem::replace(cell, value);
-        if old.owns_memory() {
-            drop(old);
+        // The tag alone is read first: where nothing is dropped, the old value is not read at all.
+        if cell.owns_memory() {
+            drop(std::mem::replace(cell, value));
         } else {
-            std::mem::forget(old);
+            std::mem::forget(std::mem::replace(cell, value));
         }
+    }
+
+    /// Moves a result into a cell; an error stays behind. The value is copied as the 16 bytes that it is: taken out of the
+    /// result and put into another one, it would be copied in parts, and each further copy would wait for the parts.
+    #[inline]
+    pub(crate) fn put_result<E: Copy>(
+        cell: &mut Self,
+        mut result: Result<Self, E>,
+    ) -> Result<(), E> {
+        match &mut result {
+            // What was just written in parts is read in the same parts.
+            Ok(Self::Bool(value)) => Self::put(cell, Self::Bool(*value)),
+            Ok(Self::Count(value)) => Self::put(cell, Self::Count(*value)),
+            Ok(Self::Int(value)) => Self::put(cell, Self::Int(*value)),
+            Ok(Self::Addr4(value)) => Self::put(cell, Self::Addr4(*value)),
+            Ok(value) => std::mem::swap(cell, value),
+            Err(error) => return Err(*error),
+        }
+        if result.as_ref().is_ok_and(|old| !old.owns_memory()) {
+            std::mem::forget(result);
+        }
+        Ok(())
     }
 
     /// Whether something must be dropped with it.

@@ -54,7 +54,10 @@ impl Record {
     /// A field; unset where it does not exist.
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
-        self.fields.borrow().get(index).cloned().unwrap_or_default()
+        match self.fields.borrow().get(index) {
+            Some(value) => value.clone(),
+            None => Value::Unset,
+        }
     }
 
     /// Whether a field is set.
@@ -128,7 +131,10 @@ impl Vector {
     /// An element.
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
-        self.items.borrow().get(index).cloned().unwrap_or_default()
+        match self.items.borrow().get(index) {
+            Some(value) => value.clone(),
+            None => Value::Unset,
+        }
     }
 
     /// All elements.

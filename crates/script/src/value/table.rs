@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hashbrown::HashTable;
 
-use super::equal::{equal, hash_key, same_key};
+use super::equal::{equal, hash_key, hash_net4, same_key};
 use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
 use crate::support::order::{RobustWalk, SlotDict};
@@ -65,16 +65,57 @@ pub struct Table {
 struct State {
     places: HashTable<u32>,
     entries: Vec<Entry>,
-    /// How many keys are networks of each width.
-    widths: Option<Box<[u32; 129]>>,
-    /// For each width of networks of version 4, whether there are any.
-    widths4: u64,
+    /// The widths of keys that are networks.
+    widths: Option<Box<Widths>>,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
     order: Option<Box<SlotDict<u32, ()>>>,
     /// Places without an entry; only where there is an order.
     free: Vec<u32>,
     /// The place that was found last: `t[k]` often follows `k in t`.
     last: Cell<u32>,
+}
+
+/// How many networks there are of each width.
+#[derive(Default)]
+struct Widths {
+    /// Widths in 128 bits with the number of networks, the longest first.
+    all: Vec<(u8, u32)>,
+    /// For each width of networks of version 4, whether there are any.
+    of_4: u64,
+}
+
+impl Widths {
+    fn add(&mut self, key: &Value) {
+        let Some(net) = key.as_subnet() else { return };
+        match self.all.binary_search_by(|(width, _)| net.width.cmp(width)) {
+            Ok(at) => {
+                if let Some((_, count)) = self.all.get_mut(at) {
+                    *count += 1;
+                }
+            }
+            Err(at) => self.all.insert(at, (net.width, 1)),
+        }
+        self.find_4();
+    }
+
+    fn remove(&mut self, key: &Value) {
+        let Some(net) = key.as_subnet() else { return };
+        if let Some((_, count)) = self.all.iter_mut().find(|(width, _)| *width == net.width) {
+            *count = count.saturating_sub(1);
+        }
+        self.all.retain(|(_, count)| *count > 0);
+        self.find_4();
+    }
+
+    fn find_4(&mut self) {
+        let of_4 = self.all.iter().filter_map(|(width, _)| width.checked_sub(96));
+        self.of_4 = of_4.fold(0, |of_4, width| of_4 | 1 << width);
+    }
+
+    /// Widths of at most `longest`, the longest first.
+    fn up_to(&self, longest: u8) -> impl Iterator<Item = u8> {
+        self.all.iter().map(|(width, _)| *width).filter(move |width| *width <= longest)
+    }
 }
 
 /// An entry.
@@ -192,10 +233,13 @@ impl Table {
         self.state.borrow().widths.is_some()
     }
 
-    /// The value of the entry whose key is the longest network that has this address or network in it.
+    /// The value of the entry whose key is the longest network that has this address or network in it; unset where there is none.
     #[must_use]
-    pub fn get_longest(&self, key: &Value) -> Option<Value> {
-        self.find_longest(key).map(|place| self.value_at(place))
+    pub fn get_longest(&self, key: &Value) -> Value {
+        match self.find_longest(key) {
+            Some(place) => self.value_at(place),
+            None => Value::Unset,
+        }
     }
 
     /// Adds or changes an entry; `ty` is the type of lists of keys. Returns the previous value.
@@ -235,50 +279,64 @@ impl Table {
     /// The value of the entry with exactly this key; unset in sets.
     #[must_use]
     pub fn get(&self, key: &[Value]) -> Option<Value> {
+        let place = self.find(key)?;
+        Some(self.value_at(place))
+    }
+
+    /// The value of the entry with exactly this key; unset where there is none, and in sets.
+    #[must_use]
+    pub fn get_or_unset(&self, key: &[Value]) -> Value {
         let mut state = self.state.borrow_mut();
         if state.places.is_empty() {
-            return None;
+            return Value::Unset;
         }
-        let place = state.find(key, hash_key(key))?;
+        let Some(place) = state.find(key, hash_key(key)) else { return Value::Unset };
         state.found(place);
-        state.entries.get(place).map(|entry| entry.value.clone())
+        match state.entries.get(place) {
+            Some(entry) => entry.value.clone(),
+            None => Value::Unset,
+        }
     }
 
     /// The place of the entry whose key is the longest network that has this address or network in it.
     #[must_use]
     pub fn find_longest(&self, key: &Value) -> Option<usize> {
-        let (address, mut longest) = match key {
-            Value::Addr4(_) | Value::Addr6(_) => (key.addr_bytes()?, 128),
-            _ => key.as_subnet().map(|net| (net.prefix, net.width))?,
-        };
         let state = self.state.borrow();
         let widths = state.widths.as_ref()?;
-        if let Value::Addr4(_) | Value::Net4(..) = key {
+        let version_4 = match key {
+            Value::Addr4(address) => Some((*address, 32)),
+            Value::Net4(prefix, width) => Some((*prefix, *width)),
+            _ => None,
+        };
+        let mut longest = 128;
+        if let Some((address, width)) = version_4 {
             // Networks of version 4 first: they are 96 bits longer in the form of version 6.
-            let [.., a, b, c, d] = address;
-            let bits = u32::from_be_bytes([a, b, c, d]);
-            let mut left =
-                state.widths4 & (u64::MAX >> (63 - u32::from(longest.saturating_sub(96))));
+            let bits = u32::from_be_bytes(address);
+            let mut left = widths.of_4 & (u64::MAX >> (63 - u32::from(width.min(32))));
             while left != 0 {
                 let width = 63 - left.leading_zeros();
                 left &= !(1 << width);
                 let kept = u32::MAX.checked_shl(32 - width).unwrap_or(0);
-                let probe = [Value::Net4((bits & kept).to_be_bytes(), width as u8)];
-                if let Some(place) = state.find(&probe, hash_key(&probe)) {
+                if let Some(place) = state.find_net4((bits & kept).to_be_bytes(), width as u8) {
                     return Some(place);
                 }
             }
-            longest = longest.min(95);
+            longest = 95;
+            // Few tables have networks of both versions.
+            widths.all.last().filter(|(width, _)| *width <= longest)?;
         }
-        for width in (0..=longest).rev() {
-            if widths.get(usize::from(width)).is_some_and(|count| *count > 0) {
-                let probe = [Value::subnet(mask(address, width), width)];
-                if let Some(place) = state.find(&probe, hash_key(&probe)) {
-                    return Some(place);
-                }
+        let address = match key {
+            Value::Addr4(_) | Value::Addr6(_) => key.addr_bytes()?,
+            _ => {
+                let net = key.as_subnet()?;
+                longest = longest.min(net.width);
+                net.prefix
             }
-        }
-        None
+        };
+        widths.up_to(longest).find_map(|width| {
+            let probe = [Value::subnet(mask(address, width), width)];
+            state.find(&probe, hash_key(&probe))
+        })
     }
 
     /// Places of all entries whose keys are networks that contain, or are within, `key`.
@@ -296,16 +354,9 @@ impl Table {
         };
         let state = self.state.borrow();
         let mut found = Vec::new();
-        for width in (0..=longest).rev() {
-            if state
-                .widths
-                .as_ref()
-                .and_then(|widths| widths.get(usize::from(width)))
-                .is_some_and(|count| *count > 0)
-            {
-                let probe = [Value::subnet(mask(address, width), width)];
-                found.extend(state.find(&probe, hash_key(&probe)));
-            }
+        for width in state.widths.iter().flat_map(|widths| widths.up_to(longest)) {
+            let probe = [Value::subnet(mask(address, width), width)];
+            found.extend(state.find(&probe, hash_key(&probe)));
         }
         found
     }
@@ -351,7 +402,10 @@ impl Table {
     /// The value at a place.
     #[must_use]
     pub fn value_at(&self, place: usize) -> Value {
-        self.state.borrow().entries.get(place).map(|entry| entry.value.clone()).unwrap_or_default()
+        match self.state.borrow().entries.get(place) {
+            Some(entry) => entry.value.clone(),
+            None => Value::Unset,
+        }
     }
 
     /// The key at a place: unset where there is no entry.
@@ -413,14 +467,7 @@ impl Table {
         let reused = state.free.pop();
         let place = reused.unwrap_or(u32::try_from(state.entries.len()).unwrap_or(u32::MAX));
         if let Value::Net4(..) | Value::Net6(_) = key {
-            let width = key.as_subnet().map_or(0, |net| usize::from(net.width));
-            let widths = state.widths.get_or_insert_with(|| Box::new([0; 129]));
-            if let Some(count) = widths.get_mut(width) {
-                *count += 1;
-            }
-            if let Value::Net4(_, width) = key {
-                state.widths4 |= 1 << width;
-            }
+            state.widths.get_or_insert_default().add(&key);
         }
         state.patterns = None;
         let mut slot = 0;
@@ -581,6 +628,22 @@ impl State {
         Some(place)
     }
 
+    /// The place of a network of version 4: as [`find`](Self::find), without a key in memory.
+    #[inline]
+    fn find_net4(&self, prefix: [u8; 4], width: u8) -> Option<usize> {
+        let hash = hash_net4(prefix, width);
+        let is_it = |entry: &Entry| matches!(entry.key, Value::Net4(other, of) if other == prefix && of == width);
+        let last = self.last.get() as usize;
+        if self.entries.get(last).is_some_and(&is_it) {
+            return Some(last);
+        }
+        let place = *self
+            .places
+            .find(hash, |place| self.entries.get(*place as usize).is_some_and(&is_it))?;
+        self.last.set(place);
+        Some(place as usize)
+    }
+
     fn search(&self, key: &[Value], hash: u64) -> Option<usize> {
         if let [Value::Count(number)] = key {
             let is_it = |place: &u32| {
@@ -621,15 +684,7 @@ impl State {
             found.remove();
         }
         if let (Value::Net4(..) | Value::Net6(_), Some(widths)) = (&key, &mut self.widths) {
-            let width = key.as_subnet().map_or(0, |net| usize::from(net.width));
-            if let Some(count) = widths.get_mut(width) {
-                *count = count.saturating_sub(1);
-                if *count == 0
-                    && let Value::Net4(_, width) = key
-                {
-                    self.widths4 &= !(1 << width);
-                }
-            }
+            widths.remove(&key);
         }
         self.patterns = None;
         if let Some(order) = &mut self.order {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// The longest string that is stored without a buffer of its own.
-const INLINE: usize = 30;
+pub(super) const INLINE: usize = 30;
 
 /// The bytes of a string. With its reference count a string of up to [`INLINE`] bytes takes one allocation, which is that of most names, addresses and
 /// paths.

@@ -146,7 +146,7 @@ impl Vm<'_> {
     }
 
     /// Calls a built-in function with `n` arguments from `first` on in the stack, and takes them out of it: registers of arguments belong to
-    /// the callee.
+    /// the callee. The result goes to the cell `to`.
     #[inline]
     pub(crate) fn call_native_at(
         &mut self,
@@ -155,13 +155,19 @@ impl Vm<'_> {
         site: ExprId,
         first: usize,
         n: usize,
-    ) -> Result<Value, Stop> {
+        to: usize,
+    ) -> Result<(), Stop> {
         let mut args = self.m.args.pop().unwrap_or_default();
         args.extend(self.m.stack[first..first + n].iter_mut().map(std::mem::take));
-        let result = self.call_native(native, func, site, &args);
+        if self.m.recorder.is_some() {
+            self.note_call(func, &args);
+        }
+        self.m.native.push((site, func));
+        let result = native(self, &args);
+        self.m.native.pop();
         args.clear();
         self.m.args.push(args);
-        result
+        Value::put_result(&mut self.m.stack[to], result)
     }
 
     /// The type of the result of the built-in function that is running.

@@ -55,6 +55,8 @@ pub struct Machine {
     pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
+    /// A buffer for texts that built-in functions make.
+    pub(crate) text: Vec<u8>,
     /// Network time.
     pub(crate) now: f64,
     /// Groups of event handlers that are disabled.
@@ -142,6 +144,7 @@ impl Default for Machine {
             conversions: HashMap::new(),
             queue: Queue::default(),
             args: Vec::new(),
+            text: Vec::new(),
             now: 0.0,
             disabled_groups: HashSet::new(),
             disabled_modules: HashSet::new(),

@@ -347,9 +347,8 @@ impl Vm<'_> {
                         Callee::Native(native) => {
                             let site = sync!();
                             let first = base + usize::from(b);
-                            let value =
-                                self.call_native_at(native, f, site, first, usize::from(n))?;
-                            set!(d, value);
+                            let to = base + usize::from(d);
+                            self.call_native_at(native, f, site, first, usize::from(n), to)?;
                         }
                         _ => {
                             let site = sync!();

@@ -57,16 +57,16 @@ impl Vm<'_> {
             }};
         }
         match op {
-            Op::Global { d, g } => {
-                let value = self.m.globals.get(g.0 as usize).cloned().unwrap_or_default();
-                if value.is_set() {
-                    set!(d, value);
-                } else {
+            Op::Global { d, g } => match self.m.globals.get(g.0 as usize) {
+                Some(value) if value.is_set() => {
+                    Value::put(&mut self.m.stack[base + usize::from(d)], value.clone());
+                }
+                _ => {
                     let site = sync!();
                     let value = self.unset_global(site, g)?;
                     set!(d, value);
                 }
-            }
+            },
             Op::SetGlobal { g, s } => {
                 let value = reg!(s).clone();
                 if self.m.whens.is_empty() {
@@ -219,21 +219,20 @@ impl Vm<'_> {
                             [key @ (Value::Addr4(_) | Value::Addr6(_))] if table.has_networks() => {
                                 table.get_longest(key)
                             }
-                            [Value::Net4(..) | Value::Net6(_)] => None,
-                            key => table.get(key),
+                            [Value::Net4(..) | Value::Net6(_)] => Value::Unset,
+                            key => table.get_or_unset(key),
                         }
                     }
-                    _ => None,
+                    _ => Value::Unset,
                 };
-                match found {
-                    Some(value) if value.is_set() => set!(d, value),
-                    _ => {
-                        let site = sync!();
-                        let table = reg!(t).clone();
-                        let key = regs!(k, n).to_vec();
-                        let value = self.index_table(site, &table, &key)?;
-                        set!(d, value);
-                    }
+                if found.is_set() {
+                    set!(d, found);
+                } else {
+                    let site = sync!();
+                    let table = reg!(t).clone();
+                    let key = regs!(k, n).to_vec();
+                    let value = self.index_table(site, &table, &key)?;
+                    set!(d, value);
                 }
             }
             Op::SetTable { t, k, n, s } => {

@@ -235,8 +235,6 @@ mod tests {
     use super::super::SpoolOptions;
     use super::super::Target;
     use super::*;
-    use crate::live::Journal;
-    use crate::live::args::LogFormat;
 
     #[test]
     fn keys_have_the_hash_of_kafkas_clients() {
@@ -335,24 +333,25 @@ mod tests {
         partitions.iter().map(|partition| kafka.runtime.block_on(read(partition))).collect()
     }
 
-    /// Rows, while the broker is killed and started again, twice.
+    /// Rows, while the broker is killed and started again, twice: `GANNET_KAFKA_ROWS` says how many, `GANNET_KAFKA_AWAY`
+    /// for how many seconds it is away.
     #[test]
     fn no_row_is_missing_when_the_broker_starts_again() {
         let Some(mut broker) = Broker::prepare() else {
             eprintln!("skipped: $GANNET_KAFKA names no folder with the jars of Kafka");
             return;
         };
-        let count = std::env::var("GANNET_KAFKA_ROWS").ok().and_then(|n| n.parse().ok());
-        let count: usize = count.unwrap_or(100_000);
+        let asked = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+        let count = asked("GANNET_KAFKA_ROWS").unwrap_or(100_000_usize);
+        let away = Duration::from_secs(asked("GANNET_KAFKA_AWAY").unwrap_or(2) as u64);
         let options = KafkaOptions {
             brokers: format!("127.0.0.1:{}", broker.port),
             topic: "zeek.{log}".into(),
             tls: false,
         };
-        let journal = Journal::new(LogFormat::Text, false);
         let spool = SpoolOptions { folder: broker.folder.join("spool"), limit: 1 << 40 };
         let target = Target::Kafka(options.clone());
-        let (sink, thread) = Sink::start(target, Some(&spool), &journal).unwrap();
+        let (sink, thread) = Sink::start(target, Some(&spool)).unwrap();
         let logs: [Arc<str>; 2] = ["conn".into(), "weird".into()];
         for n in 0..count {
             let (log, key) = match n % 4 {
@@ -367,7 +366,7 @@ mod tests {
             sink.queue.push(Row { log: log.clone(), key, line: line.into_bytes().into() });
             if n == count / 3 || n == count * 2 / 3 {
                 broker.kill();
-                thread::sleep(Duration::from_secs(2));
+                thread::sleep(away);
                 broker.start();
             }
         }

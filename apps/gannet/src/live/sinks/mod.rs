@@ -44,7 +44,6 @@ use self::connection::Connection;
 use self::queue::Queue;
 use self::queue::Row;
 use self::spool::Spool;
-use super::Journal;
 
 /// Where rows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +186,6 @@ impl Sink {
     pub(crate) fn start(
         target: Target,
         spool: Option<&SpoolOptions>,
-        journal: &Journal,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let spool = spool.map(|options| {
             let folder = options.folder.join(folder_name(&target));
@@ -198,7 +196,7 @@ impl Sink {
         let spool = spool.transpose()?;
         let left = spool.as_ref().map_or(0, Spool::rows);
         if left > 0 {
-            journal.note(&format_args!("{target}: {left} rows of an earlier run are sent first"));
+            tracing::info!(sink = %target, rows = left, "{target}: {left} rows of an earlier run are sent first");
         }
         let sink = Self {
             target,
@@ -207,12 +205,12 @@ impl Sink {
         };
         sink.queue.lock().spooled = left;
         if sink.spool.is_some() {
-            let (own, journal) = (sink.clone(), journal.clone());
-            let work = move || own.fill_spool(&journal);
+            let own = sink.clone();
+            let work = move || own.fill_spool();
             thread::Builder::new().name("spool".into()).spawn(work)?;
         }
-        let (own, journal) = (sink.clone(), journal.clone());
-        let work = move || own.work(&journal);
+        let own = sink.clone();
+        let work = move || own.work();
         let thread = thread::Builder::new().name("sink".into()).spawn(work)?;
         Ok((sink, thread))
     }
@@ -239,7 +237,7 @@ impl Sink {
     }
 
     /// Moves rows from the queue to the spool as long as the queue is half full.
-    fn fill_spool(&self, journal: &Journal) {
+    fn fill_spool(&self) {
         let mut is_broken = false;
         loop {
             let state = self.queue.wait(|state| self.queue.is_high(state) || state.ended);
@@ -251,7 +249,7 @@ impl Sink {
                 Ok(()) => is_broken = false,
                 Err(error) => {
                     if !std::mem::replace(&mut is_broken, true) {
-                        journal.error(&format_args!("--spool: {error}; rows wait in memory"));
+                        tracing::error!(%error, "--spool: {error}; rows wait in memory");
                     }
                     thread::sleep(RETRY);
                 }
@@ -281,7 +279,7 @@ impl Sink {
     }
 
     /// The oldest rows; `None` when there are none and none will come.
-    fn next(&self, journal: &Journal) -> Option<Work> {
+    fn next(&self) -> Option<Work> {
         loop {
             if let Some(mut spool) = self.spool()
                 && !spool.is_empty()
@@ -289,8 +287,8 @@ impl Sink {
                 match spool.oldest() {
                     Ok(rows) => return Some(Work::Spooled(rows)),
                     Err(error) => {
-                        journal.error(&format_args!("--spool: {error}; its oldest rows are lost"));
-                        self.remove_segment(&mut spool, journal, false);
+                        tracing::error!(%error, "--spool: {error}; its oldest rows are lost");
+                        self.remove_segment(&mut spool, false);
                         continue;
                     }
                 }
@@ -314,22 +312,22 @@ impl Sink {
         }
     }
 
-    fn work(&self, journal: &Journal) {
+    fn work(&self) {
         let mut delivery = Delivery::default();
-        while let Some(work) = self.next(journal) {
+        while let Some(work) = self.next() {
             let is_spooled = matches!(work, Work::Spooled(_));
             let (Work::Queued(rows) | Work::Spooled(rows)) = work;
             let mut rest = rows.as_slice();
             while !rest.is_empty() {
                 let (piece, others) = rest.split_at(piece(rest));
-                if !self.deliver(&mut delivery, piece, journal) {
-                    self.keep(if is_spooled { &[] } else { rest }, journal);
+                if !self.deliver(&mut delivery, piece) {
+                    self.keep(if is_spooled { &[] } else { rest });
                     return;
                 }
                 rest = others;
             }
             if let Some(mut spool) = self.spool().filter(|_| is_spooled) {
-                self.remove_segment(&mut spool, journal, true);
+                self.remove_segment(&mut spool, true);
             }
         }
         self.queue.lock().ended = true;
@@ -337,10 +335,10 @@ impl Sink {
     }
 
     /// Removes the oldest segment of the spool.
-    fn remove_segment(&self, spool: &mut Spool, journal: &Journal, was_sent: bool) {
+    fn remove_segment(&self, spool: &mut Spool, was_sent: bool) {
         let before = spool.rows();
         if let Err(error) = spool.sent() {
-            journal.error(&format_args!("--spool: {error}"));
+            tracing::error!(%error, "--spool: {error}");
         }
         let mut state = self.queue.lock();
         state.spooled = spool.rows();
@@ -350,7 +348,7 @@ impl Sink {
     }
 
     /// Sends rows, again and again. Returns `false` when the process ends before they are sent.
-    fn deliver(&self, delivery: &mut Delivery, rows: &[Row], journal: &Journal) -> bool {
+    fn deliver(&self, delivery: &mut Delivery, rows: &[Row]) -> bool {
         let target = &self.target;
         loop {
             let sent = match &mut delivery.connection {
@@ -365,12 +363,10 @@ impl Sink {
                     state.dropped += refused;
                     drop(state);
                     if refused > 0 {
-                        journal.warning(&format_args!(
-                            "{target}: {refused} rows are longer than it takes; they are dropped"
-                        ));
+                        tracing::warn!(sink = %target, rows = refused, "{target}: {refused} rows are longer than it takes; they are dropped");
                     }
                     if std::mem::take(&mut delivery.is_away) {
-                        journal.note(&format_args!("{target}: rows are sent again"));
+                        tracing::info!(sink = %target, "{target}: rows are sent again");
                     }
                     return true;
                 }
@@ -378,7 +374,7 @@ impl Sink {
                     // Rows that were under way are sent again: none is lost, some may come twice.
                     delivery.connection = None;
                     if !std::mem::replace(&mut delivery.is_away, true) {
-                        journal.warning(&format_args!("{target}: {error}; rows wait"));
+                        tracing::warn!(sink = %target, %error, "{target}: {error}; rows wait");
                     }
                 }
             }
@@ -392,7 +388,7 @@ impl Sink {
     }
 
     /// The process ends and rows are left: they go to the spool, or are dropped. `rows` were under way.
-    fn keep(&self, rows: &[Row], journal: &Journal) {
+    fn keep(&self, rows: &[Row]) {
         let kept = match self.spool() {
             Some(mut spool) => {
                 spool.unsent();
@@ -408,7 +404,7 @@ impl Sink {
             }
         };
         if let Err(error) = kept {
-            journal.error(&format_args!("--spool: {error}; rows that wait are dropped"));
+            tracing::error!(%error, "--spool: {error}; rows that wait are dropped");
         }
         let on_disk = self.spool().map_or(0, |spool| spool.rows());
         let mut state = self.queue.lock();
@@ -538,7 +534,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::live::args::LogFormat;
 
     fn row(line: &str) -> Row {
         Row { log: "conn".into(), key: None, line: line.as_bytes().into() }
@@ -564,9 +559,8 @@ mod tests {
     #[test]
     fn rows_wait_for_a_target_that_is_away() {
         let address = free_address();
-        let journal = Journal::new(LogFormat::Text, true);
         let target = format!("tcp://{address}").parse().unwrap();
-        let (sink, thread) = Sink::start(target, None, &journal).unwrap();
+        let (sink, thread) = Sink::start(target, None).unwrap();
         sink.queue.push(row("one\n"));
         thread::sleep(Duration::from_millis(100));
         assert_eq!(sink.counts().sent, 0);
@@ -587,10 +581,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("gannet-sinks-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let options = SpoolOptions { folder: folder.clone(), limit: 1 << 30 };
-        let journal = Journal::new(LogFormat::Text, true);
         let address = free_address();
         let target: Target = format!("tcp://{address}").parse().unwrap();
-        let (sink, thread) = Sink::start(target.clone(), Some(&options), &journal).unwrap();
+        let (sink, thread) = Sink::start(target.clone(), Some(&options)).unwrap();
         let line = |n: usize| format!("{n} {}\n", "x".repeat(1 << 20));
         for n in 0..100 {
             // Slower than the disk: otherwise the queue itself may be full.
@@ -607,7 +600,7 @@ mod tests {
 
         let listener = TcpListener::bind(address).unwrap();
         // The thread that fills the spool may hold it for a moment.
-        let start = || Sink::start(target.clone(), Some(&options), &journal);
+        let start = || Sink::start(target.clone(), Some(&options));
         let (sink, thread) = (0..100)
             .find_map(|_| {
                 start().ok().or_else(|| {

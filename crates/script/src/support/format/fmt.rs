@@ -79,12 +79,20 @@ impl Error {
 /// `fmt(format, args…)`. The format ends at its first NUL byte.
 #[must_use]
 pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
-    let mut result =
-        Formatted { text: Vec::with_capacity(format.len() + 16 * args.len()), errors: Vec::new() };
-    let mut rest = format.split(|b| *b == 0).next().unwrap_or_default();
+    fmt_to(Vec::new(), format, args)
+}
+
+/// The same, written into a buffer; what that held is gone.
+#[must_use]
+pub fn fmt_to(mut text: Vec<u8>, format: &[u8], args: &[Arg<'_>]) -> Formatted {
+    text.clear();
+    text.reserve(format.len() + 16 * args.len());
+    let mut result = Formatted { text, errors: Vec::new() };
+    let end = memchr::memchr(0, format).unwrap_or(format.len());
+    let mut rest = format.get(..end).unwrap_or_default();
     let mut used = 0;
     loop {
-        let percent = rest.iter().position(|b| *b == b'%').unwrap_or(rest.len());
+        let percent = memchr::memchr(b'%', rest).unwrap_or(rest.len());
         result.text.extend_from_slice(&rest[..percent]);
         let Some(directive) = rest.get(percent + 1..) else { break };
         rest = directive;
