@@ -96,6 +96,26 @@ fn tables_change_while_they_are_walked() {
 }
 
 #[test]
+fn labels_and_loop_variables_are_checked() {
+    let code = b"event zeek_init()\n{\nlocal n = 1;\nlocal i: string;\n\
+                 switch ( set(1) ) { case 1: break; }\n\
+                 switch ( 2 ) { case n: break; }\n\
+                 switch ( 3 ) { case \"x\": break; default: break; default: break; }\n\
+                 for ( i in vector(1) ) print i;\n}\n";
+    let (_, reported, status) = run("labels", code);
+    for message in [
+        "switch expression must be of an atomic type when cases are expressions",
+        "case label expression isn't constant (n)",
+        "case expression type differs from switch type (x and (3))",
+        "multiple default labels",
+        "vector index in \"for\" loop must be integral",
+    ] {
+        assert!(reported.contains(message), "{message}: {reported}");
+    }
+    assert_eq!(status, 1);
+}
+
+#[test]
 fn an_error_in_zeek_init_ends_the_run() {
     let code = b"event zeek_init() { local n = 0; print 1 / n; }\n\
                  event zeek_done() { print \"never\"; }\n";
