@@ -231,7 +231,7 @@ impl Analyzer {
             cx.raise(|c| Pop3Request { c, is_orig: true, command, arg });
         }
         let is_unknown =
-            mechanism == Mechanism::Other && !memchr::memmem::find(&text, b"CRAM-MD5").is_some();
+            mechanism == Mechanism::Other && memchr::memmem::find(&text, b"CRAM-MD5").is_none();
         if !is_allowed && !matches!(word, Word::Ok | Word::Err) {
             let detail: &[u8] = match word {
                 Word::Pass if authorization => b"pass must follow the command 'USER'",

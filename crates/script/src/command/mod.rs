@@ -110,7 +110,7 @@ fn run_scripts(
 ) -> u8 {
     let rich = options.rich.then(Rich::default);
     let diagnostics = rich.as_ref().map_or_else(standard_error, Rich::diagnostics);
-    // The process ends with the program: its 100,000 items need not be taken apart.
+    // The process ends with the program: its 100,000 items need not be freed one by one.
     let mut program = ManuallyDrop::new(Program { diagnostics, ..Program::default() });
     let mut engine = Machine::new();
     engine.set_bare(options.bare);

@@ -33,6 +33,7 @@ mod lambda;
 mod position;
 mod scope;
 mod statement;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod tokens;
