@@ -14,8 +14,8 @@ use crate::support::text::upper_case;
 
 /// Longest line.
 const MAX_LINE: usize = 64 << 10;
-/// Header fields of one message that `sip_all_headers` has at the most.
-const MAX_FIELDS: usize = 1 << 16;
+/// Bytes of the header fields of one message that `sip_all_headers` has at the most.
+const MAX_FIELDS: usize = 1 << 20;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -32,6 +32,8 @@ struct Kind {
     body: i32,
     /// Header fields of the message, for the event that has all.
     fields: Vec<SipField>,
+    /// Their bytes, with those of fields that were too many.
+    size: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,6 +80,7 @@ impl Analyzer {
                 kind.state = State::Headers;
             } else if line.text.is_empty() {
                 let fields = std::mem::take(&mut kind.fields);
+                kind.size = 0;
                 cx.raise(|c| {
                     let hlist = TableOf((1..).zip(fields).collect());
                     SipAllHeaders { c, is_orig: request, hlist }
@@ -90,10 +93,16 @@ impl Analyzer {
                     kind.body = message::body_length(value);
                 }
                 cx.raise(|c| SipHeader { c, is_orig: request, name: upper_case(name), value });
-                if cx.wants::<SipAllHeaders>() && kind.fields.len() < MAX_FIELDS {
-                    let original_name = upper_case(name).into_owned().into();
-                    let name = value.to_vec().into();
-                    kind.fields.push(SipField { original_name, name });
+                if cx.wants::<SipAllHeaders>() {
+                    let before = kind.size;
+                    kind.size = before.saturating_add(name.len() + value.len());
+                    if kind.size <= MAX_FIELDS {
+                        let original_name = upper_case(name).into_owned().into();
+                        let name = value.to_vec().into();
+                        kind.fields.push(SipField { original_name, name });
+                    } else if before <= MAX_FIELDS {
+                        cx.weird("sip_header_too_long", "", Some("SIP"));
+                    }
                 }
                 self.requests.header(cx, request, name, value);
             }
@@ -103,8 +112,13 @@ impl Analyzer {
 
 /// Nothing read so far.
 fn kinds() -> [Kind; 2] {
-    let kind =
-        || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0, fields: Vec::new() };
+    let kind = || Kind {
+        lines: Lines::new(MAX_LINE),
+        state: State::Start,
+        body: 0,
+        fields: Vec::new(),
+        size: 0,
+    };
     [kind(), kind()]
 }
 
@@ -214,6 +228,21 @@ mod tests {
         let h = run(&[b"BYE sip:b SIP/2.0\r\nContent-Length: 0 \r\n\r\n"]);
         assert_eq!(h.rows("sip")[0]["request_body_len"], "0");
         assert!(h.rows("weird").is_empty());
+    }
+
+    #[test]
+    fn fields_beyond_the_limit_are_a_weird_and_the_event_has_the_others() {
+        for (lines, weirds, fields) in [(10, 0, 10), (1_024, 0, 1_024), (1_025, 1, 1_024)] {
+            let mut h = Harness::new(Proto::Udp, 5060);
+            h.listen("sip_all_headers");
+            let mut a = Analyzer::new(&mut h.cx());
+            let line = format!("X: {}\r\n", "x".repeat(1_023));
+            let message = format!("BYE sip:b SIP/2.0\r\n{}\r\n", line.repeat(lines));
+            a.datagram(&mut h.cx(), Dir::Orig, message.as_bytes(), message.len() as u32);
+            assert_eq!(h.rows("weird").len(), weirds, "{lines}");
+            let events = h.events();
+            assert_eq!(events[0].matches("original_name").count(), fields, "{lines}");
+        }
     }
 
     #[test]
