@@ -17,6 +17,8 @@ pa = pytest.importorskip("pyarrow")
 
 def interrupted(take):
     """How long it takes from a signal to KeyboardInterrupt."""
+    # A shell starts programs in the background with the signal ignored, and Python leaves it so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sent = []
 
     def send():
