@@ -8,6 +8,7 @@ use super::plan::{Plan, places};
 use super::state::{States, first_connection};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
+use crate::ids::FuncId;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
 
@@ -102,6 +103,11 @@ pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>
 }
 
 fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
+    // Zeek's default scripts can install filters, and nearly never do: the header is made a record for those that exist.
+    let has_filters = vm.m.state.traffic.address_filters.0.iter().any(|all| !all.is_empty());
+    if !has_filters && !DISCARDERS.iter().any(|name| body(vm, name).is_some()) {
+        return Ok(false);
+    }
     let [hdr, protocol, data, ..] = question.decl.params else { return Ok(false) };
     let Some(ty) = vm.type_named("pkt_hdr") else { return Ok(false) };
     let plan = Plan::new(vm, &hdr.ty, ty);
@@ -134,15 +140,17 @@ fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Resu
 
 /// Whether a function of scripts says yes; one that ends in an error does not.
 fn check(vm: &mut Vm<'_>, name: &str, args: &[Value]) -> Result<bool> {
-    let Some(func) = vm.function_named(name) else { return Ok(false) };
-    if vm.p.functions[func].bodies.is_empty() {
-        return Ok(false);
-    }
+    let Some(func) = body(vm, name) else { return Ok(false) };
     match vm.call_func(func, args) {
         Ok(answer) => Ok(answer.truth()),
         Err(Stop::Error) => Ok(false),
         Err(stop) => Err(stop),
     }
+}
+
+/// A function of scripts that has a body.
+fn body(vm: &Vm<'_>, name: &str) -> Option<FuncId> {
+    vm.function_named(name).filter(|func| !vm.p.functions[*func].bodies.is_empty())
 }
 
 /// Whether a filter of addresses drops a packet: the one of its source with the longest prefix, else that of its
