@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let targets = chosen(&args.targets)?;
-    build(&targets)?;
+    build(&args.targets)?;
     let seeds = seeds::write(&targets)?;
     let (queue, done) = (Mutex::new(VecDeque::from(targets)), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -74,13 +74,19 @@ fn chosen(named: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(if named.is_empty() { all } else { named.to_vec() })
 }
 
-/// Builds one target by name, or all if there are several.
-fn build(targets: &[String]) -> anyhow::Result<()> {
+/// Builds the named targets, or all of them at once if none is named.
+fn build(named: &[String]) -> anyhow::Result<()> {
+    if named.is_empty() {
+        return cargo_fuzz_build(None);
+    }
+    named.iter().try_for_each(|target| cargo_fuzz_build(Some(target)))
+}
+
+/// Builds one target, or all of them: cargo-fuzz takes one name at the most.
+fn cargo_fuzz_build(target: Option<&str>) -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.current_dir(workspace::root().join("fuzz")).args(["fuzz", "build"]);
-    if let [one] = targets {
-        command.arg(one);
-    }
+    command.args(target);
     command.arg("--target-dir").arg(folder());
     // This runs under the toolchain of the project, which has no sanitizers.
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
