@@ -1,8 +1,11 @@
 //! What runs fuzzed scripts: diagnostics and output go nowhere, and nothing outside of the process is touched.
 
+use std::time::Duration;
+
 use gannet_script::diagnostics::Diagnostics;
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
+use gannet_script::vm::budget::Budget;
 
 /// A program and what evaluates it.
 pub struct Fuzzed {
@@ -19,6 +22,9 @@ impl Default for Fuzzed {
         let mut machine = Machine::new();
         machine.set_sandbox(true);
         machine.set_output(Box::new(std::io::sink()));
+        // A handler without an end is an error of the script, not a hang of the interpreter.
+        let time = Some(Duration::from_millis(500));
+        machine.set_budget(Some(Budget { time, memory: Some(1 << 29) }));
         Self { program, machine }
     }
 }
