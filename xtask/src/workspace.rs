@@ -1,5 +1,6 @@
 //! Where things lie, and how other programs are run.
 
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -20,6 +21,19 @@ pub(crate) fn shared() -> Option<PathBuf> {
     let beside = || root().parent().map(|p| p.join("shared"));
     let path = std::env::var_os("GANNET_SHARED").map(PathBuf::from).or_else(beside)?;
     path.is_dir().then_some(path)
+}
+
+/// Adds the files of a folder, and of the folders in it, to the others.
+pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            gather(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Where cargo builds.

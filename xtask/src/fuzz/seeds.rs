@@ -2,7 +2,7 @@
 //!
 //! A target of a protocol gets the conversations on the ports of that protocol, written as
 //! `gannet_fuzz::conversation` reads them; of one without ports, those of captures that bear its
-//! name. The others get frames, packets, whole captures, expressions, certificates.
+//! name. The others get frames, packets, whole captures, expressions, certificates, scripts.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -19,6 +19,7 @@ use gannet_wire::Network;
 
 use super::folder;
 use crate::mutate::Seeds;
+use crate::scripts;
 use crate::workspace;
 
 /// Seeds that a target gets at the most.
@@ -55,6 +56,9 @@ const LONGEST: usize = 16 << 10;
 /// Bytes of a capture that is a seed as a whole.
 const WHOLE: u64 = 32 << 10;
 
+/// Bytes of a script that is a seed.
+const SCRIPT: u64 = 6 << 10;
+
 /// Writes the seeds of targets; returns the folder that holds one folder for each.
 pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
     let all = folder().join("seeds");
@@ -69,6 +73,12 @@ pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
             set.offer(&name, capture, &flows);
         }
     }
+    for set in &mut sets {
+        // A cache is no text: its target begins without seeds.
+        if set.target.starts_with("script_") && set.target != "script_cache" {
+            zeek_scripts()?.into_iter().for_each(|script| set.add(script));
+        }
+    }
     for set in &sets {
         let folder = all.join(&set.target);
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -77,6 +87,26 @@ pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
         }
     }
     Ok(all)
+}
+
+/// Scripts in Zeek's language: those of tests, and Zeek's own where they lie beside the repository.
+fn zeek_scripts() -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut files = Vec::new();
+    workspace::gather(&workspace::root().join("crates/script"), &mut files)?;
+    if let Some(shared) =
+        workspace::shared().map(|shared| shared.join("zeek")).filter(|s| s.is_dir())
+    {
+        workspace::gather(&shared.join("bench"), &mut files)?;
+        workspace::gather(&shared.join("cases"), &mut files)?;
+        workspace::gather(&scripts::unpacked(&shared, &workspace::target())?, &mut files)?;
+    }
+    files.retain(|path| path.extension().is_some_and(|e| e == "zeek"));
+    files.retain(|path| fs::metadata(path).is_ok_and(|m| m.len() <= SCRIPT));
+    files.sort();
+    // Evenly from all folders.
+    let step = files.len() / MOST + 1;
+    let read = |path: &PathBuf| fs::read(path).with_context(|| path.display().to_string());
+    files.iter().step_by(step).map(read).collect()
 }
 
 /// The seeds of one target.
@@ -304,6 +334,14 @@ mod tests {
         set.offer("sample.pcap", &sample, &flows);
         let get = |seed: &Vec<u8>| seed[0] & 1 == 0 && seed[2..].starts_with(b"GET ");
         assert!(set.seeds.iter().any(get), "{:?}", set.seeds.iter().next());
+    }
+
+    #[test]
+    fn scripts_are_seeds() {
+        let scripts = zeek_scripts().unwrap();
+        assert!(scripts.iter().any(|script| script.windows(9).any(|w| w == b"zeek_init")));
+        let longest = scripts.iter().map(|script| script.len() as u64).max();
+        assert!((10..=MOST).contains(&scripts.len()) && longest <= Some(SCRIPT));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Cursor;
-use std::path::Path;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -41,7 +40,7 @@ impl Seeds {
         let mut files = Vec::new();
         if let Some(shared) = workspace::shared() {
             for folder in ["captures", "hostile"] {
-                gather(&shared.join("conformance").join(folder), &mut files)?;
+                workspace::gather(&shared.join("conformance").join(folder), &mut files)?;
             }
         }
         if files.is_empty() {
@@ -159,18 +158,6 @@ impl Seeds {
         }
         Ok(())
     }
-}
-
-fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            gather(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// A range of at most 64 elements within `len`.
