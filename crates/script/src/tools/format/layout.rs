@@ -404,7 +404,12 @@ impl Layout<'_> {
             && at > 0
             && self.pieces[at - 1].word() == Some(Word::Else);
         let items = frame.holds == Holds::Items;
-        let level = if else_if { level.saturating_sub(1) } else { level };
+        let level = match (items, else_if) {
+            // Statements are no items: where a broken text has some, they stay with their line.
+            (true, _) => frame.level,
+            (false, true) => level.saturating_sub(1),
+            (false, false) => level,
+        };
         let Some(frame) = self.frames.last_mut() else { return Place::Same };
         match word {
             Some(Word::Else) => {

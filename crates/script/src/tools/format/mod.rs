@@ -55,3 +55,16 @@ fn once(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_among_items_stay_where_they_are() {
+        // No script, but all its brackets match: every pass moved the last line by a tab.
+        let text = once(b"e{\nfor()()\ns}").unwrap();
+        assert_eq!(String::from_utf8_lossy(&text), "e {\n\tfor ()()\n\ts }\n");
+        assert_eq!(once(&text).as_ref(), Ok(&text));
+    }
+}
