@@ -82,7 +82,7 @@ fn build(named: &[String]) -> anyhow::Result<()> {
     named.iter().try_for_each(|target| cargo_fuzz_build(Some(target)))
 }
 
-/// Builds one target, or all of them: cargo-fuzz takes one name at the most.
+/// Builds one target, or all of them: cargo-fuzz takes at most one name.
 fn cargo_fuzz_build(target: Option<&str>) -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.current_dir(workspace::root().join("fuzz")).args(["fuzz", "build"]);

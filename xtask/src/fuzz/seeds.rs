@@ -22,7 +22,7 @@ use crate::mutate::Seeds;
 use crate::scripts;
 use crate::workspace;
 
-/// Seeds that a target gets at the most.
+/// Seeds that a target gets at most.
 const MOST: usize = 600;
 
 /// A zstd frame of words, whose block describes all of its tables.
@@ -74,7 +74,7 @@ pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
         }
     }
     for set in &mut sets {
-        // A cache is no text: its target begins without seeds.
+        // A cache is not text, so its target starts without seeds.
         if set.target.starts_with("script_") && set.target != "script_cache" {
             zeek_scripts()?.into_iter().for_each(|script| set.add(script));
         }
@@ -89,7 +89,7 @@ pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
     Ok(all)
 }
 
-/// Scripts in Zeek's language: those of tests, and Zeek's own where they lie beside the repository.
+/// Scripts in Zeek's language: those of tests, and Zeek's own if the shared folder exists.
 fn zeek_scripts() -> anyhow::Result<Vec<Vec<u8>>> {
     let mut files = Vec::new();
     workspace::gather(&workspace::root().join("crates/script"), &mut files)?;
@@ -103,7 +103,7 @@ fn zeek_scripts() -> anyhow::Result<Vec<Vec<u8>>> {
     files.retain(|path| path.extension().is_some_and(|e| e == "zeek"));
     files.retain(|path| fs::metadata(path).is_ok_and(|m| m.len() <= SCRIPT));
     files.sort();
-    // Evenly from all folders.
+    // Some of each folder.
     let step = files.len() / MOST + 1;
     let read = |path: &PathBuf| fs::read(path).with_context(|| path.display().to_string());
     files.iter().step_by(step).map(read).collect()

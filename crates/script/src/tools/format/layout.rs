@@ -405,7 +405,7 @@ impl Layout<'_> {
             && self.pieces[at - 1].word() == Some(Word::Else);
         let items = frame.holds == Holds::Items;
         let level = match (items, else_if) {
-            // Statements are no items: where a broken text has some, they stay with their line.
+            // Statements are not items: in broken text that has some, they keep the level of the items.
             (true, _) => frame.level,
             (false, true) => level.saturating_sub(1),
             (false, false) => level,

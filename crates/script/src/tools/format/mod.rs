@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn statements_among_items_stay_where_they_are() {
-        // No script, but all its brackets match: every pass moved the last line by a tab.
+        // Not a script, but its brackets match: every pass moved the last line by one tab.
         let text = once(b"e{\nfor()()\ns}").unwrap();
         assert_eq!(String::from_utf8_lossy(&text), "e {\n\tfor ()()\n\ts }\n");
         assert_eq!(once(&text).as_ref(), Ok(&text));
