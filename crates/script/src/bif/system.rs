@@ -253,7 +253,10 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(known))
     }),
     ("has_module_events", |vm, a| Ok(Value::Bool(has_module(vm, &arg(a, 0).text())))),
-    ("generate_all_events", |_, _| Ok(Value::Bool(true))),
+    ("generate_all_events", |vm, _| {
+        vm.m.generate_all = true;
+        Ok(Value::Bool(true))
+    }),
     ("is_event_handled", is_event_handled),
     ("get_max_recursion_depth", |vm, _| Ok(Value::Count(vm.m.max_depth as u64))),
     ("set_max_recursion_depth", |vm, a| {
@@ -490,7 +493,7 @@ fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             return Ok(Value::Bool(false));
         }
     };
-    Ok(Value::Bool(vm.has_bodies(func)))
+    Ok(Value::Bool(vm.is_raised(func)))
 }
 
 fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

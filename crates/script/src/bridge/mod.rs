@@ -203,7 +203,8 @@ const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
 /// Events that scripts handle, and those that the records of connections and files need.
 fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     let handled = |name: &str| {
-        vm.function_named(name).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
+        vm.function_named(name)
+            .is_some_and(|func| vm.m.generate_all || !vm.p.functions[func].bodies.is_empty())
     };
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
@@ -666,7 +667,8 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
 fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
-    if vm.p.functions[func].bodies.is_empty() && decl.name != "raw_packet" {
+    let is_raised = vm.m.generate_all || !vm.p.functions[func].bodies.is_empty();
+    if !is_raised && decl.name != "raw_packet" {
         return None;
     }
     let wanted = vm.p.types.params(vm.p.functions[func].ty);

@@ -367,6 +367,12 @@ impl Vm<'_> {
         Ok(Value::Bool(true))
     }
 
+    /// Whether an event is raised: it has a body that is enabled, or `generate_all_events` was called.
+    #[must_use]
+    pub fn is_raised(&self, event: FuncId) -> bool {
+        self.m.generate_all || self.has_bodies(event)
+    }
+
     /// Whether an event or hook has a body that is enabled.
     #[must_use]
     pub fn has_bodies(&self, func: FuncId) -> bool {

@@ -144,7 +144,7 @@ impl Vm<'_> {
         }
         let to_stderr = !matches!(self.global_named(option), crate::value::Value::Bool(false));
         if let Some(func) = self.function_named(event)
-            && self.has_bodies(func)
+            && self.is_raised(func)
         {
             // Before the first packet, as Zeek does it.
             let wall = super::events::wall_clock;

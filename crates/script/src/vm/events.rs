@@ -138,9 +138,9 @@ impl Queue {
 }
 
 impl Vm<'_> {
-    /// Queues an event, where an enabled body would see it.
+    /// Queues an event, where it is raised.
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
-        if self.has_bodies(func) {
+        if self.is_raised(func) {
             let time = self.m.now;
             self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer: 0 });
         }
@@ -148,7 +148,7 @@ impl Vm<'_> {
 
     /// Queues an event that an analyzer of this number raised.
     pub(crate) fn queue_event_of(&mut self, func: FuncId, args: Vec<Value>, analyzer: u64) {
-        if self.has_bodies(func) {
+        if self.is_raised(func) {
             let time = self.m.now;
             self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer });
         }
@@ -205,7 +205,7 @@ impl Vm<'_> {
             let Some(timer) = self.m.queue.timers.pop() else { break };
             match timer.due {
                 Due::Event(func, args) => {
-                    if self.has_bodies(func) {
+                    if self.is_raised(func) {
                         let time = if self.m.terminating { self.m.now } else { timer.time };
                         let event = QueuedEvent { func, args, time, analyzer: 0 };
                         self.m.queue.events.push_back(event);
@@ -272,6 +272,7 @@ impl Vm<'_> {
             calls.resize(place + 1, 0);
         }
         calls[place] += 1;
+        self.announce(func, &args, time)?;
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
@@ -296,6 +297,18 @@ impl Vm<'_> {
         self.m.event_time = before;
         self.m.subject = subject_before;
         Ok(())
+    }
+
+    /// Runs the bodies of `new_event`, which see each event before its own bodies do.
+    fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
+        let Some(observer) = self.m.observer else { return Ok(()) };
+        if observer == func || !self.has_bodies(observer) {
+            return Ok(());
+        }
+        let name = Value::string(self.p.name(self.p.functions[func].name));
+        let args = self.call_arguments(func, args);
+        let event = QueuedEvent { func: observer, args: vec![name, args], time, analyzer: 0 };
+        self.dispatch(event)
     }
 
     /// Runs the program after it was parsed: from `zeek_init` to `zeek_done`. Returns the exit status.
@@ -365,6 +378,7 @@ impl Vm<'_> {
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
         self.m.state.began = true;
+        self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {
@@ -404,7 +418,7 @@ impl Vm<'_> {
 
     fn queue_scripts_loaded(&mut self) {
         let Some(func) = self.function_named("zeek_script_loaded") else { return };
-        if !self.has_bodies(func) {
+        if !self.is_raised(func) {
             return;
         }
         let files: Vec<(String, u32)> = self

@@ -76,6 +76,10 @@ pub struct Machine {
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
+    /// `new_event`, where it has a body: it sees every other event.
+    pub(crate) observer: Option<FuncId>,
+    /// Whether events without a body are raised, too.
+    pub(crate) generate_all: bool,
     /// The first argument of the current event: errors name its connection.
     pub(crate) subject: Value,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
@@ -162,6 +166,8 @@ impl Default for Machine {
             subject: Value::Unset,
             vectors: HashMap::new(),
             sets: HashMap::new(),
+            observer: None,
+            generate_all: false,
             profile: None,
             instantiated: HashSet::new(),
             jit: crate::jit::Jit::default(),

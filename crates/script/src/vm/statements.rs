@@ -7,8 +7,8 @@ use crate::ast::{ExprKind, StmtKind};
 use crate::describe;
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::{ExprId, StmtId, TypeId};
-use crate::types::Flavor;
+use crate::ids::{ExprId, FuncId, StmtId, TypeId};
+use crate::types::{Field, Flavor};
 use crate::value::describe::{Form, describe as describe_value};
 use crate::value::{FuncValue, Record, Value, Vector};
 
@@ -248,25 +248,32 @@ impl Vm<'_> {
 
     /// The arguments of a call that goes on, as `call_argument`s.
     fn frame_arguments(&self, frame: &super::Frame) -> Vec<Value> {
-        let Some(param_ty) = self.type_named("call_argument") else { return Vec::new() };
         let ty = frame.func.and_then(|func| self.p.functions.find(func)).map(|func| func.ty);
         let params = ty.map_or(&[][..], |ty| self.p.types.params(ty));
         let offsets = frame.code.body.map_or(&[][..], |body| &self.p.bodies[body].params[..]);
-        offsets
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, offset)| {
-                let param = params.get(*offset as usize)?;
-                let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();
-                Some(Value::Record(Record::new(
-                    param_ty,
-                    vec![
-                        Value::string(self.p.name(param.name)),
-                        Value::string(describe::type_text(self.p, param.ty)),
-                        Value::Unset,
-                        value,
-                    ],
-                )))
+        let passed = offsets.iter().enumerate().filter_map(|(slot, offset)| {
+            let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();
+            Some((params.get(*offset as usize)?, value))
+        });
+        self.described(passed)
+    }
+
+    /// The arguments of an event as `call_argument_vector`.
+    pub(super) fn call_arguments(&self, func: FuncId, args: &[Value]) -> Value {
+        let ty = self.type_named("call_argument_vector").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
+        let params = self.p.types.params(self.p.functions[func].ty);
+        let items = self.described(params.iter().zip(args.iter().cloned()));
+        Value::Vector(Vector::new(ty, items))
+    }
+
+    /// Parameters with their values as `call_argument`s.
+    fn described<'a>(&self, passed: impl Iterator<Item = (&'a Field, Value)>) -> Vec<Value> {
+        let Some(ty) = self.type_named("call_argument") else { return Vec::new() };
+        passed
+            .map(|(param, value)| {
+                let name = Value::string(self.p.name(param.name));
+                let of = Value::string(describe::type_text(self.p, param.ty));
+                Value::Record(Record::new(ty, vec![name, of, Value::Unset, value]))
             })
             .collect()
     }
