@@ -265,6 +265,7 @@ impl Vm<'_> {
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, args, time, analyzer } = event;
+        self.announce(func, &args, time)?;
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
         let place = func.0 as usize;
@@ -272,7 +273,6 @@ impl Vm<'_> {
             calls.resize(place + 1, 0);
         }
         calls[place] += 1;
-        self.announce(func, &args, time)?;
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
