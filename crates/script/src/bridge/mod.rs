@@ -47,6 +47,7 @@ use crate::command::Options;
 use crate::evaluate::Stop;
 use crate::ids::FuncId;
 use crate::program::Program;
+use crate::types::Flavor;
 use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
@@ -202,10 +203,7 @@ const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
 
 /// Events that scripts handle, and those that the records of connections and files need.
 fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
-    let handled = |name: &str| {
-        vm.function_named(name)
-            .is_some_and(|func| vm.m.generate_all || !vm.p.functions[func].bodies.is_empty())
-    };
+    let handled = |name: &str| vm.function_named(name).is_some_and(|func| is_handled(vm, func));
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
@@ -249,6 +247,12 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
         }
     }
     interest
+}
+
+/// Whether a function has a body, enabled or not, or is an event and all events are raised.
+fn is_handled(vm: &Vm<'_>, func: FuncId) -> bool {
+    let function = &vm.p.functions[func];
+    !function.bodies.is_empty() || (vm.m.generate_all && function.flavor == Flavor::Event)
 }
 
 /// Whether scripts call one of these functions.
@@ -667,8 +671,7 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
 fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
-    let is_raised = vm.m.generate_all || !vm.p.functions[func].bodies.is_empty();
-    if !is_raised && decl.name != "raw_packet" {
+    if !is_handled(vm, func) && decl.name != "raw_packet" {
         return None;
     }
     let wanted = vm.p.types.params(vm.p.functions[func].ty);
