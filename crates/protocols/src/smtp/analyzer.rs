@@ -32,17 +32,33 @@ const CUT_LOSS: usize = 2;
 /// Placeholder for an unknown command.
 const UNKNOWN: &str = "(UNKNOWN)";
 
-/// State of the dialogue: a guess from the last command and reply.
+/// State of the dialogue: a guess from the last command and reply. A command counts as accepted until its
+/// reply says otherwise. The numbers are Zeek's, for the details of `smtp_unexpected`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Commands are expected.
-    Commands,
-    InData,
-    InChunks,
-    InAuth,
-    AfterGap,
+    /// The roles were exchanged: the new server has not greeted.
+    Connected = 0,
+    /// EHLO or HELO is expected.
+    Initiated = 1,
+    /// The server refused the connection.
+    NotAvailable = 2,
+    /// After EHLO or HELO, and between mails.
+    Ready = 3,
+    /// After MAIL.
+    MailOk = 4,
+    /// After RCPT.
+    RcptOk = 5,
+    InData = 6,
+    /// Between the end of a mail and its reply.
+    AfterData = 7,
+    InAuth = 8,
+    InTls = 9,
+    /// After QUIT.
+    Quit = 10,
+    AfterGap = 11,
     /// After the first reply that followed a gap.
-    Recovering,
+    Recovering = 12,
+    InChunks = 13,
 }
 
 /// The analyzer of one connection.
@@ -100,6 +116,14 @@ struct OpenMail {
     report: Report,
 }
 
+/// The name of a command in events.
+fn name(command: Command) -> &'static str {
+    match command {
+        Command::AnonymousTls => "X_ANONYMOUSTLS",
+        _ => command.word(),
+    }
+}
+
 fn lines() -> Lines {
     let mut lines = Lines::new(MAX_LINE);
     lines.set_loss(CUT_LOSS);
@@ -116,7 +140,7 @@ impl Analyzer {
             oddities: Oddities::default(),
             ended: [false; 2],
             client: Dir::Orig,
-            state: State::Commands,
+            state: State::Initiated,
             awaiting: Some(Command::Connect),
             queue: VecDeque::new(),
             answered: None,
@@ -131,11 +155,8 @@ impl Analyzer {
     }
 
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
-        // Some clients end lines with more than one CR.
-        let extra = line.iter().rev().take_while(|&&b| b == b'\r').count();
-        let line = &line[..line.len() - extra];
         let held = self.without_nul(cx, from, line);
-        let line = held.as_deref().unwrap_or(line);
+        let line = self.without_cr(cx, from, held.as_deref().unwrap_or(line));
         if from == self.client {
             if !line.is_empty() {
                 self.last_chunk_ends(cx, from);
@@ -159,12 +180,51 @@ impl Analyzer {
         Some([&line[..at], &line[at + 1..]].concat())
     }
 
+    /// The line without CRs at its end: some clients end lines with more than one.
+    fn without_cr<'a>(&self, cx: &mut Context<'_>, from: Dir, line: &'a [u8]) -> &'a [u8] {
+        let is_client = from == self.client;
+        let extra = line.iter().rev().take_while(|&&b| b == b'\r').count();
+        if extra > 0 {
+            self.unexpected(cx, is_client, "more than one <CR> at the end of line", line);
+        }
+        let line = &line[..line.len() - extra];
+        if cx.wants::<SmtpUnexpected<'_>>() && memchr::memchr2(b'\r', b'\n', line).is_some() {
+            let msg = "Bare <CR> or <LF> appears in the middle of line";
+            self.unexpected(cx, is_client, msg, line);
+        }
+        line
+    }
+
+    /// The dialogue deviates from the protocol; `is_client` if the client is to blame.
+    #[inline]
+    fn unexpected(&self, cx: &mut Context<'_>, is_client: bool, msg: &'static str, detail: &[u8]) {
+        let is_orig = is_client == self.client.is_orig();
+        cx.raise(|c| SmtpUnexpected { c, is_orig, msg, detail });
+    }
+
+    /// A command, or its reply, came in a state that does not permit it.
+    fn unexpected_command(&self, cx: &mut Context<'_>, command: Command, code: u16) {
+        if cx.wants::<SmtpUnexpected<'_>>() {
+            let detail = format!("{} reply = {code} state = {}", name(command), self.state as u8);
+            self.unexpected(cx, true, "unexpected command", detail.as_bytes());
+        }
+    }
+
+    /// A command has a reply that it does not have by the protocol.
+    fn unexpected_reply(&self, cx: &mut Context<'_>, command: Command, code: u16) {
+        if cx.wants::<SmtpUnexpected<'_>>() {
+            let (state, name) = (self.state as u8, name(command));
+            let detail = format!("{code} state = {state}, last command = {name}");
+            self.unexpected(cx, true, "unexpected reply", detail.as_bytes());
+        }
+    }
+
     fn client_line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
         match self.state {
             State::AfterGap => {}
             State::InData if line == b"." => {
                 self.await_reply(cx, Command::EndOfData);
-                self.end_of_data(cx);
+                self.sent(cx, from, Command::EndOfData);
                 self.request(cx, b".", b".");
                 self.chunks_missing(cx, Command::EndOfData);
             }
@@ -182,11 +242,14 @@ impl Analyzer {
                 self.await_reply(cx, Command::AuthAnswer);
                 self.request(cx, b"**", line);
                 self.chunks_missing(cx, Command::AuthAnswer);
+                self.sent(cx, from, Command::AuthAnswer);
             }
-            State::Commands | State::InChunks | State::Recovering => {
+            _ => {
                 let request = Request::parse(line);
-                let Some(command) = Command::from_word(request.word) else { return };
-                self.command(cx, from, command, request);
+                match Command::from_word(request.word) {
+                    Some(command) => self.command(cx, from, command, request),
+                    None => self.unexpected(cx, true, "unknown command", request.word),
+                }
             }
         }
     }
@@ -194,7 +257,7 @@ impl Analyzer {
     fn command(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, request: Request<'_>) {
         self.await_reply(cx, command);
         if command == Command::EndOfData {
-            self.end_of_data(cx);
+            self.sent(cx, from, command);
         }
         self.request(cx, request.word, request.argument);
         if command == Command::Bdat {
@@ -202,18 +265,48 @@ impl Analyzer {
             return;
         }
         self.chunks_missing(cx, command);
+        if command != Command::EndOfData {
+            self.sent(cx, from, command);
+        }
+    }
+
+    /// The state after a command, as if the server accepted it.
+    fn sent(&mut self, cx: &mut Context<'_>, from: Dir, command: Command) {
+        let state = self.state;
+        if state == State::Quit {
+            self.unexpected_command(cx, command, 0);
+        }
+        let is_expected = match command {
+            // The greeting awaits its reply from the beginning.
+            Command::Connect => state == State::Connected,
+            Command::Ehlo | Command::Helo => state == State::Initiated,
+            Command::Mail | Command::Send | Command::Soml | Command::Saml => state == State::Ready,
+            Command::Rcpt => matches!(state, State::MailOk | State::RcptOk),
+            Command::Data | Command::Bdat => state == State::RcptOk,
+            Command::EndOfData => matches!(state, State::InData | State::InChunks),
+            Command::AuthAnswer => state == State::InAuth,
+            Command::Auth | Command::Turn | Command::StartTls | Command::AnonymousTls => {
+                state == State::Ready
+            }
+            _ => true,
+        };
+        if !is_expected {
+            self.unexpected_command(cx, command, 0);
+        }
         match command {
-            Command::Ehlo
-            | Command::Helo
-            | Command::Mail
-            | Command::Send
-            | Command::Soml
-            | Command::Saml
-            | Command::Rcpt
-            | Command::Rset
-            | Command::Quit
-            | Command::Connect => self.state = State::Commands,
+            Command::Connect => self.state = State::Initiated,
+            Command::Ehlo | Command::Helo | Command::Rset => self.state = State::Ready,
+            Command::Mail | Command::Send | Command::Soml | Command::Saml => {
+                self.state = State::MailOk;
+            }
+            Command::Rcpt => self.state = State::RcptOk,
             Command::Data => self.begin_mail(cx, from, State::InData),
+            Command::Bdat => self.state = State::InChunks,
+            Command::EndOfData => {
+                self.end_mail(cx);
+                self.state = State::AfterData;
+            }
+            Command::Quit => self.state = State::Quit,
             _ => {}
         }
     }
@@ -238,7 +331,7 @@ impl Analyzer {
         if let Some(chunks) = &mut self.chunks {
             chunks.next_chunk(size, last);
         }
-        self.state = State::InChunks;
+        self.sent(cx, from, Command::Bdat);
     }
 
     /// Another command came although the last chunk did not.
@@ -252,7 +345,7 @@ impl Analyzer {
     /// An empty last chunk shows only when the next line comes.
     fn last_chunk_ends(&mut self, cx: &mut Context<'_>, from: Dir) {
         if from == self.client && self.chunks.as_ref().is_some_and(Chunks::complete) {
-            self.end_of_data(cx);
+            self.sent(cx, from, Command::EndOfData);
         }
     }
 
@@ -279,10 +372,13 @@ impl Analyzer {
 
     fn server_line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
         let Some(reply) = Reply::parse(line) else {
+            self.unexpected(cx, false, "reply code out of range", line);
             cx.violation(Tag::Smtp, "reply code -1 out of range", line);
             return;
         };
         if self.continued.is_some_and(|code| code != reply.code) {
+            let msg = "reply code does not match the continuing reply";
+            self.unexpected(cx, false, msg, line);
             self.continued = None;
         }
         if self.continued.is_none() {
@@ -299,8 +395,7 @@ impl Analyzer {
             None => UNKNOWN,
             Some(Command::Connect) => ">",
             Some(Command::EndOfData) => ".",
-            Some(Command::AnonymousTls) => "X_ANONYMOUSTLS",
-            Some(command) => command.word(),
+            Some(command) => name(command),
         };
         cx.raise(|c| SmtpReply { c, is_orig: from.is_orig(), code, cmd, msg, cont_resp });
         self.session.reply(cx, reply.code, to, reply.text, reply.more);
@@ -316,45 +411,67 @@ impl Analyzer {
         self.answered = command;
         self.awaiting = self.queue.pop_front();
         match command {
-            Some(Command::Ehlo | Command::Helo) => {
-                if matches!(code, 421 | 500 | 501 | 504 | 550) {
-                    self.state = State::Commands;
-                }
-            }
-            Some(Command::Mail | Command::Send | Command::Soml | Command::Saml) => {
-                let refused = matches!(code, 421 | 451 | 452 | 500 | 501 | 503 | 550 | 552 | 553);
-                if refused && self.state != State::InData {
-                    self.state = State::Commands;
-                }
-            }
-            Some(Command::Connect) => {
-                if matches!(code, 421 | 554) {
-                    self.state = State::Commands;
-                }
-            }
-            Some(Command::Data) if code != 354 => {
-                if self.state == State::InData {
-                    self.end_mail(cx);
-                }
-                self.state = State::Commands;
-            }
-            Some(Command::EndOfData) => self.state = State::Commands,
-            Some(Command::Auth | Command::AuthAnswer) => {
-                self.state = if code == 334 { State::InAuth } else { State::Commands };
-            }
-            Some(Command::Turn) if code == 250 => {
-                self.client = self.client.other();
-                self.state = State::Commands;
-            }
-            Some(Command::StartTls | Command::AnonymousTls) if code == 220 => {
-                self.reading = Reading::Tls;
-                cx.raise(|c| SmtpStarttls { c });
-                self.session.tls();
-            }
+            Some(command) => self.accepted(cx, from, command, code),
             None if self.state == State::Recovering && code == 354 => {
                 self.begin_mail(cx, from, State::InData);
             }
-            Some(Command::Vrfy | Command::Expn | Command::Help | Command::Noop | Command::Etrn)
+            None => {}
+        }
+    }
+
+    /// The state after the reply to a command.
+    fn accepted(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, code: u16) {
+        let is_expected = match command {
+            Command::Auth | Command::Turn | Command::StartTls | Command::AnonymousTls => {
+                self.state == State::Ready
+            }
+            Command::AuthAnswer => self.state == State::InAuth,
+            _ => true,
+        };
+        if !is_expected {
+            self.unexpected_command(cx, command, code);
+        }
+        if !command.has_reply(code) {
+            self.unexpected_reply(cx, command, code);
+        }
+        match command {
+            Command::Ehlo | Command::Helo => {
+                if matches!(code, 421 | 500 | 501 | 504 | 550) {
+                    self.state = State::Initiated;
+                }
+            }
+            Command::Mail | Command::Send | Command::Soml | Command::Saml => {
+                let refused = matches!(code, 421 | 451 | 452 | 500 | 501 | 503 | 550 | 552 | 553);
+                if refused && self.state != State::InData {
+                    self.state = State::Ready;
+                }
+            }
+            Command::Connect => {
+                if matches!(code, 421 | 554) {
+                    self.state = State::NotAvailable;
+                }
+            }
+            Command::Data if code != 354 => {
+                if self.state == State::InData {
+                    self.end_mail(cx);
+                }
+                self.state = if code == 421 { State::Quit } else { State::Ready };
+            }
+            Command::EndOfData => self.state = State::Ready,
+            Command::Auth | Command::AuthAnswer => {
+                self.state = if code == 334 { State::InAuth } else { State::Initiated };
+            }
+            Command::Turn if code == 250 => {
+                self.client = self.client.other();
+                self.state = State::Connected;
+            }
+            Command::StartTls | Command::AnonymousTls if code == 220 => {
+                self.reading = Reading::Tls;
+                self.state = State::InTls;
+                cx.raise(|c| SmtpStarttls { c });
+                self.session.tls();
+            }
+            Command::Vrfy | Command::Expn | Command::Help | Command::Noop | Command::Etrn
                 if self.state == State::Recovering && code == 354 =>
             {
                 self.begin_mail(cx, from, State::InData);
@@ -414,11 +531,6 @@ impl Analyzer {
         if let Some(file) = self.message {
             cx.file_data(file, data);
         }
-    }
-
-    fn end_of_data(&mut self, cx: &mut Context<'_>) {
-        self.end_mail(cx);
-        self.state = State::Commands;
     }
 
     fn end_mail(&mut self, cx: &mut Context<'_>) {
@@ -489,8 +601,11 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.reading == Reading::BehindTls && from != self.client && !data.is_empty() {
-            self.server_line(cx, from, data);
+        if self.reading == Reading::BehindTls && !data.is_empty() {
+            let line = self.without_cr(cx, from, data);
+            if from != self.client {
+                self.server_line(cx, from, line);
+            }
             return;
         }
         // A stream without its beginning may start inside a line.
@@ -538,12 +653,16 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, len: u64) {
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         if self.reading == Reading::Tls {
             self.reading = Reading::BehindTls;
         }
         if matches!(self.reading, Reading::Off) {
             return;
+        }
+        if cx.wants::<SmtpUnexpected<'_>>() {
+            let detail = format!("seq = {}, len = {len}", cx.env.gap_at);
+            self.unexpected(cx, from.is_orig(), "content gap", detail.as_bytes());
         }
         if matches!(self.state, State::InData | State::InChunks) {
             self.with_mail(cx, |_, mail| mail.gap(len));

@@ -45,6 +45,18 @@ gannet_event::events! {
         data: &'a [u8] = "data",
     }
 
+    /// The dialogue deviates from the protocol, or a part of it is missing.
+    pub struct SmtpUnexpected<'a> = "smtp_unexpected" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the connection's originator sent it.
+        is_orig: bool = "is_orig",
+        /// What is unexpected, in words.
+        msg: &'static str = "msg",
+        /// The line, or the command, the reply and the number of the state.
+        detail: &'a [u8] = "detail",
+    }
+
     /// TLS begins.
     pub struct SmtpStarttls = "smtp_starttls" {
         /// The connection.

@@ -76,6 +76,29 @@ commands! {
     AuthAnswer = "AUTH_ANSWER",
 }
 
+impl Command {
+    /// Whether the protocol knows the reply for this command. Commands that do not change the dialogue may
+    /// have any.
+    pub fn has_reply(self, code: u16) -> bool {
+        match self {
+            Self::Connect => matches!(code, 220 | 421 | 554),
+            Self::Ehlo | Self::Helo => matches!(code, 250 | 421 | 500 | 501 | 504 | 550),
+            Self::Mail | Self::Send | Self::Soml | Self::Saml => {
+                matches!(code, 250 | 421 | 451 | 452 | 500 | 501 | 503 | 550 | 552 | 553)
+            }
+            Self::Rcpt => {
+                matches!(code, 250 | 251 | 421 | 450..=452 | 500 | 501 | 503 | 550..=554)
+            }
+            Self::Data => matches!(code, 354 | 421 | 451 | 500 | 501 | 503 | 554),
+            Self::Bdat => matches!(code, 250 | 421 | 451 | 500 | 501 | 503 | 554),
+            Self::EndOfData => matches!(code, 250 | 421 | 451 | 452 | 552 | 554),
+            Self::Rset => code == 250,
+            Self::Quit => code == 221,
+            _ => true,
+        }
+    }
+}
+
 /// A line of the client outside of mail data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {

@@ -253,3 +253,89 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
         + b"\r\n.dot\r\nQUIT\r\n".len();
     assert_eq!(whole["seen_bytes"], text.to_string());
 }
+
+/// The `smtp_unexpected` events of a dialogue, without the connection.
+fn unexpected(chunks: &[(Dir, &[u8])]) -> Vec<String> {
+    let mut h = harness();
+    h.listen("smtp_unexpected");
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    for (from, data) in chunks {
+        match data {
+            [] => analyzer.gap(&mut h.cx(), *from, 7),
+            data => analyzer.stream(&mut h.cx(), *from, data),
+        }
+    }
+    analyzer.finish(&mut h.cx());
+    let short = |event: String| event[event.find("\"is_orig\"").unwrap()..].to_owned();
+    h.events().into_iter().map(short).collect()
+}
+
+#[test]
+fn what_is_unexpected() {
+    assert!(unexpected(MAIL).is_empty());
+    let got = unexpected(&[
+        (Dir::Resp, b"221 x\r\n"),
+        (Dir::Orig, b"MAIL FROM:<a@b>\r\nDATA\r\n.\r\nQUIT\r\nhello there\r\nNOOP\r\n"),
+        (Dir::Resp, b"299 x\r\n354 go\r\n250-ok\r\n221 bye\r\n"),
+        (Dir::Resp, b"hm\r\n"),
+        (Dir::Resp, b""),
+    ]);
+    let expected = [
+        (true, "unexpected reply", "221 state = 1, last command = CONN_ESTABLISHMENT"),
+        (true, "unexpected command", "MAIL reply = 0 state = 1"),
+        (true, "unexpected command", "DATA reply = 0 state = 4"),
+        (true, "unknown command", "hello"),
+        (true, "unexpected command", "NOOP reply = 0 state = 10"),
+        (true, "unexpected reply", "299 state = 10, last command = MAIL"),
+        (false, "reply code does not match the continuing reply", "221 bye"),
+        (false, "reply code out of range", "hm"),
+        (false, "content gap", "seq = 0, len = 7"),
+    ];
+    for (got, (is_orig, msg, detail)) in got.iter().zip(expected) {
+        let want = format!(r#""is_orig":{is_orig},"msg":"{msg}","detail":"{detail}""#);
+        assert!(got.starts_with(&want), "{got}\n{want}");
+    }
+    assert_eq!(got.len(), expected.len());
+}
+
+#[test]
+fn states_follow_commands_and_replies() {
+    let details = |client: &[u8], server: &[u8]| {
+        let all =
+            unexpected(&[(Dir::Orig, client), (Dir::Resp, server), (Dir::Orig, b"RCPT x\r\n")]);
+        let last = all.last().unwrap();
+        last[last.rfind("state = ").unwrap()..].trim_end_matches(['"', '}']).to_owned()
+    };
+    for (client, server, state) in [
+        (&b"HELO x\r\n"[..], &b"220 x\r\n250 x\r\n"[..], "state = 3"),
+        (b"HELO x\r\n", b"220 x\r\n501 x\r\n", "state = 1"),
+        (b"NOOP\r\n", b"554 x\r\n", "state = 2"),
+        (b"HELO x\r\nAUTH x\r\n", b"220 x\r\n250 x\r\n235 ok\r\n", "state = 1"),
+        (b"HELO x\r\nTURN\r\nTURN\r\n", b"220 x\r\n250 x\r\n502 x\r\n502 x\r\n", "state = 3"),
+        (b"MAIL FROM:x\r\n", b"220 x\r\n550 x\r\n", "state = 3"),
+        (b"RCPT TO:x\r\nDATA\r\n", b"220 x\r\n250 x\r\n421 x\r\n", "state = 10"),
+        (b"RCPT TO:x\r\nDATA\r\n.\r\n", b"220 x\r\n", "state = 7"),
+        (b"QUIT\r\n", b"220 x\r\n", "state = 10"),
+    ] {
+        assert_eq!(details(client, server), state, "{}", client.escape_ascii());
+    }
+}
+
+#[test]
+fn lines_behind_tls_are_chunks() {
+    let got = unexpected(&[
+        (Dir::Orig, b"HELO x\r\nSTARTTLS\r\n"),
+        (Dir::Resp, b"220 x\r\n250 x\r\n220 go\r\n"),
+        (Dir::Orig, b""),
+        (Dir::Orig, b"a\nb\r\r"),
+    ]);
+    let texts = [
+        r#""msg":"content gap","detail":"seq = 0, len = 7""#,
+        r#""msg":"more than one <CR> at the end of line","detail":"a\nb\r\r""#,
+        r#""msg":"Bare <CR> or <LF> appears in the middle of line","detail":"a\nb""#,
+    ];
+    assert_eq!(got.len(), texts.len());
+    for (got, text) in got.iter().zip(texts) {
+        assert!(got.contains(text), "{got}");
+    }
+}
