@@ -4,15 +4,8 @@ use gannet_event::SetOf;
 
 use super::events::IrcDccMessage;
 use super::events::IrcJoinMessage;
-use super::events::IrcMessage;
 use super::events::IrcNickMessage;
-use super::events::IrcNoticeMessage;
-use super::events::IrcPasswordMessage;
 use super::events::IrcPrivmsgMessage;
-use super::events::IrcQuitMessage;
-use super::events::IrcReply;
-use super::events::IrcRequest;
-use super::events::IrcSqueryMessage;
 use super::events::IrcStarttls;
 use super::events::IrcUserMessage;
 use super::events::JoinInfo;
@@ -25,6 +18,9 @@ use super::message::is_client_command;
 use super::message::skip_spaces;
 use super::message::until_nul;
 use super::message::words;
+use super::raise;
+use super::raise::Understood;
+use super::raise::nickname;
 use super::rows::IrcRow;
 use crate::Analyze;
 use crate::Context;
@@ -115,8 +111,9 @@ impl Analyzer {
             // A reply of 000 is taken for a command without a name.
             Verb::Reply(0) => self.command(cx, from, message, b""),
             Verb::Reply(code) => {
-                let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
-                cx.raise(|c| IrcReply { c, is_orig, prefix, code, params });
+                if let Err((weird, addl)) = raise::reply(cx, from, message, code) {
+                    cx.weird(weird, &addl, SOURCE);
+                }
             }
             Verb::Command(word) => self.command(cx, from, message, &word.to_ascii_uppercase()),
         }
@@ -168,10 +165,7 @@ impl Analyzer {
             }
             b"JOIN" => self.join(cx, from, message),
             b"NJOIN" => self.server_join(cx, from, message.params),
-            _ => {
-                report(cx, from, message, word);
-                Ok(())
-            }
+            _ => raise::command(cx, from, message, word),
         };
         if let Err((weird, addl)) = understood {
             cx.weird(weird, &addl, SOURCE);
@@ -388,11 +382,6 @@ impl Analyzer {
     }
 }
 
-/// The name in a prefix; empty where there is no `!`.
-fn nickname(prefix: &[u8]) -> &[u8] {
-    memchr::memchr(b'!', prefix).map_or(&[], |at| &prefix[..at])
-}
-
 /// A user of a channel without the marks of rank, and the rank.
 fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
     match user {
@@ -402,37 +391,6 @@ fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
         nick => (nick, b"none"),
     }
 }
-
-/// Raises the event of a command of which nothing else is made.
-fn report(cx: &mut Context<'_>, from: Dir, message: Message<'_>, word: &[u8]) {
-    let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
-    let plain = params.strip_prefix(b":").unwrap_or(params);
-    let addressed = memchr::memchr(b' ', params).map(|space| {
-        let text = skip_spaces(&params[space + 1..]);
-        (&params[..space], text.strip_prefix(b":").unwrap_or(text))
-    });
-    match (word, addressed) {
-        (b"NOTICE", Some((target, message))) => {
-            cx.raise(|c| IrcNoticeMessage { c, is_orig, source: prefix, target, message });
-        }
-        (b"SQUERY", Some((target, message))) => {
-            cx.raise(|c| IrcSqueryMessage { c, is_orig, source: prefix, target, message });
-        }
-        (b"PASS", _) => cx.raise(|c| IrcPasswordMessage { c, is_orig, password: params }),
-        (b"QUIT", _) => {
-            cx.raise(|c| IrcQuitMessage { c, is_orig, nick: nickname(prefix), message: plain });
-        }
-        (command, _) if is_orig => {
-            cx.raise(|c| IrcRequest { c, is_orig, prefix, command, arguments: params });
-        }
-        (command, _) => {
-            cx.raise(|c| IrcMessage { c, is_orig, prefix, command, message: params });
-        }
-    }
-}
-
-/// Whether a command is valid, otherwise the weird and its details.
-type Understood = Result<(), (&'static str, String)>;
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {

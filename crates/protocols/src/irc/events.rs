@@ -1,5 +1,7 @@
 //! Events of IRC.
 
+use std::borrow::Cow;
+
 use gannet_base::Addr;
 use gannet_event::Connection;
 use gannet_event::SetOf;
@@ -51,6 +53,44 @@ gannet_event::events! {
             /// The command, in upper case.
             command: &'a [u8] = "command",
             /// Its arguments.
+            message: &'a [u8] = "message",
+        }
+
+        /// A server reports an error.
+        pub struct IrcErrorMessage<'a> = "irc_error_message", opt_in {
+            /// What is wrong.
+            message: &'a [u8] = "message",
+        }
+
+        /// A user invites another one to a channel.
+        pub struct IrcInviteMessage<'a> = "irc_invite_message", opt_in {
+            /// Who is invited.
+            nickname: &'a [u8] = "nickname",
+            /// The channel.
+            channel: &'a [u8] = "channel",
+        }
+
+        /// A user is removed from a channel.
+        pub struct IrcKickMessage<'a> = "irc_kick_message", opt_in {
+            /// The channels.
+            chans: &'a [u8] = "chans",
+            /// Who is removed.
+            users: &'a [u8] = "users",
+            /// Why.
+            comment: Cow<'a, [u8]> = "comment",
+        }
+
+        /// The mode of a user or a channel changes.
+        pub struct IrcModeMessage<'a> = "irc_mode_message", opt_in {
+            /// The user or channel, and the modes.
+            params: &'a [u8] = "params",
+        }
+
+        /// A server leaves the network.
+        pub struct IrcSquitMessage<'a> = "irc_squit_message", opt_in {
+            /// The server.
+            server: &'a [u8] = "server",
+            /// Why.
             message: &'a [u8] = "message",
         }
 
@@ -136,6 +176,149 @@ gannet_event::events! {
         pub struct IrcPasswordMessage<'a> = "irc_password_message", opt_in {
             /// The password.
             password: &'a [u8] = "password",
+        }
+
+        /// The number of channels.
+        pub struct IrcChannelInfo = "irc_channel_info", opt_in {
+            /// How many there are.
+            chans: u64 = "chans",
+        }
+
+        /// The topic of a channel.
+        pub struct IrcChannelTopic<'a> = "irc_channel_topic", opt_in {
+            /// The channel.
+            channel: &'a [u8] = "channel",
+            /// Its topic.
+            topic: &'a [u8] = "topic",
+        }
+
+        /// The number of users of the network.
+        pub struct IrcGlobalUsers<'a> = "irc_global_users", opt_in {
+            /// The first word of the reply, with the space behind it.
+            prefix: &'a [u8] = "prefix",
+            /// The numbers, in words.
+            msg: &'a [u8] = "msg",
+        }
+
+        /// A name cannot be had.
+        pub struct IrcInvalidNick = "irc_invalid_nick", opt_in {}
+
+        /// The users of a channel.
+        pub struct IrcNamesInfo<'a> = "irc_names_info", opt_in {
+            /// The kind of the channel.
+            c_type: &'a [u8] = "c_type",
+            /// The channel.
+            channel: &'a [u8] = "channel",
+            /// The users.
+            users: SetOf<&'a [u8]> = "users",
+        }
+
+        /// The size of the network.
+        pub struct IrcNetworkInfo = "irc_network_info", opt_in {
+            /// How many users there are.
+            users: u64 = "users",
+            /// How many services.
+            services: u64 = "services",
+            /// How many servers.
+            servers: u64 = "servers",
+        }
+
+        /// The size of a server.
+        pub struct IrcServerInfo = "irc_server_info", opt_in {
+            /// How many users it has.
+            users: u64 = "users",
+            /// How many services.
+            services: u64 = "services",
+            /// How many servers.
+            servers: u64 = "servers",
+        }
+
+        /// A user wants to be an operator.
+        pub struct IrcOperMessage<'a> = "irc_oper_message", opt_in {
+            /// The user.
+            user: &'a [u8] = "user",
+            /// The password.
+            password: &'a [u8] = "password",
+        }
+
+        /// The reply to a user who wants to be an operator.
+        pub struct IrcOperResponse = "irc_oper_response", opt_in {
+            /// Whether the user is one.
+            got_oper: bool = "got_oper",
+        }
+
+        /// A user leaves channels.
+        pub struct IrcPartMessage<'a> = "irc_part_message", opt_in {
+            /// The user.
+            nick: &'a [u8] = "nick",
+            /// The channels.
+            chans: SetOf<&'a [u8]> = "chans",
+            /// A last word.
+            message: &'a [u8] = "message",
+        }
+
+        /// A client asks who is in a channel.
+        pub struct IrcWhoMessage<'a> = "irc_who_message", opt_in {
+            /// The channel, or a pattern.
+            mask: &'a [u8] = "mask",
+            /// Whether only operators are asked for.
+            oper: bool = "oper",
+        }
+
+        /// A user of those whom a client asks for.
+        pub struct IrcWhoLine<'a> = "irc_who_line", opt_in {
+            /// Who asks.
+            target_nick: &'a [u8] = "target_nick",
+            /// The channel.
+            channel: &'a [u8] = "channel",
+            /// The user.
+            user: &'a [u8] = "user",
+            /// The user's host.
+            host: &'a [u8] = "host",
+            /// The user's server.
+            server: &'a [u8] = "server",
+            /// The user's name in the network.
+            nick: &'a [u8] = "nick",
+            /// Flags.
+            params: &'a [u8] = "params",
+            /// How many servers are between.
+            hops: u64 = "hops",
+            /// The first word of the user's real name.
+            real_name: &'a [u8] = "real_name",
+        }
+
+        /// A client asks about users.
+        pub struct IrcWhoisMessage<'a> = "irc_whois_message", opt_in {
+            /// The server that is asked, if any.
+            server: &'a [u8] = "server",
+            /// The users.
+            users: &'a [u8] = "users",
+        }
+
+        /// The channels of a user.
+        pub struct IrcWhoisChannelLine<'a> = "irc_whois_channel_line", opt_in {
+            /// The first word of the reply.
+            nick: &'a [u8] = "nick",
+            /// The other words.
+            chans: SetOf<&'a [u8]> = "chans",
+        }
+
+        /// A user is an operator.
+        pub struct IrcWhoisOperatorLine<'a> = "irc_whois_operator_line", opt_in {
+            /// The user.
+            nick: &'a [u8] = "nick",
+        }
+
+        /// The names of a user.
+        pub struct IrcWhoisUserLine<'a> = "irc_whois_user_line", opt_in {
+            /// The name in the network.
+            nick: &'a [u8] = "nick",
+            /// The user.
+            user: &'a [u8] = "user",
+            /// The user's host.
+            host: &'a [u8] = "host",
+            /// The user's real name.
+            real_name: Cow<'a, [u8]> = "real_name",
         }
 
         /// A user leaves.

@@ -10,6 +10,7 @@ mod analyzer;
 mod data;
 pub mod events;
 mod message;
+mod raise;
 mod rows;
 mod shared;
 

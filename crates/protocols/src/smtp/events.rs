@@ -46,7 +46,7 @@ gannet_event::events! {
     }
 
     /// The dialogue deviates from the protocol, or a part of it is missing.
-    pub struct SmtpUnexpected<'a> = "smtp_unexpected" {
+    pub struct SmtpUnexpected<'a> = "smtp_unexpected", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the connection's originator sent it.

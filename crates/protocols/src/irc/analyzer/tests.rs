@@ -146,3 +146,115 @@ proptest! {
         prop_assert!(h.requests.len() <= 1000);
     }
 }
+
+/// The events of lines, without the connection; `<` begins those of the server.
+fn events(lines: &[&str]) -> (Vec<String>, Harness) {
+    let mut h = Harness::new(Proto::Tcp, 6667);
+    h.listen("irc_");
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    for line in lines {
+        let (from, line) = match line.strip_prefix('<') {
+            Some(line) => (Dir::Resp, line),
+            None => (Dir::Orig, *line),
+        };
+        analyzer.stream(&mut h.cx(), from, format!("{line}\r\n").as_bytes());
+    }
+    (h.events(), h)
+}
+
+#[test]
+fn replies_have_events() {
+    for (line, event) in [
+        (
+            "251 me :There are 9 users and 2 services on 3 servers",
+            r#"irc_network_info false,"users":9,"services":2,"servers":3"#,
+        ),
+        ("254 me 7 :channels formed", r#"irc_channel_info false,"chans":7"#),
+        (
+            "255 me :I have 8 clients, 4 clients and 1 servers",
+            r#"irc_server_info false,"users":4,"services":0,"servers":1"#,
+        ),
+        (
+            "266 me 8 9 :Current global users: 8",
+            r#"irc_global_users false,"prefix":"me ","msg":"Current global users: 8""#,
+        ),
+        (
+            "311 me n ~u h * :Real Name",
+            r#"irc_whois_user_line false,"nick":"n","user":"~u","host":"h","real_name":"Real Name""#,
+        ),
+        ("313 me n :is an IRC operator", r#"irc_whois_operator_line false,"nick":"n""#),
+        ("319 me n :#a", r#"irc_whois_channel_line false,"nick":"me","chans":[":#a","n"]"#),
+        ("332 me #a :the topic", r##"irc_channel_topic false,"channel":"#a","topic":"the topic""##),
+        (
+            "352 me #a ~u h s n H :0 Real Name",
+            r##"irc_who_line false,"target_nick":"me","channel":"#a","user":"u","host":"h","server":"s","nick":"n","params":"H","hops":0,"real_name":"Real""##,
+        ),
+        (
+            "353 me = #a :@b a a",
+            r##"irc_names_info false,"c_type":"=","channel":"#a","users":["a","b"]"##,
+        ),
+        ("381 me :You are now an operator", r#"irc_oper_response false,"got_oper":true"#),
+        ("433 * n :in use", "irc_invalid_nick false"),
+        ("372 me :hello", r#"irc_reply false,"prefix":"s","code":372,"params":"me :hello""#),
+    ] {
+        let (got, _) = events(&[&format!("<:s {line}")]);
+        shows(&got, event);
+    }
+}
+
+/// Holds one event against its name and its arguments behind `is_orig`.
+fn shows(got: &[String], event: &str) {
+    let [got] = got else { panic!("{got:?}") };
+    let (name, arguments) = event.split_once(' ').unwrap();
+    assert!(got.contains(name), "{got} {event}");
+    assert!(got.contains(&format!("\"is_orig\":{arguments}")), "{got}\n{event}");
+}
+
+#[test]
+fn commands_have_events() {
+    for (line, event) in [
+        ("OPER u p", r#"irc_oper_message true,"user":"u","password":"p""#),
+        (
+            ":n KICK #a u :go away",
+            r##"irc_kick_message true,"prefix":"n","chans":"#a","users":"u","comment":"go away""##,
+        ),
+        (
+            ":n!u@h PART #b,#a :bye",
+            r##"irc_part_message true,"nick":"n","chans":["#a","#b"],"message":"bye""##,
+        ),
+        ("WHO :#a o", r##"irc_who_message true,"mask":"#a","oper":true"##),
+        ("WHOIS s u", r#"irc_whois_message true,"server":"s","users":"u""#),
+        ("ERROR :closing link", r#"irc_error_message true,"prefix":"","message":"closing link""#),
+        ("INVITE n :#a", r##"irc_invite_message true,"prefix":"","nickname":"n","channel":"#a""##),
+        ("MODE n +i", r#"irc_mode_message true,"prefix":"","params":"n +i""#),
+        ("SQUIT s :gone", r#"irc_squit_message true,"prefix":"","server":"s","message":"gone""#),
+        ("PING x", r#"irc_request true,"prefix":"","command":"PING","arguments":"x""#),
+    ] {
+        shows(&events(&[line]).0, event);
+    }
+}
+
+#[test]
+fn lines_that_their_events_cannot_show_are_weird() {
+    for (line, weird) in [
+        ("<:s 266 me", "invalid_irc_global_users_reply"),
+        ("<:s 311 me n u h *", "irc_invalid_whois_user_line"),
+        ("<:s 313 me n", "irc_invalid_whois_operator_line"),
+        ("<:s 319 me", "irc_invalid_whois_channel_line"),
+        ("<:s 332 me #a :x", "irc_invalid_topic_reply"),
+        ("<:s 352 me #a u h s n H :0", "irc_invalid_who_line"),
+        ("<:s 353 me =", "irc_invalid_names_line"),
+        ("OPER u", "irc_invalid_oper_message_format"),
+        ("KICK #a", "irc_invalid_kick_message_format"),
+        ("WHO a b c", "irc_invalid_who_message_format"),
+        ("WHOIS", "irc_invalid_whois_message_format"),
+        ("INVITE n", "irc_invalid_invite_message_format"),
+        ("MODE", "irc_invalid_mode_message_format"),
+        ("NOTICE x", "irc_invalid_notice_message_format"),
+    ] {
+        let (got, h) = events(&[line]);
+        assert!(got.is_empty(), "{got:?}");
+        let weirds = h.rows("weird");
+        assert_eq!(weirds.iter().map(|row| &*row["name"]).collect::<Vec<_>>(), [weird]);
+    }
+}
