@@ -16,6 +16,7 @@ use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_flow::tcp::flag;
 use gannet_protocols::Session;
+use gannet_protocols::conn_state::events::ConnectionFlowLabelChanged;
 use gannet_protocols::lifecycle::events::PcapFileDone;
 use gannet_protocols::packet::build;
 use gannet_protocols::packet::events::*;
@@ -98,7 +99,10 @@ impl Shard {
     /// A packet of a connection that was found.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_new_packet(&mut self, index: u32, ip: &Ip<'_>) {
+    pub(crate) fn raise_new_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
+        if ip.version == 6 && self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
+            self.raise_flow_label(index, from, ip.flow_label());
+        }
         // A connection of another transport has the packet, but no analyzer.
         self.is_taken |=
             matches!(ip.protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6);
@@ -113,6 +117,21 @@ impl Shard {
             if has_extensions {
                 session.raise(conn, |c| Ipv6ExtHeaders { c, p: build::packet(ip) });
             }
+        });
+    }
+
+    /// A packet of a connection has another flow label than the one before it from the same side.
+    fn raise_flow_label(&mut self, index: u32, from: Dir, new_label: u32) {
+        self.with_session(index, |conn, tcp, session| {
+            let Some(old_label) = conn.change_flow_label(from, new_label) else { return };
+            session.mention(tcp.as_deref());
+            let is_orig = from.is_orig();
+            session.raise(conn, |c| ConnectionFlowLabelChanged {
+                c,
+                is_orig,
+                old_label,
+                new_label,
+            });
         });
     }
 

@@ -128,7 +128,7 @@ impl Shard {
         let observed = self.env.logs.events.any();
         if observed {
             self.raise_segment_options(segment.options);
-            self.raise_new_packet(index, ip);
+            self.raise_new_packet(index, from, ip);
             if self.skips(index) {
                 return true;
             }
@@ -236,12 +236,12 @@ impl Shard {
                 Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 };
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
-        let (index, _) =
+        let (index, from) =
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, flags)
             });
         if self.env.logs.events.any() {
-            self.raise_new_packet(index, ip);
+            self.raise_new_packet(index, from, ip);
         }
         self.conn_weird(index, odd);
         self.settle(index);
@@ -295,7 +295,7 @@ impl Shard {
             });
         let observed = self.env.logs.events.any();
         if observed {
-            self.raise_new_packet(index, ip);
+            self.raise_new_packet(index, from, ip);
             if self.skips(index) {
                 return true;
             }
@@ -392,7 +392,7 @@ impl Shard {
             self.connection(&id, ip, Proto::Icmp, counterpart.one_way, encapsulation);
         let observed = self.env.logs.events.any();
         if observed {
-            self.raise_new_packet(index, ip);
+            self.raise_new_packet(index, from, ip);
             if self.skips(index) {
                 return true;
             }
@@ -451,7 +451,7 @@ impl Shard {
         }
         let (index, from) = self.connection(&id, ip, Proto::Unknown, false, encapsulation);
         if self.env.logs.events.any() {
-            self.raise_new_packet(index, ip);
+            self.raise_new_packet(index, from, ip);
             self.raise_contents(index, ip.payload);
         }
         let Some(slot) = self.table.get_mut(index) else { return };

@@ -32,6 +32,8 @@ pub(crate) struct Analyzers {
     pub(crate) disabled: Disabled,
     /// Whether headers are kept for events.
     pub(crate) keeps_headers: bool,
+    /// Whether the DOS program of an executable is kept as well.
+    pub(crate) keeps_programs: bool,
 }
 
 /// What they found.
@@ -70,6 +72,7 @@ impl Analyzers {
                 self.names.push("PE");
                 let mut parser = pe::Parser::new();
                 parser.keeps = self.keeps_headers;
+                parser.keeps_program = self.keeps_headers && self.keeps_programs;
                 self.pe = Some(Box::new(parser));
             }
             "application/ocsp-response" if !self.disabled.ocsp => {

@@ -402,6 +402,14 @@ gannet_event::events! {
         h: DosHeader<'a> = "h",
     }
 
+    /// The DOS program of a PE file, which is between the headers.
+    pub struct PeDosCode<'a> = "pe_dos_code", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// The program.
+        code: &'a [u8] = "code",
+    }
+
     /// The header of a PE file.
     pub struct PeFileHeader = "pe_file_header" {
         /// The file.

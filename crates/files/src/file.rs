@@ -65,6 +65,8 @@ pub(crate) struct File {
     pub(crate) matched: Option<Box<(Metadata, u64)>>,
     /// Whether the matches of its first bytes are to be reported.
     pub(crate) reports_matches: bool,
+    /// Whether the DOS program of an executable is kept for its event.
+    pub(crate) keeps_programs: bool,
     /// Gaps that wait for their events: position and length, and the bytes missed before.
     pub(crate) gaps: Vec<(u64, u64, u64)>,
     /// Further connections that carry it.
@@ -395,6 +397,7 @@ impl File {
         self.mime_type = mime_type;
         if let Some(mime) = mime_type {
             self.analyzers.keeps_headers = self.reports_matches;
+            self.analyzers.keeps_programs = self.keeps_programs;
             self.analyzers.add_for(mime);
         }
     }

@@ -174,6 +174,8 @@ pub struct Files {
     given_up: u64,
     /// Whether it is reported what the first bytes of files match.
     reports_matches: bool,
+    /// Whether the DOS programs of executables are kept.
+    keeps_programs: bool,
     /// Faults of files that are not reported yet.
     troubles: Vec<Trouble>,
     /// The name of the file that begins next, where it has that of another.
@@ -200,6 +202,7 @@ impl Files {
             next_name: None,
             given_up: 0,
             reports_matches: false,
+            keeps_programs: false,
             troubles: Vec::new(),
         }
     }
@@ -207,6 +210,11 @@ impl Files {
     /// Whether it is reported what the first bytes of files match, which is costly to find out.
     pub fn report_matches(&mut self, on: bool) {
         self.reports_matches = on;
+    }
+
+    /// Whether the DOS programs of executables are kept for their event.
+    pub fn keep_programs(&mut self, on: bool) {
+        self.keeps_programs = on;
     }
 
     /// Files that were given up because there were too many.
@@ -249,6 +257,7 @@ impl Files {
             proto,
             matched: None,
             reports_matches: self.reports_matches,
+            keeps_programs: self.keeps_programs,
             gaps: Vec::new(),
             others: Vec::new(),
             local_orig,

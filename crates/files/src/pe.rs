@@ -105,6 +105,8 @@ pub struct Parser {
     sections: u16,
     /// Whether parts are kept as they are, which only events need.
     pub(crate) keeps: bool,
+    /// Whether the DOS program is kept as well.
+    pub(crate) keeps_program: bool,
     /// Parts that are complete, with what they are.
     pub(crate) kept: Vec<(Kind, Vec<u8>)>,
 }
@@ -113,6 +115,7 @@ pub struct Parser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     DosHeader,
+    DosProgram,
     FileHeader,
     OptionalHeader,
     SectionHeaders,
@@ -167,6 +170,7 @@ impl Parser {
         loop {
             let need = match self.part {
                 Part::Done => return Ok(()),
+                Part::DosProgram(size) if self.keeps_program => size,
                 Part::DosProgram(left) => {
                     let skip = left.min(data.len());
                     data = &data[skip..];
@@ -194,7 +198,8 @@ impl Parser {
                 Part::FileHeader => Some(Kind::FileHeader),
                 Part::OptionalHeader(_) => Some(Kind::OptionalHeader),
                 Part::SectionHeaders => Some(Kind::SectionHeaders),
-                Part::DosProgram(_) | Part::Done => None,
+                Part::DosProgram(_) => Some(Kind::DosProgram),
+                Part::Done => None,
             };
             self.complete(&part)?;
             if self.keeps
@@ -224,7 +229,8 @@ impl Parser {
                 self.section_headers(data);
                 Part::Done
             }
-            part @ (Part::DosProgram(_) | Part::Done) => part,
+            Part::DosProgram(_) => Part::FileHeader,
+            Part::Done => Part::Done,
         };
         Ok(())
     }
@@ -441,6 +447,22 @@ mod tests {
         assert_eq!((info.has_import_table, info.has_export_table), (Some(true), Some(false)));
         assert_eq!((info.has_cert_table, info.has_debug_data), (Some(false), Some(true)));
         assert_eq!(info.section_names, Some(vec![b".text".to_vec(), b".verylon".to_vec()]));
+    }
+
+    #[test]
+    fn the_dos_program_is_kept_for_its_event() {
+        let file = program();
+        let programs = |keeps_program| {
+            let mut parser = Parser { keeps: true, keeps_program, ..Parser::new() };
+            for piece in file.chunks(7) {
+                parser.update(piece).unwrap();
+            }
+            assert!(parser.is_done());
+            parser.kept.retain(|(kind, _)| *kind == Kind::DosProgram);
+            parser.kept
+        };
+        assert!(programs(false).is_empty());
+        assert_eq!(programs(true), [(Kind::DosProgram, file[64..80].to_vec())]);
     }
 
     #[test]

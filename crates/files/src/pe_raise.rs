@@ -8,6 +8,7 @@ use gannet_event::Sinks;
 use crate::events::DosHeader;
 use crate::events::FileHeader;
 use crate::events::OptionalHeader;
+use crate::events::PeDosCode;
 use crate::events::PeDosHeader;
 use crate::events::PeFileHeader;
 use crate::events::PeOptionalHeader;
@@ -56,6 +57,7 @@ pub(crate) fn raise(sinks: &mut Sinks, f: FileRef, kind: Kind, data: &[u8]) {
             let h = dos_header(&d);
             sinks.events.raise(&PeDosHeader { f, h });
         }
+        Kind::DosProgram => sinks.events.raise(&PeDosCode { f, code: data }),
         Kind::FileHeader if sinks.events.wants::<PeFileHeader>() => {
             let h = FileHeader {
                 machine: d.u16(4),

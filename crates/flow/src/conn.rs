@@ -145,6 +145,8 @@ struct Rare {
     vlans: u32,
     failed: Services,
     high: [High; 2],
+    /// IPv6 flow label of each side's last packet, by [`Dir::index`].
+    flow_labels: [Option<u32>; 2],
 }
 
 impl Conn {
@@ -321,6 +323,12 @@ impl Conn {
         }
     }
 
+    /// Records the IPv6 flow label of a packet; returns the label of that side's last packet if it differs.
+    pub fn change_flow_label(&mut self, from: Dir, label: u32) -> Option<u32> {
+        let known = &mut self.rare.get_or_insert_default().flow_labels[from.index()];
+        known.replace(label).filter(|&old| old != label)
+    }
+
     /// Records that a confirmed protocol failed; returns whether this is the first failure.
     pub fn note_failed(&mut self, service: u8) -> bool {
         let failed = &mut self.rare.get_or_insert_default().failed;
@@ -475,6 +483,7 @@ impl Conn {
         if let Some(rare) = &mut self.rare {
             let [a, b] = &mut rare.high;
             std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
+            rare.flow_labels.swap(0, 1);
         }
         self.history.push(b'^');
     }
@@ -525,6 +534,18 @@ mod tests {
         let (a, b) = (Addr::v4([192, 0, 2, 1]), Addr::v4([192, 0, 2, 2]));
         let id = ConnId { orig_h: a, orig_p: 1, resp_h: b, resp_p: 2 };
         Conn::new(UidSource::new(0).connection(1, 0), id, Proto::Udp, 17, Time::ZERO)
+    }
+
+    #[test]
+    fn flow_labels_change_for_each_side() {
+        let mut c = conn();
+        assert_eq!(c.change_flow_label(Dir::Orig, 256), None);
+        assert_eq!(c.change_flow_label(Dir::Resp, 9), None);
+        assert_eq!(c.change_flow_label(Dir::Orig, 256), None);
+        assert_eq!(c.change_flow_label(Dir::Orig, 0), Some(256));
+        c.flip();
+        assert_eq!(c.change_flow_label(Dir::Resp, 1), Some(0));
+        assert_eq!(c.change_flow_label(Dir::Orig, 8), Some(9));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use gannet_event::LinkState;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
+use gannet_files::events::PeDosCode;
 use gannet_filter::Filter;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
@@ -231,6 +232,7 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let any = self.env.logs.events.any();
         self.env.files.report_matches(any);
+        self.env.files.keep_programs(self.env.logs.events.wants::<PeDosCode<'_>>());
         if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
             self.trail.get_or_insert_default();
         }

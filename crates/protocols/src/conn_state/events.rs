@@ -36,6 +36,18 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
+    /// The IPv6 flow label of a side's packets changes.
+    pub struct ConnectionFlowLabelChanged = "connection_flow_label_changed", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent the packet.
+        is_orig: bool = "is_orig",
+        /// The label of its packet before.
+        old_label: u32 = "old_label",
+        /// The label of the packet.
+        new_label: u32 = "new_label",
+    }
+
     /// A part of a TCP stream was not captured.
     pub struct ContentGap = "content_gap" {
         /// The connection.
