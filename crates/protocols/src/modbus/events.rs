@@ -19,6 +19,51 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// Records of a file that are to be read.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FileRecordRequest = "ModbusFileRecordRequest" {
+        /// Kind of the reference: 6.
+        ref_type: u64 = "ref_type",
+        /// The file.
+        file_num: u16 = "file_num",
+        /// The first record.
+        record_num: u16 = "record_num",
+        /// Number of records.
+        record_len: u16 = "record_len",
+    }
+}
+
+gannet_event::record! {
+    /// Records of a file that were read.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FileRecordResponse<'a> = "ModbusFileRecordResponse" {
+        /// Bytes of the records.
+        file_len: u64 = "file_len",
+        /// Kind of the reference: 6.
+        ref_type: u64 = "ref_type",
+        /// The records.
+        record_data: &'a [u8] = "record_data",
+    }
+}
+
+gannet_event::record! {
+    /// Records of a file that are written.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FileReference<'a> = "ModbusFileReference" {
+        /// Kind of the reference: 6.
+        ref_type: u64 = "ref_type",
+        /// The file.
+        file_num: u16 = "file_num",
+        /// The first record.
+        record_num: u16 = "record_num",
+        /// Number of records.
+        record_len: u16 = "record_len",
+        /// The records.
+        record_data: &'a [u8] = "record_data",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::MODBUS;
 
@@ -45,6 +90,38 @@ gannet_event::events! {
         pub struct ModbusException = "modbus_exception" {
             /// Why.
             code: u64 = "code",
+        }
+
+        /// Records of files are to be read.
+        pub struct ModbusReadFileRecordRequest = "modbus_read_file_record_request", opt_in {
+            /// Bytes of the references.
+            byte_count: u64 = "byte_count",
+            /// The records.
+            refs: Vec<FileRecordRequest> = "refs",
+        }
+
+        /// Records of files were read.
+        pub struct ModbusReadFileRecordResponse<'a> = "modbus_read_file_record_response", opt_in {
+            /// Bytes of the references.
+            byte_count: u64 = "byte_count",
+            /// The records.
+            refs: Vec<FileRecordResponse<'a>> = "refs",
+        }
+
+        /// Records of files are to be written.
+        pub struct ModbusWriteFileRecordRequest<'a> = "modbus_write_file_record_request", opt_in {
+            /// Bytes of the references.
+            byte_count: u64 = "byte_count",
+            /// The records.
+            refs: Vec<FileReference<'a>> = "refs",
+        }
+
+        /// Records of files were written.
+        pub struct ModbusWriteFileRecordResponse<'a> = "modbus_write_file_record_response", opt_in {
+            /// Bytes of the references.
+            byte_count: u64 = "byte_count",
+            /// The records.
+            refs: Vec<FileReference<'a>> = "refs",
         }
 
         /// Coils were read.

@@ -41,10 +41,56 @@ pub(super) fn body(cx: &mut Context<'_>, from: Dir, h: &Header, body: &[u8]) {
     if cx.env.logs.events.any() {
         // A body that is too short for its function was reported already.
         let _ = match from {
+            _ if matches!(h.function, 0x14 | 0x15) => file_records(cx, from, h, Bytes(body)),
             Dir::Orig => request(cx, h, Bytes(body)),
             Dir::Resp => response(cx, h, Bytes(body)),
         };
     }
+}
+
+/// Raises the event of records of files.
+fn file_records(cx: &mut Context<'_>, from: Dir, h: &Header, mut b: Bytes<'_>) -> Option<()> {
+    let headers = headers(h);
+    let byte_count = b.u8()?;
+    let mut b = Bytes(b.take(byte_count.into())?);
+    let byte_count = byte_count.into();
+    match (h.function, from) {
+        (0x14, Dir::Orig) => cx.raise(|c| {
+            let refs = std::iter::from_fn(|| file_record_request(&mut b)).collect();
+            ModbusReadFileRecordRequest { c, headers, byte_count, refs }
+        }),
+        (0x14, Dir::Resp) => cx.raise(|c| {
+            let refs = std::iter::from_fn(|| file_record_response(&mut b)).collect();
+            ModbusReadFileRecordResponse { c, headers, byte_count, refs }
+        }),
+        (_, Dir::Orig) => cx.raise(|c| {
+            let refs = std::iter::from_fn(|| file_reference(&mut b)).collect();
+            ModbusWriteFileRecordRequest { c, headers, byte_count, refs }
+        }),
+        (_, Dir::Resp) => cx.raise(|c| {
+            let refs = std::iter::from_fn(|| file_reference(&mut b)).collect();
+            ModbusWriteFileRecordResponse { c, headers, byte_count, refs }
+        }),
+    }
+    Some(())
+}
+
+fn file_record_request(b: &mut Bytes<'_>) -> Option<FileRecordRequest> {
+    let (ref_type, file_num, record_num) = (b.u8()?.into(), b.u16()?, b.u16()?);
+    Some(FileRecordRequest { ref_type, file_num, record_num, record_len: b.u16()? })
+}
+
+fn file_record_response<'a>(b: &mut Bytes<'a>) -> Option<FileRecordResponse<'a>> {
+    let (len, ref_type) = (b.u8()?, b.u8()?.into());
+    let record_data = b.take(len.into())?;
+    Some(FileRecordResponse { file_len: len.into(), ref_type, record_data })
+}
+
+fn file_reference<'a>(b: &mut Bytes<'a>) -> Option<FileReference<'a>> {
+    let (ref_type, file_num, record_num, record_len) =
+        (b.u8()?.into(), b.u16()?, b.u16()?, b.u16()?);
+    let record_data = b.take(2 * usize::from(record_len))?;
+    Some(FileReference { ref_type, file_num, record_num, record_len, record_data })
 }
 
 fn request(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
@@ -220,7 +266,35 @@ fn response(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Proto;
+
     use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn records_of_files() {
+        let mut h = Harness::new(Proto::Tcp, 502);
+        h.listen("modbus_");
+        let mut event = |from, function, bytes: &[u8]| {
+            let header = Header { transaction: 1, length: 2, unit: 3, function };
+            body(&mut h.cx(), from, &header, bytes);
+            let [event] = &h.events()[..] else { panic!() };
+            let at = event.find("\"byte_count\"").unwrap();
+            event[at..].trim_end_matches('}').to_owned()
+        };
+        assert_eq!(
+            event(Dir::Orig, 0x14, b"\x07\x06\x00\x04\x00\x01\x00\x02"),
+            r#""byte_count":7,"refs":[{"ref_type":6,"file_num":4,"record_num":1,"record_len":2}]"#
+        );
+        assert_eq!(
+            event(Dir::Resp, 0x14, b"\x08\x02\x06ab\x02\x06cd"),
+            r#""byte_count":8,"refs":[{"file_len":2,"ref_type":6,"record_data":"ab"},{"file_len":2,"ref_type":6,"record_data":"cd"}]"#
+        );
+        let written = r#""byte_count":9,"refs":[{"ref_type":6,"file_num":4,"record_num":7,"record_len":1,"record_data":"ab"}]"#;
+        let bytes = b"\x09\x06\x00\x04\x00\x07\x00\x01ab";
+        assert_eq!(event(Dir::Orig, 0x15, bytes), written);
+        assert_eq!(event(Dir::Resp, 0x15, bytes), written);
+    }
 
     #[test]
     fn coils_and_registers() {
