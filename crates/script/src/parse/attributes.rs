@@ -219,8 +219,14 @@ impl Parser<'_> {
                 let text = "&publish_on_change only applicable to global sets/tables";
                 self.attr_error(all, text);
             }
-            AttrKind::Backend if place != Place::Global || tag != Tag::Table => {
-                self.attr_error(all, "&backend only applicable to global sets/tables");
+            AttrKind::Backend => {
+                let text = "Remove in v9.1: The Broker-specific &backend attribute on tables is \
+                            deprecated. Use explicit remote events via Cluster::publish() or the \
+                            storage framework to distribute or persist state.";
+                self.deprecation(text, None);
+                if place != Place::Global || tag != Tag::Table {
+                    self.attr_error(all, "&backend only applicable to global sets/tables");
+                }
             }
             AttrKind::BrokerStore if tag != Tag::Table => {
                 self.attr_error(all, "&broker_store only applicable to sets/tables");

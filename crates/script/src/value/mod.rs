@@ -7,10 +7,12 @@
 //! |---|---|
 //! | [`table`] | tables and sets |
 //! | [`object`] | records, vectors, functions, files, opaque values |
+//! | `cycles` | frees values that only refer to each other |
 //! | [`equal`] | equality, order, hashes |
 //! | [`describe`] | the text that `print` and `cat` show |
 
 mod cell;
+pub(crate) mod cycles;
 pub mod describe;
 pub mod equal;
 pub mod object;

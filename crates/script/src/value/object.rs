@@ -5,7 +5,7 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::rc::Rc;
 
-use super::Value;
+use super::{Value, cycles};
 use crate::ids::{FuncId, TypeId};
 use crate::literal::PatternSource;
 use crate::support::pattern::{Modes, Pattern};
@@ -31,7 +31,9 @@ impl Record {
     #[must_use]
     pub fn with_len(ty: TypeId, fields: Vec<Value>, len: usize) -> Rc<Self> {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        Rc::new(Self { ty: Cell::new(ty), len, fields: RefCell::new(fields) })
+        let record = Rc::new(Self { ty: Cell::new(ty), len, fields: RefCell::new(fields) });
+        cycles::record(&record);
+        record
     }
 
     /// Adds the cells of unset fields. While a borrow of all fields exists all cells exist, so that nested borrows add none.
@@ -90,6 +92,16 @@ impl Record {
         self.complete();
         self.fields.borrow_mut()
     }
+
+    /// The cells that exist.
+    pub(super) fn stored(&self) -> Ref<'_, Vec<Value>> {
+        self.fields.borrow()
+    }
+
+    /// Takes all fields.
+    pub(super) fn take(&self) -> Vec<Value> {
+        self.fields.take()
+    }
 }
 
 /// A vector. Holes are unset values.
@@ -102,7 +114,9 @@ impl Vector {
     /// A vector with these elements; `ty` is the type of the vector.
     #[must_use]
     pub fn new(ty: TypeId, items: Vec<Value>) -> Rc<Self> {
-        Rc::new(Self { ty: Cell::new(ty), items: RefCell::new(items) })
+        let vector = Rc::new(Self { ty: Cell::new(ty), items: RefCell::new(items) });
+        cycles::vector(&vector);
+        vector
     }
 
     /// Its type.
@@ -148,6 +162,11 @@ impl Vector {
     pub fn items_mut(&self) -> RefMut<'_, Vec<Value>> {
         self.items.borrow_mut()
     }
+
+    /// Takes all elements.
+    pub(super) fn take(&self) -> Vec<Value> {
+        self.items.take()
+    }
 }
 
 /// Several values in order.
@@ -173,6 +192,16 @@ impl FuncValue {
     #[must_use]
     pub fn new(func: FuncId, ty: TypeId) -> Rc<Self> {
         Rc::new(Self { func, ty, captures: RefCell::new(Vec::new()) })
+    }
+
+    /// A function with captures.
+    #[must_use]
+    pub fn with_captures(func: FuncId, ty: TypeId, captures: Vec<Value>) -> Rc<Self> {
+        let func = Rc::new(Self { func, ty, captures: RefCell::new(captures) });
+        if !func.captures.borrow().is_empty() {
+            cycles::func(&func);
+        }
+        func
     }
 }
 

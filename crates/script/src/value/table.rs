@@ -11,7 +11,7 @@ use std::rc::Rc;
 use hashbrown::HashTable;
 
 use super::equal::{equal, hash_key, hash_net4, same_key};
-use super::{List, Value, mask, order};
+use super::{List, Value, cycles, mask, order};
 use crate::ids::{ExprId, TypeId};
 use crate::support::order::{RobustWalk, SlotDict};
 use crate::support::pattern::{PatternSet, PatternStats};
@@ -137,7 +137,7 @@ impl Table {
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
         let order = if ordered || order::hashes().is_none() { None } else { Some(Box::default()) };
-        Rc::new(Self {
+        let table = Rc::new(Self {
             ty: Cell::new(ty),
             single: Cell::new(single),
             state: RefCell::new(State { order, ..State::default() }),
@@ -147,7 +147,9 @@ impl Table {
             in_change: Cell::new(false),
             expiring: Cell::new(false),
             watched: Cell::new(false),
-        })
+        });
+        cycles::table(&table);
+        table
     }
 
     /// Its type.
@@ -500,6 +502,14 @@ impl Table {
         let fresh = State { order, ..State::default() };
         let old = self.state.replace(fresh);
         drop(old);
+    }
+
+    /// Calls `f` with each key and each value.
+    pub(super) fn each_part(&self, f: &mut dyn FnMut(&Value)) {
+        for entry in &self.state.borrow().entries {
+            f(&entry.key);
+            f(&entry.value);
+        }
     }
 
     /// Keys and values in the order of a walk.

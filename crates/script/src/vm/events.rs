@@ -8,7 +8,7 @@ use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
 use crate::support::order::RobustWalk;
 use crate::symbols::GlobalKind;
-use crate::value::{Table, Value};
+use crate::value::{Table, Value, cycles};
 
 /// An event that waits for its bodies to run.
 #[derive(Debug)]
@@ -243,7 +243,11 @@ impl Vm<'_> {
                 self.dispatch(event)?;
             }
         }
-        self.run_triggers()
+        self.run_triggers()?;
+        if cycles::is_due() {
+            cycles::collect();
+        }
+        Ok(())
     }
 
     /// Drains until the queue is empty.
@@ -378,6 +382,7 @@ impl Vm<'_> {
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
         self.m.state.began = true;
+        cycles::learn_types(self.p);
         self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());

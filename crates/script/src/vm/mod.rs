@@ -93,6 +93,8 @@ pub struct Machine {
     pub(crate) jit: crate::jit::Jit,
     /// Notes what scripts do while they are read, for the cache.
     pub(crate) recorder: Option<Box<crate::cache::Recorder>>,
+    /// The last field: all others are dropped before it.
+    _cycles: crate::value::cycles::AtEnd,
 }
 
 /// The kind of a called function.
@@ -172,6 +174,7 @@ impl Default for Machine {
             instantiated: HashSet::new(),
             jit: crate::jit::Jit::default(),
             recorder: None,
+            _cycles: crate::value::cycles::AtEnd,
         }
     }
 }

@@ -111,9 +111,8 @@ impl Vm<'_> {
         // Code numbers captures by their slots.
         captured.sort_by_key(|(inner, _)| *inner);
         let ty = self.p.functions[lambda.func].ty;
-        let func = FuncValue::new(lambda.func, ty);
-        *func.captures.borrow_mut() = captured.into_iter().map(|(_, value)| value).collect();
-        Ok(Value::Func(func))
+        let captured = captured.into_iter().map(|(_, value)| value).collect();
+        Ok(Value::Func(FuncValue::with_captures(lambda.func, ty, captured)))
     }
 
     /// Whether a hook wants to see every assertion.

@@ -1,0 +1,460 @@
+//! Values that only refer to each other are freed.
+//!
+//! Values are counted references: a record that contains itself, directly or through others, is never freed by that. So
+//! values of the types that can be part of a cycle are noted when they are made. Once many are noted, each reference
+//! that they have from each other is subtracted from its count: what has others, and what these values refer to, is in use. The
+//! rest is garbage, and is emptied. References through other kinds of values (an opaque value, a key of several parts)
+//! count as use from outside: such a cycle stays.
+//!
+//! Few types can: those whose parts lead back to them, also through `any` and through variables that a lambda
+//! captures. Values of all others are not noted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+
+use super::{FuncValue, Record, Table, Value, Vector};
+use crate::ast::ExprKind;
+use crate::ids::{Id, TypeId};
+use crate::program::Program;
+use crate::types::Type;
+
+/// How many values are noted before the first search.
+const AT_LEAST: usize = 50_000;
+
+thread_local! {
+    /// Which types can be part of a cycle, a bit each.
+    static TYPES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Of records of these types, the fields that can: the others need no look.
+    static FIELDS: RefCell<HashMap<TypeId, Box<[usize]>>> = RefCell::default();
+    static NOTED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
+    /// How many noted values the next search waits for.
+    static LIMIT: Cell<usize> = const { Cell::new(AT_LEAST) };
+}
+
+/// A value that can be part of a cycle.
+enum Noted {
+    Record(Weak<Record>),
+    Table(Weak<Table>),
+    Vector(Weak<Vector>),
+    Func(Weak<FuncValue>),
+}
+
+impl Noted {
+    /// The value, if it exists still.
+    fn value(&self) -> Option<Value> {
+        Some(match self {
+            Self::Record(record) => Value::Record(record.upgrade()?),
+            Self::Table(table) => Value::Table(table.upgrade()?),
+            Self::Vector(vector) => Value::Vector(vector.upgrade()?),
+            Self::Func(func) => Value::Func(func.upgrade()?),
+        })
+    }
+
+    fn exists(&self) -> bool {
+        let count = match self {
+            Self::Record(record) => record.strong_count(),
+            Self::Table(table) => table.strong_count(),
+            Self::Vector(vector) => vector.strong_count(),
+            Self::Func(func) => func.strong_count(),
+        };
+        count > 0
+    }
+}
+
+fn is_cyclic(ty: TypeId) -> bool {
+    let index = ty.index();
+    TYPES.with_borrow(|types| {
+        types.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    })
+}
+
+#[cold]
+fn note(value: Noted) {
+    NOTED.with_borrow_mut(|noted| noted.push(value));
+}
+
+/// A record was made.
+#[inline]
+pub(super) fn record(record: &Rc<Record>) {
+    if is_cyclic(record.ty()) {
+        note(Noted::Record(Rc::downgrade(record)));
+    }
+}
+
+/// A table was made.
+#[inline]
+pub(super) fn table(table: &Rc<Table>) {
+    if is_cyclic(table.ty()) {
+        note(Noted::Table(Rc::downgrade(table)));
+    }
+}
+
+/// A vector was made.
+#[inline]
+pub(super) fn vector(vector: &Rc<Vector>) {
+    if is_cyclic(vector.ty()) {
+        note(Noted::Vector(Rc::downgrade(vector)));
+    }
+}
+
+/// A function with captures was made.
+pub(super) fn func(func: &Rc<FuncValue>) {
+    note(Noted::Func(Rc::downgrade(func)));
+}
+
+/// Finds the types that can be part of a cycle, before a program runs.
+pub(crate) fn learn_types(program: &Program) {
+    let parts = parts(program);
+    let mut users: Vec<Vec<u32>> = vec![Vec::new(); parts.len()];
+    for (ty, parts) in (0_u32..).zip(&parts) {
+        for part in parts {
+            users[*part as usize].push(ty);
+        }
+    }
+    // Types without parts, then types without users, are in no cycle; neither are those that have no other ones.
+    let mut is_cyclic = vec![true; parts.len()];
+    trim(&parts, &users, &mut is_cyclic);
+    trim(&users, &parts, &mut is_cyclic);
+    let mut types = vec![0_u64; parts.len().div_ceil(64)];
+    let mut fields: HashMap<TypeId, Box<[usize]>> = HashMap::new();
+    for (index, _) in is_cyclic.iter().enumerate().filter(|(_, is_cyclic)| **is_cyclic) {
+        types[index / 64] |= 1 << (index % 64);
+        let Some(id) = u32::try_from(index).ok().map(TypeId) else { break };
+        if let Type::Record(record) = program.types.get(id) {
+            let types = record.fields.iter().map(|field| field.ty.index());
+            let cyclic = types.enumerate().filter(|(_, ty)| is_cyclic[*ty]);
+            fields.insert(id, cyclic.map(|(at, _)| at).collect());
+        }
+    }
+    TYPES.set(types);
+    FIELDS.set(fields);
+}
+
+/// Unmarks types all of whose `next` are unmarked.
+fn trim(next: &[Vec<u32>], previous: &[Vec<u32>], marked: &mut [bool]) {
+    let count = |of: &Vec<u32>| of.iter().filter(|at| marked[**at as usize]).count();
+    let mut left: Vec<usize> = next.iter().map(count).collect();
+    let mut ended: Vec<usize> =
+        (0..next.len()).filter(|at| left[*at] == 0 && marked[*at]).collect();
+    while let Some(at) = ended.pop() {
+        marked[at] = false;
+        for user in &previous[at] {
+            let user = *user as usize;
+            left[user] = left[user].saturating_sub(1);
+            if left[user] == 0 && marked[user] {
+                ended.push(user);
+            }
+        }
+    }
+}
+
+/// The types of the parts of each type.
+fn parts(program: &Program) -> Vec<Vec<u32>> {
+    let number = |ty: TypeId| u32::try_from(ty.index()).unwrap_or(u32::MAX);
+    let mut captured = Vec::new();
+    for (_, expr) in program.exprs.iter() {
+        let ExprKind::Lambda(lambda) = &expr.kind else { continue };
+        let body = program.functions[lambda.func].bodies.first();
+        let Some(body) = body.map(|body| &program.bodies[*body]) else { continue };
+        captured
+            .extend(lambda.captures.iter().map(|capture| number(body.locals[capture.inner].ty)));
+    }
+    captured.sort_unstable();
+    captured.dedup();
+    // Whatever has parts can be in an `any`.
+    let mut of_any = vec![number(TypeId::ANY)];
+    let mut all = Vec::with_capacity(program.types.len());
+    for index in 0..program.types.len() {
+        let Some(id) = u32::try_from(index).ok().map(TypeId) else { break };
+        let parts: Vec<u32> = match program.types.get(id) {
+            Type::Record(record) => record.fields.iter().map(|field| number(field.ty)).collect(),
+            Type::Table(table) if table.index.is_empty() => vec![number(TypeId::ANY)],
+            Type::Table(table) => {
+                table.index.iter().chain(&table.value).map(|ty| number(*ty)).collect()
+            }
+            Type::Vector(TypeId::VOID) => vec![number(TypeId::ANY)],
+            Type::Vector(element) => vec![number(*element)],
+            Type::Func(_) => captured.clone(),
+            Type::List(list) => list.types.iter().map(|ty| number(*ty)).collect(),
+            _ => Vec::new(),
+        };
+        if !parts.is_empty() {
+            of_any.push(number(id));
+        }
+        all.push(parts);
+    }
+    if let Some(any) = all.get_mut(TypeId::ANY.index()) {
+        *any = of_any;
+    }
+    all
+}
+
+/// Whether enough values are noted for a search to pay.
+#[inline]
+pub(crate) fn is_due() -> bool {
+    NOTED.with_borrow(Vec::len) >= LIMIT.get()
+}
+
+/// Frees the noted values that only noted values refer to. Returns how many.
+pub(crate) fn collect() -> usize {
+    let live: Vec<Value> = NOTED.with_borrow_mut(|noted| {
+        noted.retain(Noted::exists);
+        noted.iter().filter_map(Noted::value).collect()
+    });
+    let fields = FIELDS.take();
+    // References of noted values: to which address, how many, and where `live` has what they refer to.
+    let mut targets: hashbrown::HashMap<usize, (usize, Option<usize>)> = hashbrown::HashMap::new();
+    for value in &live {
+        each_part(value, &fields, &mut |part| match address(part) {
+            0 => (),
+            address => targets.entry(address).or_default().0 += 1,
+        });
+    }
+    // `live` refers to each once.
+    let mut others: Vec<usize> = live.iter().map(|value| count(value).saturating_sub(1)).collect();
+    for (place, value) in live.iter().enumerate() {
+        if let Some((references, target)) = targets.get_mut(&address(value)) {
+            *target = Some(place);
+            others[place] = others[place].saturating_sub(*references);
+        }
+    }
+    let place_of = |value: &Value| match address(value) {
+        0 => None,
+        address => targets.get(&address)?.1,
+    };
+    let mut in_use: Vec<bool> = others.iter().map(|count| *count > 0).collect();
+    let mut new = Vec::new();
+    if in_use.contains(&false) {
+        new.extend((0..live.len()).filter(|place| in_use[*place]));
+    }
+    while let Some(place) = new.pop() {
+        each_part(&live[place], &fields, &mut |part| {
+            if let Some(place) = place_of(part)
+                && !std::mem::replace(&mut in_use[place], true)
+            {
+                new.push(place);
+            }
+        });
+    }
+    let garbage = live.iter().zip(&in_use).filter(|(_, in_use)| !**in_use);
+    FIELDS.set(fields);
+    // `live` keeps each until all are empty: no value is dropped within another.
+    let freed = garbage.map(|(value, _)| empty(value)).count();
+    LIMIT.set(AT_LEAST.max(2 * (live.len() - freed)));
+    drop(live);
+    freed
+}
+
+/// Where a value is that can be noted; 0 for others.
+fn address(value: &Value) -> usize {
+    match value {
+        Value::Record(record) => Rc::as_ptr(record).addr(),
+        Value::Table(table) => Rc::as_ptr(table).addr(),
+        Value::Vector(vector) => Rc::as_ptr(vector).addr(),
+        Value::Func(func) => Rc::as_ptr(func).addr(),
+        _ => 0,
+    }
+}
+
+/// The number of references to a value.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Record(record) => Rc::strong_count(record),
+        Value::Table(table) => Rc::strong_count(table),
+        Value::Vector(vector) => Rc::strong_count(vector),
+        Value::Func(func) => Rc::strong_count(func),
+        _ => 0,
+    }
+}
+
+/// Calls `f` with each reference that a value has to a value that can be part of a cycle. What it leaves out counts as use
+/// from outside, so no value is freed for it.
+fn each_part(value: &Value, fields: &HashMap<TypeId, Box<[usize]>>, f: &mut dyn FnMut(&Value)) {
+    match value {
+        Value::Record(record) => {
+            let stored = record.stored();
+            match fields.get(&record.ty()) {
+                Some(fields) => fields.iter().filter_map(|at| stored.get(*at)).for_each(f),
+                None => stored.iter().for_each(f),
+            }
+        }
+        Value::Table(table) => table.each_part(f),
+        Value::Vector(vector) => vector.items().iter().for_each(f),
+        Value::Func(func) => func.captures.borrow().iter().for_each(f),
+        _ => (),
+    }
+}
+
+/// Takes all parts out of a value.
+fn empty(value: &Value) {
+    match value {
+        Value::Record(record) => drop(record.take()),
+        Value::Table(table) => table.clear(),
+        Value::Vector(vector) => drop(vector.take()),
+        Value::Func(func) => drop(func.captures.take()),
+        _ => (),
+    }
+}
+
+/// Frees cycles when it is dropped: the last field of what owns values.
+#[derive(Debug, Default)]
+pub(crate) struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::parse::{Input, Parser};
+    use crate::vm::Machine;
+
+    /// Every type that a test uses can be part of a cycle.
+    fn all_types() {
+        FIELDS.take();
+        TYPES.with_borrow_mut(|types| *types = vec![u64::MAX; 4]);
+    }
+
+    fn record_of(fields: Vec<Value>) -> Rc<Record> {
+        Record::new(TypeId(70), fields)
+    }
+
+    #[test]
+    fn exactly_what_is_unreachable_is_freed() {
+        for n in [10, 1_000, 100_000] {
+            all_types();
+            collect();
+            let held = record_of(vec![Value::Unset]);
+            for _ in 0..n {
+                // A record and a vector of each other, and a record that the vector alone refers to.
+                let vector = Vector::new(TypeId(71), vec![Value::Record(record_of(Vec::new()))]);
+                let record = record_of(vec![
+                    Value::Vector(Rc::clone(&vector)),
+                    Value::Record(Rc::clone(&held)),
+                ]);
+                vector.items_mut().push(Value::Record(record));
+            }
+            // What is held refers to itself and to a table of itself: it stays.
+            let table = Table::new(TypeId(72), true, None);
+            table.put(&[Value::Count(1)], Value::Record(Rc::clone(&held)), 0.0, TypeId(72));
+            held.set(0, Value::Table(Rc::clone(&table)));
+            drop(table);
+            assert_eq!(Rc::strong_count(&held), n + 2);
+            assert_eq!(collect(), 3 * n);
+            assert_eq!(Rc::strong_count(&held), 2);
+            let Value::Table(table) = held.get(0) else { panic!("the table was freed") };
+            assert_eq!(table.len(), 1);
+            drop(table);
+            assert_eq!(collect(), 0);
+            let weak = Rc::downgrade(&held);
+            drop(held);
+            assert_eq!(collect(), 2);
+            assert!(weak.upgrade().is_none());
+        }
+    }
+
+    /// Runs a program; returns the number of values that it left and that are noted still.
+    fn noted_after(code: &str) -> usize {
+        TYPES.take();
+        collect();
+        let diagnostics = Diagnostics::new(Box::new(|diagnostic, _| {
+            panic!("{}", String::from_utf8_lossy(&diagnostic.line()));
+        }));
+        let mut program = Program { diagnostics, ..Program::default() };
+        let mut machine = Machine::new();
+        let input = Input::Text { name: "test".to_owned(), code: code.as_bytes().to_vec() };
+        let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+        assert!(parsed.is_ok());
+        assert_eq!(machine.with(&mut program).run(), 0);
+        let noted = NOTED.with_borrow(Vec::len);
+        drop(machine);
+        assert_eq!(collect(), 0, "the machine leaves none");
+        noted
+    }
+
+    #[test]
+    fn programs_free_their_cycles() {
+        // Per event a thousand values that refer to themselves, of each kind.
+        let code = |events: usize| {
+            format!(
+                r"
+type Node: record {{ n: count; link: any &optional; }};
+type Plain: record {{ n: count; v: vector of count; }};
+global exit: function(code: int): any;
+global kept: table[count] of Node;
+event work(left: count)
+    {{
+    local i = 0;
+    while ( ++i <= 250 )
+        {{
+        local node = Node($n=i);
+        node$link = node;
+        local v: vector of any;
+        v[0] = v;
+        local t: table[count] of any;
+        t[1] = t;
+        local other = Node($n=i);
+        local f = function[other](): count {{ return other$n; }};
+        other$link = f;
+        local plain = Plain($n=i, $v=vector(i));
+        }}
+    if ( left % 100 == 1 )
+        {{
+        kept[left] = Node($n=left);
+        kept[left]$link = kept;
+        }}
+    if ( left > 1 )
+        event work(left - 1);
+    else
+        for ( k, value in kept )
+            if ( value$n != k || ! value?$link )
+                exit(3);
+    }}
+event zeek_init() {{ event work({events}); }}
+"
+            )
+        };
+        for events in [1, 10, 1_000] {
+            let noted = noted_after(&code(events));
+            assert!(noted <= AT_LEAST + 2 * 1_250, "{events} events left {noted}");
+        }
+        let plain = "type R: record { n: count; s: set[string]; };
+            event zeek_init() { local v: vector of R; local t: table[count] of R; t[1] = R($n=1); v[0] = t[1]; }";
+        // No type of this program can be part of a cycle.
+        assert_eq!(noted_after(plain), noted_after(""));
+    }
+
+    #[test]
+    fn long_chains_are_freed_without_recursion() {
+        all_types();
+        collect();
+        let first = record_of(vec![Value::Unset]);
+        let mut last = Rc::clone(&first);
+        for _ in 0..1_000_000 {
+            last = record_of(vec![Value::Record(last)]);
+        }
+        first.set(0, Value::Record(last));
+        drop(first);
+        assert_eq!(collect(), 1_000_001);
+    }
+
+    #[test]
+    fn what_a_walk_or_a_list_holds_stays() {
+        all_types();
+        collect();
+        let record = record_of(vec![Value::Unset]);
+        record.set(0, Value::Record(Rc::clone(&record)));
+        let list = Value::List(Rc::new(super::super::List {
+            ty: TypeId(73),
+            items: vec![Value::Record(record)],
+        }));
+        assert_eq!(collect(), 0);
+        drop(list);
+        assert_eq!(collect(), 1);
+    }
+}
