@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 use super::{FuncValue, Record, Table, Value, Vector};
-use crate::ast::ExprKind;
 use crate::ids::{Id, TypeId};
 use crate::program::Program;
 use crate::types::Type;
@@ -105,18 +104,15 @@ pub(super) fn func(func: &Rc<FuncValue>) {
 
 /// Finds the types that can be part of a cycle, before a program runs.
 pub(crate) fn learn_types(program: &Program) {
-    let parts = parts(program);
-    let mut users: Vec<Vec<u32>> = vec![Vec::new(); parts.len()];
-    for (ty, parts) in (0_u32..).zip(&parts) {
-        for part in parts {
-            users[*part as usize].push(ty);
-        }
-    }
+    let count = program.types.len();
+    let edges = parts(program);
+    let parts = Edges::new(count, edges.iter().copied());
+    let users = Edges::new(count, edges.iter().map(|(ty, part)| (*part, *ty)));
     // Types without parts, then types without users, are in no cycle; neither are those that have no other ones.
-    let mut is_cyclic = vec![true; parts.len()];
+    let mut is_cyclic = vec![true; count];
     trim(&parts, &users, &mut is_cyclic);
     trim(&users, &parts, &mut is_cyclic);
-    let mut types = vec![0_u64; parts.len().div_ceil(64)];
+    let mut types = vec![0_u64; count.div_ceil(64)];
     let mut fields: HashMap<TypeId, Box<[usize]>> = HashMap::new();
     for (index, _) in is_cyclic.iter().enumerate().filter(|(_, is_cyclic)| **is_cyclic) {
         types[index / 64] |= 1 << (index % 64);
@@ -131,15 +127,48 @@ pub(crate) fn learn_types(program: &Program) {
     FIELDS.set(fields);
 }
 
+/// Which types each type leads to.
+struct Edges {
+    /// Where the ones of each type begin, and where the last end.
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Edges {
+    fn new(count: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut starts = vec![0_u32; count + 1];
+        for (from, _) in edges.clone() {
+            starts[from as usize] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        // Each start is the end of its type, and moves back with each edge.
+        let mut ends = vec![0_u32; sum as usize];
+        for (from, to) in edges {
+            let start = &mut starts[from as usize];
+            *start -= 1;
+            ends[*start as usize] = to;
+        }
+        Self { starts, ends }
+    }
+
+    fn of(&self, ty: usize) -> &[u32] {
+        &self.ends[self.starts[ty] as usize..self.starts[ty + 1] as usize]
+    }
+}
+
 /// Unmarks types all of whose `next` are unmarked.
-fn trim(next: &[Vec<u32>], previous: &[Vec<u32>], marked: &mut [bool]) {
-    let count = |of: &Vec<u32>| of.iter().filter(|at| marked[**at as usize]).count();
-    let mut left: Vec<usize> = next.iter().map(count).collect();
+fn trim(next: &Edges, previous: &Edges, marked: &mut [bool]) {
+    let count = |of: &[u32]| of.iter().filter(|at| marked[**at as usize]).count();
+    let mut left: Vec<usize> = (0..marked.len()).map(|at| count(next.of(at))).collect();
     let mut ended: Vec<usize> =
-        (0..next.len()).filter(|at| left[*at] == 0 && marked[*at]).collect();
+        (0..left.len()).filter(|at| left[*at] == 0 && marked[*at]).collect();
     while let Some(at) = ended.pop() {
         marked[at] = false;
-        for user in &previous[at] {
+        for user in previous.of(at) {
             let user = *user as usize;
             left[user] = left[user].saturating_sub(1);
             if left[user] == 0 && marked[user] {
@@ -149,45 +178,49 @@ fn trim(next: &[Vec<u32>], previous: &[Vec<u32>], marked: &mut [bool]) {
     }
 }
 
-/// The types of the parts of each type.
-fn parts(program: &Program) -> Vec<Vec<u32>> {
+/// Each type with the type of each of its parts.
+fn parts(program: &Program) -> Vec<(u32, u32)> {
     let number = |ty: TypeId| u32::try_from(ty.index()).unwrap_or(u32::MAX);
+    let any = number(TypeId::ANY);
     let mut captured = Vec::new();
-    for (_, expr) in program.exprs.iter() {
-        let ExprKind::Lambda(lambda) = &expr.kind else { continue };
-        let body = program.functions[lambda.func].bodies.first();
-        let Some(body) = body.map(|body| &program.bodies[*body]) else { continue };
-        captured
-            .extend(lambda.captures.iter().map(|capture| number(body.locals[capture.inner].ty)));
+    for (_, function) in program.functions.iter() {
+        let Some(ty) = program.types.func(function.ty).filter(|ty| !ty.captures.is_empty()) else {
+            continue;
+        };
+        let body = function.bodies.first().map(|body| &program.bodies[*body]);
+        for (_, local) in body.into_iter().flat_map(|body| body.locals.iter()) {
+            if ty.captures.iter().any(|capture| capture.name == local.name) {
+                captured.push(number(local.ty));
+            }
+        }
     }
     captured.sort_unstable();
     captured.dedup();
-    // Whatever has parts can be in an `any`.
-    let mut of_any = vec![number(TypeId::ANY)];
-    let mut all = Vec::with_capacity(program.types.len());
+    let mut edges = vec![(any, any)];
     for index in 0..program.types.len() {
         let Some(id) = u32::try_from(index).ok().map(TypeId) else { break };
-        let parts: Vec<u32> = match program.types.get(id) {
-            Type::Record(record) => record.fields.iter().map(|field| number(field.ty)).collect(),
-            Type::Table(table) if table.index.is_empty() => vec![number(TypeId::ANY)],
-            Type::Table(table) => {
-                table.index.iter().chain(&table.value).map(|ty| number(*ty)).collect()
+        let (ty, before) = (number(id), edges.len());
+        match program.types.get(id) {
+            Type::Record(record) => {
+                edges.extend(record.fields.iter().map(|field| (ty, number(field.ty))));
             }
-            Type::Vector(TypeId::VOID) => vec![number(TypeId::ANY)],
-            Type::Vector(element) => vec![number(*element)],
-            Type::Func(_) => captured.clone(),
-            Type::List(list) => list.types.iter().map(|ty| number(*ty)).collect(),
-            _ => Vec::new(),
-        };
-        if !parts.is_empty() {
-            of_any.push(number(id));
+            Type::Table(table) if table.index.is_empty() => edges.push((ty, any)),
+            Type::Table(table) => {
+                edges
+                    .extend(table.index.iter().chain(&table.value).map(|part| (ty, number(*part))));
+            }
+            Type::Vector(TypeId::VOID) => edges.push((ty, any)),
+            Type::Vector(element) => edges.push((ty, number(*element))),
+            Type::Func(_) => edges.extend(captured.iter().map(|part| (ty, *part))),
+            Type::List(list) => edges.extend(list.types.iter().map(|part| (ty, number(*part)))),
+            _ => (),
         }
-        all.push(parts);
+        // Whatever has parts can be in an `any`.
+        if edges.len() > before {
+            edges.push((any, ty));
+        }
     }
-    if let Some(any) = all.get_mut(TypeId::ANY.index()) {
-        *any = of_any;
-    }
-    all
+    edges
 }
 
 /// Whether enough values are noted for a search to pay.
