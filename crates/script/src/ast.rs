@@ -24,6 +24,12 @@ pub struct Expr {
     pub paren: bool,
 }
 
+impl Default for Expr {
+    fn default() -> Self {
+        Self { kind: ExprKind::Error, ty: TypeId::ERROR, span: Span::NOWHERE, paren: false }
+    }
+}
+
 /// Kinds of expressions.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
@@ -277,6 +283,12 @@ pub struct Stmt {
     pub kind: StmtKind,
     /// Where it was written.
     pub span: Span,
+}
+
+impl Default for Stmt {
+    fn default() -> Self {
+        Self { kind: StmtKind::Null, span: Span::NOWHERE }
+    }
 }
 
 /// Kinds of statements.

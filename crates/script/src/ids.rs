@@ -1,8 +1,19 @@
 //! Arenas and the ids of their elements.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
+
+use hashbrown::DefaultHashBuilder;
+
+use crate::cache::Stored;
+
+/// A map whose keys are ids: no script chooses them, so a fast hash suffices.
+pub type IdMap<K, V> = HashMap<K, V, DefaultHashBuilder>;
+
+/// A set of ids, likewise.
+pub type IdSet<K> = HashSet<K, DefaultHashBuilder>;
 
 /// An id of four bytes that an [`Arena`] gives out.
 pub trait Id: Copy {
@@ -55,6 +66,11 @@ id! {
 /// Items in the order of their creation, named by ids.
 #[derive(Clone)]
 pub struct Arena<I, T> {
+    /// The first items, where they come from the cache of scripts.
+    stored: Option<Stored<T>>,
+    /// How many these are.
+    stored_len: usize,
+    /// The others.
     items: Vec<T>,
     ids: PhantomData<I>,
 }
@@ -63,47 +79,55 @@ impl<I: Id, T> Arena<I, T> {
     /// An empty arena.
     #[must_use]
     pub const fn new() -> Self {
-        Self { items: Vec::new(), ids: PhantomData }
+        Self { stored: None, stored_len: 0, items: Vec::new(), ids: PhantomData }
     }
 
     /// Adds `item` and returns its id.
     pub fn push(&mut self, item: T) -> I {
         self.items.push(item);
-        I::from_index(self.items.len() - 1)
+        I::from_index(self.len() - 1)
     }
 
     /// An arena of these items, whose ids are their indices.
     #[must_use]
     pub fn from_items(items: Vec<T>) -> Self {
-        Self { items, ids: PhantomData }
+        Self { items, ..Self::new() }
+    }
+
+    /// An arena of items that are decoded when they are asked for.
+    pub(crate) fn from_stored(stored: Stored<T>) -> Self {
+        Self { stored_len: stored.len(), stored: Some(stored), ..Self::new() }
     }
 
     /// The number of items.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.stored_len + self.items.len()
     }
 
     /// Whether there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.len() == 0
     }
 
     /// The item of `id`, where it exists.
     #[must_use]
     pub fn find(&self, id: I) -> Option<&T> {
-        self.items.get(id.index())
+        match id.index().checked_sub(self.stored_len) {
+            Some(index) => self.items.get(index),
+            None => self.stored.as_ref()?.get(id.index()),
+        }
     }
 
     /// All items with their ids.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
-        self.items.iter().enumerate().map(|(index, item)| (I::from_index(index), item))
+        self.ids().map(|id| (id, &self[id]))
     }
 
     /// All ids.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
-        (0..self.items.len()).map(I::from_index)
+        (0..self.len()).map(I::from_index)
     }
 }
 
@@ -117,18 +141,23 @@ impl<I: Id, T> Index<I> for Arena<I, T> {
     type Output = T;
 
     fn index(&self, id: I) -> &T {
-        &self.items[id.index()]
+        self.find(id).unwrap_or_else(|| panic!("no item {} of {}", id.index(), self.len()))
     }
 }
 
 impl<I: Id, T> IndexMut<I> for Arena<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
-        &mut self.items[id.index()]
+        let (index, len) = (id.index(), self.len());
+        let item = match index.checked_sub(self.stored_len) {
+            Some(index) => self.items.get_mut(index),
+            None => self.stored.as_mut().and_then(|stored| stored.get_mut(index)),
+        };
+        item.unwrap_or_else(|| panic!("no item {index} of {len}"))
     }
 }
 
-impl<I, T: fmt::Debug> fmt::Debug for Arena<I, T> {
+impl<I: Id, T: fmt::Debug> fmt::Debug for Arena<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.items).finish()
+        f.debug_list().entries(self.iter().map(|(_, item)| item)).finish()
     }
 }

@@ -1,8 +1,6 @@
 //! Globals, modules and symbols.
 
-use std::collections::{HashMap, HashSet};
-
-use crate::ids::{Arena, FuncId, GlobalId, LocalId, Name, TypeId};
+use crate::ids::{Arena, FuncId, GlobalId, IdMap, IdSet, LocalId, Name, TypeId};
 use crate::source::Span;
 use crate::types::Attrs;
 
@@ -53,9 +51,9 @@ pub struct Global {
 pub struct Globals {
     /// The globals.
     pub arena: Arena<GlobalId, Global>,
-    by_name: HashMap<Name, GlobalId>,
+    by_name: IdMap<Name, GlobalId>,
     /// Modules that were opened by a `module` declaration.
-    pub modules: HashSet<Name>,
+    pub modules: IdSet<Name>,
 }
 
 impl Globals {
@@ -68,15 +66,15 @@ impl Globals {
     }
 
     /// The globals that are found by their names.
-    pub(crate) fn by_name(&self) -> &HashMap<Name, GlobalId> {
+    pub(crate) fn by_name(&self) -> &IdMap<Name, GlobalId> {
         &self.by_name
     }
 
     /// Globals that were read back.
     pub(crate) fn from_parts(
         arena: Arena<GlobalId, Global>,
-        by_name: HashMap<Name, GlobalId>,
-        modules: HashSet<Name>,
+        by_name: IdMap<Name, GlobalId>,
+        modules: IdSet<Name>,
     ) -> Self {
         Self { arena, by_name, modules }
     }

@@ -53,11 +53,18 @@ pub(crate) struct Reader<'a> {
     pub(crate) left: &'a [u8],
     /// The place that was read last.
     pub(super) near: Span,
+    /// The file that ends with `left`, if its digest is right.
+    pub(super) file: Option<&'a Rc<Vec<u8>>>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { left: bytes, near: Span::NOWHERE }
+        Self { left: bytes, near: Span::NOWHERE, file: None }
+    }
+
+    /// A reader of a file with a digest that is right, from `start` on.
+    pub(super) fn of_file(file: &'a Rc<Vec<u8>>, start: usize) -> Self {
+        Self { file: Some(file), ..Self::new(file.get(start..).unwrap_or_default()) }
     }
 
     #[inline]
@@ -69,13 +76,23 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn number(&mut self) -> Read<u64> {
-        let byte = self.byte()?;
-        if byte < 0x80 { Ok(u64::from(byte)) } else { self.long_number(byte) }
+        match *self.left {
+            [byte @ ..0x80, ref left @ ..] => {
+                self.left = left;
+                Ok(u64::from(byte))
+            }
+            [first, second @ ..0x80, ref left @ ..] => {
+                self.left = left;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.long_number(),
+        }
     }
 
-    fn long_number(&mut self, first: u8) -> Read<u64> {
-        let mut number = u64::from(first & 0x7f);
-        let mut shift = 7;
+    #[inline(never)]
+    fn long_number(&mut self) -> Read<u64> {
+        let mut number = 0;
+        let mut shift = 0;
         loop {
             let byte = self.byte()?;
             number |= u64::from(byte & 0x7f).checked_shl(shift).ok_or(Damaged)?;
@@ -358,7 +375,7 @@ mod tests {
 
     #[test]
     fn numbers_of_all_sizes_come_back() {
-        for number in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
+        for number in [0, 1, 127, 128, 300, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             assert_eq!(again(&number), number);
         }
         for number in [0, -1, 1, i64::MIN, i64::MAX, 1 << 40] {

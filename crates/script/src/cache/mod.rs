@@ -18,6 +18,7 @@
 //! | `codec` | numbers, lists and variants as bytes |
 //! | `program` | programs as bytes |
 //! | `heap` | values of globals as bytes |
+//! | `stored` | items of arenas that stay bytes until they are needed |
 //! | `probe` | what the parser asks the file system |
 
 mod codec;
@@ -25,6 +26,7 @@ mod conditions;
 mod heap;
 pub(crate) mod probe;
 mod program;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -37,6 +39,7 @@ use std::time::SystemTime;
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
 pub(crate) use codec::{Codec, Damaged, Read, Reader, Writer, fields};
+pub(crate) use stored::Stored;
 
 use crate::command::Options;
 use crate::evaluate::{Constant, Evaluate as _};
@@ -48,7 +51,7 @@ use crate::vm::Machine;
 use probe::{Kind, Stamp};
 
 /// What files begin with; it changes with their form.
-const MAGIC: &[u8; 16] = b"gannet scripts 1";
+const MAGIC: &[u8; 16] = b"gannet scripts 2";
 
 /// Most files in the folder; the oldest ones are removed.
 const MOST_FILES: usize = 16;
@@ -236,9 +239,9 @@ impl Cache {
 
     /// Reads the file into a program and a machine that are new. `None` where there is none that counts; both are as before then.
     pub(crate) fn load(&self, program: &mut Program, machine: &mut Machine) -> Option<Position> {
-        let bytes = self.read()?;
+        let bytes = Rc::new(self.read()?);
         let body = self.checked(&bytes)?;
-        let mut from = Reader::new(body);
+        let mut from = Reader::of_file(&bytes, bytes.len() - body.len());
         if !self.counts(&mut from).unwrap_or(false) {
             return None;
         }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::codec::{Codec, Damaged, Read, Reader, Writer, fields, variants};
+use super::stored;
 use crate::ast::{
     AddTo, BinaryOp, Body, Call, Capture, Case, Coercion, EventCall, Expr, ExprKind, For, Function,
     Lambda, Local, LocalKind, RecordConstructor, SetConstructor, Stmt, StmtKind, Switch,
@@ -242,8 +243,8 @@ pub(super) fn put(program: &Program, to: &mut Writer) {
     program.sources.files.put(to);
     program.names.texts().put(to);
     program.types.arena().put(to);
-    program.exprs.put(to);
-    program.stmts.put(to);
+    stored::put(&program.exprs, to);
+    stored::put(&program.stmts, to);
     program.globals.arena.put(to);
     program.globals.by_name().put(to);
     program.globals.modules.put(to);
@@ -261,8 +262,8 @@ pub(super) fn take(program: &mut Program, from: &mut Reader<'_>) -> Read<()> {
     program.sources = Sources { files: Codec::take(from)? };
     program.names = Names::from_texts(Codec::take(from)?);
     program.types = Types::from_arena(Codec::take(from)?);
-    program.exprs = Codec::take(from)?;
-    program.stmts = Codec::take(from)?;
+    program.exprs = stored::take(from)?;
+    program.stmts = stored::take(from)?;
     let (arena, by_name) = (Codec::take(from)?, Codec::take(from)?);
     program.globals = Globals::from_parts(arena, by_name, Codec::take(from)?);
     program.functions = Codec::take(from)?;

@@ -50,7 +50,7 @@ use std::rc::Rc;
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::cache::Cache;
 use crate::evaluate::{Evaluate, Stop};
-use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, Name, StmtId, TypeId};
+use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, IdMap, IdSet, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
 use crate::program::Program;
 use crate::source::Span;
@@ -148,7 +148,7 @@ pub struct Parser<'a> {
     /// The name that a `type` declaration gives to the type that is being parsed.
     naming: Option<Name>,
     /// Copies of named records and enums under other names: they are enlarged together.
-    aliases: HashMap<Name, Vec<TypeId>>,
+    aliases: IdMap<Name, Vec<TypeId>>,
     /// Whether deprecations are reported.
     ignore_deprecations: usize,
     /// Bodies whose checks wait for the end.
@@ -162,9 +162,9 @@ pub struct Parser<'a> {
     /// Whether that was the beginning of a condition.
     directive_begins: bool,
     /// Globals that bodies refer to.
-    references: HashMap<BodyId, Vec<GlobalId>>,
+    references: IdMap<BodyId, Vec<GlobalId>>,
     /// Events that have handlers and no declaration.
-    undeclared_events: HashSet<GlobalId>,
+    undeclared_events: IdSet<GlobalId>,
     /// Whether what nothing can run is reported.
     pub warn_unused: bool,
     /// Whether uses of locals that have no value are reported.
@@ -172,7 +172,7 @@ pub struct Parser<'a> {
     /// Whether assignments to locals that nothing reads are reported as well.
     pub warn_unread: bool,
     /// Lists that end in a comma.
-    trailing: HashSet<ExprId>,
+    trailing: IdSet<ExprId>,
     /// Inside `|…|`.
     in_size: bool,
     /// Whether an attribute was refused.
@@ -181,7 +181,7 @@ pub struct Parser<'a> {
     attr_place: Span,
 
     /// Records that `type X: record {};` declared empty ahead of their definition.
-    empty_records: HashSet<TypeId>,
+    empty_records: IdSet<TypeId>,
     /// The file that the end of input was met behind, for messages.
     last_file: Option<FileId>,
     last_token_file: Option<FileId>,
@@ -278,23 +278,23 @@ impl<'a> Parser<'a> {
             event_result: false,
             invalid_definition: false,
             naming: None,
-            aliases: HashMap::new(),
+            aliases: IdMap::default(),
             ignore_deprecations: 0,
             unchecked: Vec::new(),
             null,
             directives: 0,
             directive_line: Span::NOWHERE,
             directive_begins: false,
-            references: HashMap::new(),
-            undeclared_events: HashSet::new(),
+            references: IdMap::default(),
+            undeclared_events: IdSet::default(),
             warn_unused: false,
             warn_usage: false,
             warn_unread: false,
-            trailing: HashSet::new(),
+            trailing: IdSet::default(),
             in_size: false,
             attr_failed: false,
             attr_place: Span::NOWHERE,
-            empty_records: HashSet::new(),
+            empty_records: IdSet::default(),
             last_file: None,
             last_token_file: None,
             wanted: None,

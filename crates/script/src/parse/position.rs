@@ -1,13 +1,12 @@
 //! The state of a parser between two inputs, as a cache stores it.
 
-use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::Parser;
 use super::scope::Scope;
 use crate::cache::{Codec, Damaged, Read, Reader, Writer, fields};
 use crate::evaluate::Evaluate;
-use crate::ids::{BodyId, FileId, GlobalId, Id as _, LocalId, Name, StmtId, TypeId};
+use crate::ids::{BodyId, FileId, GlobalId, Id as _, IdMap, IdSet, LocalId, Name, StmtId, TypeId};
 use crate::program::Program;
 use crate::source::Span;
 
@@ -19,17 +18,17 @@ pub(crate) struct Position {
     previous: Span,
     here: Span,
     main: Vec<StmtId>,
-    names: HashMap<Name, LocalId>,
-    hidden: HashSet<LocalId>,
+    names: IdMap<Name, LocalId>,
+    hidden: IdSet<LocalId>,
     globals: Vec<GlobalId>,
-    aliases: HashMap<Name, Vec<TypeId>>,
+    aliases: IdMap<Name, Vec<TypeId>>,
     ignore_deprecations: usize,
     null: StmtId,
     directives: usize,
     directive_line: Span,
-    references: HashMap<BodyId, Vec<GlobalId>>,
-    undeclared_events: HashSet<GlobalId>,
-    empty_records: HashSet<TypeId>,
+    references: IdMap<BodyId, Vec<GlobalId>>,
+    undeclared_events: IdSet<GlobalId>,
+    empty_records: IdSet<TypeId>,
     last_file: Option<FileId>,
     last_token_file: Option<FileId>,
 }

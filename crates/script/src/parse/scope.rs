@@ -3,12 +3,10 @@
 //! Globals are found by full name, `Module::name`; so are locals: `x` in module `M` is `M::x`, as in Zeek, whose messages show it. Locals
 //! belong to the whole function, whatever block declares them; each may be used in its block only.
 
-use std::collections::{HashMap, HashSet};
-
 use super::Parser;
 use crate::ast::{Capture, Local, LocalKind};
 use crate::diagnostics::Severity;
-use crate::ids::{BodyId, ExprId, GlobalId, LocalId, Name, TypeId};
+use crate::ids::{BodyId, ExprId, GlobalId, IdMap, IdSet, LocalId, Name, TypeId};
 use crate::program::{Target, Use};
 use crate::symbols::{Global, GlobalKind, Symbol};
 use crate::types::{AttrKind, Attrs, Flavor};
@@ -31,9 +29,9 @@ pub(super) enum ScopeKind {
 pub(super) struct Scope {
     pub(super) kind: ScopeKind,
     pub(super) body: BodyId,
-    pub(super) names: HashMap<Name, LocalId>,
+    pub(super) names: IdMap<Name, LocalId>,
     /// Locals whose block ended.
-    pub(super) hidden: HashSet<LocalId>,
+    pub(super) hidden: IdSet<LocalId>,
     /// For each open block the locals that it declared.
     pub(super) blocks: Vec<Vec<LocalId>>,
     pub(super) captures: Vec<Captured>,
@@ -69,8 +67,8 @@ impl Scope {
         Self {
             kind,
             body,
-            names: HashMap::new(),
-            hidden: HashSet::new(),
+            names: IdMap::default(),
+            hidden: IdSet::default(),
             blocks: vec![Vec::new()],
             captures: Vec::new(),
             missing: Vec::new(),

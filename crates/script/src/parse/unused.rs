@@ -1,15 +1,27 @@
 //! Warnings of what nothing can run: handlers of events that nothing declares or raises, and functions that no other module sees and that
 //! nothing calls.
 
-use std::collections::HashSet;
-
 use super::Parser;
 use crate::diagnostics::Severity;
-use crate::ids::GlobalId;
+use crate::ids::{GlobalId, Id as _};
 use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::GlobalKind;
 use crate::types::{Attr, AttrKind, Flavor};
+
+/// A set of globals.
+struct Marks(Vec<bool>);
+
+impl Marks {
+    /// Adds a global. Returns whether it is new.
+    fn add(&mut self, global: GlobalId) -> bool {
+        self.0.get_mut(global.index()).is_some_and(|mark| !std::mem::replace(mark, true))
+    }
+
+    fn contains(&self, global: GlobalId) -> bool {
+        self.0.get(global.index()).is_some_and(|mark| *mark)
+    }
+}
 
 /// The signature file that a name means.
 pub(crate) fn signature_file(name: &str, search_path: &[String]) -> Option<std::path::PathBuf> {
@@ -37,14 +49,16 @@ impl Parser<'_> {
 
     /// Emits the warnings.
     pub(super) fn report_unused(&mut self) {
-        let raised = self.reachable(&[]);
         let mut events = self.undeclared_events.iter().copied().collect::<Vec<_>>();
         events.retain(|event| {
             let name = self.program.name(self.program.globals[*event].name);
-            !raised.contains(event)
-                && !self.global_has(*event, AttrKind::IsUsed)
+            !self.global_has(*event, AttrKind::IsUsed)
                 && !crate::components::RAISED_EVENTS.contains(&name)
         });
+        if !events.is_empty() {
+            let raised = self.reachable(&[]);
+            events.retain(|event| !raised.contains(*event));
+        }
         events.sort();
         for event in &events {
             self.warn_unused("handler for non-existing event cannot be invoked", *event);
@@ -58,7 +72,7 @@ impl Parser<'_> {
                 && !function.bodies.is_empty()
                 && !global.exported
                 && self.program.name(global.name).contains("::")
-                && !reached.contains(&id)
+                && !reached.contains(id)
                 && !self.global_has(id, AttrKind::IsUsed)
                 && !self.global_has(id, AttrKind::Deprecated)
             {
@@ -76,8 +90,8 @@ impl Parser<'_> {
     }
 
     /// All globals that something which runs refers to; bodies of `events` do not run.
-    fn reachable(&self, events: &[GlobalId]) -> HashSet<GlobalId> {
-        let mut reached = HashSet::new();
+    fn reachable(&self, events: &[GlobalId]) -> Marks {
+        let mut reached = Marks(vec![false; self.program.globals.arena.len()]);
         let mut open = self.scopes.first().map_or(Vec::new(), |scope| scope.globals.clone());
         for (id, global) in self.program.globals.arena.iter() {
             let GlobalKind::Function(func) = global.kind else { continue };
@@ -94,7 +108,7 @@ impl Parser<'_> {
             }
         }
         while let Some(global) = open.pop() {
-            if reached.insert(global) && !events.contains(&global) {
+            if reached.add(global) && !events.contains(&global) {
                 self.add_references(global, &mut open);
             }
         }

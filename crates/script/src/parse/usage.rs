@@ -1,16 +1,14 @@
 //! What `-u` reports of locals: uses before an assignment, and assignments that nothing reads.
 
-use std::collections::HashSet;
-
 use crate::ast::{ExprKind, LocalKind, StmtKind};
 use crate::diagnostics::Severity;
-use crate::ids::{BodyId, ExprId, LocalId, StmtId};
+use crate::ids::{BodyId, ExprId, IdSet, LocalId, StmtId};
 use crate::program::Program;
 use crate::report::Object;
 use crate::types::{AttrKind, Type, find_attr};
 
 /// Locals.
-type Set = HashSet<LocalId>;
+type Set = IdSet<LocalId>;
 
 /// Reports what is wrong with the locals of all bodies; assignments that nothing reads where `unread` says so.
 pub(crate) fn report(program: &mut Program, unread: bool) {
@@ -23,7 +21,7 @@ pub(crate) fn report(program: &mut Program, unread: bool) {
         forward.stmt(program.bodies[body].stmt);
         let undefined = forward.found;
         let mut backward = Backward::new(program, body);
-        backward.stmt(program.bodies[body].stmt, Set::new());
+        backward.stmt(program.bodies[body].stmt, Set::default());
         let unused = if unread { backward.found } else { Vec::new() };
         for (expr, certain) in undefined {
             let message = if certain {
@@ -349,14 +347,14 @@ impl<'p> Backward<'p> {
                 self.scopes.last().map(|(_, next)| next.clone()).unwrap_or_default()
             }
             StmtKind::Return(value) => {
-                let mut all = Set::new();
+                let mut all = Set::default();
                 if let Some(value) = value {
                     self.read(*value, &mut all);
                 }
                 all
             }
             StmtKind::When(when) => {
-                let mut all = if when.returns { Set::new() } else { live };
+                let mut all = if when.returns { Set::default() } else { live };
                 all.extend(when.captures.iter().map(|capture| capture.outer));
                 if let Some((length, _)) = when.timeout {
                     self.read(length, &mut all);

@@ -10,8 +10,9 @@
 //! captures. Values of all others are not noted.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+
+use hashbrown::HashMap;
 
 use super::{FuncValue, Record, Table, Value, Vector};
 use crate::ids::{Id, TypeId};
@@ -68,7 +69,7 @@ fn is_cyclic(ty: TypeId) -> bool {
     })
 }
 
-#[cold]
+#[inline(never)]
 fn note(value: Noted) {
     NOTED.with_borrow_mut(|noted| noted.push(value));
 }
@@ -106,12 +107,7 @@ pub(super) fn func(func: &Rc<FuncValue>) {
 pub(crate) fn learn_types(program: &Program) {
     let count = program.types.len();
     let edges = parts(program);
-    let parts = Edges::new(count, edges.iter().copied());
-    let users = Edges::new(count, edges.iter().map(|(ty, part)| (*part, *ty)));
-    // Types without parts, then types without users, are in no cycle; neither are those that have no other ones.
-    let mut is_cyclic = vec![true; count];
-    trim(&parts, &users, &mut is_cyclic);
-    trim(&users, &parts, &mut is_cyclic);
+    let is_cyclic = leading_to_cycles(count, &edges);
     let mut types = vec![0_u64; count.div_ceil(64)];
     let mut fields: HashMap<TypeId, Box<[usize]>> = HashMap::new();
     for (index, _) in is_cyclic.iter().enumerate().filter(|(_, is_cyclic)| **is_cyclic) {
@@ -127,58 +123,44 @@ pub(crate) fn learn_types(program: &Program) {
     FIELDS.set(fields);
 }
 
-/// Which types each type leads to.
-struct Edges {
-    /// Where the ones of each type begin, and where the last end.
-    starts: Vec<u32>,
-    ends: Vec<u32>,
-}
-
-impl Edges {
-    fn new(count: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut starts = vec![0_u32; count + 1];
-        for (from, _) in edges.clone() {
-            starts[from as usize] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        // Each start is the end of its type, and moves back with each edge.
-        let mut ends = vec![0_u32; sum as usize];
-        for (from, to) in edges {
-            let start = &mut starts[from as usize];
-            *start -= 1;
-            ends[*start as usize] = to;
-        }
-        Self { starts, ends }
+/// Which types lead to a cycle, part by part. Each of these can be part of one: `any` can hold it, and leads to itself.
+fn leading_to_cycles(count: usize, edges: &[(u32, u32)]) -> Vec<bool> {
+    // The types that have each type as a part, one type after the other.
+    let mut starts = vec![0_u32; count + 1];
+    let mut parts_left = vec![0_u32; count];
+    for (ty, part) in edges {
+        starts[*part as usize] += 1;
+        parts_left[*ty as usize] += 1;
     }
-
-    fn of(&self, ty: usize) -> &[u32] {
-        &self.ends[self.starts[ty] as usize..self.starts[ty + 1] as usize]
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
     }
-}
-
-/// Unmarks types all of whose `next` are unmarked.
-fn trim(next: &Edges, previous: &Edges, marked: &mut [bool]) {
-    let count = |of: &[u32]| of.iter().filter(|at| marked[**at as usize]).count();
-    let mut left: Vec<usize> = (0..marked.len()).map(|at| count(next.of(at))).collect();
-    let mut ended: Vec<usize> =
-        (0..left.len()).filter(|at| left[*at] == 0 && marked[*at]).collect();
-    while let Some(at) = ended.pop() {
-        marked[at] = false;
-        for user in previous.of(at) {
-            let user = *user as usize;
-            left[user] = left[user].saturating_sub(1);
-            if left[user] == 0 && marked[user] {
-                ended.push(user);
+    // Each start is the end of its type, and moves back with each edge.
+    let mut users = vec![0_u32; sum as usize];
+    for (ty, part) in edges {
+        let start = &mut starts[*part as usize];
+        *start -= 1;
+        users[*start as usize] = *ty;
+    }
+    // A type without parts leads nowhere, and neither does one whose parts lead nowhere.
+    let mut leads = vec![true; count];
+    let mut ended: Vec<usize> = (0..count).filter(|ty| parts_left[*ty] == 0).collect();
+    while let Some(ty) = ended.pop() {
+        leads[ty] = false;
+        for user in &users[starts[ty] as usize..starts[ty + 1] as usize] {
+            let left = &mut parts_left[*user as usize];
+            *left -= 1;
+            if *left == 0 {
+                ended.push(*user as usize);
             }
         }
     }
+    leads
 }
 
-/// Each type with the type of each of its parts.
+/// Each type with the type of each of its parts. Those of `any` are left out, as it leads to itself.
 fn parts(program: &Program) -> Vec<(u32, u32)> {
     let number = |ty: TypeId| u32::try_from(ty.index()).unwrap_or(u32::MAX);
     let any = number(TypeId::ANY);
@@ -199,7 +181,7 @@ fn parts(program: &Program) -> Vec<(u32, u32)> {
     let mut edges = vec![(any, any)];
     for index in 0..program.types.len() {
         let Some(id) = u32::try_from(index).ok().map(TypeId) else { break };
-        let (ty, before) = (number(id), edges.len());
+        let ty = number(id);
         match program.types.get(id) {
             Type::Record(record) => {
                 edges.extend(record.fields.iter().map(|field| (ty, number(field.ty))));
@@ -214,10 +196,6 @@ fn parts(program: &Program) -> Vec<(u32, u32)> {
             Type::Func(_) => edges.extend(captured.iter().map(|part| (ty, *part))),
             Type::List(list) => edges.extend(list.types.iter().map(|part| (ty, number(*part)))),
             _ => (),
-        }
-        // Whatever has parts can be in an `any`.
-        if edges.len() > before {
-            edges.push((any, ty));
         }
     }
     edges
@@ -237,7 +215,7 @@ pub(crate) fn collect() -> usize {
     });
     let fields = FIELDS.take();
     // References of noted values: to which address, how many, and where `live` has what they refer to.
-    let mut targets: hashbrown::HashMap<usize, (usize, Option<usize>)> = hashbrown::HashMap::new();
+    let mut targets: HashMap<usize, (usize, Option<usize>)> = HashMap::new();
     for value in &live {
         each_part(value, &fields, &mut |part| match address(part) {
             0 => (),

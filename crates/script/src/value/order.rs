@@ -1,18 +1,17 @@
 //! Zeek's order of tables: the bytes of keys and their hashes under the seeds of a run.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::table::parts;
 use super::{Table, Value};
-use crate::ids::TypeId;
+use crate::ids::{IdMap, TypeId};
 use crate::support::order::{Hashes, KeyBytes, key};
 
 thread_local! {
     static HASHES: Cell<Option<Hashes>> = const { Cell::new(None) };
-    static OPTIONAL: RefCell<HashMap<TypeId, Rc<[bool]>>> = RefCell::new(HashMap::new());
-    static FUNCTIONS: RefCell<HashMap<u32, u32>> = RefCell::new(HashMap::new());
+    static OPTIONAL: RefCell<IdMap<TypeId, Rc<[bool]>>> = RefCell::default();
+    static FUNCTIONS: RefCell<IdMap<u32, u32>> = RefCell::default();
 }
 
 /// From now on new tables of this thread are kept in Zeek's order under these hashes, or in the order of insertion.
@@ -33,7 +32,7 @@ pub fn set_optional(ty: TypeId, optional: Rc<[bool]>) {
 
 /// Forgets which fields of record types are `&optional`.
 pub fn forget_optional() {
-    OPTIONAL.with_borrow_mut(HashMap::clear);
+    OPTIONAL.with_borrow_mut(IdMap::clear);
 }
 
 /// The hash of a key, where tables are ordered by hashes.

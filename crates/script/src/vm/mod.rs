@@ -23,13 +23,13 @@ mod step;
 mod tables;
 mod when;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::bif::{Native, Natives};
 use crate::code::{Code, Reg};
 use crate::evaluate::{Constant, Evaluate, Init, Stop};
-use crate::ids::{BodyId, ExprId, FuncId, GlobalId, Id as _, Name, TypeId};
+use crate::ids::{BodyId, ExprId, FuncId, GlobalId, Id as _, IdMap, IdSet, Name, TypeId};
 use crate::program::Program;
 use crate::value::{FuncValue, Value};
 
@@ -42,7 +42,7 @@ pub(crate) use step::Flow;
 pub struct Machine {
     pub(crate) globals: Vec<Value>,
     pub(crate) codes: Vec<Option<Rc<Code>>>,
-    pub(crate) exprs: HashMap<ExprId, Rc<Code>>,
+    pub(crate) exprs: IdMap<ExprId, Rc<Code>>,
     pub(crate) targets: Vec<Callee>,
     pub(crate) stack: Vec<Value>,
     pub(crate) frames: Vec<Frame>,
@@ -52,7 +52,7 @@ pub struct Machine {
     pub(crate) natives: Natives,
     /// First values of the fields of records, by type.
     pub(crate) templates: Vec<Option<Rc<init::Template>>>,
-    pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
+    pub(crate) conversions: IdMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
     /// A buffer for texts that built-in functions make.
@@ -61,7 +61,7 @@ pub struct Machine {
     pub(crate) now: f64,
     /// Groups of event handlers that are disabled.
     pub(crate) disabled_groups: HashSet<String>,
-    pub(crate) disabled_modules: HashSet<Name>,
+    pub(crate) disabled_modules: IdSet<Name>,
     pub(crate) whens: when::Triggers,
     pub(crate) out: files::Output,
     /// Whether `zeek_init` was queued.
@@ -82,13 +82,13 @@ pub struct Machine {
     pub(crate) generate_all: bool,
     /// The first argument of the current event: errors name its connection.
     pub(crate) subject: Value,
-    pub(crate) vectors: HashMap<TypeId, TypeId>,
+    pub(crate) vectors: IdMap<TypeId, TypeId>,
     /// Types of sets by their index.
-    pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
+    pub(crate) sets: IdMap<Vec<TypeId>, TypeId>,
     /// The profile of `--profile-scripts`.
     pub(crate) profile: Option<Box<profile::Profile>>,
     /// Record types of which values were made.
-    pub(crate) instantiated: HashSet<TypeId>,
+    pub(crate) instantiated: IdSet<TypeId>,
     /// The engine.
     pub(crate) jit: crate::jit::Jit,
     /// Notes what scripts do while they are read, for the cache.
@@ -139,7 +139,7 @@ impl Default for Machine {
         Self {
             globals: Vec::new(),
             codes: Vec::new(),
-            exprs: HashMap::new(),
+            exprs: IdMap::default(),
             targets: Vec::new(),
             stack: Vec::new(),
             frames: Vec::new(),
@@ -147,13 +147,13 @@ impl Default for Machine {
             budget: None,
             natives: Natives::default(),
             templates: Vec::new(),
-            conversions: HashMap::new(),
+            conversions: IdMap::default(),
             queue: Queue::default(),
             args: Vec::new(),
             text: Vec::new(),
             now: 0.0,
             disabled_groups: HashSet::new(),
-            disabled_modules: HashSet::new(),
+            disabled_modules: IdSet::default(),
             whens: when::Triggers::default(),
             out: files::Output::default(),
             running: false,
@@ -166,12 +166,12 @@ impl Default for Machine {
             delayed: false,
             event_time: 0.0,
             subject: Value::Unset,
-            vectors: HashMap::new(),
-            sets: HashMap::new(),
+            vectors: IdMap::default(),
+            sets: IdMap::default(),
             observer: None,
             generate_all: false,
             profile: None,
-            instantiated: HashSet::new(),
+            instantiated: IdSet::default(),
             jit: crate::jit::Jit::default(),
             recorder: None,
             _cycles: crate::value::cycles::AtEnd,
