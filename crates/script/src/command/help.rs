@@ -40,6 +40,8 @@ Checks:
 
 Repeatable runs:
   -D, --deterministic       all seeds are zero
+  --zeek-order              the same: uids, timers and the ends of connections come in Zeek's order,
+                            as they do under any seeds
   -G, --load-seeds FILE     seeds of hashes and random numbers
   -H, --save-seeds FILE     write the seeds of this run
 

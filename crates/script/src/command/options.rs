@@ -217,7 +217,8 @@ impl Options {
             "parse-only" => 'a',
             "bare-mode" => 'b',
             "no-checksums" => 'C',
-            "deterministic" => 'D',
+            // What makes a run repeatable implies Zeek's order.
+            "deterministic" | "zeek-order" => 'D',
             "exec" => 'e',
             "filter" => 'f',
             "load-seeds" => 'G',
@@ -318,6 +319,14 @@ mod tests {
         assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
         assert_eq!(options.activated, ["Plugin::Name"]);
         assert_eq!(options.exec, ["print 1;"]);
+    }
+
+    #[test]
+    fn the_order_of_zeek_has_fixed_seeds() {
+        for option in ["-D", "--deterministic", "--zeek-order"] {
+            assert!(parse(&[option]).unwrap_or_default().deterministic, "{option}");
+        }
+        assert!(!parse(&[]).unwrap_or_default().deterministic);
     }
 
     #[test]
