@@ -14,6 +14,7 @@ use super::message::Control;
 use super::message::Message;
 use super::message::Private;
 use super::message::Standard;
+use super::rows::micros;
 use crate::Context;
 
 /// Bytes of a time message before extension fields and checksum.
@@ -36,8 +37,6 @@ pub(super) fn message(cx: &mut Context<'_>, from: Dir, message: &Message<'_>, da
 }
 
 fn standard<'a>(m: &Standard, data: &'a [u8]) -> StandardMessage<'a> {
-    // Rounded to what Zeek shows of them.
-    let nanos = |seconds: f64| (seconds * 1e6).round() as i64 * 1000;
     let interval = |seconds: f64| Interval::from_nanos(nanos(seconds));
     let time = |seconds: f64| Time::from_nanos(nanos(seconds));
     let power = |exponent: i8| interval(2f64.powi(exponent.into()));
@@ -61,6 +60,11 @@ fn standard<'a>(m: &Standard, data: &'a [u8]) -> StandardMessage<'a> {
         digest: mac.map(|(_, digest)| digest),
         num_exts: m.extensions,
     }
+}
+
+/// Nanoseconds, rounded to the microseconds that Zeek shows; the latest or earliest where they are too many.
+fn nanos(seconds: f64) -> i64 {
+    micros(seconds).unwrap_or((seconds * 1e6) as i64).saturating_mul(1_000)
 }
 
 fn control<'a>(m: &Control<'a>) -> ControlMessage<'a> {
@@ -91,4 +95,20 @@ fn private<'a>(m: &Private<'a>) -> Mode7Message<'a> {
 
 fn some(data: &[u8]) -> Option<&[u8]> {
     (!data.is_empty()).then_some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_as_in_the_log() {
+        // Six decimals of these doubles: their product with a million is rounded before it can be.
+        assert_eq!(nanos(1_497_882_174.945_927_4), 1_497_882_174_945_927_000);
+        assert_eq!(nanos(1_497_882_174.372_165_4), 1_497_882_174_372_165_000);
+        assert_eq!(nanos(0.0078125), 7_812_000);
+        // The interval of the largest exponent of a poll.
+        assert_eq!(nanos(2f64.powi(127)), i64::MAX);
+        assert_eq!(nanos(-(2f64.powi(127))), i64::MIN);
+    }
 }

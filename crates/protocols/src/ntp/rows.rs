@@ -169,7 +169,7 @@ impl Value for Stamp {
 }
 
 /// Microseconds, rounded (halves to even); `None` beyond [`FAR`].
-fn micros(seconds: f64) -> Option<i64> {
+pub(super) fn micros(seconds: f64) -> Option<i64> {
     if seconds.abs() > FAR {
         return None;
     }
