@@ -812,6 +812,21 @@ impl tcp::Consumer for Session<'_> {
     #[cold]
     fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
         steps::raise(self, conn, step);
+        if let tcp::Step::Segment { segment, .. } = step
+            && !segment.data.is_empty()
+        {
+            self.before_data(conn);
+        }
+    }
+
+    fn compares(&self) -> bool {
+        self.env.logs.events.wants::<RexmitInconsistency<'_>>()
+    }
+
+    #[cold]
+    fn differ(&mut self, conn: &mut Conn, first: &[u8], again: &[u8], flags: u8) {
+        let tcp_flags = &flag_letters(flags);
+        self.raise(conn, |c| RexmitInconsistency { c, t1: first, t2: again, tcp_flags });
     }
 
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
