@@ -16,6 +16,7 @@
 //! ([`Tcp::is_reuse`]).
 
 mod endpoint;
+mod kept;
 mod life;
 mod plain;
 mod state;
@@ -114,6 +115,13 @@ pub trait Consumer {
     fn observe(&mut self, _view: &View) {}
     /// A step of a segment, for those that [observe](Self::observe): their view was updated before.
     fn step(&mut self, _conn: &mut Conn, _step: &Step<'_>) {}
+    /// Whether [`differ`](Self::differ) is called, for those that [observe](Self::OBSERVES): bytes are kept
+    /// for it until they are acknowledged.
+    fn compares(&self) -> bool {
+        false
+    }
+    /// A segment with these flags has other bytes than those that were sent in their place first.
+    fn differ(&mut self, _conn: &mut Conn, _first: &[u8], _again: &[u8], _flags: u8) {}
     /// Whether the consumer uses the bytes of the streams.
     fn wants_data(&self) -> bool;
 }
@@ -257,16 +265,17 @@ impl Tcp {
         self.missed_bytes
     }
 
-    /// Memory for data above holes, in bytes.
+    /// Memory for data above holes and for bytes that are kept for a comparison, in bytes.
     #[inline]
     pub fn held(&self) -> usize {
         self.side.iter().map(|e| e.stream.cost()).sum()
     }
 
     /// Gives up the missing bytes below data that arrived early: that data is delivered as if its
-    /// receiver had acknowledged it.
+    /// receiver had acknowledged it. What is kept for a comparison is forgotten.
     pub fn skip_holes(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         for side in [Dir::Orig, Dir::Resp] {
+            self.end(side).stream.forget_kept();
             if let Some(end) = self.endpoint(side).stream.held_end() {
                 self.ack_received(conn, side, end, c);
             }
@@ -726,14 +735,14 @@ impl Tcp {
         self.check_end(conn, side, c);
     }
 
-    fn data_sent(
+    fn data_sent<C: Consumer>(
         &mut self,
         conn: &mut Conn,
         from: Dir,
         seq: u64,
         s: &Segment<'_>,
         limits: &Limits,
-        c: &mut impl Consumer,
+        c: &mut C,
     ) {
         if (s.data.len() as u64) < u64::from(s.len) {
             c.weird(conn, "truncated_tcp_payload", "", "TCP");
@@ -745,6 +754,16 @@ impl Tcp {
         }
         let acked = e.acked();
         let data = &s.data[..s.len as usize];
+        if C::OBSERVES && c.compares() {
+            // A keep-alive of a connection of which nothing else was seen is none.
+            let least = if self.first_seen[from.other().index()] { 1 } else { 2 };
+            self.end(from).stream.compare(seq, data, acked, |first, again| {
+                if first.len() >= least {
+                    c.differ(conn, first, again, s.flags);
+                }
+            });
+        }
+        let e = self.end(from);
         if e.stream.take_next(seq, data.len(), acked) {
             c.data(conn, from, data);
         } else {
