@@ -227,6 +227,8 @@ pub struct Tcp {
     /// to be reported.
     first_acked: bool,
     deferred_report: bool,
+    /// For observers: whether it was reported as finished.
+    is_finished: bool,
     /// Due times of two chains of checks. The second begins as the check of an attempt; the first
     /// ends as the delay after the close.
     due: [Time; 2],
@@ -247,6 +249,7 @@ impl Tcp {
             phase: Phase::Open,
             first_acked: false,
             deferred_report: false,
+            is_finished: false,
             due: [start + ATTEMPT_DELAY, Time::MAX],
         }
     }
@@ -288,6 +291,28 @@ impl Tcp {
         let open = |e: &Endpoint| e.state == State::Established || e.state == State::Partial;
         let any = |e: &Endpoint| open(e) || e.state == State::Closed;
         self.side.iter().any(open) && self.side.iter().all(any)
+    }
+
+    /// Whether it neither closed nor was reset, as Zeek's `connection_pending` tells it.
+    pub fn is_pending(&self) -> bool {
+        let [orig, resp] = &self.side;
+        let half = |e: &Endpoint, peer: &Endpoint| {
+            e.did_close && e.prev != State::Inactive && peer.state == State::Inactive
+        };
+        let is_finished = orig.did_close && resp.did_close || half(orig, resp) || half(resp, orig);
+        self.is_active && !self.is_finished && !is_finished
+    }
+
+    /// Whether it is [pending](Self::is_pending) although a side sent a RST after its FIN.
+    pub fn is_half_reset(&self) -> bool {
+        // The FIN of the peer makes a RST after a FIN a normal end again.
+        let reset = |e: &Endpoint| {
+            matches!(
+                (e.prev, e.state),
+                (State::Closed, State::Reset) | (State::Reset, State::Closed)
+            )
+        };
+        self.is_pending() && self.side.iter().any(reset)
     }
 
     /// Payload bytes that a side sent, in sequence space.
@@ -343,6 +368,7 @@ impl Tcp {
         if is_complete && (e.prev != State::Inactive || !half) {
             let deferred = std::mem::take(&mut self.deferred_report);
             if report || deferred {
+                self.is_finished = true;
                 self.stepped(conn, &Step::Finished { half }, c);
             }
         }
@@ -529,6 +555,9 @@ impl Tcp {
         self.side.swap(0, 1);
         self.first_seen.swap(0, 1);
         conn.set_partial(false);
+        if c.observes() {
+            c.observe(&self.view());
+        }
         c.flipped(conn);
     }
 

@@ -29,7 +29,9 @@ impl Consumer for Steps {
     fn gap(&mut self, _: &mut Conn, _: Dir, _: u64, _: u64) {}
     fn end(&mut self, _: &mut Conn, _: Dir) {}
     fn reset(&mut self, _: &mut Conn) {}
-    fn flipped(&mut self, _: &mut Conn) {}
+    fn flipped(&mut self, _: &mut Conn) {
+        self.seen.push(format!("flipped {:?}", self.view.unwrap().states));
+    }
     fn weird(&mut self, _: &mut Conn, _: &'static str, _: &str, _: &'static str) {}
     fn established(&mut self, _: &mut Conn, _: [State; 2]) {
         self.seen.push("established".to_owned());
