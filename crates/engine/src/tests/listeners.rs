@@ -1,4 +1,4 @@
-//! What a listener is told.
+//! What a listener receives.
 
 use gannet_event::Interest;
 use gannet_event::Listener;

@@ -293,7 +293,7 @@ impl Tcp {
         self.side.iter().any(open) && self.side.iter().all(any)
     }
 
-    /// Whether it neither closed nor was reset, as Zeek's `connection_pending` tells it.
+    /// Whether it neither closed nor was reset: Zeek's condition for `connection_pending`.
     pub fn is_pending(&self) -> bool {
         let [orig, resp] = &self.side;
         let half = |e: &Endpoint, peer: &Endpoint| {
