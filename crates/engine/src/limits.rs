@@ -64,7 +64,7 @@ limits! {
     connections: "connections", false, NONE, "connections_limit_reached",
         "Live connections; beyond, the least valuable end early.";
     reassembly: "reassembly", true, 256 << 20, "reassembly_limit_reached",
-        "Data above missing data, of all connections between two hosts; beyond, the oldest hole is given up.";
+        "Data above missing data, and for `rexmit_inconsistency` unacknowledged data, of all connections between two hosts; beyond, the oldest is given up.";
     reassembly_stream: "reassembly-stream", true, 10 << 20, "excessive_data_without_further_acks",
         "Data of one direction that the other side did not acknowledge; beyond, the stream is given up.";
     reassembly_hole: "reassembly-hole", true, 16 << 10, "above_hole_data_without_any_acks",

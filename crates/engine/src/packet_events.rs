@@ -328,8 +328,10 @@ pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>)
         session.raise(conn, |c| ConnectionAttempt { c });
         return;
     }
-    let over = |side| matches!(tcp.endpoint(side).state, State::Closed | State::Reset);
-    if !(over(Dir::Orig) && over(Dir::Resp)) {
+    if tcp.is_half_reset() {
+        // Zeek lets the timers of resets fire at the end.
+        session.raise(conn, |c| ConnectionReset { c });
+    } else if tcp.is_pending() {
         session.raise(conn, |c| ConnectionPending { c });
     }
 }

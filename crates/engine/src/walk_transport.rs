@@ -152,9 +152,6 @@ impl Shard {
             if observed {
                 packet_events::before_segment(session, tcp, (ip, from, &segment));
                 session.match_packet(conn, from, ip);
-                if !segment.data.is_empty() {
-                    session.before_data(conn);
-                }
             }
             let patience = conn.timeout();
             let from = tcp.segment(conn, time, from, &segment, &limits, session);

@@ -97,8 +97,16 @@ struct Queued {
     decl: &'static Decl,
     /// End of its arguments; they begin at the end of the previous event's.
     end: u32,
-    /// A protocol that its handler adds to the services of a connection, or removes from them.
-    service: Option<(u32, &'static str, bool)>,
+    then: Option<Then>,
+}
+
+/// What the handling of an event does to a connection.
+#[derive(Clone, Copy)]
+enum Then {
+    /// A protocol is one of its services afterwards, or is removed from them.
+    Service(u32, &'static str, bool),
+    /// This event and later ones show it as it is at the end of the packet.
+    AsAtEnd(u32),
 }
 
 /// Events of the current packet that wait for its end.
@@ -119,6 +127,10 @@ pub struct Events {
     /// Services of connections that events of the current packet changed, and that were delivered: connections
     /// themselves learn of these when the packet is done.
     changed: Vec<(Uid, &'static str, bool)>,
+    /// Whether an event waits that shows its connection as it is at the end of the packet.
+    awaits_end: bool,
+    /// Connections of such events at the end of the packet.
+    ends: Vec<(u32, ConnState)>,
     /// Events that a listener received.
     delivered: u64,
     /// What the listener asks for, in order.
@@ -152,7 +164,7 @@ impl Events {
     #[inline]
     pub fn mark(&mut self) {
         if let Some(decl) = self.mark {
-            self.queue.push(Queued { decl, end: self.bytes.len() as u32, service: None });
+            self.queue.push(Queued { decl, end: self.bytes.len() as u32, then: None });
         }
     }
 
@@ -226,7 +238,7 @@ impl Events {
             self.drain();
         }
         event.pack(&mut Packer::new(&mut self.bytes));
-        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
+        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, then: None });
     }
 
     /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
@@ -254,12 +266,48 @@ impl Events {
     /// removed from them: until then its events do not show the change.
     pub fn then_service(&mut self, conn: Connection, name: &'static str, added: bool) {
         if let Some(last) = self.queue.last_mut() {
-            last.service = Some((conn.0, name, added));
+            last.then = Some(Then::Service(conn.0, name, added));
+        }
+    }
+
+    /// The event raised last comes from a handler, which runs when the packet is done: this event and later ones
+    /// show the connection as it is then.
+    pub fn as_at_end(&mut self, conn: Connection) {
+        if let Some(last) = self.queue.last_mut() {
+            last.then = Some(Then::AsAtEnd(conn.0));
+            self.awaits_end = true;
+        }
+    }
+
+    /// Whether an event waits that shows its connection as it is at the end of the packet.
+    #[inline]
+    pub fn awaits_end(&self) -> bool {
+        self.awaits_end
+    }
+
+    /// A connection as it is at the end of the packet.
+    #[cold]
+    pub fn set_end(&mut self, state: ConnState) {
+        if let Some(index) = self.conn_index.get(&state.uid).copied() {
+            let state = self.completed(state);
+            self.ends.push((index, state));
         }
     }
 
     /// A connection as an event mentions it. Queued events show it like this as well.
-    pub fn connection(&mut self, mut state: ConnState) -> Connection {
+    pub fn connection(&mut self, state: ConnState) -> Connection {
+        let state = self.completed(state);
+        let next = self.conns.len() as u32;
+        let index = *self.conn_index.entry(state.uid).or_insert(next);
+        match self.conns.get_mut(index as usize) {
+            Some(known) => *known = state,
+            None => self.conns.push(state),
+        }
+        Connection(index)
+    }
+
+    /// A connection with what is known of it here.
+    fn completed(&self, mut state: ConnState) -> ConnState {
         for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);
             if *added {
@@ -279,13 +327,7 @@ impl Events {
             }
             (state.ends[0].l2, state.ends[1].l2) = (orig, resp);
         }
-        let next = self.conns.len() as u32;
-        let index = *self.conn_index.entry(state.uid).or_insert(next);
-        match self.conns.get_mut(index as usize) {
-            Some(known) => *known = state,
-            None => self.conns.push(state),
-        }
-        Connection(index)
+        state
     }
 
     /// The link layer of a new connection, whose first packet came from this host and port.
@@ -366,12 +408,15 @@ impl Events {
         // Services change when the event that changes them is handled: changes of queued events are
         // undone first.
         for queued in self.queue.iter().rev() {
-            let Some((conn, name, added)) = queued.service else { continue };
+            let Some(Then::Service(conn, name, added)) = queued.then else { continue };
             change(&mut self.conns, conn, name, !added);
         }
         let mut start = 0;
         for queued in &self.queue {
             let end = queued.end as usize;
+            if let Some(Then::AsAtEnd(conn)) = queued.then {
+                show_end(&mut self.conns, &mut self.ends, conn);
+            }
             if let Some(listener) = &mut self.listener {
                 listener.event(&Raised {
                     time: self.now,
@@ -383,7 +428,7 @@ impl Events {
                 });
             }
             start = end;
-            if let Some((conn, name, added)) = queued.service {
+            if let Some(Then::Service(conn, name, added)) = queued.then {
                 change(&mut self.conns, conn, name, added);
                 if let Some(conn) = self.conns.get(conn as usize) {
                     self.changed.push((conn.uid, name, added));
@@ -398,6 +443,19 @@ impl Events {
         self.conn_index.clear();
         self.files.clear();
         self.file_index.clear();
+        self.awaits_end = false;
+        self.ends.clear();
+    }
+}
+
+/// A connection is shown as it is at the end of the packet, with the services that handlers gave it so far.
+fn show_end(conns: &mut [ConnState], ends: &mut Vec<(u32, ConnState)>, conn: u32) {
+    let found = ends.iter().position(|(index, _)| *index == conn);
+    if let Some((_, end)) = found.map(|at| ends.swap_remove(at))
+        && let Some(shown) = conns.get_mut(conn as usize)
+    {
+        let services = std::mem::take(&mut shown.services);
+        *shown = ConnState { services, ..end };
     }
 }
 
@@ -529,6 +587,29 @@ mod tests {
             One::DECL.to_string(),
             "one(c: connection, text: string, pairs: vector of Test::Pair)"
         );
+    }
+
+    #[test]
+    fn events_of_handlers_show_the_end_of_the_packet() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |_| true);
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        let c = events.connection(state(1));
+        for is_of_handler in [false, true, false] {
+            events.raise(&One { c, text: b"", pairs: Vec::new() });
+            if is_of_handler {
+                events.as_at_end(c);
+            }
+        }
+        assert!(events.awaits_end());
+        events.set_end(ConnState { services: Vec::new(), ..state(5) });
+        events.drain();
+        assert!(!events.awaits_end());
+        let shows = |size: &str, line: &String| {
+            line.contains(&format!(r#""size":{size}"#)) && line.contains(r#""service":["HTTP"]"#)
+        };
+        let lines = lines.lock().unwrap();
+        assert!(shows("1", &lines[0]) && shows("5", &lines[1]) && shows("5", &lines[2]));
     }
 
     #[test]

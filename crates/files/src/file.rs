@@ -38,6 +38,14 @@ const BEGINNING: usize = 4096;
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
 
+/// What the first bytes of a file match, and the counts that the event of it shows.
+#[derive(Debug)]
+pub(crate) struct Matched {
+    meta: Metadata,
+    seen: u64,
+    missing: u64,
+}
+
 /// Bytes for a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
@@ -61,8 +69,8 @@ pub(crate) struct File {
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
     pub(crate) proto: Proto,
-    /// The matches of its first bytes and the number of bytes before the match, until reported.
-    pub(crate) matched: Option<Box<(Metadata, u64)>>,
+    /// The matches of its first bytes, until reported.
+    pub(crate) matched: Option<Box<Matched>>,
     /// Whether the matches of its first bytes are to be reported.
     pub(crate) reports_matches: bool,
     /// Whether the DOS program of an executable is kept for its event.
@@ -78,6 +86,8 @@ pub(crate) struct File {
     pub(crate) started: Time,
     pub(crate) last: Time,
     pub(crate) seen: u64,
+    /// The bytes that the last event of its state showed as seen.
+    pub(crate) shown: u64,
     pub(crate) missing: u64,
     pub(crate) overflow: u64,
     pub(crate) timed_out: bool,
@@ -155,6 +165,7 @@ impl File {
         self.timed_out = false;
         self.started = now;
         (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
+        self.shown = 0;
         (self.reorders, self.next, self.taken) = (false, 0, 0);
         self.mime_type = self.start.mime_type;
         self.sniffed = self.mime_type.is_some();
@@ -280,20 +291,20 @@ impl File {
 
     /// Keeps what is to be reported of its first bytes.
     fn note_matches(&mut self, beginning: &[u8], seen: u64) {
-        if !self.reports_matches {
+        if !self.reports_matches || beginning.is_empty() {
             return;
         }
-        self.bof = (!beginning.is_empty()).then(|| beginning.to_vec());
+        self.bof = Some(beginning.to_vec());
         let all = sniff::matches(beginning);
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
         let all: Vec<_> = all.collect();
-        let metadata = Metadata {
+        let meta = Metadata {
             mime_type: all.first().map(|m| m.mime),
             mime_types: (!all.is_empty()).then_some(all),
             inferred: Some(true),
         };
-        self.matched = Some(Box::new((metadata, seen)));
+        self.matched = Some(Box::new(Matched { meta, seen, missing: self.missing }));
     }
 
     /// Whether matches of its first bytes are to be reported.
@@ -326,9 +337,10 @@ impl File {
     #[cold]
     pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
         let Some(matched) = self.matched.take() else { return };
-        let (meta, seen_bytes) = *matched;
+        let Matched { meta, seen: seen_bytes, missing: missing_bytes } = *matched;
         if sinks.events.wants::<FileSniff>() {
-            let f = sinks.events.file(FileState { seen_bytes, ..self.state() });
+            self.shown = seen_bytes;
+            let f = sinks.events.file(FileState { seen_bytes, missing_bytes, ..self.state() });
             sinks.events.raise(&FileSniff { f, meta });
             sinks.events.mark();
             sinks.events.drain();
@@ -351,12 +363,12 @@ impl File {
         }
     }
 
-    /// Raises the events of an executable's headers, which show a file of `seen` bytes: those that end
-    /// the headers are not counted yet.
+    /// Raises the events of an executable's headers. They show as many bytes as the last event about the file
+    /// itself, as in Zeek.
     #[cold]
-    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks, seen: u64) {
+    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks) {
         let headers = self.analyzers.take_headers();
-        let f = sinks.events.file(FileState { seen_bytes: seen, ..self.state() });
+        let f = sinks.events.file(FileState { seen_bytes: self.shown, ..self.state() });
         for (kind, data) in headers {
             pe_raise::raise(sinks, f, kind, &data);
         }
@@ -367,6 +379,7 @@ impl File {
     pub(crate) fn raise_gaps(&mut self, sinks: &mut Sinks) {
         for (offset, len, missing_bytes) in std::mem::take(&mut self.gaps) {
             if sinks.events.wants::<FileGap>() {
+                self.shown = self.seen;
                 let f = sinks.events.file(FileState { missing_bytes, ..self.state() });
                 sinks.events.raise(&FileGap { f, offset, len });
             }
@@ -560,6 +573,12 @@ impl File {
         self.sniff();
         if self.has_matched() {
             self.raise_sniff(logs, extract);
+        }
+        if self.analyzers.has_headers() {
+            self.raise_headers(logs);
+        }
+        if !self.gaps.is_empty() {
+            self.raise_gaps(logs);
         }
         self.raise_heard(logs);
         troubles.extend(self.trouble());

@@ -265,6 +265,7 @@ impl Files {
             started: now,
             last: now,
             seen: 0,
+            shown: 0,
             missing: 0,
             overflow: 0,
             timed_out: false,
@@ -429,11 +430,12 @@ impl Files {
 
     /// Raises the event of a file that another connection carries, too.
     #[cold]
-    pub fn raise_joined(&self, sinks: &mut Sinks, id: FileId, c: Connection) {
-        let Some(file) = self.get(id) else { return };
+    pub fn raise_joined(&mut self, sinks: &mut Sinks, id: FileId, c: Connection) {
+        let Some(file) = self.get_mut(id) else { return };
         let is_orig = file.start.from.is_orig();
         let f = sinks.events.file(file.state());
         if sinks.events.wants::<FileOverNewConnection>() {
+            file.shown = file.seen;
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
             sinks.events.mark();
         }
@@ -554,13 +556,12 @@ impl Files {
     /// More data, in order. A file of known size ends with its last byte; later data is ignored.
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
-        let before = file.seen;
         file.deliver_next(data);
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
         }
         if file.analyzers.has_headers() {
-            file.raise_headers(logs, before);
+            file.raise_headers(logs);
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
@@ -576,9 +577,7 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.raise_sniff(logs, extract.as_ref());
         if file.analyzers.has_headers() {
-            // Of the bytes that the type was found by.
-            let seen = file.seen;
-            file.raise_headers(logs, seen);
+            file.raise_headers(logs);
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
@@ -600,16 +599,16 @@ impl Files {
             self.troubles.push(trouble);
             return self.end_if_complete(logs, now, id);
         }
-        let before = file.seen;
         file.deliver_at(offset, data);
         if !file.gaps.is_empty() {
-            file.raise_gaps(logs);
+            self.gaps(logs, id);
         }
+        let Some(file) = self.get_mut(id) else { return };
         if file.has_matched() {
             return self.data_with_sniff(logs, now, id);
         }
         if file.analyzers.has_headers() {
-            file.raise_headers(logs, before);
+            file.raise_headers(logs);
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
@@ -624,11 +623,25 @@ impl Files {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
         if !file.gaps.is_empty() {
-            file.raise_gaps(logs);
+            self.gaps(logs, id);
         }
-        if file.is_in_trouble() {
+        if self.get(id).is_some_and(File::is_in_trouble) {
             self.note_trouble(id);
         }
+    }
+
+    /// Raises the events of gaps; the first one settles the type of the file.
+    #[cold]
+    fn gaps(&mut self, logs: &mut Sinks, id: FileId) {
+        let extract = self.options.extract.clone();
+        let Some(file) = self.get_mut(id) else { return };
+        if file.has_matched() {
+            file.raise_sniff(logs, extract.as_ref());
+        }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs);
+        }
+        file.raise_gaps(logs);
     }
 
     /// It is complete or given up: its rows are written.

@@ -400,12 +400,12 @@ fn os_name((major, minor): (u16, u16)) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// A wide program with two sections, and import and debug tables.
-    fn program() -> Vec<u8> {
+    pub(crate) fn program() -> Vec<u8> {
         let mut file = vec![0; 64 + 16];
         file[..2].copy_from_slice(b"MZ");
         file[60] = 80;

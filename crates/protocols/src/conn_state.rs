@@ -26,6 +26,13 @@ pub fn mention(sinks: &mut Sinks, conn: &Conn) -> Connection {
     sinks.events.connection(state)
 }
 
+/// A connection at the end of a packet, for events that show it so.
+#[cold]
+pub fn mention_end(sinks: &mut Sinks, conn: &Conn) {
+    let state = state(sinks, conn);
+    sinks.events.set_end(state);
+}
+
 /// Zeek's numbers of UDP states: nothing was sent, or something was.
 const UDP_STATES: [u8; 2] = [0, 1];
 

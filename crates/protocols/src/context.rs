@@ -205,6 +205,14 @@ impl Context<'_> {
         (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
     }
 
+    /// Analyzers start that have numbers in Zeek and are none here.
+    #[inline]
+    pub(crate) fn skip_aids(&mut self, count: u64) {
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.skip(count);
+        }
+    }
+
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
     /// [`finish`](crate::Analyze::finish) is called when the packet is done), later it stays.
     pub fn violation(&mut self, tag: Tag, reason: &str, data: &[u8]) {

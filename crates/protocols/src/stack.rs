@@ -25,9 +25,11 @@ use crate::Tag;
 use crate::conn_state::events::ConnectionEstablished;
 use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
+use crate::conn_state::events::RexmitInconsistency;
 use crate::failure;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
+use crate::packet::build::flag_letters;
 use crate::packet::events::UdpSessionDone;
 use crate::registry::by_port;
 use crate::stack::events::AnalyzerFailed;
@@ -812,6 +814,21 @@ impl tcp::Consumer for Session<'_> {
     #[cold]
     fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
         steps::raise(self, conn, step);
+        if let tcp::Step::Segment { segment, .. } = step
+            && !segment.data.is_empty()
+        {
+            self.before_data(conn);
+        }
+    }
+
+    fn compares(&self) -> bool {
+        self.env.logs.events.wants::<RexmitInconsistency<'_>>()
+    }
+
+    #[cold]
+    fn differ(&mut self, conn: &mut Conn, first: &[u8], again: &[u8], flags: u8) {
+        let tcp_flags = &flag_letters(flags);
+        self.raise(conn, |c| RexmitInconsistency { c, t1: first, t2: again, tcp_flags });
     }
 
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {

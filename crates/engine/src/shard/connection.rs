@@ -205,6 +205,9 @@ impl Shard {
             settle(conn, tcp.as_deref_mut(), &mut session);
         }
         session.rest(conn);
+        if self.env.logs.events.awaits_end() {
+            conn_state::mention_end(&mut self.env.logs, &slot.conn);
+        }
         if asked && !slot.conn.services.as_slice().is_empty() {
             serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }

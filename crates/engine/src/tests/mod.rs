@@ -1,5 +1,6 @@
 //! Packets in, rows out: captures made in memory are analysed, and the logs read back.
 
+mod listeners;
 mod states;
 mod tunnels;
 mod walks;

@@ -1,6 +1,13 @@
+use std::sync::Mutex;
+
 use super::*;
 use crate::file::MAX_BUFFERED;
+use crate::pe::tests::program;
 use gannet_base::Addr;
+use gannet_event::Events;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
 use gannet_event::Sinks;
 
 fn start() -> FileStart {
@@ -26,6 +33,19 @@ impl World {
         Self { files: Files::new(UidSource::new(0)), logs }
     }
 
+    /// The same, and the names of its events, each with the bytes that the file shows.
+    fn listening(names: &'static [&'static str]) -> (Self, Arc<Mutex<Vec<String>>>) {
+        let mut world = Self::new();
+        let heard = Heard::default();
+        let declared = crate::events::EVENTS.iter().copied();
+        let interest = Interest::of(declared, |d| names.contains(&d.name));
+        let lines = heard.0.clone();
+        world.logs.events = Events::new(interest, Box::new(heard));
+        world.files.report_matches(true);
+        world.files.keep_programs(true);
+        (world, lines)
+    }
+
     fn start(&mut self, start: FileStart) -> FileId {
         let uid = UidSource::new(0).connection(1, 0);
         let a = Addr::v4([10, 0, 0, 1]);
@@ -43,6 +63,77 @@ impl World {
         let text = String::from_utf8(self.logs.pending("files").to_vec()).unwrap();
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
     }
+}
+
+/// Notes events.
+#[derive(Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Listener for Heard {
+    fn event(&mut self, event: &Raised<'_>) {
+        let mut line = Vec::new();
+        gannet_event::write_json(&mut line, event);
+        let line = String::from_utf8(line).unwrap();
+        let (_, seen) = line.split_once("\"seen_bytes\":").unwrap();
+        let seen: String = seen.chars().take_while(char::is_ascii_digit).collect();
+        self.0.lock().unwrap().push(format!("{} {seen}", event.decl.name));
+    }
+}
+
+#[test]
+fn headers_of_an_executable_show_the_bytes_that_its_type_did() {
+    let names =
+        &["file_sniff", "pe_dos_header", "pe_dos_code", "pe_file_header", "file_state_remove"];
+    let (mut w, heard) = World::listening(names);
+    let mut image = program();
+    image.resize(5_000, 0);
+    let f = w.start(FileStart { total_bytes: Some(5_000), ..start() });
+    for piece in [&image[..70], &image[70..4_500], &image[4_500..]] {
+        w.files.data(&mut w.logs, Time::from_secs(2), f, piece);
+        w.logs.events.drain();
+    }
+    let all = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(
+        all,
+        [
+            "file_sniff 70",
+            "pe_dos_header 70",
+            "pe_dos_code 70",
+            "pe_file_header 70",
+            "file_state_remove 5000"
+        ]
+    );
+    // One that ends before its type would be known otherwise.
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &program());
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    w.logs.events.drain();
+    let size = program().len();
+    let all = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(all, names.map(|name| format!("{name} {size}")));
+}
+
+#[test]
+fn a_gap_settles_the_type_of_what_came_before() {
+    let names = &["file_sniff", "file_gap", "file_state_remove"];
+    let (mut w, heard) = World::listening(names);
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(2), f, b"<html>");
+    w.files.gap(&mut w.logs, Time::from_secs(3), f, None, 10);
+    w.logs.events.drain();
+    let all = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(all, ["file_sniff 6", "file_gap 6"]);
+    w.files.end(&mut w.logs, Time::from_secs(4), f);
+    w.logs.events.drain();
+    // Nothing is known of one that begins with a gap.
+    let f = w.start(start());
+    w.files.gap(&mut w.logs, Time::from_secs(5), f, None, 10);
+    w.logs.events.drain();
+    w.files.data(&mut w.logs, Time::from_secs(5), f, b"<html>");
+    w.files.end(&mut w.logs, Time::from_secs(5), f);
+    w.logs.events.drain();
+    let all = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(all, ["file_state_remove 6", "file_gap 0", "file_state_remove 6"]);
 }
 
 #[test]

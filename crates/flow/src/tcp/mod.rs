@@ -16,6 +16,7 @@
 //! ([`Tcp::is_reuse`]).
 
 mod endpoint;
+mod kept;
 mod life;
 mod plain;
 mod state;
@@ -114,6 +115,13 @@ pub trait Consumer {
     fn observe(&mut self, _view: &View) {}
     /// A step of a segment, for those that [observe](Self::observe): their view was updated before.
     fn step(&mut self, _conn: &mut Conn, _step: &Step<'_>) {}
+    /// Whether [`differ`](Self::differ) is called, for those that [observe](Self::OBSERVES): bytes are kept
+    /// for it until they are acknowledged.
+    fn compares(&self) -> bool {
+        false
+    }
+    /// A segment with these flags has other bytes than those that were sent in their place first.
+    fn differ(&mut self, _conn: &mut Conn, _first: &[u8], _again: &[u8], _flags: u8) {}
     /// Whether the consumer uses the bytes of the streams.
     fn wants_data(&self) -> bool;
 }
@@ -219,6 +227,8 @@ pub struct Tcp {
     /// to be reported.
     first_acked: bool,
     deferred_report: bool,
+    /// For observers: whether it was reported as finished.
+    is_finished: bool,
     /// Due times of two chains of checks. The second begins as the check of an attempt; the first
     /// ends as the delay after the close.
     due: [Time; 2],
@@ -239,6 +249,7 @@ impl Tcp {
             phase: Phase::Open,
             first_acked: false,
             deferred_report: false,
+            is_finished: false,
             due: [start + ATTEMPT_DELAY, Time::MAX],
         }
     }
@@ -257,16 +268,17 @@ impl Tcp {
         self.missed_bytes
     }
 
-    /// Memory for data above holes, in bytes.
+    /// Memory for data above holes and for bytes that are kept for a comparison, in bytes.
     #[inline]
     pub fn held(&self) -> usize {
         self.side.iter().map(|e| e.stream.cost()).sum()
     }
 
     /// Gives up the missing bytes below data that arrived early: that data is delivered as if its
-    /// receiver had acknowledged it.
+    /// receiver had acknowledged it. What is kept for a comparison is forgotten.
     pub fn skip_holes(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         for side in [Dir::Orig, Dir::Resp] {
+            self.end(side).stream.forget_kept();
             if let Some(end) = self.endpoint(side).stream.held_end() {
                 self.ack_received(conn, side, end, c);
             }
@@ -279,6 +291,28 @@ impl Tcp {
         let open = |e: &Endpoint| e.state == State::Established || e.state == State::Partial;
         let any = |e: &Endpoint| open(e) || e.state == State::Closed;
         self.side.iter().any(open) && self.side.iter().all(any)
+    }
+
+    /// Whether it neither closed nor was reset: Zeek's condition for `connection_pending`.
+    pub fn is_pending(&self) -> bool {
+        let [orig, resp] = &self.side;
+        let half = |e: &Endpoint, peer: &Endpoint| {
+            e.did_close && e.prev != State::Inactive && peer.state == State::Inactive
+        };
+        let is_finished = orig.did_close && resp.did_close || half(orig, resp) || half(resp, orig);
+        self.is_active && !self.is_finished && !is_finished
+    }
+
+    /// Whether it is [pending](Self::is_pending) although a side sent a RST after its FIN.
+    pub fn is_half_reset(&self) -> bool {
+        // The FIN of the peer makes a RST after a FIN a normal end again.
+        let reset = |e: &Endpoint| {
+            matches!(
+                (e.prev, e.state),
+                (State::Closed, State::Reset) | (State::Reset, State::Closed)
+            )
+        };
+        self.is_pending() && self.side.iter().any(reset)
     }
 
     /// Payload bytes that a side sent, in sequence space.
@@ -334,6 +368,7 @@ impl Tcp {
         if is_complete && (e.prev != State::Inactive || !half) {
             let deferred = std::mem::take(&mut self.deferred_report);
             if report || deferred {
+                self.is_finished = true;
                 self.stepped(conn, &Step::Finished { half }, c);
             }
         }
@@ -520,6 +555,9 @@ impl Tcp {
         self.side.swap(0, 1);
         self.first_seen.swap(0, 1);
         conn.set_partial(false);
+        if c.observes() {
+            c.observe(&self.view());
+        }
         c.flipped(conn);
     }
 
@@ -726,14 +764,14 @@ impl Tcp {
         self.check_end(conn, side, c);
     }
 
-    fn data_sent(
+    fn data_sent<C: Consumer>(
         &mut self,
         conn: &mut Conn,
         from: Dir,
         seq: u64,
         s: &Segment<'_>,
         limits: &Limits,
-        c: &mut impl Consumer,
+        c: &mut C,
     ) {
         if (s.data.len() as u64) < u64::from(s.len) {
             c.weird(conn, "truncated_tcp_payload", "", "TCP");
@@ -745,6 +783,16 @@ impl Tcp {
         }
         let acked = e.acked();
         let data = &s.data[..s.len as usize];
+        if C::OBSERVES && c.compares() {
+            // A keep-alive of a connection of which nothing else was seen is none.
+            let least = if self.first_seen[from.other().index()] { 1 } else { 2 };
+            self.end(from).stream.compare(seq, data, acked, |first, again| {
+                if first.len() >= least {
+                    c.differ(conn, first, again, s.flags);
+                }
+            });
+        }
+        let e = self.end(from);
         if e.stream.take_next(seq, data.len(), acked) {
             c.data(conn, from, data);
         } else {

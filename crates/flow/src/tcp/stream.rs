@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use super::kept::Kept;
+
 /// Reassembly of one direction: delivered and acknowledged positions, and data above a hole.
 ///
 /// Data in order is passed on as a slice of the packet; only data above a hole is copied. If the
@@ -12,7 +14,7 @@ pub(crate) struct Stream {
     trim: u64,
     /// End of the last delivered bytes, gaps excluded.
     data_end: u64,
-    /// Data above the hole at `next`: usually none.
+    /// Data above the hole at `next`, and bytes to compare others with: usually none.
     above: Option<Box<Above>>,
 }
 
@@ -26,7 +28,7 @@ const MAX_BLOCKS: usize = 65_536;
 /// Overhead of a block, in addition to its bytes.
 const BLOCK: usize = 48;
 
-/// Data above a hole.
+/// Data above a hole, and bytes that are kept for a comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Above {
     /// Bytes covered by `blocks`.
@@ -35,6 +37,7 @@ struct Above {
     stored: usize,
     /// By relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Block>,
+    kept: Kept,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -103,7 +106,7 @@ impl Stream {
 
     /// Whether bytes are pending: above a hole, or delivered and not acknowledged.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.above.is_some() || self.data_end > self.trim
+        self.first_held().is_some() || self.data_end > self.trim
     }
 
     /// Bytes from the hole to the end of the stored data.
@@ -112,10 +115,10 @@ impl Stream {
         last.map_or(0, |(seq, b)| seq + b.len - self.next)
     }
 
-    /// Memory for data above the hole, in bytes.
+    /// Memory for data above the hole and for bytes that are kept, in bytes.
     #[inline]
     pub(crate) fn cost(&self) -> usize {
-        self.above.as_ref().map_or(0, |a| a.stored + a.blocks.len() * BLOCK)
+        self.above.as_ref().map_or(0, |a| a.stored + a.blocks.len() * BLOCK + a.kept.cost())
     }
 
     /// The end of the data above the hole.
@@ -137,6 +140,44 @@ impl Stream {
     /// Stops waiting for acknowledgements of delivered bytes.
     pub(crate) fn forget_delivered(&mut self) {
         self.trim = self.trim.max(self.next);
+    }
+
+    /// Compares a segment's bytes, those below `acked` left out, with what was sent in their place and is not
+    /// acknowledged yet, and keeps them until they are. To be called before the segment is inserted.
+    #[cold]
+    pub(crate) fn compare(
+        &mut self,
+        seq: u64,
+        data: &[u8],
+        acked: u64,
+        mut differ: impl FnMut(&[u8], &[u8]),
+    ) {
+        let Some(upper) = seq.checked_add(data.len() as u64) else { return };
+        let trim = self.trim;
+        if upper <= acked.max(trim) {
+            return;
+        }
+        let from = seq.max(acked);
+        let data = &data[(from - seq) as usize..];
+        let kept = &mut self.above.get_or_insert_default().kept;
+        kept.forget_below(trim);
+        kept.compare(from, data, &mut differ);
+        let new = from.max(trim);
+        kept.insert(new, &data[(new - from) as usize..]);
+    }
+
+    /// Forgets the bytes that are kept for a comparison.
+    pub(crate) fn forget_kept(&mut self) {
+        if let Some(above) = &mut self.above {
+            above.kept = Kept::default();
+        }
+        self.drop_empty();
+    }
+
+    fn drop_empty(&mut self) {
+        if self.above.as_ref().is_some_and(|a| a.blocks.is_empty() && a.kept.is_empty()) {
+            self.above = None;
+        }
     }
 
     /// Fast path of [`insert`](Self::insert) for exactly the next bytes, with no data above a hole.
@@ -226,7 +267,7 @@ impl Stream {
             let block = entry.remove();
             above.held -= block.len;
             above.stored -= block.bytes.len();
-            if above.blocks.is_empty() {
+            if above.blocks.is_empty() && above.kept.is_empty() {
                 self.above = None;
             }
             self.next += block.len;
@@ -373,6 +414,33 @@ mod tests {
             s.insert(1, &text, 0, true, take(&mut out));
             prop_assert_eq!(&out, &text);
             prop_assert!(s.above.is_none());
+        }
+
+        #[test]
+        fn kept_bytes_change_nothing(
+            text in proptest::collection::vec(any::<u8>(), 1..60),
+            steps in proptest::collection::vec((0usize..60, 1usize..20, 0u64..60), 0..30),
+        ) {
+            let (mut s, mut comparing) = (Stream::default(), Stream::default());
+            let (mut out, mut same) = (Vec::new(), Vec::new());
+            for (at, len, ack) in steps {
+                let at = at.min(text.len() - 1);
+                let end = (at + len).min(text.len());
+                let (seq, data) = (1 + at as u64, &text[at..end]);
+                s.insert(seq, data, 0, true, take(&mut out));
+                comparing.compare(seq, data, 0, |_, _| panic!("the same bytes differ"));
+                comparing.insert(seq, data, 0, true, take(&mut same));
+                if ack % 3 == 0 {
+                    s.ack(ack, false, take(&mut out));
+                    comparing.ack(ack, false, take(&mut same));
+                }
+                prop_assert_eq!(&out, &same);
+                prop_assert_eq!(s.has_waiting(), comparing.has_waiting());
+                prop_assert_eq!(s.unacked(), comparing.unacked());
+                prop_assert_eq!(s.held_end(), comparing.held_end());
+            }
+            comparing.forget_kept();
+            prop_assert_eq!(s, comparing);
         }
     }
 }

@@ -66,6 +66,14 @@ impl<C: Consumer> Consumer for Watched<'_, C> {
         self.0.step(conn, step);
     }
 
+    fn compares(&self) -> bool {
+        self.0.compares()
+    }
+
+    fn differ(&mut self, conn: &mut Conn, first: &[u8], again: &[u8], flags: u8) {
+        self.0.differ(conn, first, again, flags);
+    }
+
     fn wants_data(&self) -> bool {
         self.0.wants_data()
     }

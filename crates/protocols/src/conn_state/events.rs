@@ -59,4 +59,16 @@ gannet_event::events! {
         /// Number of missing bytes.
         length: u64 = "length",
     }
+
+    /// A TCP segment repeats bytes that are not acknowledged yet, and has others in their place.
+    pub struct RexmitInconsistency<'a> = "rexmit_inconsistency", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The bytes that were sent first.
+        t1: &'a [u8] = "t1",
+        /// The bytes in their place.
+        t2: &'a [u8] = "t2",
+        /// Letters of the flags of the later segment: S, F, R, A, P, U.
+        tcp_flags: &'a str = "tcp_flags",
+    }
 }

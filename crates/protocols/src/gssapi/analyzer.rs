@@ -38,6 +38,8 @@ pub struct Inner {
 impl Inner {
     /// One token.
     pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
+        // It has its number before those inside.
+        cx.aid(Tag::Gssapi);
         let whole = message::parse(data, |part| match part {
             Part::State(state) => {
                 cx.raise(|c| GssapiNegResult { c, state });

@@ -427,6 +427,7 @@ impl Analyze for Analyzer {
     fn left(&mut self, cx: &mut Context<'_>) {
         if let Some(stats) = self.left.take() {
             cx.raise(|c| HttpStats { c, stats });
+            cx.raise_file_handle(Tag::Http, Dir::Orig);
         }
     }
 
@@ -441,7 +442,7 @@ impl Analyze for Analyzer {
         let stats = self.stats();
         if !self.is_gone || stats.num_requests + stats.num_replies > 0 {
             cx.raise(|c| HttpStats { c, stats });
+            cx.raise_file_handle(Tag::Http, Dir::Orig);
         }
-        cx.raise_file_handle(Tag::Http, Dir::Orig);
     }
 }

@@ -281,8 +281,12 @@ impl Message {
             self.plain_body(s, level, data, line_end);
             return;
         }
-        let mut inflate =
-            self.entities[level].inflate.take().unwrap_or_else(|| Box::new(Inflate::new()));
+        let known = self.entities[level].inflate.take();
+        let mut inflate = known.unwrap_or_else(|| {
+            // An analyzer of its own, in Zeek's numbers.
+            s.cx.skip_aids(1);
+            Box::new(Inflate::new())
+        });
         if let Some(mut input) = inflate.begin(data) {
             loop {
                 let (n, more) = match inflate.step(&mut input) {

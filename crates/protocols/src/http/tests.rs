@@ -446,6 +446,37 @@ fn behind_a_hole_no_line_ends_are_odd() {
 }
 
 #[test]
+fn an_analyzer_that_is_removed_asks_for_a_file_once() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.suspend(&mut h.cx());
+    a.left(&mut h.cx());
+    let asked = |h: &mut Harness| {
+        let all = h.events();
+        all.iter().filter(|event| event.starts_with("get_file_handle ")).count()
+    };
+    assert_eq!(asked(&mut h), 1);
+    a.finish(&mut h.cx());
+    assert_eq!(asked(&mut h), 0);
+}
+
+#[test]
+fn decompression_takes_a_number() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    let number = |h: &mut Harness, tag| h.cx().aid(tag);
+    let before = number(&mut h, Tag::Ssh);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n";
+    a.stream(&mut h.cx(), Dir::Resp, head);
+    a.stream(&mut h.cx(), Dir::Resp, b"\xff\xff");
+    a.stream(&mut h.cx(), Dir::Resp, b"\xff\xff");
+    assert_eq!(number(&mut h, Tag::Ssl), before.map(|id| id + 2));
+}
+
+#[test]
 fn damaged_compression_is_reported() {
     let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
                      \xff\xff\xff\xff\xff\xff\xff\xff\xff";

@@ -9,6 +9,7 @@ use crate::Tag;
 use crate::ftp::data::BEGINNING as PREFIX;
 use crate::ftp::data::raise_transferred;
 use crate::ftp::events::FileTransferred;
+use crate::irc::events::IrcDccSendAck;
 
 /// The type of a file is detected after this many bytes, or never.
 const BEGINNING: u64 = 4096;
@@ -101,6 +102,11 @@ impl Analyze for Data {
         if from == Dir::Orig {
             if !data.len().is_multiple_of(4) {
                 cx.weird("irc_invalid_dcc_send_ack", "", Some("IRC_DATA"));
+            } else if cx.wants::<IrcDccSendAck>() {
+                for number in data.as_chunks::<4>().0 {
+                    let bytes_received = u32::from_be_bytes(*number).into();
+                    cx.raise(|c| IrcDccSendAck { c, bytes_received });
+                }
             }
             return;
         }

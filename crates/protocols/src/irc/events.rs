@@ -336,5 +336,11 @@ gannet_event::events! {
     } {
         /// TLS begins.
         pub struct IrcStarttls = "irc_starttls", opt_in {}
+
+        /// The receiver of a file acknowledges how much of it arrived.
+        pub struct IrcDccSendAck = "irc_dcc_send_ack", opt_in {
+            /// Bytes that it has in all.
+            bytes_received: u64 = "bytes_received",
+        }
     }
 }

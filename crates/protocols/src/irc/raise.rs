@@ -265,10 +265,14 @@ pub(super) fn command(
             let (server, message) = (until_nul(server), until_nul(message));
             cx.raise(|c| IrcSquitMessage { c, is_orig, prefix, server, message });
         }
-        command if is_orig => {
-            cx.raise(|c| IrcRequest { c, is_orig, prefix, command, arguments: params });
+        command => {
+            let [prefix, command, params] = [prefix, command, params].map(until_nul);
+            if is_orig {
+                cx.raise(|c| IrcRequest { c, is_orig, prefix, command, arguments: params });
+            } else {
+                cx.raise(|c| IrcMessage { c, is_orig, prefix, command, message: params });
+            }
         }
-        command => cx.raise(|c| IrcMessage { c, is_orig, prefix, command, message: params }),
     }
     Ok(())
 }

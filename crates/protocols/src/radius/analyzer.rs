@@ -5,6 +5,7 @@ use super::events;
 use super::events::RadiusAttribute;
 use super::events::RadiusMessage;
 use super::message::Message;
+use super::message::attributes_of;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
@@ -24,6 +25,13 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
+        if cx.wants::<RadiusAttribute>() {
+            // Those before a fault, too.
+            for a in attributes_of(data) {
+                let (attr_type, value) = (a.code.into(), a.value);
+                cx.raise(|c| RadiusAttribute { c, attr_type, value });
+            }
+        }
         let message = match Message::parse(data) {
             Ok(m) => m,
             Err(e) => {
@@ -31,11 +39,6 @@ impl Analyze for Analyzer {
                 return;
             }
         };
-        let is_wanted = cx.wants::<RadiusAttribute>();
-        for a in message.attributes().filter(|_| is_wanted) {
-            let (attr_type, value) = (a.code.into(), a.value);
-            cx.raise(|c| RadiusAttribute { c, attr_type, value });
-        }
         cx.confirm(Tag::Radius);
         cx.raise(|c| RadiusMessage { c, result: record(&message) });
         let session = self.session.get_or_insert_with(|| Session::new(cx.now));
@@ -95,6 +98,18 @@ mod tests {
         assert_eq!(rows[0]["ttl"], "0.250000");
         assert_eq!((&*rows[1]["username"], &*rows[1]["result"]), ("eve", "unknown"));
         assert_eq!(rows[1]["ttl"], "-");
+    }
+
+    #[test]
+    fn attributes_before_a_fault_are_events() {
+        let mut h = Harness::new(Proto::Udp, 1812);
+        h.listen("radius_attribute");
+        let mut a = Analyzer::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &message(1, b"\x01\x05bob\x04\x09x"), 28);
+        assert_eq!(h.events(), [r#"radius_attribute "attr_type":1,"value":"bob""#]);
+        assert!(h.violated(Tag::Radius));
+        a.datagram(&mut h.cx(), Dir::Orig, &[1; 19], 19);
+        assert!(h.events().is_empty());
     }
 
     #[test]

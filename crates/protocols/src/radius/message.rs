@@ -22,6 +22,9 @@ pub struct Attribute<'a> {
     pub value: &'a [u8],
 }
 
+/// Octets before the attributes.
+const HEADER: usize = 20;
+
 /// `Access-Request`.
 pub(super) const REQUEST: u8 = 1;
 /// `Access-Accept`.
@@ -47,14 +50,23 @@ impl<'a> Message<'a> {
 
     /// Its attributes in order.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
-        let mut rest = self.attributes;
-        std::iter::from_fn(move || attribute(&mut rest).ok())
+        attributes(self.attributes)
     }
 
     /// The value of the first attribute of a kind.
     pub fn first(&self, code: u8) -> Option<&'a [u8]> {
         self.attributes().find(|a| a.code == code).map(|a| a.value)
     }
+}
+
+/// The attributes of a datagram, whether it is a whole message or not, in order; the first one with a fault ends
+/// them.
+pub(super) fn attributes_of(datagram: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
+    attributes(datagram.get(HEADER..).unwrap_or_default())
+}
+
+fn attributes<'a>(mut rest: &'a [u8]) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+    std::iter::from_fn(move || attribute(&mut rest).ok())
 }
 
 /// The next attribute, which is taken off.

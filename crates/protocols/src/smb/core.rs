@@ -10,6 +10,7 @@ use super::shares::Shares;
 use super::v1;
 use super::v2;
 use crate::Context;
+use crate::Tag;
 use crate::dce_rpc;
 use crate::gssapi;
 use crate::gssapi::Logins;
@@ -36,6 +37,8 @@ pub(super) struct Core {
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     logins: Logins,
+    /// A token came.
+    reads_logins: bool,
 }
 
 impl Core {
@@ -50,6 +53,7 @@ impl Core {
             gssapi: gssapi::Inner::default(),
             ntlm: ntlm::Inner::default(),
             logins: Logins::default(),
+            reads_logins: false,
         }
     }
 
@@ -83,6 +87,15 @@ impl Core {
 
     /// The token of a login.
     pub(super) fn login(&mut self, cx: &mut Context<'_>, from: Dir, token: &[u8]) {
+        if !std::mem::replace(&mut self.reads_logins, true) {
+            // The numbers that they have in Zeek. NTLM inside of GSSAPI is another one.
+            cx.aid(Tag::Gssapi);
+            if token.starts_with(b"NTLMSSP") {
+                cx.aid(Tag::Ntlm);
+            } else {
+                cx.skip_aids(1);
+            }
+        }
         if token.len() < 8 {
             return;
         }

@@ -84,6 +84,11 @@ impl AnalyzerIds {
         self.conns.get(&conn).and_then(|l| l.last()).map_or(0, |n| n.id)
     }
 
+    /// Numbers go to analyzers that have no events.
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.last += count;
+    }
+
     /// The analyzer of a number.
     pub(crate) fn tag(&self, conn: Uid, aid: u64) -> Option<Tag> {
         self.conns.get(&conn)?.iter().find(|n| n.id == aid).map(|n| n.tag)
@@ -135,6 +140,8 @@ mod tests {
         assert_eq!(ids.of(a, tcp, Tag::Http), 3);
         ids.start(a, tcp, Tag::Http);
         assert_eq!(ids.of(a, tcp, Tag::Http), 15);
+        ids.skip(2);
+        assert_eq!(ids.of(a, tcp, Tag::Ssh), 20);
         ids.end(a);
         assert!(!ids.conns.contains_key(&a));
     }

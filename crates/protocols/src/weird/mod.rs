@@ -219,7 +219,10 @@ impl Weirds {
         addl: &[u8],
         source: Option<&'static str>,
     ) {
-        if logs.events.wants::<ConnWeird<'_>>() {
+        // That of a script shows the connection at the end of the packet.
+        if logs.events.wants::<ConnWeird<'_>>()
+            && !(is_reported_by_scripts(name) && logs.events.known_connection(conn.uid).is_some())
+        {
             mention(logs, conn);
         }
         let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
@@ -425,6 +428,9 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
                 && events.wants::<ConnWeird<'_>>()
             {
                 events.raise(&ConnWeird { name, c, addl, source });
+                if is_reported_by_scripts(what.name) {
+                    events.as_at_end(c);
+                }
             }
         }
         (Some(uid), Some(id), None) => {

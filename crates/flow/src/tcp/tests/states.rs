@@ -309,3 +309,18 @@ fn checks_come_with_packets() {
         }
     }
 }
+
+#[test]
+fn what_neither_closed_nor_was_reset_is_pending() {
+    let is_pending = |end: &str| Run::of(&format!("{UP} {end}")).tcp.is_pending();
+    assert!(is_pending(""));
+    assert!(is_pending("> FA 101 301"));
+    assert!(!is_pending("> FA 101 301; < FA 301 102"));
+    assert!(!is_pending("> R 101"));
+    // Its data is not complete yet.
+    assert!(is_pending("< A 310 101 5; > FA 101 301; < FA 315 102"));
+    assert!(!Run::of("> S 100; > FA 101 301").tcp.is_pending());
+    let is_half_reset = |end: &str| Run::of(&format!("{UP} {end}")).tcp.is_half_reset();
+    assert!(is_half_reset("> FA 101 301; > R 102"));
+    assert!(!is_half_reset("> FA 101 301") && !is_half_reset("> R 101"));
+}

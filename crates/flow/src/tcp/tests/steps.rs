@@ -13,6 +13,7 @@ use crate::tcp::Segment;
 use crate::tcp::State;
 use crate::tcp::Step;
 use crate::tcp::View;
+use crate::tcp::flag;
 
 /// Notes steps and data, in order.
 #[derive(Default)]
@@ -28,7 +29,9 @@ impl Consumer for Steps {
     fn gap(&mut self, _: &mut Conn, _: Dir, _: u64, _: u64) {}
     fn end(&mut self, _: &mut Conn, _: Dir) {}
     fn reset(&mut self, _: &mut Conn) {}
-    fn flipped(&mut self, _: &mut Conn) {}
+    fn flipped(&mut self, _: &mut Conn) {
+        self.seen.push(format!("flipped {:?}", self.view.unwrap().states));
+    }
     fn weird(&mut self, _: &mut Conn, _: &'static str, _: &str, _: &'static str) {}
     fn established(&mut self, _: &mut Conn, _: [State; 2]) {
         self.seen.push("established".to_owned());
@@ -47,6 +50,13 @@ impl Consumer for Steps {
             Step::Reset | Step::Rejected => format!("{step:?} {:?}", self.view.unwrap().states),
             _ => format!("{step:?}"),
         });
+    }
+    fn compares(&self) -> bool {
+        true
+    }
+    fn differ(&mut self, _: &mut Conn, first: &[u8], again: &[u8], flags: u8) {
+        let [first, again] = [first, again].map(String::from_utf8_lossy);
+        self.seen.push(format!("{flags}: {first} {again}"));
     }
     fn wants_data(&self) -> bool {
         true
@@ -139,4 +149,50 @@ fn ends_by_reset_and_halves() {
     assert_eq!(of("> A 101 301 5; < A 301 106 5"), ["data 5", "Partial", "data 5"]);
     // One side alone finishes.
     assert_eq!(of("> S 100; > FA 101 301"), ["FirstAck", "End(Orig)", "Finished { half: true }"]);
+}
+
+#[test]
+fn exchanged_roles_show_exchanged_states() {
+    let all = steps("> SA 300 101; < A 101 301");
+    assert!(all.contains(&"flipped [Inactive, SynAckSent]".to_owned()), "{all:?}");
+}
+
+/// The segments that differ from what was sent first, of segments from both sides.
+fn differences(segments: &[(Dir, u32, u32, &[u8])]) -> Vec<String> {
+    let (mut conn, mut tcp) = begin(0);
+    let mut steps = Steps::default();
+    for &(from, seq, ack, data) in segments {
+        let (flags, window, len) = (flag::ACK, 1_000, data.len() as u32);
+        let segment = Segment { seq, ack, flags, window, options: &[], data, len };
+        tcp.segment(&mut conn, time(0), from, &segment, &Limits::default(), &mut steps);
+    }
+    steps.seen.retain(|step| step.starts_with("16:"));
+    steps.seen
+}
+
+#[test]
+fn bytes_are_compared_until_they_are_acknowledged() {
+    let (orig, resp) = (Dir::Orig, Dir::Resp);
+    let got = differences(&[
+        (orig, 101, 301, b"hello world"),
+        (resp, 301, 101, b"x"),
+        // Above the hole as well.
+        (orig, 118, 302, b"end"),
+        (orig, 107, 302, b"WORLD again End"),
+        (resp, 302, 112, b""),
+        (orig, 101, 302, b"HELLO world AGAIN"),
+        (resp, 302, 121, b""),
+        (orig, 107, 302, b"-----------end"),
+    ]);
+    assert_eq!(got, ["16: world WORLD", "16: end  En", "16:  again  AGAIN"]);
+}
+
+#[test]
+fn keep_alives_without_anything_else_do_not_differ() {
+    let (orig, resp) = (Dir::Orig, Dir::Resp);
+    let (one, other) = (&b"\0"[..], &b"x"[..]);
+    assert_eq!(differences(&[(orig, 101, 301, one), (orig, 101, 301, other)]), [""; 0]);
+    let answered = [(orig, 101, 301, one), (resp, 301, 101, b""), (orig, 101, 301, other)];
+    assert_eq!(differences(&answered), ["16: \0 x"]);
+    assert_eq!(differences(&[(orig, 101, 301, b"ab"), (orig, 101, 301, b"ac")]), ["16: ab ac"]);
 }

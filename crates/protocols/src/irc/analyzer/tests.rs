@@ -79,6 +79,18 @@ fn a_transfer_without_its_beginning_makes_none() {
 }
 
 #[test]
+fn each_number_of_a_receiver_is_an_event() {
+    let mut h = Harness::new(Proto::Tcp, 2000);
+    h.listen("irc_dcc");
+    let mut data = Data::new(&mut h.cx());
+    data.stream(&mut h.cx(), Dir::Orig, &[0, 0, 0, 12, 0xff, 0, 0, 1]);
+    data.stream(&mut h.cx(), Dir::Orig, &[0, 0, 0, 12, 0]);
+    let acks = ["12", "4278190081"].map(|n| format!(r#"irc_dcc_send_ack "bytes_received":{n}"#));
+    assert_eq!(h.events(), acks);
+    assert_eq!(h.rows("weird")[0]["name"], "irc_invalid_dcc_send_ack");
+}
+
+#[test]
 fn a_transfer_makes_a_row() {
     let mut h = Harness::new(Proto::Tcp, 6667);
     let mut analyzer = Analyzer::new(&mut h.cx());
@@ -229,6 +241,8 @@ fn commands_have_events() {
         ("MODE n +i", r#"irc_mode_message true,"prefix":"","params":"n +i""#),
         ("SQUIT s :gone", r#"irc_squit_message true,"prefix":"","server":"s","message":"gone""#),
         ("PING x", r#"irc_request true,"prefix":"","command":"PING","arguments":"x""#),
+        ("P\0NG x\0y", r#"irc_request true,"prefix":"","command":"P","arguments":"x""#),
+        ("<:s\0t NOTI\0CE x", r#"irc_message false,"prefix":"s","command":"NOTI","message":"x""#),
     ] {
         shows(&events(&[line]).0, event);
     }

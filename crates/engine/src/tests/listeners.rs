@@ -1,0 +1,117 @@
+//! What a listener receives.
+
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
+
+use super::*;
+
+/// Notes events as JSON.
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Listener for Heard {
+    fn event(&mut self, event: &Raised<'_>) {
+        let mut line = Vec::new();
+        gannet_event::write_json(&mut line, event);
+        self.0.lock().unwrap().push(String::from_utf8(line).unwrap());
+    }
+}
+
+/// The events of these names, without what stands before `from` in each.
+fn heard(
+    capture: &[u8],
+    options: Options,
+    names: &[&str],
+    from: &str,
+) -> (Vec<String>, Statistics) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
+    let listener = Box::new(Heard(lines.clone()));
+    let mut engine = Engine::with_listener(options, interest, listener);
+    let source = io::Cursor::new(capture.to_vec());
+    let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
+    while let Some(batch) = reader.next_batch().unwrap() {
+        engine.batch(&batch).unwrap();
+    }
+    let (statistics, _) = engine.finish().unwrap();
+    let lines = lines.lock().unwrap();
+    let cut = |line: &String| line[line.find(from).unwrap_or(0)..].to_owned();
+    (lines.iter().map(cut).collect(), statistics)
+}
+
+#[test]
+fn flow_labels_that_change() {
+    let labelled = |label: u32, is_orig: bool| {
+        let hosts: [SocketAddr; 2] =
+            ["[2001:db8::1]:4000", "[2001:db8::2]:4001"].map(|host| host.parse().unwrap());
+        let (from, to) = if is_orig { (hosts[0], hosts[1]) } else { (hosts[1], hosts[0]) };
+        let mut frame = frame::udp(from, to, 1, b"x");
+        frame[14..18].copy_from_slice(&(0x6000_0000 | label).to_be_bytes());
+        frame
+    };
+    let frames = [
+        (0.0, labelled(0x12345, true)),
+        (0.1, labelled(7, false)),
+        (0.2, labelled(0x12345, true)),
+        (0.3, labelled(0xfffff, true)),
+        (0.4, labelled(0, false)),
+    ];
+    let capture = capture(LinkType::ETHERNET, &frames);
+    let names = &["connection_flow_label_changed"];
+    let (got, _) = heard(&capture, Options::default(), names, "\"is_orig\"");
+    assert_eq!(
+        got,
+        [
+            r#""is_orig":true,"old_label":74565,"new_label":1048575}}"#,
+            r#""is_orig":false,"old_label":7,"new_label":0}}"#
+        ]
+    );
+}
+
+/// A connection whose originator sends 1,000 bytes, and again others in place of the last two.
+fn sent_again(trace: &mut Trace, port: u16) {
+    let mut tcp = trace.connect(client(port), server(80));
+    tcp.send_unacknowledged(&[b'x'; 1_000]);
+    tcp.lose(2u32.wrapping_neg());
+    tcp.send_unacknowledged(b"yz");
+}
+
+#[test]
+fn bytes_that_are_sent_again_with_other_contents() {
+    let mut trace = trace();
+    for port in 1..=4 {
+        sent_again(&mut trace, port);
+    }
+    let capture = capture_of(&trace);
+    let names = &["rexmit_inconsistency"];
+    let (got, statistics) = heard(&capture, Options::default(), names, "\"t1\"");
+    assert_eq!(got, [r#""t1":"xx","t2":"yz","tcp_flags":"AP"}}"#; 4]);
+    assert_eq!(statistics.state.reassembly, 4 * (1_000 + 48));
+    // Nothing is kept without a listener.
+    let (_, statistics) = heard(&capture, Options::default(), &["content_gap"], "");
+    assert_eq!(statistics.state.reassembly, 0);
+}
+
+#[test]
+fn bytes_to_compare_with_count_as_reassembly() {
+    let mut trace = trace();
+    for port in 1..=4 {
+        let mut tcp = trace.connect(client(port), server(80));
+        tcp.send_unacknowledged(&[b'x'; 1_000]);
+    }
+    for port in 1..=4 {
+        sent_again(&mut trace, 10 + port);
+    }
+    let capture = capture_of(&trace);
+    let mut options = Options::default();
+    assert!(options.limits.set("reassembly", 2_500));
+    let names = &["rexmit_inconsistency", "conn_weird", "content_gap"];
+    let (got, statistics) = heard(&capture, options, names, "\"event\"");
+    // The oldest bytes make room, and nothing is missing in their streams.
+    assert_eq!(statistics.state.holes_given_up, 6);
+    let count = |what: &str| got.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(
+        ["reassembly_limit_reached", "rexmit_inconsistency", "content_gap"].map(count),
+        [6, 4, 0]
+    );
+}
