@@ -70,6 +70,8 @@ pub(crate) struct Scheduler {
     spare: Vec<Rows>,
     /// Whether there are no more blocks.
     ended: bool,
+    /// Whether the caller's thread alone merges.
+    merges_in_caller: bool,
     /// Set when a thread panicked, or the results are not needed any more.
     stopped: bool,
     /// Numbers of working and waiting threads.
@@ -126,6 +128,12 @@ impl Shared {
         Self { scheduler: Mutex::new(scheduler), change: Condvar::new() }
     }
 
+    /// The caller's thread alone merges: a listener is bound to it.
+    pub(crate) fn merge_in_caller(&mut self) {
+        let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        scheduler.merges_in_caller = true;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +149,8 @@ impl Shared {
     /// wait, works until they are fewer. Returns the first error since the last call, and whether
     /// work continues.
     pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
-        let made = (global.env.logs.held() + global.env.deferred() > 0).then(|| Report::of(global));
+        let held = global.env.logs.held() + global.env.deferred();
+        let made = (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::of(global));
         let mut scheduler = self.lock();
         let shards = scheduler.queues.len().saturating_sub(1);
         if let Some(report) = made {
@@ -151,10 +160,12 @@ impl Shared {
         for queue in scheduler.queues.iter_mut().take(shards) {
             queue.blocks.push_back(Arc::clone(block));
         }
-        let has_enough = scheduler.has(BLOCKS);
+        let has_enough = scheduler.has(BLOCKS) || scheduler.waits_for_caller();
         self.tell(scheduler);
         if has_enough {
-            self.work(0, |scheduler| !scheduler.has(BLOCKS / 2 + 1));
+            self.work(0, |scheduler| {
+                !scheduler.has(BLOCKS / 2 + 1) && !scheduler.waits_for_caller()
+            });
         }
         let mut scheduler = self.lock();
         (scheduler.left.error.take().map_or(Ok(()), Err), !scheduler.stopped)
@@ -260,6 +271,11 @@ impl Scheduler {
         most >= many && (least >= FEW || most >= MOST_BLOCKS)
     }
 
+    /// Whether much is to be merged, which the caller's thread does alone.
+    fn waits_for_caller(&self) -> bool {
+        self.merges_in_caller && self.bytes.0 >= URGENT
+    }
+
     /// Whether there is no work until more blocks come.
     fn is_quiet(&self) -> bool {
         let waits = self.queues.iter().any(|queue| !queue.blocks.is_empty());
@@ -283,8 +299,9 @@ impl Scheduler {
 
     /// The next task of a thread with this home shard.
     fn next(&mut self, home: usize) -> Option<Task> {
-        let urgent = if self.bytes.0 >= URGENT { self.merge() } else { None };
-        urgent.or_else(|| self.part(home)).or_else(|| self.merge())
+        let may_merge = home == 0 || !self.merges_in_caller;
+        let urgent = if self.bytes.0 >= URGENT && may_merge { self.merge() } else { None };
+        urgent.or_else(|| self.part(home)).or_else(|| if may_merge { self.merge() } else { None })
     }
 
     fn merge(&mut self) -> Option<Task> {

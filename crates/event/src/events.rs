@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_log::Key;
 
 use crate::command::Command;
 use crate::decl::Decl;
@@ -15,6 +16,9 @@ use crate::pack::FileRef;
 use crate::pack::Packer;
 use crate::read::Args;
 use crate::read::Reader;
+use crate::recording::Player;
+use crate::recording::Recorder;
+use crate::recording::Recording;
 use crate::state::ConnState;
 use crate::state::FileState;
 use crate::state::LinkState;
@@ -29,12 +33,35 @@ pub trait Event {
     fn pack(&self, to: &mut Packer<'_>);
 }
 
+/// Where a listener receives events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the thread of the analysis, which is one: the listener may ask something of the analysis at any time.
+    #[default]
+    Analysis,
+    /// Behind an analysis of several threads, in the thread that feeds it with packets. What the listener asks for
+    /// before the first packet is carried out; later it asks for nothing, except that the analysis stops.
+    Caller,
+    /// The same in any thread.
+    Anywhere,
+}
+
 /// Receives events in the order in which they were raised.
 pub trait Listener: Send {
+    /// Where it receives them.
+    fn place(&self) -> Place {
+        Place::Analysis
+    }
+
+    /// Whether [`packet`](Self::packet) is called for packets without events as well, where several threads analyze.
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
     /// One event.
     fn event(&mut self, event: &Raised<'_>);
 
-    /// A packet begins: network time, and the packet's number.
+    /// A packet begins: network time, and the packet's number. See [`wants_packets`](Self::wants_packets).
     fn packet(&mut self, time: Time, packet: u64) {
         let _ = (time, packet);
     }
@@ -131,16 +158,106 @@ pub struct Events {
     mark: Option<&'static Decl>,
     /// The link layer of connections, with the sender of the first packet.
     links: HashMap<Uid, (Addr, u16, LinkState)>,
+    /// The last number that an analyzer got.
+    last_number: u64,
+    /// Records all calls, in a shard of an analysis.
+    recorder: Option<Box<Recorder>>,
+    /// Repeats what shards recorded.
+    pub(crate) player: Player,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
-/// delivered early.
+/// delivered before the next timer.
 const WAITING: usize = 16_384;
 
 impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         Self { interest, listener: Some(listener), ..Self::default() }
+    }
+
+    /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
+    /// packets if it wants these.
+    pub fn recording(interest: Interest, wants_packets: bool) -> Self {
+        // Each call to deliver is one to record.
+        let recorder = Some(Box::new(Recorder::new(wants_packets)));
+        Self { interest, recorder, is_handed_over: true, ..Self::default() }
+    }
+
+    /// Whether events are recorded.
+    pub fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Bytes of the events recorded, about.
+    pub fn recorded(&self) -> usize {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.bytes())
+    }
+
+    /// The events recorded so far, if there are any.
+    pub fn take_recording(&mut self) -> Option<Recording> {
+        self.recorder.as_mut()?.take()
+    }
+
+    /// Sets the key and the time of events to come, where they are recorded.
+    #[inline]
+    pub(crate) fn set_key(&mut self, key: Key, time: Time) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_key(key, time);
+        }
+    }
+
+    /// A number greater than those of all events recorded so far. `None` where they are not recorded.
+    pub(crate) fn ticket(&self) -> Option<u64> {
+        self.recorder.as_ref().map(|recorder| recorder.ticket())
+    }
+
+    /// Whether no event was recorded since an item of another kind got its [ticket](crate::Sinks::ticket).
+    pub fn is_none_since_ticket(&self) -> bool {
+        self.recorder.as_ref().is_none_or(|recorder| recorder.is_interrupted())
+    }
+
+    /// Records that there is nothing at the current key but the key itself.
+    pub fn record_nothing(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_run();
+        }
+    }
+
+    /// Whether the beginning of each packet is recorded.
+    pub fn records_packets(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.wants_packets())
+    }
+
+    /// A connection takes the current packet, which another shard began with.
+    pub fn record_taken(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.taken();
+        }
+    }
+
+    /// Numbers for this many analyzers in a row: returns the first.
+    pub fn number_analyzers(&mut self, count: u64) -> u64 {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.number_analyzers(count);
+        }
+        let first = self.last_number + 1;
+        self.last_number += count;
+        first
+    }
+
+    /// No event to come names this analyzer, if it was not numbered together with those before it.
+    pub fn forget_number(&mut self, number: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.forget_number(number);
+        }
+    }
+
+    /// No event to come names analyzers that were numbered together with this one.
+    pub fn forget_numbers(&mut self, number: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.forget_numbers(number);
+        }
     }
 
     /// An event without arguments that marks each point at which Zeek runs handlers, if it has a listener.
@@ -152,7 +269,10 @@ impl Events {
     #[inline]
     pub fn mark(&mut self) {
         if let Some(decl) = self.mark {
-            self.queue.push(Queued { decl, end: self.bytes.len() as u32, service: None });
+            match &mut self.recorder {
+                Some(recorder) => recorder.raised(decl, false),
+                None => self.raise_packed(decl, &[]),
+            }
         }
     }
 
@@ -179,6 +299,9 @@ impl Events {
     pub fn set_time(&mut self, now: Time, packet: u64) {
         self.changed.clear();
         (self.now, self.packet) = (now, packet);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_time(now, packet);
+        }
         if let Some(listener) = &mut self.listener {
             listener.packet(now, packet);
             listener.commands(&mut self.commands);
@@ -210,6 +333,11 @@ impl Events {
         }
     }
 
+    /// The listener asks for this before the first packet.
+    pub fn ask_for(&mut self, commands: &[Command]) {
+        self.commands.extend_from_slice(commands);
+    }
+
     /// The transport state of the current connection's sides.
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
@@ -222,11 +350,41 @@ impl Events {
 
     /// Raises an event that was asked [about](Self::wants).
     pub fn raise<E: Event>(&mut self, event: &E) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.raise(event, false);
+        }
+        self.make_room();
+        event.pack(&mut Packer::new(&mut self.bytes));
+        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
+    }
+
+    /// The same for a packet that no connection takes, which other shards know.
+    pub fn raise_unless_taken<E: Event>(&mut self, event: &E) {
+        match &mut self.recorder {
+            Some(recorder) => recorder.raise(event, true),
+            None => self.raise(event),
+        }
+    }
+
+    /// Raises an event whose arguments are packed.
+    pub(crate) fn raise_packed(&mut self, decl: &'static Decl, args: &[u8]) {
+        self.make_room();
+        self.bytes.extend_from_slice(args);
+        self.queue.push(Queued { decl, end: self.bytes.len() as u32, service: None });
+    }
+
+    /// Delivers the events that wait if they are many and the next one mentions none of their connections and files.
+    fn make_room(&mut self) {
+        if self.queue.len() >= WAITING && self.conns.is_empty() && self.files.is_empty() {
+            self.drain();
+        }
+    }
+
+    /// Delivers the events that wait if they are many: between two timers, or two connections that are closed.
+    pub fn relieve(&mut self) {
         if self.queue.len() >= WAITING {
             self.drain();
         }
-        event.pack(&mut Packer::new(&mut self.bytes));
-        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
     }
 
     /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
@@ -253,13 +411,28 @@ impl Events {
     /// When the event raised last is handled, a protocol becomes one of a connection's services, or is
     /// removed from them: until then its events do not show the change.
     pub fn then_service(&mut self, conn: Connection, name: &'static str, added: bool) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.service(conn, name, added);
+        }
         if let Some(last) = self.queue.last_mut() {
             last.service = Some((conn.0, name, added));
         }
     }
 
     /// A connection as an event mentions it. Queued events show it like this as well.
-    pub fn connection(&mut self, mut state: ConnState) -> Connection {
+    pub fn connection(&mut self, state: ConnState) -> Connection {
+        self.mention(state, false)
+    }
+
+    /// A connection as events of the queue show it already, or, where none does, as it is now.
+    pub fn connection_unless_known(&mut self, state: ConnState) -> Connection {
+        match self.known_connection(state.uid) {
+            Some(known) => known,
+            None => self.mention(state, true),
+        }
+    }
+
+    fn mention(&mut self, mut state: ConnState, unless_known: bool) -> Connection {
         for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);
             if *added {
@@ -278,6 +451,9 @@ impl Events {
                 std::mem::swap(&mut orig, &mut resp);
             }
             (state.ends[0].l2, state.ends[1].l2) = (orig, resp);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.connection(state, unless_known);
         }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
@@ -319,6 +495,9 @@ impl Events {
 
     /// A file as an event mentions it. Queued events show it like this as well.
     pub fn file(&mut self, state: FileState) -> FileRef {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.file(state);
+        }
         let next = self.files.len() as u32;
         let index = *self.file_index.entry(state.fuid).or_insert(next);
         match self.files.get_mut(index as usize) {
@@ -345,6 +524,9 @@ impl Events {
     /// to come. The listener's requests are taken at once.
     #[cold]
     pub fn deliver_early(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.deliver_early();
+        }
         self.hand_over();
         if let Some(listener) = &mut self.listener {
             listener.commands(&mut self.commands);
@@ -354,6 +536,9 @@ impl Events {
     #[cold]
     #[inline(never)]
     fn deliver(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.drain();
+        }
         self.hand_over();
         self.is_handed_over = false;
         if let Some(listener) = &mut self.listener {

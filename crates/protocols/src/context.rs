@@ -1,6 +1,7 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::Event;
 use gannet_event::Sinks;
@@ -197,12 +198,16 @@ impl Context<'_> {
     }
 
     /// The number of an analyzer of this connection; what reads packets has none.
-    pub(crate) fn aid(&mut self, tag: Tag) -> Option<u64> {
+    pub(crate) fn aid(&mut self, tag: Tag) -> Option<AnalyzerId> {
         if !self.env.logs.events.any() {
             return None;
         }
         let (uid, proto) = (self.conn.uid, self.conn.proto);
-        (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
+        if tag.reads_packets() {
+            return None;
+        }
+        let events = &mut self.env.logs.events;
+        Some(AnalyzerId(self.env.analyzer_ids.of(events, uid, proto, tag)))
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
