@@ -138,9 +138,7 @@ impl Dispatcher {
         let part = |me| ShardTask::new(me, record(Role::HostPairs));
         let logs = Sinks::new(Logs::new(options.logs.clone()), events);
         let mut shared = Shared::new((0..shards).map(part), Merge::new(logs, shards + 1));
-        if place == Place::Caller {
-            shared.merge_in_caller();
-        }
+        shared.listen(place == Place::Caller);
         let outbox = Box::new(Outbox { shards, ..Outbox::default() });
         let mut dispatcher = Self::of(record(Role::Global(outbox)), shards, shared);
         // The threads that did start, and the caller's, do all the work.

@@ -72,6 +72,8 @@ pub(crate) struct Scheduler {
     ended: bool,
     /// Whether the caller's thread alone merges.
     merges_in_caller: bool,
+    /// Whether the merge has a listener, which may take longer than the analysis.
+    is_listening: bool,
     /// Set when a thread panicked, or the results are not needed any more.
     stopped: bool,
     /// Numbers of working and waiting threads.
@@ -128,10 +130,10 @@ impl Shared {
         Self { scheduler: Mutex::new(scheduler), change: Condvar::new() }
     }
 
-    /// The caller's thread alone merges: a listener is bound to it.
-    pub(crate) fn merge_in_caller(&mut self) {
+    /// The merge has a listener; `in_caller`: it is bound to the caller's thread, which alone merges then.
+    pub(crate) fn listen(&mut self, in_caller: bool) {
         let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
-        scheduler.merges_in_caller = true;
+        (scheduler.is_listening, scheduler.merges_in_caller) = (true, in_caller);
     }
 
     fn lock(&self) -> MutexGuard<'_, Scheduler> {
@@ -301,7 +303,17 @@ impl Scheduler {
     fn next(&mut self, home: usize) -> Option<Task> {
         let may_merge = home == 0 || !self.merges_in_caller;
         let urgent = if self.bytes.0 >= URGENT && may_merge { self.merge() } else { None };
+        if urgent.is_none() && self.is_ahead_of_listener() {
+            return None;
+        }
         urgent.or_else(|| self.part(home)).or_else(|| if may_merge { self.merge() } else { None })
+    }
+
+    /// Whether much waits for a listener: shards wait, too, until the thread that merges is done.
+    fn is_ahead_of_listener(&self) -> bool {
+        self.is_listening
+            && self.bytes.0 > MOST
+            && (self.left.merge.is_none() || self.merges_in_caller)
     }
 
     fn merge(&mut self) -> Option<Task> {
@@ -486,6 +498,23 @@ mod tests {
         assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(1), Some(1)));
         scheduler.queues[1].part = None;
         assert_eq!(queue(&scheduler, 0), None);
+    }
+
+    #[test]
+    fn shards_wait_for_a_listener_that_is_behind() {
+        let mut shared = scheduler(2);
+        shared.listen(true);
+        let mut scheduler = shared.lock();
+        scheduler.queues[0].blocks.push_back(Arc::default());
+        scheduler.reports.push((0, Report::default()));
+        scheduler.bytes = (MOST + 1, 0);
+        assert!(scheduler.next(1).is_none(), "the caller's thread merges");
+        let merge = scheduler.next(0);
+        assert!(matches!(merge, Some(Task::Merge(..))));
+        scheduler.bytes.0 = MOST + 1;
+        assert!(scheduler.next(0).is_none() && scheduler.next(1).is_none(), "until that is done");
+        scheduler.bytes.0 = MOST;
+        assert!(matches!(scheduler.next(1), Some(Task::Block(..))));
     }
 
     #[test]
