@@ -121,7 +121,7 @@ impl Dispatcher {
     pub(crate) fn with_listener(
         options: &Options,
         threads: usize,
-        interest: Interest,
+        interest: &Interest,
         listener: Box<dyn Listener>,
     ) -> Self {
         let shards = threads.clamp(2, MAX_SHARDS);

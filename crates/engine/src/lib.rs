@@ -274,7 +274,7 @@ impl Work {
         let is_whole = |decl: &Decl| interest.has(decl.id) && is_of_whole(decl);
         if is_behind && may_split(&options) && !events().any(is_whole) {
             let threads = options.threads;
-            let dispatcher = Dispatcher::with_listener(&options, threads, interest, listener);
+            let dispatcher = Dispatcher::with_listener(&options, threads, &interest, listener);
             return Self::Split(Box::new(dispatcher));
         }
         let mut shard = Shard::new(options, Role::Whole);

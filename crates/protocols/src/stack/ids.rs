@@ -47,7 +47,6 @@ enum State {
 impl AnalyzerIds {
     /// A connection begins, with analyzers that its port or an announcement asks for.
     pub(crate) fn begin(&mut self, events: &mut Events, conn: Uid, proto: Proto, tags: &[Tag]) {
-        let mut list = Vec::new();
         // Its transport, and at the end what counts its bytes.
         let mut count = 2;
         let mut places = Vec::new();
@@ -61,8 +60,8 @@ impl AnalyzerIds {
         }
         let first = events.number_analyzers(count);
         let planned = |(tag, place)| Numbered { tag, id: first + place, state: State::Planned };
-        list.extend(places.into_iter().map(planned));
-        self.conns.insert(conn, OfConn { first, analyzers: list, certificates: 0 });
+        let analyzers = places.into_iter().map(planned).collect();
+        self.conns.insert(conn, OfConn { first, analyzers, certificates: 0 });
     }
 
     /// An analyzer starts: it has the number planned for it, or a new one if another of its kind stopped.

@@ -128,7 +128,7 @@ impl Search<'_> {
                 Flavor::Event if name == "zeek_init" => self.note_early(func),
                 // Other events are raised by scripts, which name them.
                 Flavor::Event if RAISED.contains(&name) || raises(name) => {
-                    self.note_late(func, None)
+                    self.note_late(func, None);
                 }
                 Flavor::Hook => self.note_late(func, None),
                 Flavor::Event | Flavor::Function => {}
@@ -233,7 +233,7 @@ impl Search<'_> {
                 }
             }
             ExprKind::Global(_) if !callees.contains(&expr) => {
-                named.passed.extend(self.function(expr))
+                named.passed.extend(self.function(expr));
             }
             ExprKind::Lambda(lambda) => named.passed.push(lambda.func),
             ExprKind::Event(event) => self.event(event, named),
