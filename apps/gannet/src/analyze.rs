@@ -152,6 +152,9 @@ pub(crate) struct Args {
     /// Print errors only: no progress, no table, no warnings
     #[arg(short, long, conflicts_with = "stats")]
     quiet: bool,
+    /// Say why one thread analyzes where several could
+    #[arg(short, long)]
+    verbose: bool,
     #[cfg(target_os = "linux")]
     #[command(flatten)]
     live: crate::live::Args,
@@ -255,8 +258,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         extract: extract.clone().map(|e| e as Arc<dyn gannet_engine::Extract>),
         ..options
     };
-    let mut run =
-        Run { options, threads, to_stdout, index, stop, terminal, tally: Tally::default() };
+    let mut run = Run {
+        options,
+        threads,
+        to_stdout,
+        index,
+        stop,
+        terminal,
+        verbose: args.verbose,
+        tally: Tally::default(),
+    };
     match run.to_stdout {
         None => {
             let below = if args.each { "*/" } else { "" };
@@ -325,7 +336,7 @@ fn one_capture(files: &[PathBuf]) -> Option<&Path> {
 }
 
 /// Threads that analyse.
-fn threads(text: &str) -> Result<NonZero<u8>, String> {
+pub(crate) fn threads(text: &str) -> Result<NonZero<u8>, String> {
     let wrong = || "give a number from 1 to 255, or no -t for one thread a core".to_owned();
     text.parse::<u8>().ok().and_then(NonZero::new).ok_or_else(wrong)
 }
@@ -434,11 +445,11 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
 /// Captures of fewer bytes are analysed before threads would have begun to pay.
 const SMALL: u64 = 4 << 20;
 
-fn is_small(stream: &Stream) -> bool {
+pub(crate) fn is_small(stream: &Stream) -> bool {
     stream.bytes_total().is_some_and(|bytes| bytes < SMALL)
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
@@ -452,6 +463,7 @@ struct Run {
     index: bool,
     stop: Stop,
     terminal: Terminal,
+    verbose: bool,
     tally: Tally,
 }
 
@@ -553,6 +565,11 @@ impl Run {
     ) -> anyhow::Result<Outcome> {
         let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
         let options = Options { threads, ..self.options.clone() };
+        if self.verbose
+            && let Some(why) = gannet_engine::why_one_thread(&options)
+        {
+            self.terminal.note(&format_args!("one thread analyzes: {why}"));
+        }
         self.terminal.begin(&stream);
         let logs = self.to_stdout.map_or(Logs::Folder(out), Logs::Stdout);
         let index = if self.index { one_capture(files) } else { None };

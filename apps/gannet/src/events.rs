@@ -3,6 +3,7 @@
 use std::io;
 use std::io::BufWriter;
 use std::io::Write;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,10 +16,12 @@ use gannet_event::Command;
 use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
+use gannet_event::Place;
 use gannet_event::Raised;
 use gannet_event::write_json;
 use gannet_log::Selection;
 
+use crate::analyze;
 use crate::out;
 use crate::outcome::Outcome;
 use crate::stdin;
@@ -62,6 +65,10 @@ pub(crate) struct Args {
     /// Print the declarations of events with their documentation, and read no capture
     #[arg(long)]
     list: bool,
+    /// Number of threads that analyze, which does not change the output; by default one for each core, and a single
+    /// one for small captures and for events about the whole traffic (unknown_protocol)
+    #[arg(short, long, value_name = "N", value_parser = analyze::threads)]
+    threads: Option<NonZero<u8>>,
     /// Verify checksums, and discard packets whose checksum is wrong
     #[arg(long)]
     checksums: bool,
@@ -104,7 +111,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for error in stream.skipped() {
         terminal.warning(&format_args!("skipped {error}"));
     }
+    let few = || if analyze::is_small(&stream) { 1 } else { analyze::cores() };
+    let threads = args.threads.map_or_else(few, |n| usize::from(n.get()));
+    stream.set_unpack_threads(threads);
+    if threads > 1 {
+        stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+    }
     let options = Options {
+        threads,
         ignore_checksums: !args.checksums,
         logs: gannet_log::Options { selection: Selection::of::<&str>([]), ..Default::default() },
         ..Options::default()
@@ -173,6 +187,14 @@ struct Lines {
 }
 
 impl Listener for Lines {
+    fn place(&self) -> Place {
+        Place::Anywhere
+    }
+
+    fn wants_packets(&self) -> bool {
+        false
+    }
+
     fn event(&mut self, event: &Raised<'_>) {
         self.line.clear();
         write_json(&mut self.line, event);

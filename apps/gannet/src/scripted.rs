@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -13,8 +14,18 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Options of `gannet analyze` that hold with scripts as well. Scripts run in one thread, in the order of packets.
-const TAKEN: [&str; 9] =
-    ["files", "filter", "json", "no_checksums", "out", "quiet", "read", "stats", "threads"];
+const TAKEN: [&str; 10] = [
+    "files",
+    "filter",
+    "json",
+    "no_checksums",
+    "out",
+    "quiet",
+    "read",
+    "stats",
+    "threads",
+    "verbose",
+];
 
 /// The arguments of the command zeek, where the arguments of `gannet analyze` name scripts. `None` where they name none.
 ///
@@ -59,6 +70,12 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Outco
     let mut zeek: Vec<OsString> = vec!["--diagnostics=rich".into()];
     if matches.get_flag("no_checksums") {
         zeek.push("-C".into());
+    }
+    if let Some(threads) = matches.get_one::<NonZero<u8>>("threads") {
+        zeek.push(format!("--threads={threads}").into());
+    }
+    if matches.get_flag("verbose") {
+        zeek.push("--verbose".into());
     }
     zeek.extend(["-r".into(), capture.into()]);
     if let Some(filter) = matches.get_one::<String>("filter") {
@@ -121,8 +138,9 @@ mod tests {
             (&["-Cr", "a.pcap", "local", "x.zeek", "-q"], "-C -r a.pcap local x.zeek"),
             (
                 &["analyze", "--json", "-f", "tcp", "x.zeek", "a.pcap", "-t", "2"],
-                "-r a.pcap -f tcp x.zeek LogAscii::use_json=T",
+                "--threads=2 -r a.pcap -f tcp x.zeek LogAscii::use_json=T",
             ),
+            (&["analyze", "-v", "x.zeek", "a.pcap"], "--verbose -r a.pcap x.zeek"),
             (&["analyze", "a.pcap", "b.pcap", "x.zeek"], "refused"),
             (&["analyze", "a.pcap", "x.zeek", "--logs", "conn"], "refused"),
             (&["analyze", "a.pcap", "x.zeek", "--index"], "refused"),

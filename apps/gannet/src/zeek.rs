@@ -19,6 +19,7 @@ use gannet_engine::Extracted;
 use gannet_engine::Options;
 use gannet_event::Decl;
 use gannet_event::Listener;
+use gannet_event::Place;
 use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_script::bridge;
@@ -77,6 +78,7 @@ impl Args {
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
+    threads: usize,
     filter: Option<Filter>,
     open: Option<(Packets, Stop)>,
 }
@@ -95,6 +97,7 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
+        self.threads = options.threads;
         // Zeek's scripts install the filter themselves.
         let search_path = gannet_script::command::search_path(options);
         if let Some(text) = &options.filter
@@ -137,9 +140,24 @@ impl Source for Captures {
         }
     }
 
+    fn needs_one_thread(&self, decl: &Decl) -> bool {
+        gannet_engine::is_of_whole(decl)
+    }
+
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
-        let Some((packets, stop)) = self.open.take() else { return Ok(()) };
+        let Some((mut packets, stop)) = self.open.take() else { return Ok(()) };
+        let threads = match listener.place() {
+            Place::Analysis => 1,
+            _ => self.threads,
+        };
+        if let Packets::Capture(stream) = &mut packets
+            && threads > 1
+        {
+            stream.set_unpack_threads(threads);
+            stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+        }
         let options = Options {
+            threads,
             ignore_checksums: self.ignore_checksums || start.ignore_checksums,
             scripted: start.scripted,
             in_key_order: start.in_key_order,

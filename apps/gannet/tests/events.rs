@@ -52,6 +52,20 @@ fn the_end_of_a_capture_is_an_event_with_its_path() {
 }
 
 #[test]
+fn the_output_is_the_same_for_any_number_of_threads() {
+    for kinds in [&["--only", "*"][..], &["--all"], &[], &["--disable", "HTTP"]] {
+        let of = |threads| events(&[kinds, &["-t", threads, SAMPLE]].concat());
+        let alone = of("1");
+        assert!(alone.status.success() && !alone.stdout.is_empty());
+        for threads in ["2", "7"] {
+            let output = of(threads);
+            assert_eq!(output.status.code(), Some(0));
+            assert!(output.stdout == alone.stdout, "{kinds:?}, {threads} threads");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_name_is_refused() {
     let output = events(&["--only", "dns_reqest", SAMPLE]);
     assert_eq!(output.status.code(), Some(2));

@@ -272,6 +272,24 @@ fn events_agree_with_those_that_are_printed() {
 }
 
 #[test]
+fn events_are_the_same_for_any_number_of_threads() {
+    let of = |threads: u8| {
+        prints(&format!(
+            "local function show(e) print(e.packet, e.ts, e.event, e.c.uid, e.c.history, #e.c.service) end\n\
+             gannet.analyze(arg[2]):parallel({threads})\n\
+               :on({{ new_connection = show, http_request = show, dns_request = show, connection_state_remove = show }}):run()"
+        ))
+    };
+    let alone = of(1);
+    assert!(alone.lines().count() > 20, "{alone}");
+    for threads in [2, 7] {
+        assert_eq!(of(threads), alone, "{threads} threads");
+    }
+    let wrong = prints("print(pcall(function() gannet.analyze(arg[2]):parallel(0) end))");
+    assert!(wrong.contains("parallel wants a number of threads, 1 to 255"), "{wrong}");
+}
+
+#[test]
 fn events_agree_with_the_logs() {
     let folder = std::env::temp_dir().join(format!("gannet-run-logs-{}", std::process::id()));
     let run = Run::of(gannet().args(["analyze", "-q", "-o"]).arg(&folder).arg(SAMPLE));

@@ -8,6 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
 
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_synth::traffic;
+use gannet_synth::traffic::Kind;
+
 /// Declares what it needs of Zeek's types itself.
 const TYPES: &str = "
 type conn_id: record { orig_h: addr; orig_p: port; resp_h: addr; resp_p: port; proto: count; };
@@ -256,4 +261,107 @@ fn errors_name_the_connection_and_the_packet_once_a_place() {
     assert!(about.contains(", packet "), "{words}");
     assert_eq!(words.matches("no such index").count(), 1, "{words}");
     assert!(words.lines().last().unwrap().ends_with("9 times more"), "{words}");
+}
+
+/// What scripts come to with one thread, two and seven, which is the same.
+fn with_threads(code: &str, capture: &Path) -> (String, String, Option<i32>) {
+    let code = format!("{TYPES}{code}");
+    let run = |threads: &str| {
+        let args = ["--threads", threads, "-C", "-r", capture.to_str().unwrap()];
+        let output = zeek(&args, &code);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let alone = run("1");
+    for threads in ["2", "7"] {
+        assert_eq!(run(threads), alone, "{threads} threads");
+    }
+    alone
+}
+
+#[test]
+fn scripts_print_the_same_for_any_number_of_threads() {
+    let code = r#"
+        global conns = 0;
+        event network_time_init() { print "first packet", network_time(); }
+        event later(n: count) { print "later", n, network_time(); }
+        event new_connection(c: connection) { ++conns; print c$uid, c$id, c$history; schedule 50msec { later(conns) }; }
+        event http_request(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string)
+            { ++c$requests; print c$uid, c$requests, c$orig$size, method, original_URI, network_time(); }
+        event connection_state_remove(c: connection) { print "end", c$uid, c$history, c$requests, c$resp$num_pkts; }
+        event zeek_done() { print conns, network_time(); }
+        "#;
+    let (printed, errors, status) = with_threads(code, &sample());
+    assert_eq!((errors.as_str(), status), ("", Some(0)));
+    assert!(printed.lines().filter(|line| line.starts_with("end")).count() == 10, "{printed}");
+}
+
+#[test]
+fn errors_and_the_exit_status_of_scripts_are_the_same_for_any_number_of_threads() {
+    let code = r#"
+        type R: record { x: count &optional; };
+        event new_connection(c: connection) { local r = R(); if ( c$id$resp_p == 80/tcp ) print r$x; }
+        "#;
+    let (_, errors, status) = with_threads(code, &sample());
+    assert!(errors.contains("field value missing") && status == Some(0), "{errors}");
+    let code = r#"
+        global n = 0;
+        event new_connection(c: connection) { ++n; print n; if ( n == 3 ) exit(7); }
+        event zeek_done() { print "done"; }
+        "#;
+    let (printed, _, status) = with_threads(code, &sample());
+    assert!(printed.starts_with("1\n2\n3\n") && status == Some(7), "{printed} {status:?}");
+}
+
+#[test]
+fn scripts_that_steer_the_analysis_run_in_its_thread() {
+    let sample = sample();
+    let args = ["--threads", "2", "--verbose", "-C", "-r", sample.to_str().unwrap()];
+    let says = |code: &str| {
+        let declared = "global skip_further_processing: function(cid: conn_id): bool;";
+        let output = zeek(&args, &format!("{TYPES}{declared}{code}"));
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stderr).unwrap();
+        let line = text.lines().find(|line| line.contains("analyze")).unwrap_or_default();
+        line.to_owned()
+    };
+    let plain = "event new_connection(c: connection) { print c$uid; }";
+    assert_eq!(says(plain), "2 threads analyze");
+    let calls = "function stop(c: connection) { skip_further_processing(c$id); }
+        event new_connection(c: connection) { stop(c); }";
+    assert_eq!(says(calls), "one thread analyzes: stop calls skip_further_processing");
+    let unused = "function stop(c: connection) { skip_further_processing(c$id); }
+        event new_connection(c: connection) { print c$uid; }";
+    assert_eq!(says(unused), "2 threads analyze");
+    let ends = "event new_connection(c: connection) { terminate(); }";
+    assert_eq!(says(ends), "one thread analyzes: new_connection calls terminate");
+    let passed =
+        "event new_connection(c: connection) { local f = skip_further_processing; f(c$id); }";
+    assert_eq!(says(passed), "one thread analyzes: new_connection calls skip_further_processing");
+    let scheduled = "event late(c: connection) { print c$uid; }
+        event new_connection(c: connection) { schedule 1sec { late(c) }; }";
+    assert!(says(scheduled).ends_with("new_connection schedules an event with a connection"));
+}
+
+#[test]
+fn no_event_is_lost_on_the_way_to_scripts() {
+    let folder = std::env::temp_dir().join(format!("gannet-zeek-many-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for exchanges in [10, 1_000, 100_000] {
+        let capture = folder.join("dns.pcap");
+        let mut writer = Writer::create(&capture, WriteOptions::default()).unwrap();
+        traffic::of(Kind::Dns, exchanges, 1).write(&mut writer).unwrap();
+        writer.finish().unwrap();
+        let code = r#"
+            global begun = 0; global ended = 0;
+            event new_connection(c: connection) { ++begun; }
+            event connection_state_remove(c: connection) { ++ended; }
+            event zeek_done() { print begun, ended; }
+            "#;
+        let (printed, errors, _) = with_threads(code, &capture);
+        assert_eq!(errors, "");
+        let (begun, ended) = printed.trim().split_once(", ").unwrap();
+        assert!(begun == ended && begun.parse::<usize>().unwrap() >= exchanges, "{printed}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -6,6 +6,7 @@ use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
 use gannet_capture::OwnedBatch;
+use gannet_event::LinkState;
 
 use crate::tunnels::Encapsulation;
 
@@ -34,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) own: Vec<u8>,
     /// The encapsulations of some of it.
     encapsulation: Vec<Encapsulation>,
+    /// The link layer of each, where events have a listener.
+    pub(crate) links: Vec<LinkState>,
 }
 
 impl Found {
@@ -41,6 +44,7 @@ impl Found {
         self.handed.clear();
         self.own.clear();
         self.encapsulation.clear();
+        self.links.clear();
     }
 
     /// Stores the encapsulation of a handed-over packet.

@@ -22,10 +22,17 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_capture::Batch;
 use gannet_capture::Packet;
+use gannet_event::Event as _;
+use gannet_event::Events;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Place;
+use gannet_event::Sinks;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
 use gannet_protocols::global;
 use gannet_protocols::global::GlobalPorts;
+use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
 use gannet_wire::Network;
 use gannet_wire::protocol;
 
@@ -42,6 +49,7 @@ use crate::route::Outbox;
 use crate::route::Role;
 use crate::route::owner;
 use crate::route::owner_v4;
+use crate::scheduler::CLOSING;
 use crate::scheduler::Ended;
 use crate::scheduler::Shared;
 use crate::scheduler::Stopping;
@@ -61,6 +69,8 @@ pub(crate) struct Dispatcher {
     blocks: Vec<Arc<Block>>,
     /// The latest time of all packets so far.
     latest: Time,
+    /// Number of the last packet that was analysed, where events have a listener.
+    last: u64,
 }
 
 /// The scheduler, and the threads that work in addition to the caller's.
@@ -98,10 +108,53 @@ impl Dispatcher {
         let shards = threads.clamp(2, MAX_SHARDS);
         let part = |me| ShardTask::new(me, Shard::new(options.clone(), Role::HostPairs));
         let merge = Merge::new(Logs::new(options.logs.clone()), shards + 1);
-        let shared = Arc::new(Shared::new((0..shards).map(part), merge));
+        let shared = Shared::new((0..shards).map(part), merge);
         let outbox = Box::new(Outbox { shards, ..Outbox::default() });
         let global = Shard::new(options.clone(), Role::Global(outbox));
-        let mut workers = Workers { shared, threads: Vec::new() };
+        let mut dispatcher = Self::of(global, shards, shared);
+        dispatcher.start()?;
+        Ok(dispatcher)
+    }
+
+    /// The same, with events of `interest` for a listener behind the merge. There are fewer threads where the system
+    /// has none.
+    pub(crate) fn with_listener(
+        options: &Options,
+        threads: usize,
+        interest: &Interest,
+        listener: Box<dyn Listener>,
+    ) -> Self {
+        let shards = threads.clamp(2, MAX_SHARDS);
+        let (place, wants_packets) = (listener.place(), listener.wants_packets());
+        let mut events = Events::new(interest.clone(), listener);
+        events.set_mark(EventQueueFlushPoint::DECL);
+        events.ask();
+        let commands = events.take_commands();
+        let record = |role| {
+            let mut shard = Shard::new(options.clone(), role);
+            shard.record(interest.clone(), wants_packets, &commands);
+            shard
+        };
+        let part = |me| ShardTask::new(me, record(Role::HostPairs));
+        let logs = Sinks::new(Logs::new(options.logs.clone()), events);
+        let mut shared = Shared::new((0..shards).map(part), Merge::new(logs, shards + 1));
+        shared.listen(place == Place::Caller);
+        let outbox = Box::new(Outbox { shards, ..Outbox::default() });
+        let mut dispatcher = Self::of(record(Role::Global(outbox)), shards, shared);
+        // The threads that did start, and the caller's, do all the work.
+        let _ = dispatcher.start();
+        dispatcher
+    }
+
+    fn of(global: Shard, shards: usize, shared: Shared) -> Self {
+        let workers = Workers { shared: Arc::new(shared), threads: Vec::new() };
+        Self { global, shards, workers, blocks: Vec::new(), latest: Time::ZERO, last: 0 }
+    }
+
+    /// Starts all threads but the caller's.
+    fn start(&mut self) -> io::Result<()> {
+        let Self { shards, workers, .. } = self;
+        let shards = *shards;
         let origin = Origin::of_caller();
         for n in 1..shards {
             let shared = Arc::clone(&workers.shared);
@@ -114,7 +167,16 @@ impl Dispatcher {
             };
             workers.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
         }
-        Ok(Self { global, shards, workers, blocks: Vec::new(), latest: Time::ZERO })
+        Ok(())
+    }
+
+    /// A capture was read to its end: records the event of that, where events have a listener.
+    pub(crate) fn end_capture(&mut self, path: &str) {
+        if self.global.env.logs.events.any() {
+            self.global.note_last(std::mem::take(&mut self.last));
+            self.global.env.logs.set_key(CLOSING);
+            self.global.raise_capture_end(path);
+        }
     }
 
     /// Dispatches the next packets; only those that pass the filter are analysed.
@@ -164,6 +226,10 @@ impl Dispatcher {
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
         filling.begin_without_packets((number, time), self.shards);
         self.latest = self.latest.max(time);
+        if self.global.env.logs.events.any() {
+            self.global.begin(number, time);
+            self.last = number;
+        }
         self.global.pass(number, time);
         let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
         self.blocks.push(block);
@@ -200,17 +266,23 @@ impl Dispatcher {
         let Self { global, shards, .. } = self;
         let mut times = Times { latest: self.latest, are_in_order: true };
         let mut at = 0;
+        let mut notes = global.env.logs.events.any() && global.notes_packets();
+        let is_quick = packet_filter.is_open() && !global.has_filter() && !notes;
         loop {
             let mut is_global = false;
-            if packet_filter.is_open() {
+            if is_quick {
                 (at, is_global) = assign_own((global, *shards), batch, at, block, &mut times);
             }
             let Some(packet) = batch.get(at) else { break };
-            if !packet_filter.passes(&packet) {
+            if !packet_filter.passes(&packet) || !global.passes(&packet) {
                 block.leave(at);
             } else if !is_global
                 && let Some(part) = owner_of(&packet, &global.env.global_ports, *shards)
             {
+                if notes {
+                    global.note_packet(packet.number, packet.time);
+                    notes = global.notes_packets();
+                }
                 global.pass(packet.number, packet.time);
                 block.assign(at, part);
                 times.note(packet.time);
@@ -218,6 +290,15 @@ impl Dispatcher {
                 times.note(packet.time);
             }
             at += 1;
+        }
+        if global.env.logs.events.any() {
+            // Empty packets count, those that are filtered out do not.
+            let is_begun = |at: &usize| {
+                let is_empty = |p: &Packet<'_>| p.data.is_empty() || p.wire_len == 0;
+                !block.is_unowned(*at) || batch.get(*at).is_some_and(|packet| is_empty(&packet))
+            };
+            let last = (0..batch.len()).rev().find(is_begun);
+            self.last = last.and_then(|at| batch.get(at)).map_or(self.last, |packet| packet.number);
         }
         if !times.are_in_order {
             block.note_latest(self.latest);
@@ -234,8 +315,11 @@ impl Dispatcher {
     /// The end of input. Returns the number of connections, the state report and the written
     /// streams.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
-        let Self { global, shards, workers, .. } = self;
+        let Self { mut global, shards, workers, last, .. } = self;
         let now = global.now;
+        if global.env.logs.events.any() {
+            global.note_last(last);
+        }
         workers.shared.end(ShardTask::new(shards, global));
         workers.shared.work(0, |_| false);
         let ended = workers.shared.ended();

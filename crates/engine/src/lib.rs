@@ -37,8 +37,10 @@ use std::io;
 
 use gannet_base::Time;
 use gannet_capture::Batch;
+use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
+use gannet_event::Place;
 use gannet_filter::Filter;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
@@ -79,7 +81,7 @@ pub fn schemas() -> Vec<gannet_log::Schema> {
 }
 
 /// The declarations of all events that an analysis can raise.
-pub fn events() -> impl Iterator<Item = &'static gannet_event::Decl> {
+pub fn events() -> impl Iterator<Item = &'static Decl> {
     gannet_protocols::events::all()
 }
 
@@ -113,16 +115,16 @@ impl Engine {
         }
     }
 
-    /// A new analysis whose events of `interest` go to `listener`, in the order of packets.
+    /// A new analysis whose events of `interest` go to `listener`, in the order of packets. It has several threads if the
+    /// listener's [place](Listener::place) and the events allow that.
     pub fn with_listener(
         options: Options,
         interest: Interest,
         listener: Box<dyn Listener>,
     ) -> Self {
         let filter = options.filter.clone();
-        let mut shard = Shard::new(options, Role::Whole);
-        shard.listen(interest, listener);
-        Self { filter, work: Work::Alone(Box::new(shard)), statistics: Statistics::default() }
+        let work = Work::listening(options, interest, listener);
+        Self { filter, work, statistics: Statistics::default() }
     }
 
     /// Analyses the next packets.
@@ -209,8 +211,9 @@ impl Engine {
 
     /// A capture was read to its end: raises the event of that, where events have a listener.
     pub fn end_capture(&mut self, path: &str) {
-        if let Work::Alone(shard) = &mut self.work {
-            shard.raise_capture_end(path);
+        match &mut self.work {
+            Work::Alone(shard) => shard.raise_capture_end(path),
+            Work::Split(dispatcher) => dispatcher.end_capture(path),
         }
     }
 
@@ -258,18 +261,58 @@ fn alone(
 
 impl Work {
     fn of(options: Options) -> Self {
-        // Logs that are written only on request are about the whole traffic.
-        let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
-        // These limits are, too: which connections end early depends on all others.
-        let has_all_at_once =
-            |limits: &Limits| limits.connections != Limits::NONE || limits.state != Limits::NONE;
-        if options.threads > 1
-            && !has_all_at_once(&options.limits)
-            && !schemas().iter().any(opt_in)
+        if may_split(&options)
             && let Ok(dispatcher) = Dispatcher::new(&options, options.threads)
         {
             return Self::Split(Box::new(dispatcher));
         }
         Self::Alone(Box::new(Shard::new(options, Role::Whole)))
     }
+
+    fn listening(options: Options, interest: Interest, listener: Box<dyn Listener>) -> Self {
+        let is_behind = listener.place() != Place::Analysis && !options.in_key_order;
+        let is_whole = |decl: &Decl| interest.has(decl.id) && is_of_whole(decl);
+        if is_behind && may_split(&options) && !events().any(is_whole) {
+            let threads = options.threads;
+            let dispatcher = Dispatcher::with_listener(&options, threads, &interest, listener);
+            return Self::Split(Box::new(dispatcher));
+        }
+        let mut shard = Shard::new(options, Role::Whole);
+        shard.listen(interest, listener);
+        Self::Alone(Box::new(shard))
+    }
+}
+
+/// Why one thread analyzes with these options, where nothing listens to events; `None` where several do.
+pub fn why_one_thread(options: &Options) -> Option<String> {
+    // Which connections end early depends on all others.
+    let limits = &options.limits;
+    if options.threads <= 1 {
+        return Some("the capture is small, or it was asked for".to_owned());
+    }
+    if limits.connections != Limits::NONE || limits.state != Limits::NONE {
+        return Some("a limit of connections or of the whole state is set".to_owned());
+    }
+    let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
+    let log = schemas().into_iter().find(opt_in)?;
+    Some(format!("{}.log is about the whole traffic", log.path))
+}
+
+/// Whether several threads may analyze.
+fn may_split(options: &Options) -> bool {
+    why_one_thread(options).is_none()
+}
+
+/// Whether an analysis that raises an event has one thread: the event is a question, the analysis goes by what its handlers
+/// ask for, or its arguments are about the whole traffic.
+pub fn is_of_whole(decl: &Decl) -> bool {
+    matches!(
+        decl.name,
+        "gannet::connection_timing_out"
+            | "gannet::discard_packet"
+            | "gannet::packet_done"
+            | "gannet::signature_data"
+            | "gannet::watched_connection"
+            | "unknown_protocol"
+    )
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use gannet_base::Time;
+use gannet_event::Command;
 use gannet_event::Sinks;
 use gannet_log::Key;
 use gannet_log::Logs;
@@ -29,7 +30,7 @@ impl Report {
 
     /// Bytes of its rows.
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.iter().map(bytes).sum()
+        self.rows.iter().map(bytes).sum::<usize>() + self.deferred.event_bytes()
     }
 }
 
@@ -77,12 +78,17 @@ impl Pending {
 
 impl Merge {
     /// A merge of `parts` shards into these logs.
-    pub(crate) fn new(logs: Logs, shards: usize) -> Self {
+    pub(crate) fn new(logs: impl Into<Sinks>, shards: usize) -> Self {
+        let logs = logs.into();
+        let mut whole = Whole::default();
+        if logs.events.any() {
+            whole.listen();
+        }
         Self {
-            logs: logs.into(),
+            logs,
             streams: Vec::new(),
             deferred: (0..shards).map(|_| Deferred::default()).collect(),
-            whole: Whole::default(),
+            whole,
             held: 0,
             spare: Vec::new(),
         }
@@ -108,6 +114,9 @@ impl Merge {
             });
         }
         self.whole.decide(&mut self.logs, &mut self.deferred, until);
+        if self.logs.events.has_commands() {
+            heed(self.logs.events.take_commands())?;
+        }
         self.logs.check()
     }
 
@@ -136,9 +145,10 @@ impl Merge {
         }
     }
 
-    /// Bytes of waiting rows, and the memory of written ones.
+    /// Bytes of waiting rows and events, and the memory of written rows.
     pub(crate) fn rest(&mut self) -> (usize, Vec<Rows>) {
-        (self.held, std::mem::take(&mut self.spare))
+        let events: usize = self.deferred.iter().map(Deferred::event_bytes).sum();
+        (self.held + events, std::mem::take(&mut self.spare))
     }
 
     /// Flushes merged rows to their files.
@@ -153,9 +163,18 @@ impl Merge {
     }
 
     /// The logs, still open, and their counts.
-    pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
+    pub(crate) fn into_logs(mut self) -> (Sinks, Vec<StreamCount>) {
+        self.logs.events.drain();
         let counts = self.logs.counts();
         (self.logs, counts)
+    }
+}
+
+/// The analysis is further than the listener: it may only ask for it to stop, after which it takes no events.
+fn heed(commands: Vec<Command>) -> io::Result<()> {
+    match commands.into_iter().find(|command| *command != Command::Stop) {
+        Some(command) => Err(io::Error::other(format!("too late for a listener: {command:?}"))),
+        None => Ok(()),
     }
 }
 

@@ -77,7 +77,8 @@ impl Shard {
                     _ => LinkEncap::Undefined,
                 },
             };
-            events.raise(&PacketNotProcessed { pkt });
+            // Another shard may have a connection that takes a part of it.
+            events.raise_unless_taken(&PacketNotProcessed { pkt });
         }
         if events.wants::<PacketDone>() {
             events.raise(&PacketDone {

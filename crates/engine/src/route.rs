@@ -3,8 +3,10 @@
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Proto;
+use gannet_event::LinkState;
 use gannet_flow::Key;
 use gannet_protocols::global;
+use gannet_protocols::packet::events::PacketNotProcessed;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
@@ -140,6 +142,9 @@ impl Shard {
             Start::InOwn(outbox.found.own.len() - all.bytes.len())
         };
         let encapsulation = outbox.found.note_encapsulation(encapsulation);
+        if self.env.logs.events.any() {
+            outbox.found.links.push(self.link);
+        }
         outbox.found.handed.push(Handed {
             index: outbox.index,
             part: owner(ip.src, ip.dst, outbox.shards),
@@ -159,7 +164,11 @@ impl Shard {
         handed: &Handed,
         bytes: &[u8],
         encapsulation: &Encapsulation,
+        link: Option<&LinkState>,
     ) {
+        if let Some(link) = link {
+            self.link = *link;
+        }
         self.ordinal = handed.ordinal;
         self.layers = handed.layers;
         self.missing = 0;
@@ -178,6 +187,11 @@ impl Shard {
                 false
             }
         };
+        if std::mem::take(&mut self.is_taken)
+            && self.env.logs.events.wants::<PacketNotProcessed<'_>>()
+        {
+            self.env.logs.events.record_taken();
+        }
     }
 }
 

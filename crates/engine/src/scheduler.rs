@@ -70,6 +70,10 @@ pub(crate) struct Scheduler {
     spare: Vec<Rows>,
     /// Whether there are no more blocks.
     ended: bool,
+    /// Whether the caller's thread alone merges.
+    merges_in_caller: bool,
+    /// Whether the merge has a listener, which may take longer than the analysis.
+    is_listening: bool,
     /// Set when a thread panicked, or the results are not needed any more.
     stopped: bool,
     /// Numbers of working and waiting threads.
@@ -126,6 +130,12 @@ impl Shared {
         Self { scheduler: Mutex::new(scheduler), change: Condvar::new() }
     }
 
+    /// The merge has a listener; `in_caller`: it is bound to the caller's thread, which alone merges then.
+    pub(crate) fn listen(&mut self, in_caller: bool) {
+        let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        (scheduler.is_listening, scheduler.merges_in_caller) = (true, in_caller);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +151,8 @@ impl Shared {
     /// wait, works until they are fewer. Returns the first error since the last call, and whether
     /// work continues.
     pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
-        let made = (global.env.logs.held() + global.env.deferred() > 0).then(|| Report::of(global));
+        let held = global.env.logs.held() + global.env.deferred();
+        let made = (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::of(global));
         let mut scheduler = self.lock();
         let shards = scheduler.queues.len().saturating_sub(1);
         if let Some(report) = made {
@@ -151,10 +162,12 @@ impl Shared {
         for queue in scheduler.queues.iter_mut().take(shards) {
             queue.blocks.push_back(Arc::clone(block));
         }
-        let has_enough = scheduler.has(BLOCKS);
+        let has_enough = scheduler.has(BLOCKS) || scheduler.waits_for_caller();
         self.tell(scheduler);
         if has_enough {
-            self.work(0, |scheduler| !scheduler.has(BLOCKS / 2 + 1));
+            self.work(0, |scheduler| {
+                !scheduler.has(BLOCKS / 2 + 1) && !scheduler.waits_for_caller()
+            });
         }
         let mut scheduler = self.lock();
         (scheduler.left.error.take().map_or(Ok(()), Err), !scheduler.stopped)
@@ -260,6 +273,11 @@ impl Scheduler {
         most >= many && (least >= FEW || most >= MOST_BLOCKS)
     }
 
+    /// Whether much is to be merged, which the caller's thread does alone.
+    fn waits_for_caller(&self) -> bool {
+        self.merges_in_caller && self.bytes.0 >= URGENT
+    }
+
     /// Whether there is no work until more blocks come.
     fn is_quiet(&self) -> bool {
         let waits = self.queues.iter().any(|queue| !queue.blocks.is_empty());
@@ -283,8 +301,19 @@ impl Scheduler {
 
     /// The next task of a thread with this home shard.
     fn next(&mut self, home: usize) -> Option<Task> {
-        let urgent = if self.bytes.0 >= URGENT { self.merge() } else { None };
-        urgent.or_else(|| self.part(home)).or_else(|| self.merge())
+        let may_merge = home == 0 || !self.merges_in_caller;
+        let urgent = if self.bytes.0 >= URGENT && may_merge { self.merge() } else { None };
+        if urgent.is_none() && self.is_ahead_of_listener() {
+            return None;
+        }
+        urgent.or_else(|| self.part(home)).or_else(|| if may_merge { self.merge() } else { None })
+    }
+
+    /// Whether much waits for a listener: shards wait, too, until the thread that merges is done.
+    fn is_ahead_of_listener(&self) -> bool {
+        self.is_listening
+            && self.bytes.0 > MOST
+            && (self.left.merge.is_none() || self.merges_in_caller)
     }
 
     fn merge(&mut self) -> Option<Task> {
@@ -469,6 +498,23 @@ mod tests {
         assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(1), Some(1)));
         scheduler.queues[1].part = None;
         assert_eq!(queue(&scheduler, 0), None);
+    }
+
+    #[test]
+    fn shards_wait_for_a_listener_that_is_behind() {
+        let mut shared = scheduler(2);
+        shared.listen(true);
+        let mut scheduler = shared.lock();
+        scheduler.queues[0].blocks.push_back(Arc::default());
+        scheduler.reports.push((0, Report::default()));
+        scheduler.bytes = (MOST + 1, 0);
+        assert!(scheduler.next(1).is_none(), "the caller's thread merges");
+        let merge = scheduler.next(0);
+        assert!(matches!(merge, Some(Task::Merge(..))));
+        scheduler.bytes.0 = MOST + 1;
+        assert!(scheduler.next(0).is_none() && scheduler.next(1).is_none(), "until that is done");
+        scheduler.bytes.0 = MOST;
+        assert!(matches!(scheduler.next(1), Some(Task::Block(..))));
     }
 
     #[test]

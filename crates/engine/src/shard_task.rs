@@ -101,7 +101,7 @@ impl ShardTask {
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
     let assigned = block.assigned(me);
-    let mut handed = block.found.handed.iter().peekable();
+    let mut handed = block.found.handed.iter().enumerate().peekable();
     let mut done = 0;
     let (is_far, is_in_order) = (shard.is_table_far(), block.is_in_order());
     let much = much(shard);
@@ -127,9 +127,10 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
         if place.is_global() {
             shard.begin(packet.number, packet.time);
             shard.advance(packet.time);
-            while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
+            while let Some((nth, next)) = handed.next_if(|(_, h)| h.index as usize <= at) {
                 if usize::from(next.part) == me {
-                    shard.take_over(next, block.handed(next), &block.found.encapsulation(next));
+                    let (bytes, link) = (block.handed(next), block.found.links.get(nth));
+                    shard.take_over(next, bytes, &block.found.encapsulation(next), link);
                 }
             }
             shard.rest();
@@ -177,8 +178,16 @@ fn pass_each(
     }
 }
 
-/// Bytes of rows that are reported even in the middle of a block.
+/// Bytes of rows that are reported even in the middle of a block. Where events are recorded, their bytes count as well:
+/// [`report`] looks at these.
 fn much(shard: &Shard) -> usize {
+    if shard.env.logs.events.is_recording() {
+        return 0;
+    }
+    most(shard)
+}
+
+fn most(shard: &Shard) -> usize {
     REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE) as usize
 }
 
@@ -186,15 +195,17 @@ fn much(shard: &Shard) -> usize {
 #[inline]
 fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &Shared) -> bool {
     let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
-    if made >= much {
-        report((me, shard), to);
-    }
-    made >= much
+    made >= much && report((me, shard), made, to)
 }
 
-/// Reports all results.
+/// Reports all results, unless they are few together with the events.
 #[cold]
-fn report((me, shard): (usize, &mut Shard), to: &Shared) {
-    let until = shard.env.logs.key();
-    to.report(me, shard, until);
+fn report((me, shard): (usize, &mut Shard), made: usize, to: &Shared) -> bool {
+    let events = &shard.env.logs.events;
+    let is_much = !events.is_recording() || made + events.recorded() >= most(shard);
+    if is_much {
+        let until = shard.env.logs.key();
+        to.report(me, shard, until);
+    }
+    is_much
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_log::Key;
 
 use crate::command::Command;
 use crate::decl::Decl;
@@ -15,6 +16,9 @@ use crate::pack::FileRef;
 use crate::pack::Packer;
 use crate::read::Args;
 use crate::read::Reader;
+use crate::recording::Player;
+use crate::recording::Recorder;
+use crate::recording::Recording;
 use crate::state::ConnState;
 use crate::state::FileState;
 use crate::state::LinkState;
@@ -29,12 +33,35 @@ pub trait Event {
     fn pack(&self, to: &mut Packer<'_>);
 }
 
+/// Where a listener receives events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the thread of the analysis, which is one: the listener may ask something of the analysis at any time.
+    #[default]
+    Analysis,
+    /// Behind an analysis of several threads, in the thread that feeds it with packets. What the listener asks for
+    /// before the first packet is carried out; later it asks for nothing, except that the analysis stops.
+    Caller,
+    /// The same in any thread.
+    Anywhere,
+}
+
 /// Receives events in the order in which they were raised.
 pub trait Listener: Send {
+    /// Where it receives them.
+    fn place(&self) -> Place {
+        Place::Analysis
+    }
+
+    /// Whether [`packet`](Self::packet) is called for packets without events as well, where several threads analyze.
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
     /// One event.
     fn event(&mut self, event: &Raised<'_>);
 
-    /// A packet begins: network time, and the packet's number.
+    /// A packet begins: network time, and the packet's number. See [`wants_packets`](Self::wants_packets).
     fn packet(&mut self, time: Time, packet: u64) {
         let _ = (time, packet);
     }
@@ -143,16 +170,112 @@ pub struct Events {
     mark: Option<&'static Decl>,
     /// The link layer of connections, with the sender of the first packet.
     links: HashMap<Uid, (Addr, u16, LinkState)>,
+    /// The last number that an analyzer got.
+    last_number: u64,
+    /// Records all calls, in a shard of an analysis.
+    recorder: Option<Box<Recorder>>,
+    /// Repeats what shards recorded.
+    pub(crate) player: Player,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
-/// delivered early.
+/// delivered before the next timer.
 const WAITING: usize = 16_384;
 
 impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         Self { interest, listener: Some(listener), ..Self::default() }
+    }
+
+    /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
+    /// packets if it wants these.
+    pub fn recording(interest: Interest, wants_packets: bool) -> Self {
+        // Each call to deliver is one to record.
+        let recorder = Some(Box::new(Recorder::new(wants_packets)));
+        Self { interest, recorder, is_handed_over: true, ..Self::default() }
+    }
+
+    /// Whether events are recorded.
+    pub fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Bytes of the events recorded, about.
+    pub fn recorded(&self) -> usize {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.bytes())
+    }
+
+    /// The events recorded so far, if there are any.
+    pub fn take_recording(&mut self) -> Option<Recording> {
+        self.recorder.as_mut()?.take()
+    }
+
+    /// Sets the key and the time of events to come, where they are recorded.
+    #[inline]
+    pub(crate) fn set_key(&mut self, key: Key, time: Time) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_key(key, time);
+        }
+    }
+
+    /// A number greater than those of all events recorded so far. `None` where they are not recorded.
+    pub(crate) fn ticket(&self) -> Option<u64> {
+        self.recorder.as_ref().map(|recorder| recorder.ticket())
+    }
+
+    /// Whether no event was recorded since an item of another kind got its [ticket](crate::Sinks::ticket).
+    pub fn is_none_since_ticket(&self) -> bool {
+        self.recorder.as_ref().is_none_or(|recorder| recorder.is_interrupted())
+    }
+
+    /// Records that there is nothing at the current key but the key itself.
+    pub fn record_nothing(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_run();
+        }
+    }
+
+    /// Whether the beginning of each packet is recorded.
+    pub fn records_packets(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.wants_packets())
+    }
+
+    /// A connection takes the current packet, which another shard began with.
+    pub fn record_taken(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.taken();
+        }
+    }
+
+    /// Numbers for this many analyzers in a row: returns the first.
+    pub fn number_analyzers(&mut self, count: u64) -> u64 {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.number_analyzers(count);
+        }
+        let first = self.last_number + 1;
+        self.last_number += count;
+        first
+    }
+
+    /// Numbers go to analyzers that have no events.
+    pub fn skip_numbers(&mut self, count: u64) {
+        let first = self.number_analyzers(count);
+        self.forget_numbers(first);
+    }
+
+    /// No event to come names this analyzer, if it was not numbered together with those before it.
+    pub fn forget_number(&mut self, number: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.forget_number(number);
+        }
+    }
+
+    /// No event to come names analyzers that were numbered together with this one.
+    pub fn forget_numbers(&mut self, number: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.forget_numbers(number);
+        }
     }
 
     /// An event without arguments that marks each point at which Zeek runs handlers, if it has a listener.
@@ -164,7 +287,10 @@ impl Events {
     #[inline]
     pub fn mark(&mut self) {
         if let Some(decl) = self.mark {
-            self.queue.push(Queued { decl, end: self.bytes.len() as u32, then: None });
+            match &mut self.recorder {
+                Some(recorder) => recorder.raised(decl, false),
+                None => self.raise_packed(decl, &[]),
+            }
         }
     }
 
@@ -191,6 +317,10 @@ impl Events {
     pub fn set_time(&mut self, now: Time, packet: u64) {
         self.changed.clear();
         (self.now, self.packet) = (now, packet);
+        if let Some(recorder) = &mut self.recorder {
+            self.awaits_end = false;
+            recorder.set_time(now, packet);
+        }
         if let Some(listener) = &mut self.listener {
             listener.packet(now, packet);
             listener.commands(&mut self.commands);
@@ -222,6 +352,11 @@ impl Events {
         }
     }
 
+    /// The listener asks for this before the first packet.
+    pub fn ask_for(&mut self, commands: &[Command]) {
+        self.commands.extend_from_slice(commands);
+    }
+
     /// The transport state of the current connection's sides.
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
@@ -234,11 +369,41 @@ impl Events {
 
     /// Raises an event that was asked [about](Self::wants).
     pub fn raise<E: Event>(&mut self, event: &E) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.raise(event, false);
+        }
+        self.make_room();
+        event.pack(&mut Packer::new(&mut self.bytes));
+        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, then: None });
+    }
+
+    /// The same for a packet that no connection takes, which other shards know.
+    pub fn raise_unless_taken<E: Event>(&mut self, event: &E) {
+        match &mut self.recorder {
+            Some(recorder) => recorder.raise(event, true),
+            None => self.raise(event),
+        }
+    }
+
+    /// Raises an event whose arguments are packed.
+    pub(crate) fn raise_packed(&mut self, decl: &'static Decl, args: &[u8]) {
+        self.make_room();
+        self.bytes.extend_from_slice(args);
+        self.queue.push(Queued { decl, end: self.bytes.len() as u32, then: None });
+    }
+
+    /// Delivers the events that wait if they are many and the next one mentions none of their connections and files.
+    fn make_room(&mut self) {
+        if self.queue.len() >= WAITING && self.conns.is_empty() && self.files.is_empty() {
+            self.drain();
+        }
+    }
+
+    /// Delivers the events that wait if they are many: between two timers, or two connections that are closed.
+    pub fn relieve(&mut self) {
         if self.queue.len() >= WAITING {
             self.drain();
         }
-        event.pack(&mut Packer::new(&mut self.bytes));
-        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, then: None });
     }
 
     /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
@@ -265,6 +430,9 @@ impl Events {
     /// When the event raised last is handled, a protocol becomes one of a connection's services, or is
     /// removed from them: until then its events do not show the change.
     pub fn then_service(&mut self, conn: Connection, name: &'static str, added: bool) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.service(conn, name, added);
+        }
         if let Some(last) = self.queue.last_mut() {
             last.then = Some(Then::Service(conn.0, name, added));
         }
@@ -273,6 +441,10 @@ impl Events {
     /// The event raised last comes from a handler, which runs when the packet is done: this event and later ones
     /// show the connection as it is then.
     pub fn as_at_end(&mut self, conn: Connection) {
+        if let Some(recorder) = &mut self.recorder {
+            self.awaits_end = true;
+            return recorder.as_at_end(conn);
+        }
         if let Some(last) = self.queue.last_mut() {
             last.then = Some(Then::AsAtEnd(conn.0));
             self.awaits_end = true;
@@ -288,15 +460,32 @@ impl Events {
     /// A connection as it is at the end of the packet.
     #[cold]
     pub fn set_end(&mut self, state: ConnState) {
-        if let Some(index) = self.conn_index.get(&state.uid).copied() {
-            let state = self.completed(state);
+        let state = self.completed(state);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end(state);
+        } else if let Some(index) = self.conn_index.get(&state.uid).copied() {
             self.ends.push((index, state));
         }
     }
 
     /// A connection as an event mentions it. Queued events show it like this as well.
     pub fn connection(&mut self, state: ConnState) -> Connection {
+        self.mention(state, false)
+    }
+
+    /// A connection as events of the queue show it already, or, where none does, as it is now.
+    pub fn connection_unless_known(&mut self, state: ConnState) -> Connection {
+        match self.known_connection(state.uid) {
+            Some(known) => known,
+            None => self.mention(state, true),
+        }
+    }
+
+    fn mention(&mut self, state: ConnState, unless_known: bool) -> Connection {
         let state = self.completed(state);
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.connection(state, unless_known);
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -361,6 +550,9 @@ impl Events {
 
     /// A file as an event mentions it. Queued events show it like this as well.
     pub fn file(&mut self, state: FileState) -> FileRef {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.file(state);
+        }
         let next = self.files.len() as u32;
         let index = *self.file_index.entry(state.fuid).or_insert(next);
         match self.files.get_mut(index as usize) {
@@ -387,6 +579,9 @@ impl Events {
     /// to come. The listener's requests are taken at once.
     #[cold]
     pub fn deliver_early(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.deliver_early();
+        }
         self.hand_over();
         if let Some(listener) = &mut self.listener {
             listener.commands(&mut self.commands);
@@ -396,6 +591,9 @@ impl Events {
     #[cold]
     #[inline(never)]
     fn deliver(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.drain();
+        }
         self.hand_over();
         self.is_handed_over = false;
         if let Some(listener) = &mut self.listener {

@@ -28,12 +28,39 @@ pub trait Arg {
 
 /// Appends packed values.
 #[derive(Debug)]
-pub struct Packer<'a>(&'a mut Vec<u8>);
+pub struct Packer<'a>(&'a mut Vec<u8>, Option<&'a mut Vec<Handle>>);
+
+/// Where packed bytes name something by a number that another queue gives another number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handle {
+    /// Position in the bytes.
+    pub(crate) at: u32,
+    pub(crate) kind: HandleKind,
+}
+
+/// What is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandleKind {
+    Connection,
+    File,
+    Analyzer,
+}
 
 impl<'a> Packer<'a> {
     /// Appends to these bytes.
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
-        Self(bytes)
+        Self(bytes, None)
+    }
+
+    /// The same, and notes the positions of [handles](Handle).
+    pub(crate) fn with_handles(bytes: &'a mut Vec<u8>, handles: &'a mut Vec<Handle>) -> Self {
+        Self(bytes, Some(handles))
+    }
+
+    fn handle(&mut self, kind: HandleKind) {
+        if let Some(handles) = &mut self.1 {
+            handles.push(Handle { at: self.0.len() as u32, kind });
+        }
     }
 
     fn bytes(&mut self, v: &[u8]) {
@@ -200,6 +227,7 @@ pub struct Connection(pub(crate) u32);
 impl Arg for Connection {
     const TYPE: Type = Type::Connection;
     fn pack(&self, to: &mut Packer<'_>) {
+        to.handle(HandleKind::Connection);
         to.0.extend_from_slice(&self.0.to_le_bytes());
     }
 }
@@ -214,6 +242,19 @@ pub struct FileRef(pub(crate) u32);
 impl Arg for FileRef {
     const TYPE: Type = Type::File;
     fn pack(&self, to: &mut Packer<'_>) {
+        to.handle(HandleKind::File);
+        to.0.extend_from_slice(&self.0.to_le_bytes());
+    }
+}
+
+/// The number of an analyzer, which the queue [gives out](crate::Events::number_analyzers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnalyzerId(pub u64);
+
+impl Arg for AnalyzerId {
+    const TYPE: Type = Type::Count;
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.handle(HandleKind::Analyzer);
         to.0.extend_from_slice(&self.0.to_le_bytes());
     }
 }

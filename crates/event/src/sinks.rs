@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::ops::DerefMut;
 
+use gannet_log::Key;
 use gannet_log::Logs;
 
 use crate::events::Events;
@@ -18,6 +19,19 @@ impl Sinks {
     /// These logs, and events that go to the listener of `events`.
     pub fn new(logs: Logs, events: Events) -> Self {
         Self { logs, events }
+    }
+
+    /// Sets the key of the following rows and events, where these are collected.
+    #[inline]
+    pub fn set_key(&mut self, key: Key) {
+        if self.logs.set_key(key) {
+            self.events.set_key(key, self.logs.time());
+        }
+    }
+
+    /// A number greater than all earlier ones, and than those of all events that were recorded.
+    pub fn ticket(&self) -> u64 {
+        self.events.ticket().unwrap_or_else(|| self.logs.ticket())
     }
 }
 

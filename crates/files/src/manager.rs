@@ -734,14 +734,15 @@ impl Files {
         }
         if file.last + file.timeout <= packet {
             file.timed_out = true;
+            if let Some(key) = logs.key() {
+                logs.set_key(Key { due, tie, ..key });
+            }
+            logs.events.relieve();
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
                 logs.events.mark();
                 logs.events.drain();
-            }
-            if let Some(key) = logs.key() {
-                logs.set_key(Key { due, tie, ..key });
             }
             file.finish(logs, due, &mut self.troubles, self.options.extract.as_ref());
             file.dormant = true;
@@ -763,6 +764,7 @@ impl Files {
         open.sort_by_key(|f| (f.born, f.tie));
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
+            logs.events.relieve();
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());

@@ -153,12 +153,12 @@ impl Logs {
         Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
     }
 
-    /// Sets the key of the following rows, where rows are collected.
+    /// Sets the key of the following rows, where rows are collected; returns whether they are.
     #[inline]
-    pub fn set_key(&mut self, key: Key) {
-        if let Some(place) = &mut self.key {
-            *place = key;
-        }
+    pub fn set_key(&mut self, key: Key) -> bool {
+        let Some(place) = &mut self.key else { return false };
+        *place = key;
+        true
     }
 
     /// The key of the next row; `None` unless rows are collected.

@@ -33,6 +33,12 @@ pub fn mention_end(sinks: &mut Sinks, conn: &Conn) {
     sinks.events.set_end(state);
 }
 
+/// A connection as the events that wait show it, or as it is now.
+pub fn mention_unless_known(sinks: &mut Sinks, conn: &Conn) -> Connection {
+    let state = state(sinks, conn);
+    sinks.events.connection_unless_known(state)
+}
+
 /// Zeek's numbers of UDP states: nothing was sent, or something was.
 const UDP_STATES: [u8; 2] = [0, 1];
 

@@ -1,6 +1,7 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::Event;
 use gannet_event::Sinks;
@@ -197,19 +198,23 @@ impl Context<'_> {
     }
 
     /// The number of an analyzer of this connection; what reads packets has none.
-    pub(crate) fn aid(&mut self, tag: Tag) -> Option<u64> {
+    pub(crate) fn aid(&mut self, tag: Tag) -> Option<AnalyzerId> {
         if !self.env.logs.events.any() {
             return None;
         }
         let (uid, proto) = (self.conn.uid, self.conn.proto);
-        (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
+        if tag.reads_packets() {
+            return None;
+        }
+        let events = &mut self.env.logs.events;
+        Some(AnalyzerId(self.env.analyzer_ids.of(events, uid, proto, tag)))
     }
 
     /// Analyzers start that have numbers in Zeek and are none here.
     #[inline]
     pub(crate) fn skip_aids(&mut self, count: u64) {
         if self.env.logs.events.any() {
-            self.env.analyzer_ids.skip(count);
+            self.env.logs.events.skip_numbers(count);
         }
     }
 

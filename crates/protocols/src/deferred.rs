@@ -1,6 +1,9 @@
 //! Decisions over the whole analysis, deferred by its shards.
 
+use std::collections::VecDeque;
+
 use gannet_base::Time;
+use gannet_event::Recording;
 use gannet_event::Sinks;
 use gannet_log::Key;
 
@@ -67,6 +70,8 @@ pub struct Deferred {
     pub tunnels: Vec<DeferredItem<tunnel::Item>>,
     /// Certificates.
     pub certificates: Vec<DeferredItem<ssl::CertificateItem>>,
+    /// Events, where these have a listener.
+    pub events: VecDeque<Recording>,
 }
 
 impl Deferred {
@@ -75,6 +80,12 @@ impl Deferred {
         self.weirds.append(&mut more.weirds);
         self.tunnels.append(&mut more.tunnels);
         self.certificates.append(&mut more.certificates);
+        self.events.append(&mut more.events);
+    }
+
+    /// Bytes of events.
+    pub fn event_bytes(&self) -> usize {
+        self.events.iter().map(Recording::bytes).sum()
     }
 }
 
@@ -89,6 +100,8 @@ pub struct Whole {
     certificates: ssl::Certificates,
     /// Items that are decided about, to be put in order; empty in between.
     order: Vec<Place>,
+    /// Events have a listener.
+    is_listening: bool,
 }
 
 /// Where an item is, with its place in the order of all.
@@ -99,6 +112,8 @@ struct Place {
     kind: Kind,
     /// Its index among those of its kind.
     at: u32,
+    /// Of events, the index of the recording.
+    recording: u32,
 }
 
 /// Kinds of items.
@@ -107,6 +122,7 @@ enum Kind {
     Weird,
     Tunnel,
     Certificate,
+    Events,
 }
 
 impl Place {
@@ -114,9 +130,21 @@ impl Place {
     fn order(&self) -> impl Ord + use<> {
         (self.key, self.ticket, self.part, self.kind, self.at)
     }
+
+    /// The same where events have a listener: one step of a packet is of one part, and what the global shard, which is
+    /// the last of `parts`, does at the beginning of a packet comes before what the others do.
+    fn order_of_events(&self, parts: usize) -> impl Ord + use<> {
+        let rank = (usize::from(self.part) + 1) % parts.max(1);
+        (self.key, rank, self.ticket, self.kind)
+    }
 }
 
 impl Whole {
+    /// Events have a listener.
+    pub fn listen(&mut self) {
+        self.is_listening = true;
+    }
+
     /// Decides about everything that comes before `until`, which must be complete: of all `parts`
     /// together in the order in which it was seen.
     pub fn decide(&mut self, logs: &mut Sinks, parts: &mut [Deferred], until: Option<Key>) {
@@ -125,12 +153,28 @@ impl Whole {
             places(&left.weirds, until, (part, Kind::Weird), &mut order);
             places(&left.tunnels, until, (part, Kind::Tunnel), &mut order);
             places(&left.certificates, until, (part, Kind::Certificate), &mut order);
+            if self.is_listening {
+                places_of_events(&left.events, until, part, &mut order);
+            }
         }
         // Those of one part and kind are in order already, which a stable sort takes as they are.
-        order.sort_by_key(Place::order);
-        for Place { part, kind, at, .. } in &order {
-            let Some(left) = parts.get(usize::from(*part)) else { continue };
-            self.one(logs, left, *kind, *at as usize);
+        if self.is_listening {
+            order.sort_by_key(|place| place.order_of_events(parts.len()));
+        } else {
+            order.sort_by_key(Place::order);
+        }
+        for Place { key, part, kind, at, recording, .. } in &order {
+            let Some(left) = parts.get_mut(usize::from(*part)) else { continue };
+            if *kind == Kind::Events {
+                if let Some(recording) = left.events.get_mut(*recording as usize) {
+                    logs.events.replay(usize::from(*part), recording, *at as usize);
+                }
+                continue;
+            }
+            self.one(logs, left, (*key, *kind), *at as usize);
+        }
+        if self.is_listening {
+            logs.events.end_before(until);
         }
         order.clear();
         order.shrink_to(ORDER_KEPT);
@@ -139,14 +183,20 @@ impl Whole {
             drain(&mut left.weirds, until);
             drain(&mut left.tunnels, until);
             drain(&mut left.certificates, until);
+            while left.events.front().is_some_and(Recording::is_over) {
+                left.events.pop_front();
+            }
         }
     }
 
-    fn one(&mut self, logs: &mut Sinks, left: &Deferred, kind: Kind, at: usize) {
+    fn one(&mut self, logs: &mut Sinks, left: &Deferred, (key, kind): (Key, Kind), at: usize) {
         match kind {
             Kind::Weird => {
                 let Some(DeferredItem { opened, what, .. }) = left.weirds.get(at) else { return };
                 logs.set_time(*opened);
+                if self.is_listening {
+                    logs.events.begin_key(key, *opened);
+                }
                 self.weirds.decide(logs, what);
             }
             Kind::Tunnel => {
@@ -161,8 +211,12 @@ impl Whole {
                     return;
                 };
                 logs.set_time(*opened);
+                if self.is_listening {
+                    logs.events.begin_key(key, *opened);
+                }
                 self.certificates.decide(logs, &mut self.weirds, what);
             }
+            Kind::Events => {}
         }
     }
 }
@@ -185,8 +239,29 @@ fn places<T>(
         part,
         kind,
         at,
+        recording: 0,
     };
     to.extend((0..).zip(due).map(place));
+}
+
+fn places_of_events(
+    recordings: &VecDeque<Recording>,
+    until: Option<Key>,
+    part: u16,
+    to: &mut Vec<Place>,
+) {
+    for (recording, runs) in (0..).zip(recordings) {
+        let is_due = |(_, key, _): &(usize, Key, u64)| until.is_none_or(|until| *key < until);
+        let place = |(at, key, ticket)| {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            Place { key, ticket, part, kind: Kind::Events, at, recording }
+        };
+        let before = to.len();
+        to.extend(runs.runs().take_while(is_due).map(place));
+        if to.len() == before && !runs.is_over() {
+            break;
+        }
+    }
 }
 
 fn drain<T>(items: &mut Vec<DeferredItem<T>>, until: Option<Key>) {

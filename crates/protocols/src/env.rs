@@ -350,6 +350,7 @@ impl Env {
             weirds: self.weirds.deferred().take(),
             tunnels: self.tunnels.deferred().take(),
             certificates: self.certificates.deferred().take(),
+            events: self.logs.events.take_recording().into_iter().collect(),
         }
     }
 

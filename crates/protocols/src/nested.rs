@@ -115,7 +115,8 @@ impl Nested {
                 continue;
             }
             if cx.env.logs.events.any() {
-                cx.env.analyzer_ids.start(cx.conn.uid, cx.conn.proto, tag);
+                let events = &mut cx.env.logs.events;
+                cx.env.analyzer_ids.start(events, cx.conn.uid, cx.conn.proto, tag);
             }
             let mut inner = inside(cx, &mut requests, &mut starts);
             let Some(mut analyzer) = Analyzer::new(tag, &mut inner) else { continue };

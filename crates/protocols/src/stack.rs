@@ -7,6 +7,7 @@ mod steps;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::Event;
 use gannet_event::TransportState;
@@ -159,10 +160,11 @@ impl Stack {
         };
         let counts = |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(env);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
-        env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+        env.analyzer_ids.begin(&mut env.logs.events, conn.uid, conn.proto, &planned);
         if env.logs.events.wants::<AnalyzerPlanned>() {
             for atype in planned {
-                let aid = env.analyzer_ids.of(conn.uid, conn.proto, atype);
+                let (ids, events) = (&mut env.analyzer_ids, &mut env.logs.events);
+                let aid = AnalyzerId(ids.of(events, conn.uid, conn.proto, atype));
                 crate::conn_state::raise(&mut env.logs, conn, |c| AnalyzerPlanned {
                     c,
                     atype,
@@ -391,7 +393,7 @@ impl Session<'_> {
         }
         self.settle(conn);
         if self.env.logs.events.any() {
-            self.env.analyzer_ids.end(conn.uid);
+            self.env.analyzer_ids.end(&mut self.env.logs.events, conn.uid);
         }
     }
 
@@ -506,7 +508,8 @@ impl Session<'_> {
             return;
         }
         if self.env.logs.events.any() {
-            self.env.analyzer_ids.start(conn.uid, conn.proto, tag);
+            let events = &mut self.env.logs.events;
+            self.env.analyzer_ids.start(events, conn.uid, conn.proto, tag);
         }
         let mut cx = Context {
             confirmed: None,
@@ -700,12 +703,12 @@ impl Session<'_> {
 
     #[cold]
     fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
-        let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);
+        let events = &mut self.env.logs.events;
+        let aid = AnalyzerId(self.env.analyzer_ids.of(events, conn.uid, conn.proto, tag));
         let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
         let sinks = &mut self.env.logs;
         // The connection as the violation showed it: its packet is not counted twice.
-        let known = sinks.events.known_connection(conn.uid);
-        let c = known.unwrap_or_else(|| crate::conn_state::mention(sinks, conn));
+        let c = crate::conn_state::mention_unless_known(sinks, conn);
         let info = ViolationInfo { reason, c: Some(c), f: None, aid: Some(aid), data };
         sinks.events.raise(&AnalyzerFailed { ts, atype: tag, info });
         if conn.services.contains(tag as u8) {

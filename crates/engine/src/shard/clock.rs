@@ -134,6 +134,7 @@ impl Shard {
                 return;
             }
             if self.env.logs.events.any() {
+                self.env.logs.events.relieve();
                 self.with_session(index, |conn, tcp, session| {
                     packet_events::timed_out(session, conn, tcp.as_deref(), !over);
                 });
@@ -168,10 +169,10 @@ impl Shard {
     /// The end of input: open connections are then [closed](Self::close_next) one by one.
     pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
-        let events = &mut self.env.logs.events;
-        if events.wants::<NetDone>() {
-            events.raise(&NetDone { t: self.now });
-            events.drain();
+        if self.env.logs.events.wants::<NetDone>() && !self.is_part() {
+            self.env.logs.set_key(CLOSING);
+            self.env.logs.events.raise(&NetDone { t: self.now });
+            self.env.logs.events.drain();
         }
         self.sample_usage();
         // Timers are not needed any more: frees their memory.
@@ -200,6 +201,7 @@ impl Shard {
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         if self.env.logs.events.any() {
+            self.env.logs.events.relieve();
             self.with_session(index, |conn, tcp, session| {
                 packet_events::pending(session, conn, tcp.as_deref());
             });
@@ -218,7 +220,12 @@ impl Shard {
         if let Some(noting) = &mut self.noting {
             noting.hand_on();
         }
+        if self.is_part() {
+            return;
+        }
+        self.env.logs.set_key(RowKey { packet: u64::MAX, due: Time::MAX, tie: u64::MAX });
         let events = &mut self.env.logs.events;
+        events.relieve();
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});
         }

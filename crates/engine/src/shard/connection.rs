@@ -154,6 +154,10 @@ impl Shard {
             return;
         }
         let changes = had.map_or(0, |(_, n)| *n);
+        if self.env.logs.events.any() {
+            self.with_session(index, |_, tcp, session| session.mention(tcp.as_deref()));
+        }
+        let Some(slot) = self.table.get_mut(index) else { return };
         let allowed = changes < MAX_TUNNEL_CHANGES;
         slot.ext.rare().encapsulation = (*encapsulation, changes + u8::from(allowed));
         if !allowed {

@@ -16,6 +16,7 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::Command;
 use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::Interest;
@@ -230,16 +231,42 @@ impl Shard {
     /// Events of `interest` go to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
+        self.begin_events();
+        self.env.logs.events.ask();
+        self.carry_out();
+        self.raise_init();
+    }
+
+    /// Events of `interest` are recorded for the merge. Carries out what the listener asks for before the first packet.
+    pub(crate) fn record(&mut self, interest: Interest, wants_packets: bool, commands: &[Command]) {
+        let wants_packets = wants_packets && !self.is_part();
+        self.env.logs.events = Events::recording(interest, wants_packets);
+        self.has_begun = self.is_part();
+        self.begin_events();
+        self.env.logs.events.ask_for(commands);
+        self.carry_out();
+        if !self.is_part() {
+            self.raise_init();
+        }
+    }
+
+    /// Whether another shard raises what is not of one host pair.
+    #[inline]
+    pub(crate) fn is_part(&self) -> bool {
+        matches!(self.role, Role::HostPairs)
+    }
+
+    fn begin_events(&mut self) {
         let any = self.env.logs.events.any();
         self.env.files.report_matches(any);
         self.env.files.keep_programs(self.env.logs.events.wants::<PeDosCode<'_>>());
         if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
             self.trail.get_or_insert_default();
         }
-        let events = &mut self.env.logs.events;
-        events.set_mark(EventQueueFlushPoint::DECL);
-        events.ask();
-        self.carry_out();
+        self.env.logs.events.set_mark(EventQueueFlushPoint::DECL);
+    }
+
+    fn raise_init(&mut self) {
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekInit>() {
             events.raise(&ZeekInit {});
@@ -312,6 +339,7 @@ impl Shard {
         }
         self.advance_if_due(packet.time);
         if self.env.logs.events.any() {
+            self.env.logs.events.relieve();
             self.raise_beginning();
             self.raise_packet_bytes(packet);
         }
@@ -329,6 +357,37 @@ impl Shard {
         self.drain_events();
     }
 
+    /// Records that a packet of another shard begins, for a listener that wants to know of each.
+    #[cold]
+    pub(crate) fn note_packet(&mut self, number: u64, time: Time) {
+        let now = time.max(clock::BEGINNING).max(self.now);
+        self.env.logs.events.set_time(now, number);
+        let after_timers = Time::from_nanos(Time::MAX.as_nanos() - 1);
+        self.env.logs.set_time(now);
+        self.env.logs.set_key(RowKey { packet: number, due: after_timers, tie: u64::MAX });
+        self.raise_beginning();
+    }
+
+    /// Records that this is the last packet: what arises at the end of input has its time.
+    pub(crate) fn note_last(&mut self, number: u64) {
+        if number > 0 {
+            self.env.logs.set_time(self.now);
+            self.env.logs.set_key(RowKey { packet: number, due: Time::MAX, tie: u64::MAX });
+            self.env.logs.events.record_nothing();
+        }
+    }
+
+    /// Whether the listener learns of each packet through this shard, or of the first one still.
+    pub(crate) fn notes_packets(&self) -> bool {
+        let events = &self.env.logs.events;
+        events.records_packets() || !self.has_begun && events.wants::<NetworkTimeInit>()
+    }
+
+    /// Whether the listener asked for a filter.
+    pub(crate) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Advances time without a packet, which the listener learns of as well.
     pub(crate) fn idle(&mut self, number: u64, time: Time) {
         if self.env.logs.events.any() {
@@ -342,15 +401,17 @@ impl Shard {
     #[cold]
     fn raise_beginning(&mut self) {
         let events = &mut self.env.logs.events;
-        if !std::mem::replace(&mut self.has_begun, true) && events.wants::<NetworkTimeInit>() {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if is_first && events.wants::<NetworkTimeInit>() {
             events.raise(&NetworkTimeInit {});
         }
     }
 
-    /// Delivers the events of the current packet and of the timers before it.
+    /// Delivers the events of the current packet and of the timers before it. Where events are recorded, the merge
+    /// knows when a packet is over.
     #[inline]
     pub(crate) fn drain_events(&mut self) {
-        if self.env.logs.events.any() {
+        if self.env.logs.events.any() && !self.env.logs.events.is_recording() {
             self.env.logs.events.drain();
             self.carry_out();
         }

@@ -54,6 +54,7 @@ typedef struct {
     int (*filter)(gannet_analysis *analysis, const char *expression);
     void (*select)(gannet_analysis *analysis, const char *name, int is_event);
     void (*ignore_checksums)(gannet_analysis *analysis);
+    void (*parallel)(gannet_analysis *analysis, int threads);
     int (*next)(gannet_analysis *analysis);
     const gannet_found *(*items)(gannet_analysis *analysis);
     const gannet_span *(*mentioned)(gannet_analysis *analysis);
@@ -76,6 +77,7 @@ pub(crate) struct Analyses {
     filter: unsafe extern "C" fn(*mut Analysis, *const c_char) -> c_int,
     select: unsafe extern "C" fn(*mut Analysis, *const c_char, c_int),
     ignore_checksums: unsafe extern "C" fn(*mut Analysis),
+    parallel: unsafe extern "C" fn(*mut Analysis, c_int),
     next: unsafe extern "C" fn(*mut Analysis) -> c_int,
     items: unsafe extern "C" fn(*mut Analysis) -> *const Item,
     mentioned: unsafe extern "C" fn(*mut Analysis) -> *const Span,
@@ -94,6 +96,7 @@ pub(crate) const TABLE: Analyses = Analyses {
     filter,
     select,
     ignore_checksums,
+    parallel,
     next,
     items,
     mentioned,
@@ -175,10 +178,18 @@ impl Analysis {
                     options.logs.outputs = vec![Arc::new(self.collector.clone())];
                     let engine = match self.interest.any() {
                         true => {
-                            let listener = Box::new(self.collector.clone());
-                            Engine::with_listener(options, self.interest.clone(), listener)
+                            // Rows and events together are in the order of packets in one thread.
+                            let listener = match self.logs.is_empty() {
+                                true => self.collector.of_events(),
+                                false => self.collector.clone(),
+                            };
+                            let (interest, listener) = (self.interest.clone(), Box::new(listener));
+                            if options.threads > 1 {
+                                self.stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+                            }
+                            Engine::with_listener(options, interest, listener)
                         }
-                        false => Engine::new(options),
+                        false => Engine::new(Options { threads: 1, ..options }),
                     };
                     self.work = Work::Running(Box::new(engine));
                     continue;
@@ -324,6 +335,13 @@ unsafe extern "C" fn select(it: *mut Analysis, name: *const c_char, is_event: c_
 unsafe extern "C" fn ignore_checksums(it: *mut Analysis) {
     // SAFETY: by this function's contract.
     unsafe { analysis(it) }.options.ignore_checksums = true;
+}
+
+/// # Safety
+/// As for [`analysis`].
+unsafe extern "C" fn parallel(it: *mut Analysis, threads: c_int) {
+    // SAFETY: by this function's contract.
+    unsafe { analysis(it) }.options.threads = usize::try_from(threads).unwrap_or(1);
 }
 
 /// # Safety

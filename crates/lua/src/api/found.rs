@@ -16,6 +16,7 @@ use gannet_event::Decl;
 use gannet_event::Listener;
 use gannet_event::Packer;
 use gannet_event::Param;
+use gannet_event::Place;
 use gannet_event::Raised;
 use gannet_event::Type;
 use gannet_log::Field;
@@ -74,6 +75,8 @@ pub(crate) struct Found {
     kinds: Vec<Kind>,
     /// The kind of each event by its number, [`NO_KIND`] for none.
     of_events: Vec<u32>,
+    /// The objects that events delivered together mention.
+    together: Option<Mentioned>,
 }
 
 const NO_KIND: u32 = u32::MAX;
@@ -88,6 +91,8 @@ impl Found {
 
     /// Exchanges the items with those of `other`, whose kinds are not used.
     pub(crate) fn swap(&mut self, other: &mut Self) {
+        // Events to come mention their objects among the items of their own.
+        self.together = None;
         std::mem::swap(&mut self.items, &mut other.items);
         std::mem::swap(&mut self.bytes, &mut other.bytes);
         std::mem::swap(&mut self.mentioned, &mut other.mentioned);
@@ -205,8 +210,7 @@ fn describe_type(ty: &Type, out: &mut String) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collector {
     found: Arc<Mutex<Found>>,
-    /// The objects that events delivered together mention.
-    mentioned: Option<Mentioned>,
+    place: Place,
 }
 
 #[derive(Clone, Debug)]
@@ -219,6 +223,11 @@ struct Mentioned {
 }
 
 impl Collector {
+    /// The same for events alone, which may come from an analysis of several threads.
+    pub(crate) fn of_events(&self) -> Self {
+        Self { place: Place::Anywhere, ..self.clone() }
+    }
+
     /// The results, once the analysis has processed its batch.
     pub(crate) fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
@@ -241,13 +250,21 @@ fn mention_all(found: &mut Found, event: &Raised<'_>) -> Mentioned {
 }
 
 impl Listener for Collector {
+    fn place(&self) -> Place {
+        self.place
+    }
+
+    fn wants_packets(&self) -> bool {
+        false
+    }
+
     fn event(&mut self, event: &Raised<'_>) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let is_stale = |m: &Mentioned| {
             let now = |i: usize| event.connection(i).map(|c| c.services.as_slice());
             m.services.iter().enumerate().any(|(i, s)| now(i) != Some(s.as_slice()))
         };
-        let mentioned = match self.mentioned.take().filter(|m| !is_stale(m)) {
+        let mentioned = match found.together.take().filter(|m| !is_stale(m)) {
             Some(mentioned) => mentioned,
             None => mention_all(&mut found, event),
         };
@@ -264,12 +281,11 @@ impl Listener for Collector {
             conn_count: mentioned.conns,
             file_count: mentioned.files,
         });
-        drop(found);
-        self.mentioned = Some(mentioned);
+        found.together = Some(mentioned);
     }
 
     fn drained(&mut self) {
-        self.mentioned = None;
+        self.found().together = None;
     }
 }
 

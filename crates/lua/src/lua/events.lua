@@ -4,7 +4,7 @@ local ffi = inside.ffi
 local calls = inside.api.analyses
 local setmetatable, type, error, tostring, rawset, rawget = setmetatable, type, error, tostring, rawset, rawget
 local pairs, ipairs, next = pairs, ipairs, next
-local format, concat, sort, min = string.format, table.concat, table.sort, math.min
+local format, concat, sort, min, floor = string.format, table.concat, table.sort, math.min, math.floor
 local match, gmatch, byte = string.match, string.gmatch, string.byte
 local str = ffi.string
 local values = inside.load("gannet.values")()
@@ -222,6 +222,19 @@ return function(gannet, problem, open, reporter, check_filter)
         if me.filtered then error("an analysis has one filter: join expressions by 'and'", 2) end
         me.filtered = true
         if calls.filter(me.handle, expression) ~= 0 then error(problem(), 2) end
+        return self
+    end
+
+    --- Analyses in several threads, including the script's, in which the functions are called. They are called with the
+    -- same events in the same order for any number of threads. An analysis with functions of rows has one thread.
+    -- @param threads 1 to 255; by default the number of processors
+    function Analysis:parallel(threads)
+        local me = of(self, "parallel")
+        if threads == nil then threads = min(inside.api.processors(), 255) end
+        if type(threads) ~= "number" or threads ~= floor(threads) or threads < 1 or threads > 255 then
+            error("parallel wants a number of threads, 1 to 255", 2)
+        end
+        calls.parallel(me.handle, threads)
         return self
     end
 

@@ -93,8 +93,6 @@ pub struct Certificates {
     /// Parsed certificates by their encoding; `None` where they do not parse.
     parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
-    /// Certificates that events showed as files.
-    shown: u64,
     deferred: Queue<Item>,
 }
 
@@ -114,12 +112,6 @@ pub struct Item {
 type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
 
 impl Certificates {
-    /// Number of the next certificate that events show as a file.
-    pub(super) fn next_ordinal(&mut self) -> u64 {
-        self.shown += 1;
-        self.shown - 1
-    }
-
     /// A certificate's facts, parsed at the first sight.
     fn parse(&mut self, der: &[u8]) -> Parsed {
         if let Some(parsed) = self.parsed.get(der) {

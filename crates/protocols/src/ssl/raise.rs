@@ -53,7 +53,7 @@ pub(super) fn certificate(
     (host, client): (bool, bool),
 ) {
     // Counted down from the largest number, so that the name is no other file's of the connection.
-    let ordinal = cx.env.certificates.next_ordinal();
+    let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
     let sinks = &mut cx.env.logs;
     let c = mention(sinks, cx.conn);

@@ -1,6 +1,7 @@
 //! Events of analyzers: protocols that were recognised, and those that failed.
 
 use gannet_base::Time;
+use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::FileRef;
 
@@ -16,7 +17,7 @@ gannet_event::record! {
         /// The file.
         f: Option<FileRef> = "f",
         /// Number of the analyzer.
-        aid: Option<u64> = "aid",
+        aid: Option<AnalyzerId> = "aid",
     }
 }
 
@@ -30,7 +31,7 @@ gannet_event::record! {
         /// The file.
         f: Option<FileRef> = "f",
         /// Number of the analyzer.
-        aid: Option<u64> = "aid",
+        aid: Option<AnalyzerId> = "aid",
         /// The first bytes that show it.
         data: Option<&'a [u8]> = "data",
     }
@@ -56,7 +57,7 @@ gannet_event::events! {
         /// The analyzer.
         atype: Tag = "atype",
         /// Its number.
-        aid: u64 = "aid",
+        aid: AnalyzerId = "aid",
     }
 
     /// An analyzer recognised its protocol.

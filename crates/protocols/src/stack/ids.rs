@@ -9,14 +9,24 @@ use std::collections::HashMap;
 
 use gannet_base::Proto;
 use gannet_base::Uid;
+use gannet_event::Events;
 
 use crate::Tag;
 
-/// The numbers of an analysis.
+/// The numbers of the analyzers of each connection. The queue of events gives them out.
 #[derive(Debug, Default)]
 pub(crate) struct AnalyzerIds {
-    last: u64,
-    conns: HashMap<Uid, Vec<Numbered>>,
+    conns: HashMap<Uid, OfConn>,
+}
+
+/// What is numbered of a connection.
+#[derive(Debug, Default)]
+struct OfConn {
+    /// The first number that it began with.
+    first: u64,
+    analyzers: Vec<Numbered>,
+    /// Certificates that events showed as files.
+    certificates: u64,
 }
 
 #[derive(Debug)]
@@ -36,24 +46,27 @@ enum State {
 
 impl AnalyzerIds {
     /// A connection begins, with analyzers that its port or an announcement asks for.
-    pub(crate) fn begin(&mut self, conn: Uid, proto: Proto, tags: &[Tag]) {
-        self.last += 1;
-        let mut list = Vec::new();
+    pub(crate) fn begin(&mut self, events: &mut Events, conn: Uid, proto: Proto, tags: &[Tag]) {
+        // Its transport, and at the end what counts its bytes.
+        let mut count = 2;
+        let mut places = Vec::new();
         if matches!(proto, Proto::Tcp | Proto::Udp) {
-            self.last += 1;
-            list.push(Numbered { tag: Tag::Detector, id: self.last, state: State::Planned });
+            places.push((Tag::Detector, 1));
+            count += 1;
             for tag in tags {
-                let id = self.next(proto, *tag);
-                list.push(Numbered { tag: *tag, id, state: State::Planned });
+                places.push((*tag, count - 1));
+                count += 1 + splitters(proto, *tag);
             }
         }
-        self.last += 1;
-        self.conns.insert(conn, list);
+        let first = events.number_analyzers(count);
+        let planned = |(tag, place)| Numbered { tag, id: first + place, state: State::Planned };
+        let analyzers = places.into_iter().map(planned).collect();
+        self.conns.insert(conn, OfConn { first, analyzers, certificates: 0 });
     }
 
     /// An analyzer starts: it has the number planned for it, or a new one if another of its kind stopped.
-    pub(crate) fn start(&mut self, conn: Uid, proto: Proto, tag: Tag) {
-        let list = self.conns.entry(conn).or_default();
+    pub(crate) fn start(&mut self, events: &mut Events, conn: Uid, proto: Proto, tag: Tag) {
+        let list = &mut self.conns.entry(conn).or_default().analyzers;
         if let Some(known) = list.iter_mut().find(|n| n.tag == tag && n.state != State::Stopped) {
             let again = tag == Tag::Detector && known.state == State::Started;
             if !again {
@@ -61,49 +74,51 @@ impl AnalyzerIds {
                 return;
             }
         }
-        list.retain(|n| n.tag != tag);
-        let id = self.next(proto, tag);
-        let fresh = Numbered { tag, id, state: State::Started };
-        self.conns.entry(conn).or_default().push(fresh);
+        if let Some(old) = list.iter().position(|n| n.tag == tag) {
+            events.forget_number(list.remove(old).id);
+        }
+        // The analyzers that a protocol's own brings with it follow it.
+        let id = events.number_analyzers(1 + splitters(proto, tag));
+        list.push(Numbered { tag, id, state: State::Started });
     }
 
     /// An analyzer stops. Events may still name it.
     pub(crate) fn stop(&mut self, conn: Uid, tag: Tag) {
         let list = self.conns.get_mut(&conn);
-        if let Some(known) = list.and_then(|l| l.iter_mut().find(|n| n.tag == tag)) {
+        let known = list.and_then(|of| of.analyzers.iter_mut().find(|n| n.tag == tag));
+        if let Some(known) = known {
             known.state = State::Stopped;
         }
     }
 
     /// The number of an analyzer; one that is part of another analyzer gets its own when it is asked for.
-    pub(crate) fn of(&mut self, conn: Uid, proto: Proto, tag: Tag) -> u64 {
-        if let Some(known) = self.conns.get(&conn).and_then(|l| l.iter().find(|n| n.tag == tag)) {
-            return known.id;
+    pub(crate) fn of(&mut self, events: &mut Events, conn: Uid, proto: Proto, tag: Tag) -> u64 {
+        let known = |of: &OfConn| of.analyzers.iter().find(|n| n.tag == tag).map(|n| n.id);
+        if let Some(known) = self.conns.get(&conn).and_then(known) {
+            return known;
         }
-        self.start(conn, proto, tag);
-        self.conns.get(&conn).and_then(|l| l.last()).map_or(0, |n| n.id)
-    }
-
-    /// Numbers go to analyzers that have no events.
-    pub(crate) fn skip(&mut self, count: u64) {
-        self.last += count;
+        self.start(events, conn, proto, tag);
+        self.conns.get(&conn).and_then(|of| of.analyzers.last()).map_or(0, |n| n.id)
     }
 
     /// The analyzer of a number.
     pub(crate) fn tag(&self, conn: Uid, aid: u64) -> Option<Tag> {
-        self.conns.get(&conn)?.iter().find(|n| n.id == aid).map(|n| n.tag)
+        self.conns.get(&conn)?.analyzers.iter().find(|n| n.id == aid).map(|n| n.tag)
+    }
+
+    /// How many certificates events showed as files of a connection before this one.
+    pub(crate) fn next_certificate(&mut self, conn: Uid) -> u64 {
+        let count = &mut self.conns.entry(conn).or_default().certificates;
+        *count += 1;
+        *count - 1
     }
 
     /// A connection ends.
-    pub(crate) fn end(&mut self, conn: Uid) {
-        self.conns.remove(&conn);
-    }
-
-    /// The next number; the analyzers that a protocol's own brings with it follow it.
-    fn next(&mut self, proto: Proto, tag: Tag) -> u64 {
-        let id = self.last + 1;
-        self.last = id + splitters(proto, tag);
-        id
+    pub(crate) fn end(&mut self, events: &mut Events, conn: Uid) {
+        if let Some(of) = self.conns.remove(&conn) {
+            events.forget_numbers(of.first);
+            of.analyzers.iter().for_each(|n| events.forget_numbers(n.id));
+        }
     }
 }
 
@@ -125,24 +140,29 @@ mod tests {
     #[test]
     fn analyzers_of_all_connections_are_counted_together() {
         let mut ids = AnalyzerIds::default();
+        let mut events = Events::default();
+        let events = &mut events;
         let (uids, tcp, udp) = (UidSource::new(0), Proto::Tcp, Proto::Udp);
         let [a, b, c] = [0, 1, 2].map(|n| uids.connection(1, n));
-        ids.begin(a, tcp, &[Tag::Http, Tag::Socks]);
-        assert_eq!([Tag::Detector, Tag::Http, Tag::Socks].map(|t| ids.of(a, tcp, t)), [2, 3, 6]);
-        ids.begin(b, Proto::Icmp, &[]);
-        ids.begin(c, udp, &[Tag::Dns]);
-        assert_eq!(ids.of(c, udp, Tag::Dns), 12);
+        ids.begin(events, a, tcp, &[Tag::Http, Tag::Socks]);
+        assert_eq!(
+            [Tag::Detector, Tag::Http, Tag::Socks].map(|t| ids.of(events, a, tcp, t)),
+            [2, 3, 6]
+        );
+        ids.begin(events, b, Proto::Icmp, &[]);
+        ids.begin(events, c, udp, &[Tag::Dns]);
+        assert_eq!(ids.of(events, c, udp, Tag::Dns), 12);
         // One that is found later follows, and one that starts again is another one.
-        ids.start(a, tcp, Tag::Http);
-        ids.start(a, tcp, Tag::Ssl);
-        assert_eq!([Tag::Http, Tag::Ssl].map(|t| ids.of(a, tcp, t)), [3, 14]);
+        ids.start(events, a, tcp, Tag::Http);
+        ids.start(events, a, tcp, Tag::Ssl);
+        assert_eq!([Tag::Http, Tag::Ssl].map(|t| ids.of(events, a, tcp, t)), [3, 14]);
         ids.stop(a, Tag::Http);
-        assert_eq!(ids.of(a, tcp, Tag::Http), 3);
-        ids.start(a, tcp, Tag::Http);
-        assert_eq!(ids.of(a, tcp, Tag::Http), 15);
-        ids.skip(2);
-        assert_eq!(ids.of(a, tcp, Tag::Ssh), 20);
-        ids.end(a);
+        assert_eq!(ids.of(events, a, tcp, Tag::Http), 3);
+        ids.start(events, a, tcp, Tag::Http);
+        assert_eq!(ids.of(events, a, tcp, Tag::Http), 15);
+        events.skip_numbers(2);
+        assert_eq!(ids.of(events, a, tcp, Tag::Ssh), 20);
+        ids.end(events, a);
         assert!(!ids.conns.contains_key(&a));
     }
 }

@@ -1,5 +1,6 @@
 //! Events of WebSocket.
 
+use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 
 gannet_event::events! {
@@ -10,7 +11,7 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
         /// Number of the analyzer.
-        aid: u64 = "aid",
+        aid: AnalyzerId = "aid",
     }
 
     /// A frame begins.

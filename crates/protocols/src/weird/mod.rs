@@ -317,11 +317,12 @@ impl Weirds {
     /// Defers the decision to the merge.
     #[cold]
     fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
-        if self.stats.is_none() && what.is_ignored() {
+        if self.stats.is_none() && what.is_ignored() && !logs.events.any() {
             return;
         }
         // A message may have the same weird a million times.
-        if let Some(last) = self.deferred.last(logs)
+        if logs.events.is_none_since_ticket()
+            && let Some(last) = self.deferred.last(logs)
             && last.is(now, subject, what)
         {
             last.times += 1;

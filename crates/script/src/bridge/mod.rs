@@ -13,6 +13,7 @@
 //! | `decide` | which packets scripts discard, and which connections they keep |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
+//! | `steering` | whether scripts ask something of the analysis while packets are read |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
@@ -20,8 +21,9 @@
 //! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
 //! [`Command`], which the analysis carries out once the events that wait were handled.
 //!
-//! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
-//! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
+//! A [`Source`] reads the packets: this crate knows events only. Values of scripts are not shared with other threads, so
+//! the run is kept in the thread that reads the packets, and [`Handlers`] finds it there. Analyzers run on this thread as
+//! well, or, for scripts that do not [steer](steering) them, on several.
 
 mod certificate_cache;
 mod certificates;
@@ -33,15 +35,17 @@ mod packets;
 mod plan;
 pub(crate) mod signatures;
 mod state;
+mod steering;
 mod traffic;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gannet_base::Time;
-use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
+use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as Head};
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -81,6 +85,9 @@ pub trait Source: Send {
 
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
+
+    /// Whether an analysis that raises this event has one thread.
+    fn needs_one_thread(&self, decl: &Decl) -> bool;
 
     /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
     /// `interest` to `listener`. Ends early once [`stops`] holds.
@@ -158,6 +165,7 @@ pub fn run(
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
+        let place = place(&machine.with(&mut program), options, &interest, source);
         let run = Run {
             program,
             machine,
@@ -170,8 +178,10 @@ pub fn run(
             stop: None,
         };
         RUN.set(Some(Box::new(run)));
-        let read = source
-            .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
+        let read = source.run(
+            Start { interest, scripted, in_key_order, ignore_checksums },
+            Box::new(Handlers { place }),
+        );
         let Some(mut run) = RUN.take() else { return 1 };
         run.machine.state.traffic.dumps.flush();
         let Run { program: p, machine: m, stop, .. } = *run;
@@ -406,8 +416,47 @@ thread_local! {
     static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
 }
 
+/// Where handlers run: in the thread of the analysis, or behind one of several threads.
+fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Source) -> Place {
+    if options.threads <= 1 {
+        return Place::Analysis;
+    }
+    let whole = || {
+        let catalogue = source.catalogue();
+        let needs = |decl: &&&Decl| interest.has(decl.id) && source.needs_one_thread(decl);
+        catalogue.iter().find(needs).map(|decl| match decl.name {
+            "gannet::signature_data" => "signatures look at the traffic".to_owned(),
+            "gannet::discard_packet" => "scripts may discard packets".to_owned(),
+            "gannet::packet_done" => "scripts read statistics of the analysis".to_owned(),
+            name => format!("handlers of {}", name.trim_start_matches("gannet::")),
+        })
+    };
+    let traffic = &vm.m.state.traffic;
+    let why = if traffic.is_live {
+        Some("the traffic is live".to_owned())
+    } else if traffic.pace.is_some() {
+        Some("packets are read as fast as they were captured".to_owned())
+    } else if traffic.names.is_some() {
+        Some("seeds give connections Zeek's names, in the order of their packets".to_owned())
+    } else {
+        let catalogue = source.catalogue();
+        let raises = |name: &str| catalogue.iter().any(|decl| decl.name == name);
+        steering::decider(vm, &raises).or_else(whole)
+    };
+    if options.verbose {
+        // Without a reader of messages there is none to say it to.
+        let _ = match &why {
+            Some(why) => writeln!(std::io::stderr(), "one thread analyzes: {why}"),
+            None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
+        };
+    }
+    if why.is_some() { Place::Analysis } else { Place::Caller }
+}
+
 /// The listener of the run of this thread.
-struct Handlers;
+struct Handlers {
+    place: Place,
+}
 
 impl Handlers {
     fn with(f: impl FnOnce(&mut Run) -> Result<(), Stop>) {
@@ -424,6 +473,10 @@ impl Handlers {
 }
 
 impl Listener for Handlers {
+    fn place(&self) -> Place {
+        self.place
+    }
+
     fn event(&mut self, event: &Raised<'_>) {
         Self::with(|run| run.event(event));
     }

@@ -28,6 +28,8 @@ Scripts:
   --zeek-scripts DIR        the folder of Zeek's scripts
   --script-budget TIME[,BYTES]
                             end handlers that run longer, or that take more memory: 500ms,100M
+  --threads N               analyze in N threads; scripts run in one of them, in the order of packets
+  --verbose                 say how many threads analyze, and why there is one only
   --sandbox                 scripts start no programs and touch no files but logs
   --no-script-cache         parse Zeek's own scripts even if they were parsed before
   --no-unused-warnings      no warnings about variables and functions that are not used

@@ -69,6 +69,10 @@ pub struct Options {
     pub scripts: Option<String>,
     /// `--engine`.
     pub engine: Engine,
+    /// `--threads`: how many analyze; 0 and 1: that of the scripts.
+    pub threads: usize,
+    /// `--verbose`: says how many threads analyze, and why.
+    pub verbose: bool,
     /// `--no-script-cache`: all scripts are read and parsed.
     pub no_script_cache: bool,
     /// Files.
@@ -261,6 +265,10 @@ impl Options {
                 self.sandbox = true;
                 return Ok(());
             }
+            "verbose" => {
+                self.verbose = true;
+                return Ok(());
+            }
             "no-script-cache" => {
                 self.no_script_cache = true;
                 return Ok(());
@@ -271,13 +279,18 @@ impl Options {
                 return Ok(());
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
-            "diagnostics" | "zeek-scripts" | "engine" | "script-budget" => {
+            "diagnostics" | "zeek-scripts" | "engine" | "script-budget" | "threads" => {
                 let value = value
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
                 match name {
                     "diagnostics" => self.rich = value == "rich",
                     "zeek-scripts" => self.scripts = Some(value),
+                    "threads" => {
+                        let text = "option '--threads' takes a number from 1 to 255";
+                        let threads = value.parse::<u8>().ok().filter(|threads| *threads > 0);
+                        self.threads = threads.ok_or(text)?.into();
+                    }
                     "script-budget" => {
                         self.budget = Some(crate::vm::budget::Budget::parse(&value)?);
                     }

@@ -1,0 +1,245 @@
+//! Listeners receive the same events in the same order however many threads analyze, and however packets come in batches:
+//! of generated traffic, of the repository's sample, and of small captures of the conformance corpus.
+// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+
+use gannet_base::Time;
+use gannet_capture::Stream;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_engine::is_of_whole;
+use gannet_event::Command;
+use gannet_event::Decl;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Place;
+use gannet_event::Raised;
+use gannet_event::write_json;
+use gannet_log::Selection;
+use gannet_synth::Trace;
+use gannet_synth::traffic;
+use gannet_synth::traffic::Kind;
+
+/// Conversations of the generated traffic, of all kinds.
+const CONVERSATIONS: usize = 300;
+
+/// Captures of the corpus with more bytes are left out.
+const SMALL: u64 = 50_000;
+
+/// Numbers of threads, and packets of a batch.
+const WAYS: [(usize, usize); 3] = [(2, usize::MAX), (3, 1), (7, 50)];
+
+/// Writes down what it receives.
+struct Lines {
+    heard: Arc<Mutex<Vec<u8>>>,
+    place: Place,
+    /// Whether packets and the points at which handlers run are written down, too.
+    wants_all: bool,
+    commands: Vec<Command>,
+}
+
+impl Lines {
+    fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut heard = self.heard.lock().unwrap();
+        write(&mut heard);
+        heard.push(b'\n');
+    }
+}
+
+impl Listener for Lines {
+    fn place(&self) -> Place {
+        self.place
+    }
+
+    fn wants_packets(&self) -> bool {
+        self.wants_all
+    }
+
+    fn event(&mut self, event: &Raised<'_>) {
+        self.line(|line| write_json(line, event));
+    }
+
+    fn packet(&mut self, time: Time, packet: u64) {
+        if self.wants_all {
+            self.line(|line| line.extend(format!("packet {packet} {time:?}").bytes()));
+        }
+    }
+
+    fn drained(&mut self) {
+        if self.wants_all {
+            self.line(|line| line.extend(b"handlers run"));
+        }
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        to.append(&mut self.commands);
+    }
+}
+
+/// What a listener receives of a capture. `None` if it is none.
+fn heard(
+    capture: &Path,
+    (wants_all, place): (bool, Place),
+    commands: &[Command],
+    (threads, at_a_time): (usize, usize),
+) -> Option<Vec<u8>> {
+    let mut options = Options { threads, ignore_checksums: true, ..Options::default() };
+    options.logs.selection = Selection::of::<&str>([]);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let commands = commands.to_vec();
+    let listener = Lines { heard: Arc::clone(&heard), place, wants_all, commands };
+    let wants = |decl: &Decl| !is_of_whole(decl) && (wants_all || !decl.opt_in);
+    let interest = Interest::of(gannet_engine::events(), wants);
+    let mut stream =
+        Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
+    let mut engine = Engine::with_listener(options, interest, Box::new(listener));
+    loop {
+        match stream.next_batch() {
+            Ok(Some(mut rest)) => {
+                while !rest.is_empty() {
+                    let (some, others) = rest.split_at(at_a_time);
+                    engine.batch(&some).unwrap();
+                    rest = others;
+                }
+            }
+            Ok(None) => break,
+            // Packets before the damage count.
+            Err(_) => {}
+        }
+    }
+    engine.end_capture("x.pcap");
+    engine.finish().unwrap();
+    let heard = heard.lock().unwrap().clone();
+    Some(heard)
+}
+
+/// The first lines that differ.
+fn difference(a: &[u8], b: &[u8]) -> Option<String> {
+    if a == b {
+        return None;
+    }
+    let lines = |text: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
+    };
+    let (a, b) = (lines(a), lines(b));
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    Some(format!("line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same)))
+}
+
+fn own_folder(name: &str) -> PathBuf {
+    let own = std::env::temp_dir().join(format!("gannet-events-{}-{name}", std::process::id()));
+    fs::create_dir_all(&own).unwrap();
+    own
+}
+
+fn write(trace: &Trace, path: PathBuf) -> PathBuf {
+    let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+    trace.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    path
+}
+
+fn files(dir: &Path, all: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, all);
+        } else if fs::metadata(&path).unwrap().len() <= SMALL {
+            all.push(path);
+        }
+    }
+}
+
+/// Compares what a listener receives of captures from several threads with what it receives from one.
+fn compare(
+    captures: &[PathBuf],
+    how: (bool, Place),
+    commands: &[Command],
+    ways: &[(usize, usize)],
+) {
+    let (mut compared, mut differ) = (0, Vec::new());
+    for capture in captures {
+        let Some(alone) = heard(capture, how, commands, (1, usize::MAX)) else { continue };
+        for way in ways {
+            let so = heard(capture, how, commands, *way).unwrap();
+            compared += 1;
+            let difference = difference(&alone, &so);
+            differ.extend(difference.map(|d| format!("{} {way:?}: {d}", capture.display())));
+        }
+    }
+    assert!(differ.is_empty(), "{} of {compared} differ:\n{}", differ.len(), differ.join("\n"));
+    assert!(compared >= ways.len(), "{compared} comparisons");
+}
+
+#[test]
+fn any_number_of_threads_raises_the_same_events() {
+    let own = own_folder("same");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
+    let made = write(&traffic::mixed(CONVERSATIONS, 1), own.join("traffic.pcap"));
+    let mut all = vec![made, root.join("examples/sample.pcap")];
+    compare(&all, (false, Place::Anywhere), &[], &WAYS);
+    compare(&all, (true, Place::Caller), &[], &WAYS);
+    all.clear();
+    for folder in ["conformance/captures", "conformance/hostile"] {
+        let folder = shared.join(folder);
+        if folder.is_dir() {
+            files(&folder, &mut all);
+        } else {
+            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
+        }
+    }
+    if !all.is_empty() {
+        let half = all.len() / 2;
+        thread::scope(|scope| {
+            scope.spawn(|| compare(&all[..half], (true, Place::Caller), &[], &WAYS[2..]));
+            compare(&all[half..], (true, Place::Caller), &[], &WAYS[2..]);
+        });
+    }
+    fs::remove_dir_all(&own).unwrap();
+}
+
+#[test]
+fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
+    let own = own_folder("asked");
+    let capture = write(&traffic::mixed(CONVERSATIONS, 2), own.join("traffic.pcap"));
+    let analyzer = Some("Analyzer::ANALYZER_HTTP".to_owned());
+    let filter = Command::Filter(Some("tcp or port 53".to_owned()));
+    let commands = [Command::Enable { analyzer, on: false }, filter];
+    let asked = heard(&capture, (false, Place::Anywhere), &commands, (3, 50)).unwrap();
+    let all = heard(&capture, (false, Place::Anywhere), &[], (3, 50)).unwrap();
+    let has = |text: &[u8], name: &str| String::from_utf8_lossy(text).contains(name);
+    assert!(
+        has(&all, "http_request") && !has(&asked, "http_request") && has(&asked, "dns_request")
+    );
+    compare(&[capture], (true, Place::Caller), &commands, &WAYS);
+    fs::remove_dir_all(&own).unwrap();
+}
+
+#[test]
+fn no_event_is_lost_of_many() {
+    let own = own_folder("many");
+    for exchanges in [10, 1_000, 20_000] {
+        let capture = write(&traffic::of(Kind::Dns, exchanges, 1), own.join("dns.pcap"));
+        let count = |way| {
+            let heard = heard(&capture, (false, Place::Anywhere), &[], way).unwrap();
+            let text = String::from_utf8_lossy(&heard).into_owned();
+            let of = |name: &str| text.matches(&format!("\"event\":\"{name}\"")).count();
+            (of("dns_request"), of("new_connection"), of("connection_state_remove"), text.len())
+        };
+        let alone = count((1, usize::MAX));
+        assert_eq!(alone, count((2, usize::MAX)));
+        assert!(alone.0 >= exchanges && alone.1 == alone.2, "{alone:?} of {exchanges}");
+    }
+    fs::remove_dir_all(&own).unwrap();
+}

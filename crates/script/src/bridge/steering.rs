@@ -1,0 +1,264 @@
+//! Whether scripts steer the analysis while packets are read. Those that do not may run behind an analysis of several
+//! threads, which is further than they are.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use crate::ast::{EventCall, ExprKind, StmtKind};
+use crate::ids::{BodyId, ExprId, FuncId, TypeId};
+use crate::program::Program;
+use crate::symbols::GlobalKind;
+use crate::types::{Attrs, Flavor, Type};
+use crate::vm::Vm;
+use crate::walk;
+
+/// Built-in functions that ask something of the analysis, or answer by where it is.
+const STEERING: &[&str] = &[
+    "Analyzer::__disable_all_analyzers",
+    "Analyzer::__disable_analyzer",
+    "Analyzer::__enable_analyzer",
+    "Analyzer::__register_for_port",
+    "Analyzer::__schedule_analyzer",
+    "FileExtract::__set_limit",
+    "Files::__add_analyzer",
+    "Files::__disable_analyzer",
+    "Files::__enable_analyzer",
+    "Files::__remove_analyzer",
+    "Files::__set_timeout_interval",
+    "Files::__stop",
+    "Option::set",
+    "PacketAnalyzer::__disable_analyzer",
+    "PacketAnalyzer::__enable_analyzer",
+    "PacketAnalyzer::__set_ignore_checksums_nets",
+    "Pcap::install_pcap_filter",
+    "Reporter::limit_reached_weird",
+    "disable_analyzer",
+    "lookup_connection",
+    "set_current_conn_bytes_threshold",
+    "set_current_conn_duration_threshold",
+    "set_current_conn_packets_threshold",
+    "set_inactivity_timeout",
+    "skip_further_processing",
+    "terminate",
+];
+
+/// Events that built-in functions and the run itself raise by their names. All others come from the analysis or from scripts.
+const RAISED: &[&str] = &[
+    "Input::end_of_data",
+    "Pcap::file_done",
+    "Storage::backend_opened",
+    "conn_weird",
+    "expired_conn_weird",
+    "file_entropy",
+    "file_hash",
+    "file_opened",
+    "file_weird",
+    "flow_weird",
+    "net_weird",
+    "network_time_init",
+    "protocol_late_match",
+    "reporter_error",
+    "reporter_info",
+    "reporter_warning",
+    "signature_match",
+    "zeek_done",
+    "zeek_init",
+];
+
+/// What makes scripts steer the analysis, in words; `None` where nothing does. `raises` says which events the analysis
+/// raises.
+pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<String> {
+    let handled = |name: &str| {
+        vm.function_named(name).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
+    };
+    if handled("connection_status_update") {
+        return Some("connection_status_update has a handler".to_owned());
+    }
+    let natives = STEERING.iter().filter_map(|name| {
+        let func = vm.function_named(name)?;
+        vm.p.functions[func].bodies.is_empty().then_some((func, *name))
+    });
+    let search = Search {
+        program: vm.p,
+        natives: natives.collect(),
+        conns: ["connection", "conn_id"]
+            .map(|name| vm.type_named(name))
+            .into_iter()
+            .flatten()
+            .collect(),
+        late: HashMap::new(),
+        early: HashSet::new(),
+        open: Vec::new(),
+    };
+    search.run(raises)
+}
+
+/// A search from the handlers of events for the functions that they may call.
+struct Search<'a> {
+    program: &'a Program,
+    natives: HashMap<FuncId, &'static str>,
+    /// The types of connections and of their ends.
+    conns: HashSet<TypeId>,
+    /// Functions that may run while packets are read, with the function that names them.
+    late: HashMap<FuncId, Option<FuncId>>,
+    /// Functions that run before the first packet.
+    early: HashSet<FuncId>,
+    /// Functions to look into, and whether they are late.
+    open: Vec<(FuncId, bool)>,
+}
+
+/// What a body names.
+#[derive(Default)]
+struct Named {
+    /// Functions that it calls.
+    called: Vec<FuncId>,
+    /// Functions that it only names: others may call them later.
+    passed: Vec<FuncId>,
+    /// Whether it schedules an event with a connection, which is up to date when its handlers run.
+    schedules: bool,
+}
+
+impl Search<'_> {
+    fn run(mut self, raises: &dyn Fn(&str) -> bool) -> Option<String> {
+        let program = self.program;
+        for (func, function) in program.functions.iter() {
+            let name = program.name(function.name);
+            match function.flavor {
+                _ if function.bodies.is_empty() => {}
+                Flavor::Event if name == "zeek_init" => self.note_early(func),
+                // Other events are raised by scripts, which name them.
+                Flavor::Event if RAISED.contains(&name) || raises(name) => {
+                    self.note_late(func, None);
+                }
+                Flavor::Hook => self.note_late(func, None),
+                Flavor::Event | Flavor::Function => {}
+            }
+        }
+        let mut attributes: Vec<ExprId> = Vec::new();
+        let exprs = |attrs: &Attrs| attrs.iter().filter_map(|attr| attr.expr).collect::<Vec<_>>();
+        for (_, global) in program.globals.arena.iter() {
+            attributes.extend(exprs(&global.attrs));
+        }
+        for (_, data) in program.types.arena().iter() {
+            if let Type::Record(record) = &data.ty {
+                attributes.extend(record.fields.iter().flat_map(|field| exprs(&field.attrs)));
+            }
+        }
+        for (_, body) in program.bodies.iter() {
+            attributes.extend(body.locals.iter().flat_map(|(_, local)| exprs(&local.attrs)));
+        }
+        for expr in attributes {
+            let mut named = Named::default();
+            self.expression(expr, &mut named);
+            self.note_all(None, named, false);
+        }
+        for (body, of) in program.bodies.iter() {
+            if of.func.is_none() {
+                let named = self.body(body);
+                self.note_all(None, named, true);
+            }
+        }
+        while let Some((func, is_late)) = self.open.pop() {
+            if is_late && let Some(native) = self.natives.get(&func) {
+                let by = self.late.get(&func).copied().flatten();
+                let by = by.map_or("an attribute", |by| program.name(program.functions[by].name));
+                return Some(format!("{by} calls {native}"));
+            }
+            for body in &program.functions[func].bodies {
+                let named = self.body(*body);
+                if is_late && named.schedules {
+                    let by = program.name(program.functions[func].name);
+                    return Some(format!("{by} schedules an event with a connection"));
+                }
+                self.note_all(Some(func), named, !is_late);
+            }
+        }
+        None
+    }
+
+    fn note_all(&mut self, by: Option<FuncId>, named: Named, early: bool) {
+        for func in named.called {
+            if early { self.note_early(func) } else { self.note_late(func, by) }
+        }
+        for func in named.passed {
+            self.note_late(func, by);
+        }
+    }
+
+    fn note_early(&mut self, func: FuncId) {
+        if self.early.insert(func) {
+            self.open.push((func, false));
+        }
+    }
+
+    fn note_late(&mut self, func: FuncId, by: Option<FuncId>) {
+        if let Entry::Vacant(place) = self.late.entry(func) {
+            place.insert(by);
+            self.open.push((func, true));
+        }
+    }
+
+    fn body(&self, body: BodyId) -> Named {
+        let program = self.program;
+        let mut named = Named::default();
+        let (mut open, mut tops) = (vec![program.bodies[body].stmt], Vec::new());
+        let mut waits = false;
+        while let Some(stmt) = open.pop() {
+            match &program.stmts[stmt].kind {
+                StmtKind::When(_) => waits = true,
+                StmtKind::Event(event) => self.event(event, &mut named),
+                _ => {}
+            }
+            walk::substatements(program, stmt, &mut open);
+            walk::stmt_expressions(program, stmt, &mut tops);
+        }
+        for top in tops {
+            self.expression(top, &mut named);
+        }
+        if waits {
+            // What follows the condition runs later.
+            named.passed.append(&mut named.called);
+        }
+        named
+    }
+
+    fn expression(&self, top: ExprId, named: &mut Named) {
+        let program = self.program;
+        let mut callees = HashSet::new();
+        walk::expressions(program, top, &mut |expr| match &program.exprs[expr].kind {
+            ExprKind::Call(call) => {
+                if let Some(func) = self.function(call.callee) {
+                    callees.insert(call.callee);
+                    named.called.push(func);
+                }
+            }
+            ExprKind::Global(_) if !callees.contains(&expr) => {
+                named.passed.extend(self.function(expr));
+            }
+            ExprKind::Lambda(lambda) => named.passed.push(lambda.func),
+            ExprKind::Event(event) => self.event(event, named),
+            ExprKind::Schedule(_, event) => {
+                self.event(event, named);
+                let is_conn = |arg: &ExprId| self.conns.contains(&program.exprs[*arg].ty);
+                named.schedules |= event.args.iter().any(is_conn);
+            }
+            _ => {}
+        });
+    }
+
+    /// The function that a name stands for.
+    fn function(&self, expr: ExprId) -> Option<FuncId> {
+        let ExprKind::Global(global) = self.program.exprs[expr].kind else { return None };
+        match self.program.globals[global].kind {
+            GlobalKind::Function(func) => Some(func),
+            _ => None,
+        }
+    }
+
+    /// Handlers of an event may run later, also those of `zeek_init`.
+    fn event(&self, event: &EventCall, named: &mut Named) {
+        if let GlobalKind::Function(func) = self.program.globals[event.event].kind {
+            named.passed.push(func);
+        }
+    }
+}
