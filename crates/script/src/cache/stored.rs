@@ -102,7 +102,7 @@ pub(super) fn take<I: Id, T: Codec + Default>(from: &mut Reader<'_>) -> Read<Are
     };
     let mut blocks = Vec::with_capacity(lens.len());
     for bytes in lens {
-        // What is left is the end of the file.
+        // The remaining bytes are the end of the file.
         let start = file.len() - from.left.len();
         from.left = from.left.get(bytes..).ok_or(Damaged)?;
         blocks.push(Block { start, end: start + bytes, items: OnceCell::new() });
