@@ -467,7 +467,7 @@ fn decompression_takes_a_number() {
     h.listen("");
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, GET);
-    let number = |h: &mut Harness, tag| h.cx().aid(tag);
+    let number = |h: &mut Harness, tag| h.cx().aid(tag).map(|id| id.0);
     let before = number(&mut h, Tag::Ssh);
     let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n";
     a.stream(&mut h.cx(), Dir::Resp, head);
