@@ -451,6 +451,11 @@ impl Events {
         }
     }
 
+    /// An event to come may be [`as_at_end`](Self::as_at_end): a shard records how its connection is then.
+    pub fn record_end(&mut self) {
+        self.awaits_end |= self.recorder.is_some();
+    }
+
     /// Whether an event waits that shows its connection as it is at the end of the packet.
     #[inline]
     pub fn awaits_end(&self) -> bool {

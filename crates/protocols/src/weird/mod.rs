@@ -46,6 +46,7 @@ use self::events::ExpiredConnWeird;
 use self::events::FlowWeird;
 use self::events::NetWeird;
 use crate::conn_state::mention;
+use crate::conn_state::mention_unless_known;
 use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
@@ -219,11 +220,14 @@ impl Weirds {
         addl: &[u8],
         source: Option<&'static str>,
     ) {
-        // That of a script shows the connection at the end of the packet.
-        if logs.events.wants::<ConnWeird<'_>>()
-            && !(is_reported_by_scripts(name) && logs.events.known_connection(conn.uid).is_some())
-        {
-            mention(logs, conn);
+        if logs.events.wants::<ConnWeird<'_>>() {
+            // That of a script shows the connection at the end of the packet.
+            if is_reported_by_scripts(name) {
+                mention_unless_known(logs, conn);
+                logs.events.record_end();
+            } else {
+                mention(logs, conn);
+            }
         }
         let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
         self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
