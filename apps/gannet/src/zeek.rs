@@ -140,10 +140,6 @@ impl Source for Captures {
         }
     }
 
-    fn needs_one_thread(&self, decl: &Decl) -> bool {
-        gannet_engine::is_of_whole(decl)
-    }
-
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
         let Some((mut packets, stop)) = self.open.take() else { return Ok(()) };
         let threads = match listener.place() {

@@ -271,8 +271,8 @@ impl Work {
 
     fn listening(options: Options, interest: Interest, listener: Box<dyn Listener>) -> Self {
         let is_behind = listener.place() != Place::Analysis && !options.in_key_order;
-        let is_whole = |decl: &Decl| interest.has(decl.id) && is_of_whole(decl);
-        if is_behind && may_split(&options) && !events().any(is_whole) {
+        let in_one_thread = |decl: &Decl| decl.one_thread && interest.has(decl.id);
+        if is_behind && may_split(&options) && !events().any(in_one_thread) {
             let threads = options.threads;
             let dispatcher = Dispatcher::with_listener(&options, threads, &interest, listener);
             return Self::Split(Box::new(dispatcher));
@@ -301,18 +301,4 @@ pub fn why_one_thread(options: &Options) -> Option<String> {
 /// Whether several threads may analyze.
 fn may_split(options: &Options) -> bool {
     why_one_thread(options).is_none()
-}
-
-/// Whether an analysis that raises an event has one thread: the event is a question, the analysis goes by what its handlers
-/// ask for, or its arguments are about the whole traffic.
-pub fn is_of_whole(decl: &Decl) -> bool {
-    matches!(
-        decl.name,
-        "gannet::connection_timing_out"
-            | "gannet::discard_packet"
-            | "gannet::packet_done"
-            | "gannet::signature_data"
-            | "gannet::watched_connection"
-            | "unknown_protocol"
-    )
 }

@@ -1,7 +1,9 @@
 //! Listeners receive the same events in the same order however many threads analyze, and however packets come in batches:
 //! of generated traffic, of the repository's sample, and of small captures of the conformance corpus.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
-#![allow(clippy::print_stderr, clippy::unwrap_used)]
+// Tests may unwrap; the lints know that only of functions that are tests themselves.
+#![allow(clippy::unwrap_used)]
+
+mod support;
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +14,8 @@ use std::thread;
 
 use gannet_base::Time;
 use gannet_capture::Stream;
-use gannet_capture::WriteOptions;
-use gannet_capture::Writer;
 use gannet_engine::Engine;
 use gannet_engine::Options;
-use gannet_engine::is_of_whole;
 use gannet_event::Command;
 use gannet_event::Decl;
 use gannet_event::Interest;
@@ -25,9 +24,12 @@ use gannet_event::Place;
 use gannet_event::Raised;
 use gannet_event::write_json;
 use gannet_log::Selection;
-use gannet_synth::Trace;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
+use support::captures;
+use support::feed;
+use support::line_that_differs;
+use support::write;
 
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 300;
@@ -97,67 +99,22 @@ fn heard(
     let heard = Arc::new(Mutex::new(Vec::new()));
     let commands = commands.to_vec();
     let listener = Lines { heard: Arc::clone(&heard), place, wants_all, commands };
-    let wants = |decl: &Decl| !is_of_whole(decl) && (wants_all || !decl.opt_in);
+    let wants = |decl: &Decl| !decl.one_thread && (wants_all || !decl.opt_in);
     let interest = Interest::of(gannet_engine::events(), wants);
     let mut stream =
         Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
     let mut engine = Engine::with_listener(options, interest, Box::new(listener));
-    loop {
-        match stream.next_batch() {
-            Ok(Some(mut rest)) => {
-                while !rest.is_empty() {
-                    let (some, others) = rest.split_at(at_a_time);
-                    engine.batch(&some).unwrap();
-                    rest = others;
-                }
-            }
-            Ok(None) => break,
-            // Packets before the damage count.
-            Err(_) => {}
-        }
-    }
+    feed(&mut engine, &mut stream, at_a_time);
     engine.end_capture("x.pcap");
     engine.finish().unwrap();
     let heard = heard.lock().unwrap().clone();
     Some(heard)
 }
 
-/// The first lines that differ.
-fn difference(a: &[u8], b: &[u8]) -> Option<String> {
-    if a == b {
-        return None;
-    }
-    let lines = |text: &[u8]| -> Vec<String> {
-        String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
-    };
-    let (a, b) = (lines(a), lines(b));
-    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    Some(format!("line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same)))
-}
-
 fn own_folder(name: &str) -> PathBuf {
     let own = std::env::temp_dir().join(format!("gannet-events-{}-{name}", std::process::id()));
     fs::create_dir_all(&own).unwrap();
     own
-}
-
-fn write(trace: &Trace, path: PathBuf) -> PathBuf {
-    let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
-    path
-}
-
-fn files(dir: &Path, all: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, all);
-        } else if fs::metadata(&path).unwrap().len() <= SMALL {
-            all.push(path);
-        }
-    }
 }
 
 /// Compares what a listener receives of captures from several threads with what it receives from one.
@@ -173,8 +130,10 @@ fn compare(
         for way in ways {
             let so = heard(capture, how, commands, *way).unwrap();
             compared += 1;
-            let difference = difference(&alone, &so);
-            differ.extend(difference.map(|d| format!("{} {way:?}: {d}", capture.display())));
+            if alone != so {
+                let line = line_that_differs(&alone, &so);
+                differ.push(format!("{} {way:?}: {line}", capture.display()));
+            }
         }
     }
     assert!(differ.is_empty(), "{} of {compared} differ:\n{}", differ.len(), differ.join("\n"));
@@ -184,21 +143,15 @@ fn compare(
 #[test]
 fn any_number_of_threads_raises_the_same_events() {
     let own = own_folder("same");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
-    let made = write(&traffic::mixed(CONVERSATIONS, 1), own.join("traffic.pcap"));
-    let mut all = vec![made, root.join("examples/sample.pcap")];
-    compare(&all, (false, Place::Anywhere), &[], &WAYS);
-    compare(&all, (true, Place::Caller), &[], &WAYS);
-    all.clear();
-    for folder in ["conformance/captures", "conformance/hostile"] {
-        let folder = shared.join(folder);
-        if folder.is_dir() {
-            files(&folder, &mut all);
-        } else {
-            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
-        }
-    }
+    let made = own.join("traffic.pcap");
+    write(&traffic::mixed(CONVERSATIONS, 1), &made);
+    let mut all = captures();
+    all.insert(0, made);
+    // The generated traffic and the sample, with each number of threads.
+    compare(&all[..2], (false, Place::Anywhere), &[], &WAYS);
+    compare(&all[..2], (true, Place::Caller), &[], &WAYS);
+    let mut all = all.split_off(2);
+    all.retain(|capture| fs::metadata(capture).unwrap().len() <= SMALL);
     if !all.is_empty() {
         let half = all.len() / 2;
         thread::scope(|scope| {
@@ -212,7 +165,8 @@ fn any_number_of_threads_raises_the_same_events() {
 #[test]
 fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
     let own = own_folder("asked");
-    let capture = write(&traffic::mixed(CONVERSATIONS, 2), own.join("traffic.pcap"));
+    let capture = own.join("traffic.pcap");
+    write(&traffic::mixed(CONVERSATIONS, 2), &capture);
     let analyzer = Some("Analyzer::ANALYZER_HTTP".to_owned());
     let filter = Command::Filter(Some("tcp or port 53".to_owned()));
     let commands = [Command::Enable { analyzer, on: false }, filter];
@@ -230,7 +184,8 @@ fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
 fn no_event_is_lost_of_many() {
     let own = own_folder("many");
     for exchanges in [10, 1_000, 20_000] {
-        let capture = write(&traffic::of(Kind::Dns, exchanges, 1), own.join("dns.pcap"));
+        let capture = own.join("dns.pcap");
+        write(&traffic::of(Kind::Dns, exchanges, 1), &capture);
         let count = |way| {
             let heard = heard(&capture, (false, Place::Anywhere), &[], way).unwrap();
             let text = String::from_utf8_lossy(&heard).into_owned();

@@ -1,26 +1,23 @@
 //! The logs are the same bytes however many threads make them and however packets come in batches:
 //! of generated traffic, of the repository's sample, and of every capture of the conformance corpus,
 //! which is next to the project (or where `GANNET_SHARED` says). Without the corpus this says so.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
-#![allow(clippy::print_stderr, clippy::unwrap_used)]
+// Tests may unwrap; the lints know that only of functions that are tests themselves.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use gannet_capture::WriteOptions;
-use gannet_capture::Writer;
 use gannet_engine::Options;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use support::difference;
 use support::made;
+use support::write;
 
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 600;
@@ -31,38 +28,14 @@ const WORKERS: usize = 2;
 /// Numbers of threads, and packets of a batch.
 const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
-fn captures(own: &Path) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
-    let traffic = own.join("traffic.pcap");
-    let mut writer = Writer::create(&traffic, WriteOptions::default()).unwrap();
-    gannet_synth::traffic::mixed(CONVERSATIONS, 1).write(&mut writer).unwrap();
-    writer.finish().unwrap();
-    let mut all = vec![traffic, root.join("examples/sample.pcap")];
-    for folder in ["conformance/captures", "conformance/hostile"] {
-        let folder = shared.join(folder);
-        if folder.is_dir() {
-            files(&folder, &mut all);
-        } else {
-            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
-        }
-    }
-    all
-}
-
-fn files(dir: &Path, all: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { files(&path, all) } else { all.push(path) }
-    }
-}
-
 #[test]
 fn any_number_of_threads_and_any_batches_make_the_same_bytes() {
     let own = std::env::temp_dir().join(format!("gannet-threads-{}", std::process::id()));
     fs::create_dir_all(&own).unwrap();
-    let captures = captures(&own);
+    let traffic = own.join("traffic.pcap");
+    write(&gannet_synth::traffic::mixed(CONVERSATIONS, 1), &traffic);
+    let mut captures = support::captures();
+    captures.push(traffic);
     let default = Options::default();
     let mut json = Options::default();
     json.logs.format = Format::Json(JsonTimes::Epoch);

@@ -81,6 +81,30 @@ pub struct Decl {
     pub opt_in: bool,
     /// Whether Zeek's scripts raise it, and not its core: scripts that run raise it themselves.
     pub scripted: bool,
+    /// Whether only an analysis of one thread raises it: the event is a question, the analysis goes by what its
+    /// handlers ask for, or its arguments are about the whole traffic.
+    pub one_thread: bool,
+}
+
+/// The marks that [`events!`](crate::events) takes.
+impl Decl {
+    #[doc(hidden)]
+    pub const fn opt_in(mut self) -> Self {
+        self.opt_in = true;
+        self
+    }
+
+    #[doc(hidden)]
+    pub const fn scripted(mut self) -> Self {
+        self.scripted = true;
+        self
+    }
+
+    #[doc(hidden)]
+    pub const fn one_thread(mut self) -> Self {
+        self.one_thread = true;
+        self
+    }
 }
 
 /// The number of an event: the module that declares it and its position there.

@@ -441,10 +441,6 @@ impl Events {
     /// The event raised last comes from a handler, which runs when the packet is done: this event and later ones
     /// show the connection as it is then.
     pub fn as_at_end(&mut self, conn: Connection) {
-        if let Some(recorder) = &mut self.recorder {
-            self.awaits_end = true;
-            return recorder.as_at_end(conn);
-        }
         if let Some(last) = self.queue.last_mut() {
             last.then = Some(Then::AsAtEnd(conn.0));
             self.awaits_end = true;

@@ -7,6 +7,9 @@
 /// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
 /// every packet, and others that none of Zeek's default scripts handles.
 ///
+/// `= "name", one_thread` declares an event that only an analysis of one thread raises. Marks can be combined:
+/// `= "name", opt_in, one_thread`.
+///
 /// Events that begin with the same parameters are declared in groups, each with these parameters first:
 /// `with { c: Connection = "c", } { pub struct Name = "name" { further parameters } … }`. A module has either
 /// groups alone or none.
@@ -16,10 +19,6 @@
 /// [`Event`](crate::Event) implementations and `EVENTS`, the list of their declarations.
 #[macro_export]
 macro_rules! events {
-    (@opt_in opt_in) => { true };
-    (@opt_in $($other:ident)?) => { false };
-    (@scripted scripted) => { true };
-    (@scripted $($other:ident)?) => { false };
     // The parameters of a group, and the event's own.
     (@one $module:expr, { $($head:tt)* } { $($own:tt)* } $($declaration:tt)*) => {
         $crate::events!(@event $module, $($declaration)* { $($head)* $($own)* });
@@ -27,7 +26,7 @@ macro_rules! events {
     (
         @event $module:expr,
         $(#[doc = $edoc:literal])*
-        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $mark:ident)* {
             $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
         }
     ) => {
@@ -47,9 +46,10 @@ macro_rules! events {
                     doc: concat!($($doc, "\n"),*),
                 } ),* ],
                 id: $crate::Id::new($module, EventIndex::$name as u16),
-                opt_in: $crate::events!(@opt_in $($opt_in)?),
-                scripted: $crate::events!(@scripted $($opt_in)?),
-            };
+                opt_in: false,
+                scripted: false,
+                one_thread: false,
+            }$(.$mark())*;
 
             fn pack(&self, _to: &mut $crate::Packer<'_>) {
                 $( $crate::Arg::pack(&self.$field, _to); )*
@@ -71,7 +71,7 @@ macro_rules! events {
             with $head:tt {
                 $(
                     $(#[doc = $edoc:literal])*
-                    $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+                    $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $mark:ident)* {
                         $($own:tt)*
                     }
                 )*
@@ -83,7 +83,7 @@ macro_rules! events {
             $crate::events!(
                 @one $module, $head { $($own)* }
                 $(#[doc = $edoc])*
-                $vis struct $name $(<$lt>)? = $event $(, $opt_in)?
+                $vis struct $name $(<$lt>)? = $event $(, $mark)*
             );
         )*)+
     };
@@ -91,7 +91,7 @@ macro_rules! events {
         $module:expr;
         $(
             $(#[doc = $edoc:literal])*
-            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $mark:ident)* {
                 $($own:tt)*
             }
         )*
@@ -101,7 +101,7 @@ macro_rules! events {
             $crate::events!(
                 @event $module,
                 $(#[doc = $edoc])*
-                $vis struct $name $(<$lt>)? = $event $(, $opt_in)? { $($own)* }
+                $vis struct $name $(<$lt>)? = $event $(, $mark)* { $($own)* }
             );
         )*
     };

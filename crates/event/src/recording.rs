@@ -82,10 +82,6 @@ enum Call {
         name: &'static str,
         added: bool,
     },
-    /// See [`Events::as_at_end`].
-    AsAtEnd {
-        conn: u32,
-    },
     /// The next connection is as it is at the end of the packet.
     End,
     Drain,
@@ -253,10 +249,6 @@ impl Recorder {
         self.call(Call::Service { conn: conn.0, name, added });
     }
 
-    pub(crate) fn as_at_end(&mut self, conn: Connection) {
-        self.call(Call::AsAtEnd { conn: conn.0 });
-    }
-
     pub(crate) fn end(&mut self, state: ConnState) {
         self.recording.ends.push(Some(state));
         self.call(Call::End);
@@ -368,11 +360,6 @@ impl Events {
             Call::Service { conn, name, added } => {
                 if let Some(conn) = from.played.conns.get(conn as usize) {
                     self.then_service(*conn, name, added);
-                }
-            }
-            Call::AsAtEnd { conn } => {
-                if let Some(conn) = from.played.conns.get(conn as usize) {
-                    self.as_at_end(*conn);
                 }
             }
             Call::End => {

@@ -1,10 +1,11 @@
-//! Runs an analysis of a capture in a folder and reads its logs.
+//! Captures to test with, and analyses of them: their packets in batches of any size, and the logs that result.
 // Each test is a program of its own and uses a part of this.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
@@ -16,14 +17,33 @@ use gannet_synth::Trace;
 /// All logs by name, and the counts.
 pub type Made = (BTreeMap<String, Vec<u8>>, String);
 
-/// Analyses a capture into an empty folder, and empties it again. `None` if it is not a capture.
-pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
-    let (threads, at_a_time) = way;
-    let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
-    options.logs.dir = Some(out.to_owned());
-    let mut stream =
-        Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
-    let mut engine = Engine::new(options);
+/// The repository's sample, and the captures of the conformance corpus, which is next to the project (or where
+/// `GANNET_SHARED` says). Without the corpus this says so.
+pub fn captures() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
+    let mut all = vec![root.join("examples/sample.pcap")];
+    for folder in ["conformance/captures", "conformance/hostile"] {
+        let folder = shared.join(folder);
+        if folder.is_dir() {
+            files(&folder, &mut all);
+        } else {
+            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
+        }
+    }
+    all
+}
+
+fn files(dir: &Path, all: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { files(&path, all) } else { all.push(path) }
+    }
+}
+
+/// Passes all packets of a capture to an analysis, some at a time. Packets before damage count.
+pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
     loop {
         match stream.next_batch() {
             Ok(Some(mut rest)) => {
@@ -34,10 +54,20 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
                 }
             }
             Ok(None) => break,
-            // Packets before the damage count.
             Err(_) => {}
         }
     }
+}
+
+/// Analyses a capture into an empty folder, and empties it again. `None` if it is not a capture.
+pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
+    let (threads, at_a_time) = way;
+    let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
+    options.logs.dir = Some(out.to_owned());
+    let mut stream =
+        Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
+    let mut engine = Engine::new(options);
+    feed(&mut engine, &mut stream, at_a_time);
     let (mut statistics, mut counts) = engine.finish().unwrap();
     // State is measured by each thread.
     statistics.state = Default::default();
@@ -60,13 +90,18 @@ pub fn difference(a: &Made, b: &Made) -> Option<String> {
     let names: Vec<_> = a.0.keys().chain(b.0.keys()).collect();
     let name = names.into_iter().find(|n| a.0.get(*n) != b.0.get(*n));
     let Some(name) = name else { return Some(format!("{} and {}", a.1, b.1)) };
-    let lines = |made: &Made| {
-        let text = made.0.get(name).map(|t| String::from_utf8_lossy(t).into_owned());
-        text.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+    let text = |made: &Made| made.0.get(name).cloned().unwrap_or_default();
+    Some(format!("{name}, {}", line_that_differs(&text(a), &text(b))))
+}
+
+/// The first lines of two texts that differ.
+pub fn line_that_differs(a: &[u8], b: &[u8]) -> String {
+    let lines = |text: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
     };
     let (a, b) = (lines(a), lines(b));
     let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    Some(format!("{name}, line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same)))
+    format!("line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same))
 }
 
 /// Writes a trace as a capture.

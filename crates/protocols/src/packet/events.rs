@@ -288,7 +288,7 @@ gannet_event::events! {
     }
 
     /// A packet is done: what statistics count.
-    pub struct PacketDone = "gannet::packet_done", opt_in {
+    pub struct PacketDone = "gannet::packet_done", opt_in, one_thread {
         /// Whether a connection or ARP took it.
         processed: bool = "processed",
         /// Datagrams of which fragments wait.
@@ -298,7 +298,7 @@ gannet_event::events! {
     }
 
     /// A packet of a protocol that is not read: a few of each kind.
-    pub struct UnknownProtocol<'a> = "unknown_protocol", opt_in {
+    pub struct UnknownProtocol<'a> = "unknown_protocol", opt_in, one_thread {
         /// The layer that leads to it.
         analyzer_name: &'a str = "analyzer_name",
         /// Its number there.
@@ -316,13 +316,13 @@ gannet_event::events! {
     }
 
     /// A packet of a connection that scripts look at again.
-    pub struct WatchedConnection = "gannet::watched_connection", opt_in {
+    pub struct WatchedConnection = "gannet::watched_connection", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
     }
 
     /// Whether scripts discard an IP packet: a question.
-    pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in {
+    pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in, one_thread {
         /// Its headers.
         hdr: PktHdr = "hdr",
         /// The protocol whose data follows, where it is complete: 6, 17 or 1; 0 if none is.
@@ -332,7 +332,7 @@ gannet_event::events! {
     }
 
     /// Whether a connection that was silent for too long is kept: a question.
-    pub struct ConnectionTimingOut = "gannet::connection_timing_out", opt_in {
+    pub struct ConnectionTimingOut = "gannet::connection_timing_out", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
     }
@@ -355,7 +355,7 @@ gannet_event::events! {
 
     /// Data of a connection, for signatures: a part of a stream in order, or a datagram. The events before it are
     /// delivered first, and analyzers that the listener starts read it at once.
-    pub struct SignatureData<'a> = "gannet::signature_data", opt_in {
+    pub struct SignatureData<'a> = "gannet::signature_data", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.

@@ -86,9 +86,6 @@ pub trait Source: Send {
     /// How capture filters are checked.
     fn filter_check(&self) -> FilterCheck;
 
-    /// Whether an analysis that raises this event has one thread.
-    fn needs_one_thread(&self, decl: &Decl) -> bool;
-
     /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
     /// `interest` to `listener`. Ends early once [`stops`] holds.
     ///
@@ -423,7 +420,7 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
     }
     let whole = || {
         let catalogue = source.catalogue();
-        let needs = |decl: &&&Decl| interest.has(decl.id) && source.needs_one_thread(decl);
+        let needs = |decl: &&&Decl| decl.one_thread && interest.has(decl.id);
         catalogue.iter().find(needs).map(|decl| match decl.name {
             "gannet::signature_data" => "signatures look at the traffic".to_owned(),
             "gannet::discard_packet" => "scripts may discard packets".to_owned(),
