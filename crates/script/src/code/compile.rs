@@ -125,6 +125,7 @@ impl<'p> Compiler<'p> {
             records: self.records,
             attrs: self.attrs,
             whens: self.whens,
+            #[cfg(feature = "jit")]
             tier: crate::jit::Tier::default(),
         }
     }

@@ -579,5 +579,6 @@ pub struct Code {
     /// `when`s.
     pub whens: Vec<Rc<WhenPlan>>,
     /// Its heat, and its machine code.
+    #[cfg(feature = "jit")]
     pub(crate) tier: crate::jit::Tier,
 }

@@ -81,12 +81,7 @@ impl Machine {
 /// Without the feature `jit`.
 #[cfg(not(feature = "jit"))]
 #[derive(Debug, Default)]
-pub(crate) struct Tier;
-
-/// Without the feature `jit`.
-#[cfg(not(feature = "jit"))]
-#[derive(Debug, Default)]
-pub(crate) struct Jit;
+pub(crate) struct Jit {}
 
 #[cfg(not(feature = "jit"))]
 impl Jit {

@@ -36,6 +36,7 @@ use crate::value::{FuncValue, Value};
 pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
+#[cfg(feature = "jit")]
 pub(crate) use step::Flow;
 
 /// What keeps the state of a run.
