@@ -9,7 +9,11 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use std::time::SystemTime;
 
+use gannet_base::Time;
 use gannet_capture::Stream;
 use gannet_engine::Contents;
 use gannet_engine::Engine;
@@ -88,6 +92,8 @@ enum Packets {
     Capture(Box<Stream>),
     #[cfg(target_os = "linux")]
     Interface(Box<interface::Link>),
+    /// No packets: scripts read files.
+    None,
 }
 
 impl Source for Captures {
@@ -109,6 +115,8 @@ impl Source for Captures {
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
         let packets = if let Some(interface) = &options.interface {
             open_interface(interface, options.filter.as_deref())?
+        } else if options.capture.is_none() {
+            Packets::None
         } else {
             let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
             let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
@@ -170,6 +178,7 @@ impl Source for Captures {
             Packets::Capture(mut stream) => read(&mut stream, &stop, &mut engine),
             #[cfg(target_os = "linux")]
             Packets::Interface(link) => link.read(&stop, &mut engine),
+            Packets::None => advance(&stop, start.follows_clock, &mut engine),
         };
         if !bridge::failed() {
             engine.finish().map_err(|error| error.to_string())?;
@@ -177,6 +186,21 @@ impl Source for Captures {
         read
     }
 }
+
+/// Advances time for scripts that run without packets.
+fn advance(stop: &Stop, follows_clock: bool, engine: &mut Engine) -> Result<(), String> {
+    while stop.asked().is_none() && !bridge::stops() && bridge::stays() {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let time = if follows_clock { Time::from_nanos(now) } else { Time::ZERO };
+        engine.advance(0, time).map_err(|error| error.to_string())?;
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Scripts that run without packets wait this long for more to do.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Analyses the packets of a capture. Damage ends one of several files: the others are read.
 fn read(stream: &mut Stream, stop: &Stop, engine: &mut Engine) -> Result<(), String> {

@@ -365,3 +365,39 @@ fn no_event_is_lost_on_the_way_to_scripts() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn files_that_scripts_read_reach_the_analyzers_of_files_whole() {
+    let file = std::env::temp_dir().join(format!("gannet-input-{}", std::process::id()));
+    // Pieces of 1,024 bytes, and a part of one.
+    for pieces in [0_usize, 10, 1_000, 20_000] {
+        let size = pieces * 1_024 + 7;
+        std::fs::write(&file, vec![b'x'; size]).unwrap();
+        let code = format!(
+            r#"
+            type fa_file: record {{
+                id: string; source: string; seen_bytes: count; is_orig: bool &optional; bytes: count &default=0;
+            }};
+            global exit_only_after_terminate = T;
+            global file_new: event(f: fa_file);
+            global file_state_remove: event(f: fa_file);
+            module Input;
+            export {{
+                type AnalysisDescription: record {{ source: string; name: string; reader: Reader &default=READER_BINARY; }};
+            }}
+            global __create_analysis_stream: function(description: AnalysisDescription): bool;
+            function add_analysis(description: AnalysisDescription): bool {{ return __create_analysis_stream(description); }}
+            event zeek_init() {{ print add_analysis([$source="{}", $name="a file"]); }}
+            event file_new(f: fa_file) {{ print "new", f$source, f?$is_orig; }}
+            event Input::end_of_data(name: string, source: string) {{ print "read", name; }}
+            event file_state_remove(f: fa_file) {{ print "over", f$seen_bytes; terminate(); }}
+            "#,
+            file.display()
+        );
+        let output = zeek(&[], &code);
+        let words = String::from_utf8_lossy(&output.stderr);
+        let lines = format!("T\nnew, a file, F\nread, a file\nover, {size}\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), lines, "{words}");
+    }
+    std::fs::remove_file(&file).unwrap();
+}

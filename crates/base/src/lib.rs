@@ -27,6 +27,8 @@ pub use time::Interval;
 pub use time::Time;
 pub use uid::UID_TEXT_MAX;
 pub use uid::Uid;
+pub use uid::UidHasher;
+pub use uid::UidMap;
 pub use uid::UidSource;
 
 /// Transport of a connection, as conn.log's `proto` column names it.

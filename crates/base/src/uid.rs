@@ -1,4 +1,7 @@
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::hash::Hash;
 use std::hash::Hasher;
 
 use siphasher::sip128::Hasher128;
@@ -8,7 +11,7 @@ use siphasher::sip128::SipHasher24;
 /// 96 bits in base 62, as Zeek prints them.
 ///
 /// Thirteen bytes: each live connection has one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(Rust, packed)]
 pub struct Uid {
     kind: u8,
@@ -72,6 +75,39 @@ impl Uid {
     /// Sixty-four of its bits: an order that does not depend on time.
     pub fn bits(self) -> u64 {
         self.low
+    }
+}
+
+/// A uid is a keyed hash already: its bits are all that a table needs.
+impl Hash for Uid {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.low);
+    }
+}
+
+/// A table by uid, which hashes nothing again: a uid's bits are its hash.
+pub type UidMap<V> = HashMap<Uid, V, BuildHasherDefault<UidHasher>>;
+
+/// The hasher of [`UidMap`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UidHasher(u64);
+
+impl Hasher for UidHasher {
+    #[inline]
+    fn write_u64(&mut self, bits: u64) {
+        self.0 ^= bits;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -68,6 +68,15 @@ pub enum Command {
         /// What.
         what: FileCommand,
     },
+    /// More of a file that no connection carries: scripts read it.
+    Contents {
+        /// Its name.
+        source: String,
+        /// The next bytes.
+        data: Vec<u8>,
+        /// Whether these are the last.
+        ends: bool,
+    },
     /// Only packets that match this filter are analyzed; `None`: all.
     Filter(Option<String>),
     /// Checksums of packets from these networks are not verified.

@@ -1,10 +1,9 @@
 //! The queue of one analysis: events of the current packet, and the connections and files they mention.
 
-use std::collections::HashMap;
-
 use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_base::UidMap;
 use gannet_log::Key;
 
 use crate::command::Command;
@@ -95,6 +94,7 @@ pub struct Raised<'a> {
     args: &'a [u8],
     conns: &'a [ConnState],
     files: &'a [FileState],
+    version: u64,
 }
 
 impl<'a> Raised<'a> {
@@ -111,6 +111,12 @@ impl<'a> Raised<'a> {
     /// The connection that an argument is.
     pub fn connection(&self, index: usize) -> Option<&'a ConnState> {
         self.conns.get(index)
+    }
+
+    /// A number that changes whenever [connections](Self::connection) may be others, or show something else: events of the
+    /// same number show the same of each.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The file that an argument is.
@@ -145,9 +151,9 @@ pub struct Events {
     /// Packed arguments.
     bytes: Vec<u8>,
     conns: Vec<ConnState>,
-    conn_index: HashMap<Uid, u32>,
+    conn_index: UidMap<u32>,
     files: Vec<FileState>,
-    file_index: HashMap<Uid, u32>,
+    file_index: UidMap<u32>,
     now: Time,
     packet: u64,
     transport: TransportState,
@@ -160,16 +166,18 @@ pub struct Events {
     ends: Vec<(u32, ConnState)>,
     /// Events that a listener received.
     delivered: u64,
+    /// Changes whenever the connections that events show change.
+    version: u64,
     /// What the listener asks for, in order.
     commands: Vec<Command>,
     /// Whether events were delivered whose handlers did not run.
     is_handed_over: bool,
     /// Tunnels around connections that have some.
-    tunnels: HashMap<Uid, Vec<TunnelState>>,
+    tunnels: UidMap<Vec<TunnelState>>,
     /// The event that marks where handlers run, if it has a listener: it has no arguments.
     mark: Option<&'static Decl>,
     /// The link layer of connections, with the sender of the first packet.
-    links: HashMap<Uid, (Addr, u16, LinkState)>,
+    links: UidMap<(Addr, u16, LinkState)>,
     /// The last number that an analyzer got.
     last_number: u64,
     /// Records all calls, in a shard of an analysis.
@@ -413,6 +421,7 @@ impl Events {
         let start = self.bytes.len();
         question.pack(&mut Packer::new(&mut self.bytes));
         let mut answer = false;
+        self.version += 1;
         if let Some(listener) = &mut self.listener {
             answer = listener.decide(&Raised {
                 time: self.now,
@@ -421,8 +430,10 @@ impl Events {
                 args: self.bytes.get(start..).unwrap_or_default(),
                 conns: &self.conns,
                 files: &self.files,
+                version: self.version,
             });
         }
+        self.version += 1;
         self.bytes.truncate(start);
         answer
     }
@@ -611,9 +622,11 @@ impl Events {
             change(&mut self.conns, conn, name, !added);
         }
         let mut start = 0;
+        self.version += 1;
         for queued in &self.queue {
             let end = queued.end as usize;
             if let Some(Then::AsAtEnd(conn)) = queued.then {
+                self.version += 1;
                 show_end(&mut self.conns, &mut self.ends, conn);
             }
             if let Some(listener) = &mut self.listener {
@@ -624,10 +637,12 @@ impl Events {
                     args: self.bytes.get(start..end).unwrap_or_default(),
                     conns: &self.conns,
                     files: &self.files,
+                    version: self.version,
                 });
             }
             start = end;
             if let Some(Then::Service(conn, name, added)) = queued.then {
+                self.version += 1;
                 change(&mut self.conns, conn, name, added);
                 if let Some(conn) = self.conns.get(conn as usize) {
                     self.changed.push((conn.uid, name, added));

@@ -1,5 +1,6 @@
 //! One file: its bytes in order, missing bytes, and its analyzers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub(crate) struct File {
     pub(crate) local_orig: bool,
     /// Whether its connection is the global shard's.
     pub(crate) is_hub: bool,
+    /// Its name, where scripts read it and no connection carries it.
+    pub(crate) input: Option<Box<str>>,
     pub(crate) start: FileStart,
     pub(crate) started: Time,
     pub(crate) last: Time,
@@ -388,12 +391,17 @@ impl File {
 
     /// As events show it.
     pub(crate) fn state(&self) -> FileState {
-        let conns = std::iter::once(self.id).chain(self.others.iter().map(|(_, id)| *id));
+        let first = self.input.is_none().then_some(self.id);
+        let conns = first.into_iter().chain(self.others.iter().map(|(_, id)| *id));
+        let source = match &self.input {
+            Some(name) => Cow::Owned(name.to_string()),
+            None => Cow::Borrowed(self.start.source),
+        };
         FileState {
             fuid: self.fuid,
             parent: self.start.parent,
-            source: self.start.source.into(),
-            is_orig: Some(self.start.from.is_orig()),
+            source,
+            is_orig: self.input.is_none().then_some(self.start.from.is_orig()),
             conns: conns.map(|id| (id, self.proto)).collect(),
             last_active: self.last,
             seen_bytes: self.seen,

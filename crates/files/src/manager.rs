@@ -292,6 +292,7 @@ impl Files {
             due,
             over: Time::MAX,
             dormant: false,
+            input: None,
             start,
         };
         file.begin(&self.options);
@@ -310,6 +311,29 @@ impl Files {
             self.oldest.push_back((number, index));
         }
         FileId { index, number }
+    }
+
+    /// A file begins that no connection carries: scripts read it under this name.
+    #[cold]
+    pub fn start_input(&mut self, now: Time, name: &str) -> FileId {
+        let uid = self.uids.named_file(name.as_bytes());
+        let nowhere = Addr::v4([0; 4]);
+        let ends = ConnId { orig_h: nowhere, orig_p: 0, resp_h: nowhere, resp_p: 0 };
+        let start = FileStart {
+            source: "",
+            from: Dir::Orig,
+            depth: 0,
+            filename: None,
+            total_bytes: None,
+            parent: None,
+            mime_type: None,
+        };
+        self.name_next(uid);
+        let id = self.start(now, uid, (ends, Proto::Unknown), false, 0, start);
+        if let Some(file) = self.get_mut(id) {
+            file.input = Some(name.into());
+        }
+        id
     }
 
     /// Makes room for a file that was just started on a connection, which `is_hub` or not, where there
@@ -374,9 +398,9 @@ impl Files {
         self.files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
     }
 
-    /// Raises the events of a file that began on a connection. Handlers run at once, as in Zeek.
+    /// Raises the events of a file that began, on a connection if one carries it. Handlers run at once, as in Zeek.
     #[cold]
-    pub fn raise_new(&self, sinks: &mut Sinks, id: FileId, c: Connection) {
+    pub fn raise_new(&self, sinks: &mut Sinks, id: FileId, c: Option<Connection>) {
         let Some(file) = self.get(id) else { return };
         let is_orig = file.start.from.is_orig();
         let state = FileState { total_bytes: None, ..file.state() };
@@ -385,7 +409,9 @@ impl Files {
             sinks.events.raise(&FileNew { f });
             sinks.events.mark();
         }
-        if sinks.events.wants::<FileOverNewConnection>() {
+        if let Some(c) = c
+            && sinks.events.wants::<FileOverNewConnection>()
+        {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
             sinks.events.mark();
         }

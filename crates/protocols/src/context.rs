@@ -343,7 +343,7 @@ impl Context<'_> {
         }
         if env.logs.events.any() {
             let c = mention(&mut env.logs, conn);
-            env.files.raise_new(&mut env.logs, id, c);
+            env.files.raise_new(&mut env.logs, id, Some(c));
             env.files.obey(&mut env.logs, id);
         }
         id

@@ -9,9 +9,11 @@ use gannet_base::Proto;
 use gannet_base::Subnet;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_base::UidMap;
 use gannet_base::UidSource;
 use gannet_dict::KeyedHash;
 use gannet_event::Sinks;
+use gannet_files::FileId;
 use gannet_files::Files;
 use gannet_files::Trouble;
 use gannet_files::TroubleKind;
@@ -189,7 +191,9 @@ pub struct Env {
     pub syn: Option<crate::packet::events::SynPacket>,
     /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
     /// still to come.
-    pub(crate) owed: HashMap<Uid, Tag>,
+    pub(crate) owed: UidMap<Tag>,
+    /// Files that scripts read, by their names.
+    pub(crate) inputs: HashMap<String, FileId>,
     /// An analyzer is removed; what it raises at its end comes with the next data.
     pub(crate) is_leaving: bool,
     /// Position of the gap that analyzers are notified of.
@@ -259,7 +263,8 @@ impl Env {
             assets: options.assets,
             inner_protocols: options.inner_protocols,
             syn: None,
-            owed: HashMap::new(),
+            owed: UidMap::default(),
+            inputs: HashMap::new(),
             is_leaving: false,
             gap_at: 0,
             pending: options.pending,

@@ -170,6 +170,26 @@ impl Env {
         }
     }
 
+    /// More of a file that scripts read.
+    fn input(&mut self, now: Time, name: &str, data: &[u8], ends: bool) {
+        let id = match self.inputs.get(name) {
+            Some(id) => *id,
+            None => {
+                let id = self.files.start_input(now, name);
+                self.files.raise_new(&mut self.logs, id, None);
+                self.files.obey(&mut self.logs, id);
+                self.inputs.insert(name.to_owned(), id);
+                id
+            }
+        };
+        self.files.data(&mut self.logs, now, id, data);
+        if ends {
+            self.files.end(&mut self.logs, now, id);
+            self.inputs.remove(name);
+        }
+        self.tell_of_files(now);
+    }
+
     /// Carries out a request of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;
@@ -229,6 +249,7 @@ impl Env {
                     _ => {}
                 }
             }
+            Command::Contents { source, data, ends } => self.input(now, &source, &data, ends),
             Command::Connection { .. }
             | Command::File { .. }
             | Command::Filter(_)

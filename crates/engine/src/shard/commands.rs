@@ -55,7 +55,7 @@ impl Shard {
                 Command::File { fuid, what } => {
                     self.env.files.steer(fuid, what);
                 }
-                other => self.env.steer(self.now, other),
+                other => self.env.steer(self.time.max(self.now), other),
             }
         }
     }

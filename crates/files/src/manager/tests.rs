@@ -81,6 +81,26 @@ impl Listener for Heard {
 }
 
 #[test]
+fn a_file_that_scripts_read_has_a_name_and_no_connection() {
+    let (mut w, heard) = World::listening(&["file_new", "file_state_remove"]);
+    let f = w.files.start_input(Time::from_secs(1), "./sample");
+    w.files.raise_new(&mut w.logs, f, None);
+    for _ in 0..1_000 {
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"0123456789");
+    }
+    let state = w.files.get(f).unwrap().state();
+    assert_eq!((&*state.source, state.is_orig, state.conns.len()), ("./sample", None, 0));
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    w.logs.events.drain();
+    assert_eq!(*heard.lock().unwrap(), ["file_new 0", "file_state_remove 10000"]);
+    // The same name is the same file, another one is another.
+    let [again, other] =
+        ["./sample", "./other"].map(|name| w.files.start_input(Time::from_secs(3), name));
+    assert_eq!(w.files.fuid(again), Some(state.fuid));
+    assert_ne!(w.files.fuid(other), Some(state.fuid));
+}
+
+#[test]
 fn headers_of_an_executable_show_the_bytes_that_its_type_did() {
     let names =
         &["file_sniff", "pe_dos_header", "pe_dos_code", "pe_file_header", "file_state_remove"];

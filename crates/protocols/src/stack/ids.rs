@@ -5,10 +5,9 @@
 //! last one that counts its bytes; analyzers that start later follow. Numbers are given out only in an
 //! analysis whose events have a listener.
 
-use std::collections::HashMap;
-
 use gannet_base::Proto;
 use gannet_base::Uid;
+use gannet_base::UidMap;
 use gannet_event::Events;
 
 use crate::Tag;
@@ -16,7 +15,7 @@ use crate::Tag;
 /// The numbers of the analyzers of each connection. The queue of events gives them out.
 #[derive(Debug, Default)]
 pub(crate) struct AnalyzerIds {
-    conns: HashMap<Uid, OfConn>,
+    conns: UidMap<OfConn>,
 }
 
 /// What is numbered of a connection.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use gannet_event::Command;
+
 use super::input_checks::{self, is_readable};
 use super::log::{field, kind_of};
 use super::{Table, arg, json};
@@ -10,7 +12,7 @@ use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::{FuncId, TypeId};
 use crate::literal::{Port, Protocol};
-use crate::support::field::{Column, Field, Protocol as FieldProtocol};
+use crate::support::field::{Column, Field, Kind, Protocol as FieldProtocol};
 use crate::support::input::{
     AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode, Note,
     OptionType, RawOptions, Source, ValueFormat,
@@ -27,9 +29,11 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table = &[
     ("Input::__create_table_stream", create_table),
     ("Input::__create_event_stream", create_event),
-    ("Input::__create_analysis_stream", |vm, _| {
-        vm.report(Severity::Error, "Input: files are analyzed only where packets are");
-        Ok(Value::Bool(false))
+    ("Input::__create_analysis_stream", |vm, a| {
+        let description = arg(a, 0);
+        let name = field(vm, description, "name").text();
+        let bytes = vec![Column::new("bytestream", Kind::String)];
+        open(vm, description, name, bytes, Target::Analysis)
     }),
     ("Input::__remove_stream", |vm, a| {
         let name = arg(a, 0).text();
@@ -105,6 +109,8 @@ enum Target {
         want_record: bool,
         event: FuncId,
     },
+    /// The analyzers of files: each row is the next piece of one.
+    Analysis,
 }
 
 /// The columns of a record type, fields of records in it among them; whether all its fields can be read. What cannot is reported;
@@ -252,7 +258,14 @@ fn open(
             };
             InputStream::config(of, options)
         }
-        "Input::READER_BINARY" => InputStream::binary(of, columns, &BinaryOptions::default()),
+        "Input::READER_BINARY" => {
+            let size = vm.global_named("InputBinary::chunk_size").count();
+            let options = BinaryOptions {
+                chunk_size: usize::try_from(size).unwrap_or(usize::MAX),
+                path_prefix: vm.global_named("InputBinary::path_prefix").text(),
+            };
+            InputStream::binary(of, columns, &options)
+        }
         "Input::READER_BENCHMARK" => {
             InputStream::benchmark(of, columns, BenchmarkOptions::default())
         }
@@ -357,8 +370,10 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
         Message::Put { fields, .. } => row(vm, id, &target, &description, &fields, false)?,
         Message::Entry { fields, .. } => row(vm, id, &target, &description, &fields, true)?,
         Message::EndOfSend => {
-            if let Target::Table { .. } = &*target {
-                remove_missing(vm, id, &target, &description)?;
+            match &*target {
+                Target::Table { .. } => remove_missing(vm, id, &target, &description)?,
+                Target::Analysis => analyze(vm, &name, Vec::new(), true),
+                Target::Event { .. } => {}
             }
             vm.queue_named("Input::end_of_data", vec![Value::string(name), Value::string(source)]);
         }
@@ -430,6 +445,12 @@ fn spread(value: &Value) -> Vec<Value> {
     value.record().map(|record| record.fields().clone()).unwrap_or_default()
 }
 
+/// Passes the next piece of a file to its analyzers.
+fn analyze(vm: &mut Vm<'_>, name: &str, data: Vec<u8>, ends: bool) {
+    let source = name.to_owned();
+    vm.m.state.traffic.commands.push(Command::Contents { source, data, ends });
+}
+
 fn row(
     vm: &mut Vm<'_>,
     id: u64,
@@ -449,6 +470,12 @@ fn row(
                 args.extend(spread(&record));
             }
             vm.queue_event(*event, args);
+        }
+        Target::Analysis => {
+            if let Some(Field::String(data)) = fields.first() {
+                let name = field(vm, description, "name").text();
+                analyze(vm, &name, data.to_vec(), false);
+            }
         }
         Target::Table { table, index, value, index_columns, want_record, predicate, event } => {
             let Value::Table(table) = table else { return Ok(()) };

@@ -105,7 +105,7 @@ pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>
 fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
     // Zeek's default scripts can install filters, and nearly never do: the header is made a record for those that exist.
     let has_filters = vm.m.state.traffic.address_filters.0.iter().any(|all| !all.is_empty());
-    if !has_filters && !DISCARDERS.iter().any(|name| body(vm, name).is_some()) {
+    if !has_filters && !has_discarders(vm) {
         return Ok(false);
     }
     let [hdr, protocol, data, ..] = question.decl.params else { return Ok(false) };
@@ -146,6 +146,12 @@ fn check(vm: &mut Vm<'_>, name: &str, args: &[Value]) -> Result<bool> {
         Err(Stop::Error) => Ok(false),
         Err(stop) => Err(stop),
     }
+}
+
+/// Whether scripts have functions that discard packets.
+fn has_discarders(vm: &Vm<'_>) -> bool {
+    let found = &vm.m.state.traffic.has_discarders;
+    *found.get_or_init(|| DISCARDERS.iter().any(|name| body(vm, name).is_some()))
 }
 
 /// A function of scripts that has a body.

@@ -39,13 +39,13 @@ mod steering;
 mod traffic;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io::Write as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gannet_base::Time;
 use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as Head};
+use hashbrown::HashMap;
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -74,7 +74,8 @@ pub trait Source: Send {
     /// All events that there are.
     fn catalogue(&self) -> Vec<&'static Decl>;
 
-    /// Opens the capture or the interface that the options name.
+    /// Opens the capture or the interface that the options name, or neither: then there are no packets, but files that
+    /// scripts read.
     ///
     /// # Errors
     /// The error, in a line.
@@ -87,7 +88,8 @@ pub trait Source: Send {
     fn filter_check(&self) -> FilterCheck;
 
     /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
-    /// `interest` to `listener`. Ends early once [`stops`] holds.
+    /// `interest` to `listener`. Ends early once [`stops`] holds. Without packets, time advances while [`stays`] holds,
+    /// until a signal comes.
     ///
     /// # Errors
     /// The error, in a line; packets read before it count.
@@ -105,6 +107,23 @@ pub struct Start {
     pub in_key_order: bool,
     /// Whether scripts say that checksums are not verified.
     pub ignore_checksums: bool,
+    /// Whether time follows the clock where there are no packets.
+    pub follows_clock: bool,
+}
+
+/// Whether scripts want the run to go on without packets.
+#[must_use]
+pub fn stays() -> bool {
+    RUN.with_borrow_mut(|run| {
+        let Some(run) = run else { return false };
+        let vm = run.machine.with(&mut run.program);
+        vm.global_named("exit_only_after_terminate").truth()
+    })
+}
+
+/// Whether scripts pass files to the analyzers of files themselves, which needs an analysis even without packets.
+pub(crate) fn reads_files(vm: &Vm<'_>) -> bool {
+    calls(vm, &["Input::add_analysis"])
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -129,8 +148,10 @@ pub fn run(
     source: &mut dyn Source,
 ) -> i32 {
     let is_live = options.interface.is_some();
+    let has_packets = is_live || options.capture.is_some();
+    machine.state.packetless = !has_packets;
     let traffic = &mut machine.state.traffic;
-    traffic.reads = !is_live;
+    traffic.reads = has_packets && !is_live;
     traffic.is_live = is_live;
     traffic.capture =
         options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
@@ -138,9 +159,11 @@ pub fn run(
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
     traffic.pace = options.pseudo_realtime.then(|| (Instant::now(), 0.0));
-    let now = if is_live { crate::vm::events::wall_clock() } else { 0.0 };
+    let follows_clock = machine.with(&mut program).time_goes_on();
+    let is_now = is_live || !has_packets && follows_clock;
+    let now = if is_now { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
-    let mut result = machine.with(&mut program).begin(now, is_live);
+    let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let scripted =
@@ -162,12 +185,14 @@ pub fn run(
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let plans = HashMap::new();
+        let names_analyzers = calls(&machine.with(&mut program), &["current_analyzer"]);
         let place = place(&machine.with(&mut program), options, &interest, source);
         let run = Run {
             program,
             machine,
             plans,
             states,
+            names_analyzers,
             matching,
             over: false,
             drained: false,
@@ -176,9 +201,10 @@ pub fn run(
         };
         RUN.set(Some(Box::new(run)));
         let read = source.run(
-            Start { interest, scripted, in_key_order, ignore_checksums },
+            Start { interest, scripted, in_key_order, ignore_checksums, follows_clock },
             Box::new(Handlers { place }),
         );
+        let goes_on = !has_packets && !stops() && stays();
         let Some(mut run) = RUN.take() else { return 1 };
         run.machine.state.traffic.dumps.flush();
         let Run { program: p, machine: m, stop, .. } = *run;
@@ -188,9 +214,9 @@ pub fn run(
             vm.m.out.flush();
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
-        // A signal ended a live run.
-        machine.state.terminated |= is_live;
-        machine.stop_requested |= is_live;
+        // A signal ended a run that goes on by itself.
+        machine.state.terminated |= is_live || goes_on;
+        machine.stop_requested |= is_live || goes_on;
         result = match stop {
             Some(stop) => Err(stop),
             None => machine.with(&mut program).after_packets(),
@@ -389,6 +415,8 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
+    /// Whether scripts ask which analyzer raised an event.
+    names_analyzers: bool,
     matching: Option<Matching>,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
@@ -560,8 +588,10 @@ impl Run {
         if event.decl.name == "net_done" {
             self.over = true;
             vm.m.state.traffic.packet = None;
-            let path = Value::string(&vm.m.state.traffic.capture);
-            vm.queue_named("Pcap::file_done", vec![path]);
+            if vm.m.state.traffic.reads {
+                let path = Value::string(&vm.m.state.traffic.capture);
+                vm.queue_named("Pcap::file_done", vec![path]);
+            }
         }
         if event.decl.name == "gannet::analyzer_planned" {
             return self.states.plan(&mut vm, event);
@@ -621,11 +651,12 @@ impl Run {
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
             _ => {}
         }
-        let analyzer = analyzer_of(&vm, event);
+        let analyzer = if self.names_analyzers { analyzer_of(&vm, event) } else { 0 };
         vm.queue_event_of(plan.func, args, analyzer);
         if matches!(event.decl.name, "file_new" | "file_over_new_connection") {
             // Their handlers decide what is reported next.
             vm.drain()?;
+            self.states.refresh_again();
         }
         Ok(())
     }

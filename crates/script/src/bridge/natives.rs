@@ -4,6 +4,7 @@
 use gannet_base::{Addr, ConnId, Interval, Proto};
 use gannet_event::{Command, ConnCommand, FileCommand};
 
+use super::plan::IdPlan;
 use super::traffic::{Certificate, Known};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
@@ -161,9 +162,8 @@ pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
 
 fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
     let record = value.record().ok_or(INVALID)?;
-    let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
-    let [orig_h, orig_p, resp_h, resp_p, proto] = super::plan::places(vm, record.ty(), names)
-        .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
+    let plan = IdPlan::of(vm, record.ty());
+    let [orig_h, orig_p, resp_h, resp_p, proto] = plan.fields(record);
     let (Value::Port(orig_p), Value::Port(resp_p)) = (orig_p, resp_p) else {
         return Err(INVALID.to_owned());
     };
@@ -174,7 +174,7 @@ fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String
         let hint = "the proto field has the \"unknown\" 65535 value. Did you forget to set it?";
         return Err(format!("{INVALID}: {hint}"));
     }
-    let vlans = super::plan::IdPlan::new(vm, record.ty()).tags(record);
+    let vlans = plan.tags(record);
     Ok((ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number }, vlans))
 }
 

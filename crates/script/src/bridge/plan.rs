@@ -203,7 +203,7 @@ impl Plan {
                 vm.new_record(*to, &offsets, given)?
             }
             (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
-                Some(state) => states.connection(vm, *to, state)?,
+                Some(state) => states.shown(vm, *to, (event.version(), *index), state)?,
                 None => Value::Unset,
             },
             (Self::ConnId(plan), Head::ConnId(id, proto, number), _) => {
@@ -385,6 +385,24 @@ impl IdPlan {
                 record.set(*place, value);
             }
         }
+    }
+
+    /// The plan of records of a type, which is made once.
+    pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Rc<Self> {
+        let mut known = vm.m.state.traffic.id_plan.borrow_mut();
+        match &*known {
+            Some(plan) if plan.ty == ty => Rc::clone(plan),
+            _ => {
+                let plan = Rc::new(Self::new(vm, ty));
+                *known = Some(Rc::clone(&plan));
+                plan
+            }
+        }
+    }
+
+    /// The ends that a `conn_id` names, its fields `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto`.
+    pub(super) fn fields(&self, record: &Record) -> [Value; 5] {
+        self.places.map(|place| place.map_or(Value::Unset, |place| record.get(place)))
     }
 
     /// Whether VLAN tags distinguish connections.

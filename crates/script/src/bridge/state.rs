@@ -24,6 +24,8 @@ pub(super) struct States {
     file_plan: Option<FilePlan>,
     /// What ends with this drain.
     gone: Vec<Gone>,
+    /// Records that are up to date with events of this version, by the indices of their connections.
+    shown: (u64, Vec<(usize, Rc<Record>)>),
 }
 
 enum Gone {
@@ -139,6 +141,7 @@ impl States {
 
     /// Drops records of what ended.
     pub(super) fn forget(&mut self, traffic: &mut Traffic) {
+        self.refresh_again();
         for gone in self.gone.drain(..) {
             match gone {
                 Gone::Connection(uid, id) => {
@@ -180,6 +183,34 @@ impl States {
             name_it(vm, &record, uid, plan.name());
         }
         Ok(Value::Record(record))
+    }
+
+    /// The same of the connection with this index in events of a version, which show the same of it.
+    pub(super) fn shown(
+        &mut self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        (version, index): (u64, usize),
+        state: &ConnState,
+    ) -> Result<Value, Stop> {
+        let (of, shown) = &mut self.shown;
+        if *of != version {
+            *of = version;
+            shown.clear();
+        }
+        if let Some((_, record)) = shown.iter().find(|(known, _)| *known == index) {
+            return Ok(Value::Record(Rc::clone(record)));
+        }
+        let value = self.connection(vm, ty, state)?;
+        if let Value::Record(record) = &value {
+            self.shown.1.push((index, Rc::clone(record)));
+        }
+        Ok(value)
+    }
+
+    /// Handlers ran, which may have changed records: the next event refreshes its connection.
+    pub(super) fn refresh_again(&mut self) {
+        self.shown.1.clear();
     }
 
     /// A connection that no script sees yet is known from now on, as its state is now. Most connections end before a script sees them, and

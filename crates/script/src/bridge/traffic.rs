@@ -1,6 +1,7 @@
 //! What built-in functions know of the current traffic: connections, files, the packet, and what they ask of the
 //! analysis.
 
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto, Uid};
@@ -8,6 +9,7 @@ use gannet_event::{Command, ConnState, FileState};
 // Packets fill these tables: they are hashed with a random key of the process.
 use hashbrown::HashMap;
 
+use super::plan::IdPlan;
 use super::state::ConnPlan;
 use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
@@ -45,6 +47,10 @@ pub struct Traffic {
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
+    /// Whether scripts have functions that discard packets, once that was asked for.
+    pub(super) has_discarders: OnceCell<bool>,
+    /// How a `conn_id` is read, once one was.
+    pub(super) id_plan: RefCell<Option<Rc<IdPlan>>>,
     /// Filters of addresses.
     pub(crate) address_filters: super::decide::AddressFilters,
     /// What scripts want of the contents of files.
@@ -130,6 +136,8 @@ impl Names {
                 *count += 1;
                 text.into_bytes()
             }
+            // Of a file that scripts read.
+            source if state.conns.is_empty() => source.as_bytes().to_vec(),
             _ => self.handle.take()?,
         };
         let name = Value::string(uid_text(b"F", self.salted.hash128(&handle), 96));

@@ -162,18 +162,21 @@ fn run_scripts(
                 (None, Some(interface)) => Some(format!("interface {interface}")),
                 (None, None) => None,
             };
-            let code = match (source, packets) {
-                (Some(mut source), Some(packets)) => match source.open(options) {
+            let is_analyzed =
+                packets.is_some() || crate::bridge::reads_files(&engine.with(&mut program));
+            let code = match source.filter(|_| is_analyzed) {
+                Some(mut source) => match source.open(options) {
                     Ok(()) => {
                         let program = ManuallyDrop::into_inner(program);
                         crate::bridge::run(program, engine, options, &mut *source)
                     }
                     Err(message) => {
+                        let packets = packets.unwrap_or_else(|| "signals".to_owned());
                         fatal(&mut program, &format!("problem with {packets} ({message})"));
                         return 1;
                     }
                 },
-                _ => engine.with(&mut program).run(),
+                None => engine.with(&mut program).run(),
             };
             if let Some(rich) = &rich {
                 rich.ended();

@@ -417,7 +417,7 @@ impl Vm<'_> {
     }
 
     /// Whether network time follows the clock where no packets set it.
-    fn time_goes_on(&self) -> bool {
+    pub(crate) fn time_goes_on(&self) -> bool {
         !matches!(self.global_named("allow_network_time_forward"), Value::Bool(false))
     }
 

@@ -3,8 +3,9 @@
 mod output;
 mod write;
 
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use hashbrown::HashMap;
 
 use super::{Table, arg};
 use crate::describe;
