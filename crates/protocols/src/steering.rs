@@ -223,9 +223,11 @@ impl Env {
                 let most = usize::try_from(value).unwrap_or(usize::MAX);
                 match name {
                     // 0 is no limit.
-                    "SMB::max_pending_messages" if most == 0 => self.pending.smb = usize::MAX,
-                    "SMB::max_pending_messages" => self.pending.smb = most,
-                    "DCE_RPC::max_cmd_reassembly" => self.pending.dce_rpc = most,
+                    "SMB::max_pending_messages" if most == 0 => {
+                        self.pending.set(Tag::Smb, usize::MAX)
+                    }
+                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }
             }

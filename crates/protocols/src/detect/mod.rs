@@ -21,3 +21,11 @@ mod udp;
 pub use detector::BUFFER;
 pub use detector::CHUNKS;
 pub use detector::Detector;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+
+/// What the rest of gannet knows of it.
+pub(crate) const DESCRIPTOR: Descriptor =
+    Descriptor { entries: &[Entry::new(Tag::Detector, "PIA", "pia")], ..Descriptor::NONE };

@@ -17,3 +17,21 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::PostgresqlRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[5432]),
+        origin: Origin::Spicy,
+        ..Entry::new(Tag::Postgresql, "POSTGRESQL", "postgresql")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<PostgresqlRow<'_>>().stream("PostgreSQL::LOG")],
+};

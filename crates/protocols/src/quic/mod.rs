@@ -21,3 +21,21 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::QuicRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[443, 784, 853]),
+        origin: Origin::Spicy,
+        ..Entry::new(Tag::Quic, "QUIC", "quic")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<QuicRow<'_>>()],
+};

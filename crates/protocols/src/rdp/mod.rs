@@ -19,3 +19,23 @@ mod udp;
 pub use analyzer::Analyzer;
 pub use rows::RdpRow;
 pub use udp::Udp;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[3389]),
+            names_files: true,
+            ..Entry::new(Tag::Rdp, "RDP", "rdp")
+        },
+        Entry { ports: Ports::udp(&[3389]), ..Entry::new(Tag::RdpEudp, "RDPEUDP", "rdpeudp") },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<RdpRow<'_>>()],
+};

@@ -18,3 +18,21 @@ pub mod value;
 
 pub use analyzer::Analyzer;
 pub use rows::RedisRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[6379]),
+        origin: Origin::Spicy,
+        ..Entry::new(Tag::Redis, "REDIS", "redis")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<RedisRow<'_>>().stream("Redis::LOG")],
+};

@@ -12,3 +12,15 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::RfbRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry::new(Tag::Rfb, "RFB", "rfb")],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<RfbRow<'_>>()],
+};

@@ -13,3 +13,16 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::SocksRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry { ports: Ports::tcp(&[1080]), ..Entry::new(Tag::Socks, "SOCKS", "socks") }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SocksRow<'_>>()],
+};

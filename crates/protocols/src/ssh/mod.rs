@@ -19,3 +19,20 @@ mod version;
 pub use analyzer::Analyzer;
 pub use rows::SshRow;
 pub use version::Version;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[22]),
+        idle: Some(3600),
+        ..Entry::new(Tag::Ssh, "SSH", "ssh")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SshRow<'_>>()],
+};

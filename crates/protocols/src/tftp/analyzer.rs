@@ -1,21 +1,17 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Proto;
-use gannet_event::Decl;
 use gannet_event::TableOf;
-use gannet_log::Schema;
 
 use super::events;
 use super::message::Message;
 use super::message::Request;
-use super::rows::TftpRow;
 use super::shared::Key;
 use super::shared::Transfer;
 use super::shared::Transfers;
 use super::shared::is_kept;
 use crate::Analyze;
 use crate::Context;
-use crate::Env;
 use crate::Tag;
 
 /// How long the connection of the contents is expected after a request.
@@ -39,15 +35,6 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
-    const EVENTS: &'static [&'static Decl] = events::EVENTS;
-    const SCHEMAS: &'static [fn() -> Schema] = &[Schema::of::<TftpRow<'_>>];
-
-    fn is_wanted(env: &Env) -> bool {
-        let events = &env.logs.events;
-        env.logs.selection().wants::<TftpRow<'_>>()
-            || events.any() && events::EVENTS.iter().any(|decl| events.wants_id(decl.id))
-    }
-
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         let message = match Message::parse(data) {
             Ok(message) => message,
@@ -308,8 +295,8 @@ mod tests {
 
     #[test]
     fn nothing_is_analyzed_unasked() {
-        assert!(!Analyzer::is_wanted(&Harness::new(Proto::Udp, 69).env));
-        assert!(Analyzer::is_wanted(&request().env));
+        assert!(!Tag::Tftp.is_wanted(&Harness::new(Proto::Udp, 69).env));
+        assert!(Tag::Tftp.is_wanted(&request().env));
     }
 
     #[test]
