@@ -10,6 +10,8 @@ use gannet_log::Schema;
 use gannet_log::Selection;
 
 use crate::Tag;
+use crate::detect::TcpRule;
+use crate::detect::UdpRule;
 
 /// A protocol, as its folder describes it.
 #[derive(Debug)]
@@ -41,6 +43,10 @@ pub struct Entry {
     /// Ports that tell the server of a connection from the client, as Zeek's `likely_server_ports`. `None`: the
     /// [`ports`](Self::ports), if Zeek has the analyzer.
     pub servers: Option<Ports>,
+    /// Beginnings of TCP connections that start it on any port.
+    pub(crate) tcp_rules: &'static [TcpRule],
+    /// Beginnings of datagrams that start it on any port.
+    pub(crate) udp_rules: &'static [UdpRule],
     /// Where Zeek has the analyzer from.
     pub origin: Origin,
     /// What it is to Zeek.
@@ -64,6 +70,8 @@ impl Entry {
             service,
             ports: Ports::NONE,
             servers: None,
+            tcp_rules: &[],
+            udp_rules: &[],
             origin: Origin::Zeek,
             kind: Kind::Analyzer,
             idle: None,

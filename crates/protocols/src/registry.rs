@@ -190,7 +190,7 @@ pub(crate) const TAGS: usize = Tag::ALL.len();
 /// The entries of all descriptors, by tag.
 static ENTRIES: [&Entry; TAGS] = entries();
 
-const fn entries() -> [&'static Entry; TAGS] {
+pub(crate) const fn entries() -> [&'static Entry; TAGS] {
     let mut all = [&DESCRIPTORS[0].entries[0]; TAGS];
     let (mut at, mut i) = (0, 0);
     while i < DESCRIPTORS.len() {
@@ -399,5 +399,27 @@ mod tests {
             }
         }
         assert_eq!(by_port(Proto::Tcp, 12_345).len(), 0);
+    }
+
+    #[test]
+    fn servers_have_the_likely_ports_of_zeek() {
+        let tcp = [
+            21, 22, 25, 53, 79, 80, 81, 88, 135, 139, 143, 443, 445, 465, 502, 514, 563, 585, 587,
+            614, 631, 636, 989, 990, 992, 993, 995, 1080, 1434, 1883, 2811, 3128, 3306, 3389, 5222,
+            5223, 5269, 6666, 6667, 6668, 6669, 8000, 8080, 8888, 20000,
+        ];
+        let udp = [
+            53, 67, 88, 123, 137, 161, 162, 443, 514, 1812, 2123, 2152, 3389, 3544, 4011, 4754,
+            4789, 5060, 5072, 5353, 5355, 6081, 20000,
+        ];
+        let likely = |proto| (0..=u16::MAX).filter(move |p| is_likely_server_port(proto, *p));
+        assert!(likely(Proto::Tcp).eq(tcp));
+        assert!(likely(Proto::Udp).eq(udp));
+    }
+
+    #[test]
+    fn protocols_of_one_port_start_in_the_order_of_names() {
+        assert_eq!(by_port(Proto::Udp, 443), [Tag::Dtls, Tag::Quic]);
+        assert_eq!(by_port(Proto::Tcp, 1080), [Tag::Http, Tag::Socks]);
     }
 }

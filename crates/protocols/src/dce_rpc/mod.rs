@@ -9,6 +9,7 @@
 //! [MS-RPCE]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-rpce
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -37,6 +38,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "DCE-RPC calls in fragments; beyond, the stream is given up.",
             reported_by: "too_many_dce_rpc_msgs_in_reassembly",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::DceRpc, "DCE_RPC", "dce_rpc")
     }],
     events: &[events::EVENTS],

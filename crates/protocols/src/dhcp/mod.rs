@@ -6,6 +6,7 @@
 //! some silence ([`Shared::expire`]), or at the end ([`Shared::finish`]).
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod raise;
@@ -38,6 +39,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "DHCP transactions; beyond, the oldest are logged.",
             reported_by: "DHCP_max_tracked_transactions_exceeded",
         }),
+        udp_rules: detect::UDP,
         ..Entry::new(Tag::Dhcp, "DHCP", "dhcp")
     }],
     events: &[events::EVENTS],

@@ -354,7 +354,7 @@ mod tests {
         a.datagram(&mut h.cx(), Dir::Orig, &message(7, [0; 4], REQUEST), 300);
         at(&mut h, 100.5);
         a.datagram(&mut h.cx(), Dir::Resp, &message(7, [10, 0, 0, 9], ACK), 300);
-        assert!(h.confirmed(crate::Tag::Dhcp));
+        assert!(h.confirmed(Tag::Dhcp));
         at(&mut h, 109.9);
         assert!(h.rows("dhcp").is_empty());
         at(&mut h, 110.1);

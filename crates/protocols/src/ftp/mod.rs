@@ -10,6 +10,7 @@
 mod analyzer;
 mod commands;
 pub(crate) mod data;
+mod detect;
 pub mod events;
 mod message;
 mod nvt;
@@ -48,6 +49,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
                 what: "FTP commands without a reply; further ones are ignored.",
                 reported_by: "FTP_too_many_pending_commands",
             }),
+            tcp_rules: detect::TCP,
             ..Entry::new(Tag::Ftp, "FTP", "ftp")
         },
         Entry { kind: Kind::Service, ..Entry::new(Tag::FtpData, "FTP_DATA", "ftp-data") },

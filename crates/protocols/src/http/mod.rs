@@ -15,6 +15,7 @@
 mod analyzer;
 mod body;
 mod coding;
+mod detect;
 mod entity;
 pub mod events;
 mod feed;
@@ -49,6 +50,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "HTTP requests without a response; beyond, all are logged.",
             reported_by: "HTTP_excessive_pipelining",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Http, "HTTP", "http")
     }],
     events: &[events::EVENTS],

@@ -8,6 +8,7 @@
 
 mod analyzer;
 mod data;
+mod detect;
 pub mod events;
 mod message;
 mod raise;
@@ -36,6 +37,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {
             ports: Ports::tcp(&[6666, 6667, 6668, 6669]),
+            tcp_rules: detect::TCP,
             ..Entry::new(Tag::Irc, "IRC", "irc")
         },
         Entry { kind: Kind::Service, ..Entry::new(Tag::IrcData, "IRC_DATA", "irc-dcc-data") },

@@ -13,6 +13,7 @@
 //! logins by GSSAPI and NTLM, and TLS after StartTLS.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod filter;
 pub mod message;
@@ -46,11 +47,13 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
                 what: "LDAP operations, and searches, without a result; beyond, all are logged.",
                 reported_by: "LDAP_max_pending_messages_exceeded",
             }),
+            tcp_rules: detect::TCP,
             ..Entry::new(Tag::LdapTcp, "LDAP_TCP", "ldap_tcp")
         },
         Entry {
             ports: Ports::udp(&[389]),
             origin: Origin::Spicy,
+            udp_rules: detect::UDP,
             ..Entry::new(Tag::LdapUdp, "LDAP_UDP", "ldap_udp")
         },
     ],

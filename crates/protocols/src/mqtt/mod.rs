@@ -6,6 +6,7 @@
 //! delivery of a message is complete, or was not in time.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -32,6 +33,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "Incomplete MQTT deliveries, and subscriptions; further ones are ignored.",
             reported_by: "mqtt_excessive_pending_publishes",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Mqtt, "MQTT", "mqtt")
     }],
     events: &[events::EVENTS],

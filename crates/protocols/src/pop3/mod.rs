@@ -6,6 +6,7 @@
 //! single lines, [`Analyzer`] follows the dialogue.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 
@@ -25,6 +26,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "POP3 commands sent ahead; beyond, the oldest is dropped.",
             reported_by: "pop3_client_too_many_pending_commands",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Pop3, "POP3", "pop3")
     }],
     events: &[events::EVENTS],

@@ -10,6 +10,7 @@
 //! followed with [`inner_protocols`](crate::Options::inner_protocols).
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod raise;
@@ -30,6 +31,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[5432]),
         origin: Origin::Spicy,
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Postgresql, "POSTGRESQL", "postgresql")
     }],
     events: &[events::EVENTS],

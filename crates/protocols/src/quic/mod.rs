@@ -14,6 +14,7 @@
 
 mod analyzer;
 mod crypto;
+mod detect;
 pub mod events;
 pub mod message;
 pub mod protection;
@@ -34,6 +35,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[443, 784, 853]),
         origin: Origin::Spicy,
+        udp_rules: detect::UDP,
         ..Entry::new(Tag::Quic, "QUIC", "quic")
     }],
     events: &[events::EVENTS],

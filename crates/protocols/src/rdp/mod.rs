@@ -9,6 +9,7 @@
 
 mod analyzer;
 pub mod blocks;
+mod detect;
 pub mod events;
 mod languages;
 pub mod message;
@@ -32,9 +33,14 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         Entry {
             ports: Ports::tcp(&[3389]),
             names_files: true,
+            tcp_rules: detect::TCP,
             ..Entry::new(Tag::Rdp, "RDP", "rdp")
         },
-        Entry { ports: Ports::udp(&[3389]), ..Entry::new(Tag::RdpEudp, "RDPEUDP", "rdpeudp") },
+        Entry {
+            ports: Ports::udp(&[3389]),
+            udp_rules: detect::UDP,
+            ..Entry::new(Tag::RdpEudp, "RDPEUDP", "rdpeudp")
+        },
     ],
     events: &[events::EVENTS],
     logs: &[Log::of::<RdpRow<'_>>()],

@@ -11,6 +11,7 @@
 
 mod analyzer;
 pub mod command;
+mod detect;
 pub mod events;
 mod rows;
 mod token;
@@ -31,6 +32,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[6379]),
         origin: Origin::Spicy,
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Redis, "REDIS", "redis")
     }],
     events: &[events::EVENTS],

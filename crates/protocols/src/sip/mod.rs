@@ -8,6 +8,7 @@
 //! A row of sip.log joins a request and its replies; each reply writes one.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -33,6 +34,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "SIP transactions of one connection; beyond, the oldest is logged.",
             reported_by: "sip_excessive_pending_requests",
         }),
+        udp_rules: detect::UDP,
         ..Entry::new(Tag::Sip, "SIP", "sip")
     }],
     events: &[events::EVENTS],

@@ -15,6 +15,7 @@
 mod analyzer;
 mod core;
 mod cursor;
+mod detect;
 pub mod events;
 mod files;
 mod info;
@@ -46,6 +47,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "SMB requests of a kind without a response; beyond, they are dropped.",
             reported_by: "SMB_discarded_messages_state",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Smb, "SMB", "smb")
     }],
     events: &[events::EVENTS],

@@ -11,6 +11,7 @@
 mod addresses;
 mod analyzer;
 mod bdat;
+mod detect;
 pub mod events;
 mod message;
 mod rows;
@@ -45,6 +46,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
             what: "SMTP commands without a reply; beyond, all of them are dropped.",
             reported_by: "smtp_excessive_pending_cmds",
         }),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Smtp, "SMTP", "smtp")
     }],
     events: &[events::EVENTS],

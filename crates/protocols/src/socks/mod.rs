@@ -7,6 +7,7 @@
 //! the connection ends.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -22,7 +23,11 @@ use crate::descriptor::Ports;
 
 /// What the rest of gannet knows of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
-    entries: &[Entry { ports: Ports::tcp(&[1080]), ..Entry::new(Tag::Socks, "SOCKS", "socks") }],
+    entries: &[Entry {
+        ports: Ports::tcp(&[1080]),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Socks, "SOCKS", "socks")
+    }],
     events: &[events::EVENTS],
     logs: &[Log::of::<SocksRow<'_>>()],
 };

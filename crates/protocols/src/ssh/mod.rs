@@ -10,6 +10,7 @@
 
 mod analyzer;
 mod auth;
+mod detect;
 pub mod events;
 mod limits;
 pub mod message;
@@ -31,6 +32,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[22]),
         idle: Some(3600),
+        tcp_rules: detect::TCP,
         ..Entry::new(Tag::Ssh, "SSH", "ssh")
     }],
     events: &[events::EVENTS],

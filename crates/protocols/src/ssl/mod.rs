@@ -18,6 +18,7 @@
 mod analyzer;
 mod certificates;
 mod ciphers;
+mod detect;
 mod dtls;
 pub mod events;
 pub mod extension;
@@ -54,11 +55,13 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         Entry {
             ports: Ports::udp(&[443]),
             names_files: true,
+            udp_rules: detect::UDP,
             ..Entry::new(Tag::Dtls, "DTLS", "dtls")
         },
         Entry {
             ports: Ports::tcp(&[443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223]),
             names_files: true,
+            tcp_rules: detect::TCP,
             ..Entry::new(Tag::Ssl, "SSL", "ssl")
         },
     ],

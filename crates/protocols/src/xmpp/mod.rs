@@ -5,6 +5,7 @@
 //! analyzer; once the handshake is past, nothing more is looked at. There is no log.
 
 mod analyzer;
+mod detect;
 pub mod events;
 mod tags;
 
@@ -19,7 +20,11 @@ use crate::descriptor::Ports;
 
 /// What the rest of gannet knows of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
-    entries: &[Entry { ports: Ports::tcp(&[5222, 5269]), ..Entry::new(Tag::Xmpp, "XMPP", "xmpp") }],
+    entries: &[Entry {
+        ports: Ports::tcp(&[5222, 5269]),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Xmpp, "XMPP", "xmpp")
+    }],
     events: &[events::EVENTS],
     ..Descriptor::NONE
 };
