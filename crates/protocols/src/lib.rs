@@ -47,6 +47,7 @@ pub mod imap;
 pub mod irc;
 pub mod krb;
 pub mod ldap;
+pub mod login;
 pub mod modbus;
 pub mod mqtt;
 pub mod mysql;

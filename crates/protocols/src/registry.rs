@@ -158,6 +158,7 @@ protocols! {
     irc { Irc: Analyzer, IrcData: Data }
     krb { Krb: Udp, KrbTcp: Tcp }
     ldap { LdapTcp: Tcp, LdapUdp: Udp }
+    login { Telnet: Telnet, Rlogin: Rlogin, Rsh: Rsh }
     modbus { Modbus: Analyzer }
     mqtt { Mqtt: Analyzer }
     mysql { Mysql: Analyzer }
