@@ -1,7 +1,8 @@
 //! `cargo xtask update`: regenerates all generated files of the repository.
 //!
-//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events, the
-//! golden logs from the command. Scores have a command of their own, since they may only rise.
+//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events, the table of
+//! `docs/limits.md` from the limits, the targets of `fuzz/Cargo.toml` from their sources, the golden logs from the
+//! command. Scores have a command of their own, since they may only rise.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,6 +19,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
     fs::write(&path, render()).with_context(|| path.display().to_string())?;
     let path = events_path();
     fs::write(&path, render_events()).with_context(|| path.display().to_string())?;
+    for (path, render) in
+        [(limits_path(), render_limits as Render), (targets_path(), render_targets)]
+    {
+        let name = || path.display().to_string();
+        let is = fs::read_to_string(&path).with_context(name)?;
+        fs::write(&path, render(&is)?).with_context(name)?;
+    }
     let golden = ["test", "--quiet", "--package", "gannet", "--test", "golden"];
     check(cargo(&golden).env("GANNET_GOLDEN", "write"))
 }
@@ -28,6 +36,71 @@ fn path() -> PathBuf {
 
 fn events_path() -> PathBuf {
     workspace::root().join("docs/events.md")
+}
+
+/// A file with the generated part as it should be.
+type Render = fn(&str) -> anyhow::Result<String>;
+
+fn limits_path() -> PathBuf {
+    workspace::root().join("docs/limits.md")
+}
+
+fn targets_path() -> PathBuf {
+    workspace::root().join("fuzz/Cargo.toml")
+}
+
+/// The page of limits with its table.
+fn render_limits(page: &str) -> anyhow::Result<String> {
+    const HEAD: &str = "| name | default | what is limited, and what happens beyond | reported by |\n|---|---|---|---|\n";
+    let (before, after) = page.split_once(HEAD).context("docs/limits.md has no table of limits")?;
+    let (_, after) = after.split_once("\n\n").context("docs/limits.md ends with its table")?;
+    let mut table = String::new();
+    for limit in gannet_engine::Limits::all() {
+        let default = match limit.default {
+            gannet_engine::Limits::NONE => "none".to_owned(),
+            bytes if limit.bytes && bytes >= 1 << 20 => format!("{}M", bytes >> 20),
+            bytes if limit.bytes => format!("{}K", bytes >> 10),
+            number => grouped(number),
+        };
+        let (what, by) = (limit.what, limit.reported_by);
+        // Writing to a string does not fail.
+        writeln!(table, "| `{}` | {default} | {what} | {by} |", limit.name).unwrap_or_default();
+    }
+    Ok(format!("{before}{HEAD}{table}\n{after}"))
+}
+
+/// A number with commas: `65,536`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let (head, rest) = digits.split_at(first);
+    let groups = rest.as_bytes().chunks(3).map(String::from_utf8_lossy);
+    let head = (!head.is_empty()).then(|| head.into());
+    head.into_iter().chain(groups).collect::<Vec<_>>().join(",")
+}
+
+/// The manifest of fuzz targets with a target for each source.
+fn render_targets(manifest: &str) -> anyhow::Result<String> {
+    let (head, _) = manifest.split_once("\n[[bin]]").context("fuzz/Cargo.toml has no target")?;
+    let mut out = head.to_owned();
+    for name in targets()? {
+        let lines = "test = false\ndoc = false\nbench = false";
+        // Writing to a string does not fail.
+        writeln!(out, "\n[[bin]]\nname = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n{lines}")
+            .unwrap_or_default();
+    }
+    Ok(out)
+}
+
+/// The names of fuzz targets: of their sources.
+fn targets() -> anyhow::Result<Vec<String>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(workspace::root().join("fuzz/fuzz_targets"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        all.extend(name.strip_suffix(".rs").map(str::to_owned));
+    }
+    all.sort();
+    Ok(all)
 }
 
 const EVENTS_HEAD: &str = "\
@@ -190,6 +263,30 @@ mod tests {
     fn the_manual_of_events_is_up_to_date() {
         let is = fs::read_to_string(events_path()).unwrap();
         assert!(is == render_events(), "docs/events.md is out of date: cargo xtask update");
+    }
+
+    #[test]
+    fn the_table_of_limits_is_up_to_date() {
+        let is = fs::read_to_string(limits_path()).unwrap();
+        assert!(
+            is == render_limits(&is).unwrap(),
+            "docs/limits.md is out of date: cargo xtask update"
+        );
+    }
+
+    #[test]
+    fn every_fuzz_target_is_in_the_manifest() {
+        let is = fs::read_to_string(targets_path()).unwrap();
+        assert!(
+            is == render_targets(&is).unwrap(),
+            "fuzz/Cargo.toml is out of date: cargo xtask update"
+        );
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        let numbers = [4, 50, 100, 1_000, 65_536, 1_000_000].map(grouped);
+        assert_eq!(numbers, ["4", "50", "100", "1,000", "65,536", "1,000,000"]);
     }
 
     #[test]

@@ -38,12 +38,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 /// `NAME=VALUE`, checked.
 pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
     let names = || {
-        let names: Vec<_> = Limits::ALL.iter().map(|l| l.name).collect();
+        let names: Vec<_> = Limits::all().map(|l| l.name).collect();
         format!("limits are {}", names.join(", "))
     };
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("not NAME=VALUE; {}", names()))?;
-    let limit = Limits::ALL.iter().find(|l| l.name == name);
+    let limit = Limits::all().find(|l| l.name == name);
     let limit = limit.ok_or_else(|| format!("there is no limit '{name}'; {}", names()))?;
     if value == "none" {
         return Ok((name.to_owned(), u64::MAX));

@@ -3,6 +3,7 @@
 use gannet_flow::FragmentLimits;
 use gannet_flow::tcp;
 use gannet_protocols::Pending;
+use gannet_protocols::descriptor;
 
 /// One limit of [`Limits`].
 #[derive(Clone, Copy, Debug)]
@@ -29,28 +30,45 @@ macro_rules! limits {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $(#[doc = $what] pub $field: u64,)*
+            /// What may wait at one connection, by protocol.
+            pub pending: Pending,
         }
 
         impl Default for Limits {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($field: $default,)* pending: Pending::default() }
             }
         }
+
+        /// Limits that are about no protocol.
+        const COMMON: &[Limit] = &[$(Limit {
+            name: $name, bytes: $bytes, default: $default, what: $what, reported_by: $reported_by,
+        }),*];
 
         impl Limits {
             /// The value for "unlimited".
             pub const NONE: u64 = NONE;
 
-            /// All limits.
-            pub const ALL: &[Limit] = &[$(Limit {
-                name: $name, bytes: $bytes, default: $default, what: $what, reported_by: $reported_by,
-            }),*];
+            /// All limits: those that protocols declare come last.
+            pub fn all() -> impl Iterator<Item = Limit> {
+                let of_protocol = |limit: &'static descriptor::Limit| Limit {
+                    name: limit.name,
+                    bytes: false,
+                    default: limit.default as u64,
+                    what: limit.what,
+                    reported_by: limit.reported_by,
+                };
+                COMMON.iter().copied().chain(Pending::limits().map(move |(_, l)| of_protocol(l)))
+            }
 
             /// Sets the limit of this name; returns whether it exists.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 match name {
                     $($name => self.$field = value,)*
-                    _ => return false,
+                    _ => match Pending::limits().find(|(_, limit)| limit.name == name) {
+                        Some((tag, _)) => self.pending.set(tag, size(value)),
+                        None => return false,
+                    },
                 }
                 true
             }
@@ -77,28 +95,6 @@ limits! {
         "Open files between two hosts; beyond, the oldest ends like one that timed out.";
     tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
         "Nested tunnels, up to 4; deeper ones are not analysed.";
-    pending_dns: "pending-dns", false, 50, "rows without a reply",
-        "DNS ids without a reply, and queries of one id; beyond, all are logged.";
-    pending_http: "pending-http", false, 100, "HTTP_excessive_pipelining",
-        "HTTP requests without a response; beyond, all are logged.";
-    pending_ftp: "pending-ftp", false, 20, "FTP_too_many_pending_commands",
-        "FTP commands without a reply; further ones are ignored.";
-    pending_smtp: "pending-smtp", false, 1_000, "smtp_excessive_pending_cmds",
-        "SMTP commands without a reply; beyond, all of them are dropped.";
-    pending_pop3: "pending-pop3", false, 10, "pop3_client_too_many_pending_commands",
-        "POP3 commands sent ahead; beyond, the oldest is dropped.";
-    pending_smb: "pending-smb", false, 1_000, "SMB_discarded_messages_state",
-        "SMB requests of a kind without a response; beyond, they are dropped.";
-    pending_ldap: "pending-ldap", false, 10, "LDAP_max_pending_messages_exceeded",
-        "LDAP operations, and searches, without a result; beyond, all are logged.";
-    pending_mqtt: "pending-mqtt", false, 1_000, "mqtt_excessive_pending_publishes",
-        "Incomplete MQTT deliveries, and subscriptions; further ones are ignored.";
-    pending_sip: "pending-sip", false, 100, "sip_excessive_pending_requests",
-        "SIP transactions of one connection; beyond, the oldest is logged.";
-    pending_dce_rpc: "pending-dce-rpc", false, 20, "too_many_dce_rpc_msgs_in_reassembly",
-        "DCE-RPC calls in fragments; beyond, the stream is given up.";
-    pending_dhcp: "pending-dhcp", false, 100_000, "DHCP_max_tracked_transactions_exceeded",
-        "DHCP transactions; beyond, the oldest are logged.";
 }
 
 fn size(value: u64) -> usize {
@@ -133,19 +129,7 @@ impl Limits {
     }
 
     pub(crate) fn pending(&self) -> Pending {
-        Pending {
-            dns: size(self.pending_dns),
-            http: size(self.pending_http),
-            ftp: size(self.pending_ftp),
-            smtp: size(self.pending_smtp),
-            pop3: size(self.pending_pop3),
-            smb: size(self.pending_smb),
-            ldap: size(self.pending_ldap),
-            mqtt: size(self.pending_mqtt),
-            sip: size(self.pending_sip),
-            dce_rpc: size(self.pending_dce_rpc),
-            dhcp: size(self.pending_dhcp),
-        }
+        self.pending.clone()
     }
 
     pub(crate) fn files(&self) -> usize {
@@ -160,7 +144,6 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_stages() {
         let limits = Limits::default();
-        assert_eq!(limits.pending(), Pending::default());
         assert_eq!(limits.fragments(), FragmentLimits::default());
         let (ours, theirs) = (limits.streams(), tcp::Limits::default());
         assert_eq!(ours.above_hole_without_acks, theirs.above_hole_without_acks);
@@ -171,7 +154,7 @@ mod tests {
     #[test]
     fn the_manual_lists_all() {
         let manual = include_str!("../../../docs/limits.md");
-        for limit in Limits::ALL {
+        for limit in Limits::all() {
             let row = manual.lines().find(|l| l.starts_with(&format!("| `{}` |", limit.name)));
             let row = row.unwrap_or_else(|| panic!("{} is not in the manual", limit.name));
             assert!(row.contains(limit.what) && row.contains(limit.reported_by), "{row}");
@@ -181,7 +164,7 @@ mod tests {
     #[test]
     fn each_is_set_by_its_name() {
         let mut limits = Limits::default();
-        for limit in Limits::ALL {
+        for limit in Limits::all() {
             let before = limits.clone();
             assert!(
                 limits.set(limit.name, limit.default - 1) && limits != before,

@@ -194,7 +194,7 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
     let capture = own.join("crowded.pcap");
     support::write(&crowded(), &capture);
     let mut wrong = Vec::new();
-    for limit in Limits::ALL {
+    for limit in Limits::all() {
         let mut options = Options::default();
         assert!(options.limits.set(limit.name, tight(limit.name)));
         if limit.name == "state" {

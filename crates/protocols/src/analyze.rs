@@ -1,26 +1,11 @@
 use gannet_base::Dir;
-use gannet_event::Decl;
-use gannet_log::Schema;
 
 use crate::Context;
-use crate::Env;
 
 /// The state machine of one protocol on one connection.
 ///
 /// No method may panic or loop beyond its input, whatever the bytes.
 pub trait Analyze {
-    /// Events of the protocol; those of older protocols are listed in [`events`](crate::events).
-    const EVENTS: &'static [&'static Decl] = &[];
-
-    /// Schemas of its logs; those of older protocols are listed in [`schemas`](crate::schemas).
-    const SCHEMAS: &'static [fn() -> Schema] = &[];
-
-    /// Whether connections are analyzed. A protocol that Zeek does not know says so only where its log or
-    /// its events are asked for, so that it does not become a service of connections.
-    fn is_wanted(_env: &Env) -> bool {
-        true
-    }
-
     /// In-order bytes of a TCP stream (any cut: one byte or many messages).
     fn stream(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8]) {}
 

@@ -15,7 +15,9 @@ use crate::Env;
 use crate::Tag;
 use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::mention;
+use crate::descriptor::Kind;
 use crate::packet::events::UdpSessionDone;
+use crate::schemas::stream_name;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
@@ -183,9 +185,11 @@ impl Context<'_> {
     fn raise_confirmation(&mut self, tag: Tag) {
         let is_asked = |r: &Request| matches!(r, Request::Confirm(other) if *other == tag);
         let is_known = self.conn.services.contains(tag as u8);
-        // Those that Zeek's scripts tell, no analyzer.
-        let is_told = matches!(tag, Tag::FtpData | Tag::IrcData);
-        if is_told || is_known || self.confirmed == Some(tag) || self.requests.iter().any(is_asked)
+        let is_analyzer = tag.entry().kind != Kind::Service;
+        if !is_analyzer
+            || is_known
+            || self.confirmed == Some(tag)
+            || self.requests.iter().any(is_asked)
         {
             return;
         }
@@ -321,11 +325,9 @@ impl Context<'_> {
 
     /// A file begins on this connection.
     pub fn file_start(&mut self, start: FileStart) -> FileId {
-        // Protocols that name their files themselves do not ask.
-        let named = ["SSL", "DTLS", "KRB", "RDP"];
         if self.env.logs.events.any()
-            && !named.contains(&start.source)
             && let Some(tag) = Tag::ALL.iter().find(|tag| tag.name() == start.source)
+            && !tag.entry().names_files
         {
             self.raise_file_handle(*tag, start.from);
         }
@@ -376,42 +378,4 @@ pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &
     if cut.lists {
         weirds.net(logs, now, "log_container_field_truncated", &stream);
     }
-}
-
-/// A stream by the name that Zeek's scripts have for it.
-fn stream_name(path: &str) -> String {
-    let whole = match path {
-        "analyzer" => "Analyzer::Logging::LOG",
-        "capture_loss" => "CaptureLoss::LOG",
-        "conn" => "Conn::LOG",
-        "files" => "Files::LOG",
-        "kerberos" => "KRB::LOG",
-        "known_certs" => "Known::CERTS_LOG",
-        "known_hosts" => "Known::HOSTS_LOG",
-        "known_modbus" => "Known::MODBUS_LOG",
-        "known_services" => "Known::SERVICES_LOG",
-        "ldap" => "LDAP::LDAP_LOG",
-        "ldap_search" => "LDAP::LDAP_SEARCH_LOG",
-        "modbus" => "Modbus::LOG",
-        "mqtt_connect" => "MQTT::CONNECT_LOG",
-        "mqtt_publish" => "MQTT::PUBLISH_LOG",
-        "mqtt_subscribe" => "MQTT::SUBSCRIBE_LOG",
-        "mysql" => "mysql::LOG",
-        "notice" => "Notice::LOG",
-        "ntp_control" => "NTP::CONTROL_LOG",
-        "ntp_private" => "NTP::PRIVATE_LOG",
-        "postgresql" => "PostgreSQL::LOG",
-        "redis" => "Redis::LOG",
-        "smb_files" => "SMB::FILES_LOG",
-        "smb_mapping" => "SMB::MAPPING_LOG",
-        "software" => "Software::LOG",
-        "syslog" => "Syslog::LOG",
-        "tunnel" => "Tunnel::LOG",
-        "unknown_protocols" => "UnknownProtocol::LOG",
-        "websocket" => "WebSocket::LOG",
-        "weird" => "Weird::LOG",
-        "weird_stats" => "WeirdStats::LOG",
-        other => return format!("{}::LOG", other.to_ascii_uppercase()),
-    };
-    whole.to_owned()
 }

@@ -1,13 +1,14 @@
 //! The catalogue of events: every module that declares some.
 //!
-//! A protocol declares its events in its own `events.rs`, and its analyzer lists them. Those of older protocols, and of
-//! what is no protocol, have one line here, from which come the numbers
-//! of its events, the list of all declarations ([`all`]) and so whatever is derived from it: which names
-//! `gannet events --only` knows, the manual, and what scripts can handle.
+//! A protocol declares its events in its own `events.rs`, and its [descriptor](crate::descriptor::Descriptor) lists them.
+//! Modules of other events have one line here, and so have further modules of a protocol. From both come the list of all
+//! declarations ([`all`]) and whatever is derived from it: which names `gannet events --only` knows, the manual, and what
+//! scripts can handle.
 
 use gannet_event::Decl;
 
 use crate::Tag;
+use crate::registry::DESCRIPTORS;
 
 macro_rules! catalogue {
     ($( $module:ident $($path:ident)::+; )*) => {
@@ -32,57 +33,21 @@ catalogue! {
     WEIRD weird::events;
     PACKET packet::events;
     STACK stack::events;
-    TUNNEL tunnel::events;
     MIME support::mime::events;
-    DCE_RPC dce_rpc::events;
-    DHCP dhcp::events;
-    DNP3 dnp3::events;
-    DNS dns::events;
-    FINGER finger::events;
-    FTP ftp::events;
-    GSSAPI gssapi::events;
-    HTTP http::events;
-    IMAP imap::events;
-    IRC irc::events;
-    KRB krb::events;
-    LDAP ldap::events;
-    MODBUS modbus::events;
-    MQTT mqtt::events;
-    MYSQL mysql::events;
-    NTLM ntlm::events;
-    NTP ntp::events;
-    POP3 pop3::events;
-    POSTGRESQL postgresql::events;
-    QUIC quic::events;
-    RADIUS radius::events;
-    RDP rdp::events;
-    REDIS redis::events;
-    RFB rfb::events;
-    SIP sip::events;
-    SMB smb::events;
     SMB1 smb::events::v1;
     SMB2 smb::events::v2;
-    SMTP smtp::events;
-    SNMP snmp::events;
-    SOCKS socks::events;
-    SSH ssh::events;
-    SSL ssl::events;
-    SYSLOG syslog::events;
-    WEBSOCKET websocket::events;
-    XMPP xmpp::events;
 }
 
 /// The declarations of all events, by module.
 pub fn all() -> impl Iterator<Item = &'static Decl> {
-    let of_analyzers = Tag::ALL.iter().flat_map(|tag| tag.events());
-    MODULES.iter().copied().flatten().chain(of_analyzers).copied()
+    let of_protocols = DESCRIPTORS.iter().flat_map(|descriptor| descriptor.events);
+    MODULES.iter().chain(of_protocols).copied().flatten().copied()
 }
 
-/// The number of the module that declares the events of an analyzer, which lists them as
-/// [`EVENTS`](crate::Analyze::EVENTS).
+/// The number of the module that declares the events of a protocol, by one of its tags.
 pub const fn module_of(tag: Tag) -> u16 {
     /// The first number behind those of the list above.
-    const FIRST: u16 = 64;
+    const FIRST: u16 = 16;
     FIRST + tag as u16
 }
 

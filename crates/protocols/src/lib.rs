@@ -7,14 +7,14 @@
 //! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
 //! [`start`](Context::start)). Requests are applied after the packet, in order.
 //!
-//! A new protocol is a new folder, its module below and a line in [`registry`]; what can be recognised by its
-//! first bytes also has a place in `detect`.
+//! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below and a line in [`registry`].
 //! CONTRIBUTING.md has the walk.
 
 mod analyze;
 pub mod conn_state;
 mod context;
 pub mod deferred;
+pub mod descriptor;
 mod env;
 pub mod events;
 pub mod failure;
@@ -47,6 +47,7 @@ pub mod imap;
 pub mod irc;
 pub mod krb;
 pub mod ldap;
+pub mod login;
 pub mod modbus;
 pub mod mqtt;
 pub mod mysql;

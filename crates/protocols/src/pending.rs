@@ -1,50 +1,36 @@
 //! How much may wait at one connection, by protocol.
 
-/// Requests without a reply, and the like, that one connection may have.
-///
-/// The defaults are those of Zeek's scripts, where these have any. What happens at more is the
-/// protocol's: those that wait are written as they are, or the newest is not followed. Each has a
-/// weird, or rows without a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// DNS: ids with queries, and queries of one id. At more, all are written.
-    pub dns: usize,
-    /// HTTP: requests. At more, all are written: `http_max_pending_requests`, as Zeek names it.
-    pub http: usize,
-    /// FTP: commands. More are not followed.
-    pub ftp: usize,
-    /// SMTP: commands. At more, those that wait are discarded.
-    pub smtp: usize,
-    /// POP3: commands sent ahead. At more, the oldest is discarded.
-    pub pop3: usize,
-    /// SMB: requests of one kind. At more, they are discarded.
-    pub smb: usize,
-    /// LDAP: operations, and searches. At more, all are written.
-    pub ldap: usize,
-    /// MQTT: deliveries, and subscriptions. More are not followed.
-    pub mqtt: usize,
-    /// SIP: transactions. At more, the oldest is written.
-    pub sip: usize,
-    /// DCE-RPC: fragmented packets. Beyond, the stream is given up.
-    pub dce_rpc: usize,
-    /// DHCP: transactions of all connections. At more, the oldest is written.
-    pub dhcp: usize,
+use crate::Tag;
+use crate::descriptor::Limit;
+use crate::registry::TAGS;
+
+/// Requests without a reply, and the like, that one connection may have: for each protocol whose
+/// [descriptor](crate::descriptor::Entry::pending) declares a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending([usize; TAGS]);
+
+impl Pending {
+    /// All limits, with their protocols.
+    pub fn limits() -> impl Iterator<Item = (Tag, &'static Limit)> {
+        Tag::ALL.iter().filter_map(|tag| Some((*tag, tag.entry().pending.as_ref()?)))
+    }
+
+    /// The limit of a protocol.
+    #[inline]
+    pub fn of(&self, tag: Tag) -> usize {
+        self.0[tag as usize]
+    }
+
+    /// Sets the limit of a protocol.
+    pub fn set(&mut self, tag: Tag, most: usize) {
+        self.0[tag as usize] = most;
+    }
 }
 
 impl Default for Pending {
     fn default() -> Self {
-        Self {
-            dns: crate::dns::MAX_PENDING_IDS,
-            http: 100,
-            ftp: 20,
-            smtp: 1_000,
-            pop3: 10,
-            smb: 1_000,
-            ldap: 10,
-            mqtt: 1_000,
-            sip: 100,
-            dce_rpc: 20,
-            dhcp: crate::dhcp::MAX_TRANSACTIONS,
-        }
+        let mut all = Self([usize::MAX; TAGS]);
+        Self::limits().for_each(|(tag, limit)| all.set(tag, limit.default));
+        all
     }
 }

@@ -1,65 +1,57 @@
-//! The logs that protocols make.
+//! The logs of protocols, and those of no protocol.
 
 use gannet_log::Schema;
 
-macro_rules! schemas {
-    ($($module:ident :: $row:ident $(<$life:lifetime>)?),* $(,)?) => {
-        /// The schemas of all logs of protocols, in no particular order.
-        pub fn schemas() -> Vec<Schema> {
-            let mut all = vec![$( Schema::of::<crate::$module::$row $(<$life>)?>() ),*];
-            all.extend(crate::Tag::ALL.iter().flat_map(|tag| tag.schemas()).map(|schema| schema()));
-            all
-        }
-    };
+use crate::descriptor::Log;
+use crate::failure;
+use crate::policy;
+use crate::registry;
+use crate::weird;
+
+/// Logs that this crate writes and that belong to no protocol.
+const OTHERS: &[Log] = &[
+    Log::of::<failure::AnalyzerRow<'_>>().stream("Analyzer::Logging::LOG"),
+    Log::of::<policy::CertificateRow<'_>>().stream("Known::CERTS_LOG"),
+    Log::of::<policy::HostRow>().stream("Known::HOSTS_LOG"),
+    Log::of::<policy::LossRow>().stream("CaptureLoss::LOG"),
+    Log::of::<policy::ModbusRow>().stream("Known::MODBUS_LOG"),
+    Log::of::<policy::ServiceRow<'_>>().stream("Known::SERVICES_LOG"),
+    Log::of::<policy::SoftwareRow<'_>>().stream("Software::LOG"),
+    Log::of::<policy::StatsRow<'_>>().stream("WeirdStats::LOG"),
+    Log::of::<policy::UnknownRow<'_>>().stream("UnknownProtocol::LOG"),
+    Log::of::<weird::NoticeRow<'_>>().stream("Notice::LOG"),
+    Log::of::<weird::WeirdRow<'_>>().stream("Weird::LOG"),
+];
+
+fn logs() -> impl Iterator<Item = &'static Log> {
+    registry::logs().chain(OTHERS)
 }
 
-schemas! {
-    dce_rpc::DceRpcRow<'_>,
-    dhcp::Dhcp,
-    dnp3::Dnp3Row,
-    dns::Dns<'_>,
-    failure::AnalyzerRow<'_>,
-    ftp::FtpRow<'_>,
-    http::HttpRow<'_>,
-    irc::IrcRow,
-    krb::KerberosRow<'_>,
-    ldap::LdapRow<'_>,
-    ldap::SearchRow<'_>,
-    modbus::ModbusRow<'_>,
-    mqtt::ConnectRow<'_>,
-    mqtt::PublishRow<'_>,
-    mqtt::SubscribeRow<'_>,
-    mysql::MysqlRow<'_>,
-    ntlm::NtlmRow<'_>,
-    ntp::Control,
-    ntp::Ntp,
-    ntp::Private,
-    policy::CertificateRow<'_>,
-    policy::HostRow,
-    policy::LossRow,
-    policy::ModbusRow,
-    policy::ServiceRow<'_>,
-    policy::SoftwareRow<'_>,
-    policy::StatsRow<'_>,
-    policy::UnknownRow<'_>,
-    postgresql::PostgresqlRow<'_>,
-    quic::QuicRow<'_>,
-    radius::RadiusRow<'_>,
-    rdp::RdpRow<'_>,
-    redis::RedisRow<'_>,
-    rfb::RfbRow<'_>,
-    sip::SipRow<'_>,
-    smb::FilesRow<'_>,
-    smb::MappingRow<'_>,
-    smtp::SmtpRow,
-    snmp::SnmpRow<'_>,
-    socks::SocksRow<'_>,
-    ssh::SshRow<'_>,
-    ssl::SslRow<'_>,
-    ssl::X509Row<'_>,
-    syslog::SyslogRow<'_>,
-    tunnel::TunnelRow,
-    websocket::WebSocketRow<'_>,
-    weird::NoticeRow<'_>,
-    weird::WeirdRow<'_>,
+/// The schemas of all logs of this crate, in no particular order.
+pub fn schemas() -> Vec<Schema> {
+    logs().map(|log| (log.schema)()).collect()
+}
+
+/// The stream of a log by the name that Zeek's scripts have for it.
+pub(crate) fn stream_name(path: &str) -> String {
+    match path {
+        // Other crates declare these.
+        "conn" => return "Conn::LOG".to_owned(),
+        "files" => return "Files::LOG".to_owned(),
+        _ => {}
+    }
+    let declared = logs().find(|log| log.path == path).and_then(|log| log.stream);
+    declared.map_or_else(|| format!("{}::LOG", path.to_ascii_uppercase()), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_have_the_names_of_scripts() {
+        assert_eq!(stream_name("mqtt_publish"), "MQTT::PUBLISH_LOG");
+        assert_eq!(stream_name("http"), "HTTP::LOG");
+        assert_eq!(stream_name("known_certs"), "Known::CERTS_LOG");
+    }
 }

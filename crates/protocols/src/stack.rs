@@ -378,7 +378,7 @@ impl Session<'_> {
             match &self.stack.waiting {
                 Waiting::ByPort => self.finish_waiting(conn),
                 // Its analyzer was dropped because it held nothing.
-                Waiting::Idle(released) if PAIRS.contains(&released.tag) => {
+                Waiting::Idle(released) if released.tag.entry().is_session => {
                     self.raise(conn, |u| UdpSessionDone { u });
                 }
                 _ => {}
@@ -609,8 +609,8 @@ impl Session<'_> {
             // since most of them stay idle until their timeout.
             self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
         }
-        if matches!(tag, Tag::Ssh | Tag::Ftp) {
-            conn.set_timeout(INTERACTIVE_TIMEOUT);
+        if let Some(idle) = tag.entry().idle {
+            conn.set_timeout(idle);
         }
     }
 
@@ -663,9 +663,6 @@ impl Session<'_> {
     }
 }
 
-/// Protocols whose analyzers raise `udp_session_done`.
-const PAIRS: [Tag; 4] = [Tag::Dns, Tag::Ntp, Tag::Snmp, Tag::Syslog];
-
 impl Session<'_> {
     /// Data follows: raises what analyzers that were removed before raise at their end, as late as Zeek removes them.
     /// To be called where events have a listener.
@@ -679,7 +676,7 @@ impl Session<'_> {
 
     #[cold]
     fn raise_owed(&mut self, conn: &Conn, tag: Tag) {
-        if conn.proto == Proto::Udp && PAIRS.contains(&tag) {
+        if conn.proto == Proto::Udp && tag.entry().is_session {
             self.raise(conn, |u| UdpSessionDone { u });
         }
     }

@@ -144,18 +144,26 @@ impl Env {
         self.steering.detected.is_some()
     }
 
-    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator.
+    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator. The
+    /// connection that says so must [take it back](Self::unschedule) when it ends, so that there are never more
+    /// expectations than connections.
     pub(crate) fn schedule(
         &mut self,
         orig: Addr,
         (resp, port): (Addr, u16),
         (tag, proto): (Tag, Proto),
-        now: Time,
         until: Time,
     ) {
-        self.forget_scheduled(now);
         let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
         self.steering.scheduled.insert(key, (tag, until));
+    }
+
+    /// No such connection is expected any more.
+    pub(crate) fn unschedule(&mut self, orig: Addr, (resp, port): (Addr, u16), proto: Proto) {
+        if !self.steering.scheduled.is_empty() {
+            let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
+            self.steering.scheduled.remove(&key);
+        }
     }
 
     /// Drops expectations that ended before `now`, if there are many.
@@ -243,9 +251,11 @@ impl Env {
                 let most = usize::try_from(value).unwrap_or(usize::MAX);
                 match name {
                     // 0 is no limit.
-                    "SMB::max_pending_messages" if most == 0 => self.pending.smb = usize::MAX,
-                    "SMB::max_pending_messages" => self.pending.smb = most,
-                    "DCE_RPC::max_cmd_reassembly" => self.pending.dce_rpc = most,
+                    "SMB::max_pending_messages" if most == 0 => {
+                        self.pending.set(Tag::Smb, usize::MAX);
+                    }
+                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }
             }

@@ -31,10 +31,14 @@ pub(crate) struct Harness {
     pub(crate) requests: Vec<Request>,
     pub(crate) starts: Vec<(Tag, Replay)>,
     heard: Arc<Mutex<Vec<String>>>,
+    texts: Arc<Mutex<Texts>>,
 }
 
-/// Notes events as lines.
-struct Heard(Arc<Mutex<Vec<String>>>);
+/// Texts by list.
+type Texts = Vec<(&'static str, &'static str)>;
+
+/// Notes events as lines, and knows texts of logins.
+struct Heard(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
 
 impl Listener for Heard {
     fn event(&mut self, event: &Raised<'_>) {
@@ -48,6 +52,19 @@ impl Listener for Heard {
         };
         let args = args.strip_suffix("}}").unwrap().trim_start_matches(',');
         self.0.lock().unwrap().push(format!("{} {args}", event.decl.name));
+    }
+
+    fn decide(&mut self, question: &Raised<'_>) -> bool {
+        let mut reader = question.args();
+        let mut text = |at: usize| match reader.param(&question.decl.params[at]) {
+            Some(gannet_event::Value::String(text)) => text,
+            _ => &[],
+        };
+        let (list, line) = (text(0), text(1));
+        let is = |(of, text): &(&str, &str)| {
+            of.as_bytes() == list && memchr::memmem::find(line, text.as_bytes()).is_some()
+        };
+        self.1.lock().unwrap().iter().any(is)
     }
 }
 
@@ -84,13 +101,22 @@ impl Harness {
             requests: Vec::new(),
             starts: Vec::new(),
             heard: Arc::default(),
+            texts: Arc::default(),
         }
     }
 
     /// From now on, events whose names begin like this have a listener.
     pub(crate) fn listen(&mut self, prefix: &str) {
         let interest = Interest::of(crate::events::all(), |decl| decl.name.starts_with(prefix));
-        self.env.logs.events = Events::new(interest, Box::new(Heard(Arc::clone(&self.heard))));
+        self.env.logs.events = Events::new(
+            interest,
+            Box::new(Heard(Arc::clone(&self.heard), Arc::clone(&self.texts))),
+        );
+    }
+
+    /// From now on, lists of scripts have these texts.
+    pub(crate) fn answer(&mut self, texts: &[(&'static str, &'static str)]) {
+        *self.texts.lock().unwrap() = texts.to_vec();
     }
 
     /// The events since the last call: name, and arguments as JSON without the connection.

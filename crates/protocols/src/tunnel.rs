@@ -26,10 +26,48 @@ use self::events::TunnelChanged;
 use crate::Tag;
 use crate::conn_state;
 use crate::deferred::Queue;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Kind;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::ViolationInfo;
+
+/// What the rest of gannet knows of tunnels.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            servers: Some(Ports::udp(&[5072])),
+            kind: Kind::Tunnel,
+            ..Entry::new(Tag::Ayiya, "AYIYA", "ayiya")
+        },
+        Entry {
+            servers: Some(Ports::udp(&[6081])),
+            kind: Kind::Tunnel,
+            ..Entry::new(Tag::Geneve, "GENEVE", "geneve")
+        },
+        Entry {
+            servers: Some(Ports::udp(&[2123, 2152])),
+            kind: Kind::Tunnel,
+            ..Entry::new(Tag::Gtpv1, "GTPV1", "gtpv1")
+        },
+        Entry {
+            servers: Some(Ports::udp(&[3544])),
+            kind: Kind::Tunnel,
+            ..Entry::new(Tag::Teredo, "TEREDO", "teredo")
+        },
+        Entry {
+            servers: Some(Ports::udp(&[4789])),
+            kind: Kind::Tunnel,
+            ..Entry::new(Tag::Vxlan, "VXLAN", "vxlan")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<TunnelRow>().stream("Tunnel::LOG")],
+};
 
 gannet_log::row! {
     /// One row for each tunnel found, and one when it ends.

@@ -6,7 +6,7 @@ use super::message::PacketType;
 
 gannet_event::enumeration!(PacketType = "DCE_RPC::PType", PacketType::name);
 gannet_event::events! {
-    crate::events::module::DCE_RPC;
+    crate::events::module_of(crate::Tag::DceRpc);
 
     /// A packet.
     pub struct DceRpcMessage = "dce_rpc_message", opt_in {

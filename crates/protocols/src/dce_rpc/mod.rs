@@ -9,6 +9,7 @@
 //! [MS-RPCE]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-rpce
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -19,3 +20,27 @@ pub use analyzer::Analyzer;
 pub use rows::Calls;
 pub use rows::DceRpcRow;
 pub use stream::Stream;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[135]),
+        pending: Some(Limit {
+            name: "pending-dce-rpc",
+            default: 20,
+            what: "DCE-RPC calls in fragments; beyond, the stream is given up.",
+            reported_by: "too_many_dce_rpc_msgs_in_reassembly",
+        }),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::DceRpc, "DCE_RPC", "dce_rpc")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<DceRpcRow<'_>>()],
+};

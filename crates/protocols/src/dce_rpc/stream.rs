@@ -181,7 +181,7 @@ impl State {
             (true, false) => {
                 waiting.insert(header.call);
                 cx.conn.note_table(waiting.len());
-                if waiting.len() > cx.env.pending.dce_rpc {
+                if waiting.len() > cx.env.pending.of(Tag::DceRpc) {
                     odd(cx, "too_many_dce_rpc_msgs_in_reassembly");
                 }
             }

@@ -4,10 +4,8 @@ use super::kept;
 use super::kept::Chunk;
 use super::kept::Kept;
 use super::rules;
-use super::rules::RULES;
-use super::tcp;
-use super::tcp::Sides;
-use super::udp;
+use super::sides::Seen;
+use super::sides::Sides;
 use crate::Analyze;
 use crate::Context;
 use crate::Piece;
@@ -32,10 +30,10 @@ pub struct Detector {
     /// How many there were, or [`DONE`].
     chunks: u8,
     /// Facts found in the data of both sides, once both sent some.
-    seen: tcp::Seen,
+    seen: Seen,
 }
 
-const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
+const _: () = assert!(rules::TCP.len() <= 32 && rules::UDP.len() <= 32);
 const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
 
 // Stored lengths fit.
@@ -90,7 +88,7 @@ impl Detector {
         while left != 0 {
             let i = left.trailing_zeros() as usize;
             left &= left - 1;
-            if RULES.get(i).is_some_and(|rule| (rule.test)(sides)) {
+            if rules::TCP.get(i).is_some_and(|(_, rule)| (rule.test)(sides)) {
                 met |= 1 << i;
             }
         }
@@ -137,8 +135,8 @@ impl Analyze for Detector {
         self.kept = kept;
         self.met |= met;
         while met != 0 {
-            if let Some(rule) = RULES.get(met.trailing_zeros() as usize) {
-                self.start(cx, rule.tag, from, data);
+            if let Some((tag, _)) = rules::TCP.get(met.trailing_zeros() as usize) {
+                self.start(cx, *tag, from, data);
             }
             met &= met - 1;
         }
@@ -162,15 +160,10 @@ impl Analyze for Detector {
         if self.is_done() || data.is_empty() {
             return;
         }
-        for (i, (tag, test)) in udp::RULES.iter().enumerate() {
-            if test(data) && self.first(i) {
-                self.start(cx, *tag, from, data);
-            }
-        }
-        for (i, (tag, test, other)) in udp::ANSWERS.iter().enumerate() {
-            if test(data)
-                && self.has_chunk(from.other(), *other)
-                && self.first(udp::RULES.len() + i)
+        for (i, (tag, rule)) in rules::UDP.iter().enumerate() {
+            if (rule.test)(data)
+                && rule.asked.is_none_or(|asked| self.has_chunk(from.other(), asked))
+                && self.first(i)
             {
                 self.start(cx, *tag, from, data);
             }

@@ -5,8 +5,8 @@
 //! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
 //! and receives all stored data.
 //!
-//! The rules are in `tcp.rs` (in the order of `rules.rs`) and `udp.rs`, one small function each,
-//! and accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
+//! The rules are in the folders of the protocols (`detect.rs`), one small function each, and their descriptors list
+//! them. They accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
 //! start of the stream (or of each datagram), some apply to one side only, and some require a
 //! certain beginning of the other side as well. A rule depends on all bytes of a side so far and
 //! needs no state between chunks, except that results of long searches are cached.
@@ -14,10 +14,21 @@
 mod detector;
 mod kept;
 mod rules;
-mod tcp;
-mod text;
-mod udp;
+mod sides;
+pub(crate) mod text;
 
 pub use detector::BUFFER;
 pub use detector::CHUNKS;
 pub use detector::Detector;
+pub(crate) use rules::TcpRule;
+pub(crate) use rules::UdpRule;
+pub(crate) use rules::some;
+pub(crate) use sides::Sides;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+
+/// What the rest of gannet knows of it.
+pub(crate) const DESCRIPTOR: Descriptor =
+    Descriptor { entries: &[Entry::new(Tag::Detector, "PIA", "pia")], ..Descriptor::NONE };

@@ -1,28 +1,29 @@
-//! The rules for TCP, and which of them the first bytes leave.
+//! The rules of detection, and which of those for TCP the first bytes leave.
 //!
 //! The first byte, or the byte behind a length of four, excludes most rules. A table gives the
 //! rules that remain, and only these are checked.
 
 use std::sync::LazyLock;
 
-use super::tcp;
-use super::tcp::Sides;
-use super::text::is_space;
+use super::sides::Sides;
 use crate::Tag;
+use crate::registry;
 
-/// One way in which a connection may begin.
-pub(super) struct Rule {
-    /// The protocol that it means.
-    pub(super) tag: Tag,
+/// One way in which a connection over TCP may begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpRule {
     lead: Lead,
     /// Whether the data so far matches.
-    pub(super) test: fn(Sides<'_>) -> bool,
+    pub(super) test: Test,
 }
 
+type Test = fn(Sides<'_>) -> bool;
+
+/// Bytes that a test accepts.
 type Class = fn(u8) -> bool;
 
 /// A precondition of a rule.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Lead {
     /// It is worth trying always.
     Any,
@@ -42,92 +43,113 @@ enum Lead {
     EitherFifth(Class),
 }
 
-use Lead::Any;
-use Lead::Either;
-use Lead::EitherFifth;
-use Lead::LogIn;
-use Lead::Orig;
-use Lead::Resp;
+impl TcpRule {
+    /// A test that is worth trying always.
+    pub(crate) const fn any(test: Test) -> Self {
+        Self { lead: Lead::Any, test }
+    }
 
-/// The beginnings in the order in which they are tried, with the protocol each one means.
-/// Beginnings of one protocol count once each.
-pub(super) const RULES: &[Rule] = &[
-    rule(Tag::DceRpc, Either(|b| b == 5), |s| tcp::dce_rpc(s.orig) || tcp::dce_rpc(s.resp)),
-    rule(Tag::Dnp3Tcp, Resp(|b| b == 5), |s| s.resp.starts_with(b"\x05\x64")),
-    rule(Tag::Ftp, Resp(|b| is_space(b) || matches!(b, b'1' | b'2')), tcp::ftp),
-    rule(Tag::Http, Orig(|b| is_space(b) || b.is_ascii_uppercase()), |s| tcp::http_client(s.orig)),
-    rule(Tag::Http, Resp(|b| b.eq_ignore_ascii_case(&b'H')), |s| tcp::http_server(s.resp)),
-    rule(Tag::Irc, LogIn, |s| tcp::irc_login(s, b"USER", b"NICK")),
-    rule(Tag::Irc, LogIn, |s| tcp::irc_login(s, b"NICK", b"USER")),
-    rule(Tag::Irc, Lead::Server, tcp::irc_servers),
-    rule(Tag::KrbTcp, EitherFifth(|b| matches!(b, 0x6a | 0x6c)), |s| {
-        tcp::krb_request(skip4(s.orig)) || tcp::krb_request(skip4(s.resp))
-    }),
-    rule(Tag::KrbTcp, EitherFifth(|b| matches!(b, 0x6b | 0x6d | 0x7e)), |s| {
-        tcp::krb_reply(skip4(s.orig)) || tcp::krb_reply(skip4(s.resp))
-    }),
-    rule(Tag::LdapTcp, Lead::Sides(is_sequence, is_sequence), |s| {
-        tcp::ldap_client(s.orig) && tcp::ldap(s.resp)
-    }),
-    rule(Tag::LdapTcp, Lead::Sides(is_sequence, is_sequence), |s| {
-        tcp::ldap_client(s.resp) && tcp::ldap(s.orig)
-    }),
-    rule(Tag::Mqtt, Any, |s| tcp::mqtt(s.orig) || tcp::mqtt(s.resp)),
-    rule(Tag::Pop3, Resp(|b| b == b'+'), |s| {
-        s.resp.starts_with(b"+OK") && tcp::pop3_client(s.orig)
-    }),
-    rule(Tag::Postgresql, Lead::Sides(some, |b| b.is_ascii_alphanumeric()), |s| {
-        tcp::postgresql_tls(s) || tcp::postgresql(s)
-    }),
-    rule(Tag::Rdp, Lead::Sides(some, some), |s| s.seen.rdp(s.resp, 1) && tcp::rdp_client(s.orig)),
-    rule(Tag::Rdp, Lead::Sides(some, some), |s| s.seen.rdp(s.orig, 0) && tcp::rdp_client(s.resp)),
-    rule(Tag::Redis, Lead::Sides(some, |b| b.is_ascii_punctuation()), |s| {
-        tcp::redis_server(s.resp) && tcp::has_crlf(s.orig)
-    }),
-    rule(Tag::Rfb, Lead::Sides(|b| b == b'R', |b| b == b'R'), |s| {
-        s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB")
-    }),
-    rule(Tag::Smb, EitherFifth(|b| matches!(b, 0xfe | 0xff)), |s| {
-        tcp::smb(s.orig) || tcp::smb(s.resp)
-    }),
-    rule(Tag::Smtp, Lead::Sides(some, |b| is_space(b) || b == b'2'), |s| {
-        tcp::smtp_server(s.resp) && tcp::smtp_client(s.orig)
-    }),
-    rule(Tag::Socks, Lead::Sides(|b| b == 4, |b| b == 0), |s| {
-        tcp::socks4_client(s.orig) && tcp::socks4_server(s.resp)
-    }),
-    rule(Tag::Socks, Lead::Sides(|b| b == 0, |b| b == 4), |s| {
-        tcp::socks4_client(s.resp) && tcp::socks4_server(s.orig)
-    }),
-    rule(Tag::Socks, Lead::Sides(|b| b == 5, |b| b == 5), |s| {
-        tcp::socks5_client(s.orig) && tcp::socks5_server(s.resp)
-    }),
-    rule(Tag::Ssh, Lead::Sides(is_s, is_s), |s| tcp::ssh(s.orig) && tcp::ssh(s.resp)),
-    rule(Tag::Ssl, Orig(|b| b == 0x16), |s| tcp::tls_client(s.orig)),
-    rule(Tag::Ssl, Resp(|b| matches!(b, 0x15 | 0x16)), |s| tcp::tls_server(s.resp)),
-    rule(Tag::Xmpp, Either(|b| b == b'<' || is_space(b)), |s| {
-        tcp::xmpp(s.orig) || tcp::xmpp(s.resp)
-    }),
-];
+    /// A test of connections with a user's and a nick's name, as [`Seen`](super::sides::Seen) finds them.
+    pub(crate) const fn log_in(test: Test) -> Self {
+        Self { lead: Lead::LogIn, test }
+    }
 
-const fn rule(tag: Tag, lead: Lead, test: fn(Sides<'_>) -> bool) -> Rule {
-    Rule { tag, lead, test }
+    /// A test of connections with a server's name.
+    pub(crate) const fn server(test: Test) -> Self {
+        Self { lead: Lead::Server, test }
+    }
+
+    /// A test that depends on the first byte of the originator, and that of the responder.
+    pub(crate) const fn sides(orig: Class, resp: Class, test: Test) -> Self {
+        Self { lead: Lead::Sides(orig, resp), test }
+    }
+
+    /// A test that depends on the first byte of the originator.
+    pub(crate) const fn orig(class: Class, test: Test) -> Self {
+        Self { lead: Lead::Orig(class), test }
+    }
+
+    /// A test that depends on the first byte of the responder.
+    pub(crate) const fn resp(class: Class, test: Test) -> Self {
+        Self { lead: Lead::Resp(class), test }
+    }
+
+    /// A test that depends on the first byte of one side or the other.
+    pub(crate) const fn either(class: Class, test: Test) -> Self {
+        Self { lead: Lead::Either(class), test }
+    }
+
+    /// A test that depends on the fifth byte of one side or the other.
+    pub(crate) const fn either_fifth(class: Class, test: Test) -> Self {
+        Self { lead: Lead::EitherFifth(class), test }
+    }
 }
 
-fn some(_: u8) -> bool {
+/// One way in which a datagram may begin, from either side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UdpRule {
+    /// Whether a datagram matches.
+    pub(super) test: fn(&[u8]) -> bool,
+    /// What a datagram of the other side has to match before.
+    pub(super) asked: Option<fn(&[u8]) -> bool>,
+}
+
+impl UdpRule {
+    /// A test of any datagram.
+    pub(crate) const fn any(test: fn(&[u8]) -> bool) -> Self {
+        Self { test, asked: None }
+    }
+
+    /// A test that counts only where the other side sent a certain datagram before.
+    pub(crate) const fn answer(test: fn(&[u8]) -> bool, asked: fn(&[u8]) -> bool) -> Self {
+        Self { test, asked: Some(asked) }
+    }
+}
+
+/// For a side of which some byte is needed, whichever it is.
+pub(crate) fn some(_: u8) -> bool {
     true
 }
 
-fn is_sequence(b: u8) -> bool {
-    b == 0x30
-}
+/// The rules of the descriptors in the order of the list, which is the order in which they are tried. Each counts once.
+pub(super) static TCP: [(Tag, TcpRule); count(true)] = {
+    let mut all = [(Tag::Detector, TcpRule::any(|_| false)); count(true)];
+    let (entries, mut at, mut i) = (registry::entries(), 0, 0);
+    while i < entries.len() {
+        let (rules, mut j) = (entries[i].tcp_rules, 0);
+        while j < rules.len() {
+            all[at] = (entries[i].tag, rules[j]);
+            (at, j) = (at + 1, j + 1);
+        }
+        i += 1;
+    }
+    all
+};
 
-fn is_s(b: u8) -> bool {
-    b.eq_ignore_ascii_case(&b'S')
-}
+/// The same for datagrams.
+pub(super) static UDP: [(Tag, UdpRule); count(false)] = {
+    let mut all = [(Tag::Detector, UdpRule::any(|_| false)); count(false)];
+    let (entries, mut at, mut i) = (registry::entries(), 0, 0);
+    while i < entries.len() {
+        let (rules, mut j) = (entries[i].udp_rules, 0);
+        while j < rules.len() {
+            all[at] = (entries[i].tag, rules[j]);
+            (at, j) = (at + 1, j + 1);
+        }
+        i += 1;
+    }
+    all
+};
 
-fn skip4(d: &[u8]) -> &[u8] {
-    d.get(4..).unwrap_or_default()
+/// Number of rules of TCP, or else of UDP.
+const fn count(tcp: bool) -> usize {
+    let (entries, mut count, mut i) = (registry::entries(), 0, 0);
+    while i < entries.len() {
+        let entry = entries[i];
+        count += if tcp { entry.tcp_rules.len() } else { entry.udp_rules.len() };
+        i += 1;
+    }
+    count
 }
 
 /// In place of a byte that is not there.
@@ -160,7 +182,7 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
         wants_fifth: 0,
         fifth: [0; NONE + 1],
     };
-    for (i, rule) in RULES.iter().enumerate() {
+    for (i, (_, rule)) in TCP.iter().enumerate() {
         let bit = 1 << i;
         let put = |table: &mut ByByte, class: Class| {
             for (byte, rules) in (0..=u8::MAX).zip(table.iter_mut()) {
@@ -169,8 +191,8 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
         };
         let whatever = |side: &mut ByByte| side.iter_mut().for_each(|rules| *rules |= bit);
         match rule.lead {
-            Any => leads.sides.iter_mut().for_each(whatever),
-            LogIn => {
+            Lead::Any => leads.sides.iter_mut().for_each(whatever),
+            Lead::LogIn => {
                 leads.sides.iter_mut().for_each(whatever);
                 leads.wants_log_in |= bit;
             }
@@ -182,20 +204,20 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
                 put(&mut leads.sides[0], orig);
                 put(&mut leads.sides[1], resp);
             }
-            Orig(class) => {
+            Lead::Orig(class) => {
                 put(&mut leads.sides[0], class);
                 whatever(&mut leads.sides[1]);
             }
-            Resp(class) => {
+            Lead::Resp(class) => {
                 whatever(&mut leads.sides[0]);
                 put(&mut leads.sides[1], class);
             }
-            Either(class) => {
+            Lead::Either(class) => {
                 leads.sides.iter_mut().for_each(whatever);
                 leads.wants_first |= bit;
                 put(&mut leads.first, class);
             }
-            EitherFifth(class) => {
+            Lead::EitherFifth(class) => {
                 leads.sides.iter_mut().for_each(whatever);
                 leads.wants_fifth |= bit;
                 put(&mut leads.fifth, class);
@@ -205,7 +227,7 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
     leads
 });
 
-/// The rules, a bit each by their place in [`RULES`], that may be met; the others are not.
+/// The rules, a bit each by their index in [`TCP`], that may be met; the others are not.
 #[inline]
 pub(super) fn left(sides: Sides<'_>) -> u32 {
     let leads = &*LEADS;
@@ -222,6 +244,7 @@ pub(super) fn left(sides: Sides<'_>) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sides::Seen;
     use super::*;
     use gannet_base::Dir;
     use proptest::prelude::*;
@@ -283,18 +306,50 @@ mod tests {
         prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
     }
 
+    fn found(d: &[u8]) -> Vec<Tag> {
+        UDP.iter().filter(|(_, r)| r.asked.is_none() && (r.test)(d)).map(|(tag, _)| *tag).collect()
+    }
+
+    #[test]
+    fn datagrams_of_protocols() {
+        let mut dhcp = vec![0; 236];
+        dhcp.extend_from_slice(b"\x63\x82\x53\x63");
+        assert_eq!(found(&dhcp), [Tag::Dhcp]);
+        let mut syn = vec![0xff; 1232];
+        syn[7] = 1;
+        assert_eq!(found(&syn), [Tag::RdpEudp]);
+        assert_eq!(found(&syn[..1131]), []);
+        assert_eq!(found(b"INVITE sip:a@b SIP/2.0\r\n"), [Tag::Sip]);
+        assert_eq!(found(b" SIP/2.0\r\n"), [Tag::Sip, Tag::Sip]);
+        assert_eq!(found(b"SIP/2.0 200 OK\r\n"), [Tag::Sip]);
+        assert_eq!(found(b"SIP/2.0 OK\r\n"), []);
+        let mut hello = b"\x16\xfe\xff\0\0\0\0\0\0\0\0\0\x40\x01".to_vec();
+        hello.extend_from_slice(&[9; 11]);
+        assert_eq!(found(&hello), []);
+        hello.extend_from_slice(b"\xfe\xfd");
+        assert_eq!(found(&hello), [Tag::Dtls]);
+        assert_eq!(found(b"\x05\x64\x05"), [Tag::Dnp3Udp]);
+        assert_eq!(found(b"\xc3\0\0\0\x01\x08"), [Tag::Quic]);
+        assert_eq!(found(b"\xd3\x6b\x33\x43\xcf\x08"), [Tag::Quic]);
+        assert_eq!(found(b"\xe3\0\0\0\x01\x08"), []);
+        assert_eq!(
+            found(b"\x6a\x81\x8d\x30\x81\x8a\xa1\x03\x02\x01\x05\xa2\x03\x02\x01\x0a"),
+            [Tag::Krb]
+        );
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
         fn no_rule_is_met_that_is_not_left(orig in bytes(), resp in bytes()) {
-            let mut seen = tcp::Seen::default();
+            let mut seen = Seen::default();
             seen.look(Dir::Orig, &orig, 0);
             seen.look(Dir::Resp, &resp, 0);
             let sides = Sides { orig: &orig, resp: &resp, seen };
             let left = left(sides);
-            for (i, rule) in RULES.iter().enumerate() {
-                prop_assert!(left >> i & 1 != 0 || !(rule.test)(sides), "{}, {}", i, rule.tag.name());
+            for (i, (tag, rule)) in TCP.iter().enumerate() {
+                prop_assert!(left >> i & 1 != 0 || !(rule.test)(sides), "{}, {}", i, tag.name());
             }
         }
     }

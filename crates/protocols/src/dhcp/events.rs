@@ -139,7 +139,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::DHCP;
+    crate::events::module_of(crate::Tag::Dhcp);
 
     /// A message of DHCP.
     pub struct DhcpMessage<'a> = "dhcp_message" {

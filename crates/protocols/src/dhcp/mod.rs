@@ -6,6 +6,7 @@
 //! some silence ([`Shared::expire`]), or at the end ([`Shared::finish`]).
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod raise;
@@ -19,3 +20,28 @@ pub use shared::MAX_MESSAGES;
 pub use shared::MAX_TRANSACTIONS;
 pub use shared::MAX_UIDS;
 pub use shared::Shared;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[67, 68, 4011]),
+        servers: Some(Ports::udp(&[67, 4011])),
+        pending: Some(Limit {
+            name: "pending-dhcp",
+            default: MAX_TRANSACTIONS,
+            what: "DHCP transactions; beyond, the oldest are logged.",
+            reported_by: "DHCP_max_tracked_transactions_exceeded",
+        }),
+        udp_rules: detect::UDP,
+        ..Entry::new(Tag::Dhcp, "DHCP", "dhcp")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<Dhcp>()],
+};

@@ -20,6 +20,7 @@ use super::rows::MessageType;
 use super::rows::mac;
 use crate::Context;
 use crate::Env;
+use crate::Tag;
 use crate::policy::software::Found;
 use crate::weird::Oddity;
 
@@ -224,7 +225,7 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
     let (now, uid) = (cx.now, cx.conn.uid);
     let Env { dhcp, logs, weirds, pending, .. } = &mut *cx.env;
     let known = dhcp.transactions.contains_key(&message.xid);
-    if !known && dhcp.transactions.len() >= pending.dhcp {
+    if !known && dhcp.transactions.len() >= pending.of(Tag::Dhcp) {
         let count = dhcp.evict(logs).to_string();
         let name = "DHCP_max_tracked_transactions_exceeded";
         let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
@@ -353,7 +354,7 @@ mod tests {
         a.datagram(&mut h.cx(), Dir::Orig, &message(7, [0; 4], REQUEST), 300);
         at(&mut h, 100.5);
         a.datagram(&mut h.cx(), Dir::Resp, &message(7, [10, 0, 0, 9], ACK), 300);
-        assert!(h.confirmed(crate::Tag::Dhcp));
+        assert!(h.confirmed(Tag::Dhcp));
         at(&mut h, 109.9);
         assert!(h.rows("dhcp").is_empty());
         at(&mut h, 110.1);

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::DNP3;
+    crate::events::module_of(crate::Tag::Dnp3Tcp);
 
     with {
         /// The connection.

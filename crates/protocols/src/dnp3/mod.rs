@@ -19,3 +19,29 @@ mod rows;
 pub use analyzer::Tcp;
 pub use analyzer::Udp;
 pub use rows::Dnp3Row;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+use crate::detect::TcpRule;
+use crate::detect::UdpRule;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[20000]),
+            tcp_rules: &[TcpRule::resp(|b| b == 5, |s| s.resp.starts_with(b"\x05\x64"))],
+            ..Entry::new(Tag::Dnp3Tcp, "DNP3_TCP", "dnp3_tcp")
+        },
+        Entry {
+            servers: Some(Ports::udp(&[20000])),
+            udp_rules: &[UdpRule::any(|d| d.starts_with(b"\x05\x64"))],
+            ..Entry::new(Tag::Dnp3Udp, "DNP3_UDP", "dnp3_udp")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<Dnp3Row>()],
+};

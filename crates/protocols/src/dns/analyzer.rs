@@ -251,7 +251,7 @@ impl Analyzer {
             exchange.answers = Some(Box::new(std::mem::take(answers)));
         }
         (self.last, self.last_id) = (place, header.id);
-        let limit = cx.env.pending.dns;
+        let limit = cx.env.pending.of(Tag::Dns);
         match place {
             Place::None => {}
             Place::Slot => self.slot = Some(exchange),

@@ -418,7 +418,7 @@ macro_rules! dns_events {
         $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? { $( $(#[doc = $fdoc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)? }
     )*) => {
         gannet_event::events! {
-            crate::events::module::DNS;
+            crate::events::module_of(crate::Tag::Dns);
 
             /// A message was received.
             pub struct Message = "dns_message" {

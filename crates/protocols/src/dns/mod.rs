@@ -34,6 +34,30 @@ pub use session::MAX_PENDING_IDS;
 pub use session::MAX_PENDING_MESSAGES;
 pub use walk::MAX_QUESTIONS;
 
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports { tcp: &[53], udp: &[53, 137, 5353, 5355] },
+        is_session: true,
+        pending: Some(Limit {
+            name: "pending-dns",
+            default: MAX_PENDING_IDS,
+            what: "DNS ids without a reply, and queries of one id; beyond, all are logged.",
+            reported_by: "rows without a reply",
+        }),
+        ..Entry::new(Tag::Dns, "DNS", "dns")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<Dns<'_>>()],
+};
+
 /// Memory that all connections of a shard use again and again.
 #[derive(Debug, Default)]
 pub struct Shared {

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::FINGER;
+    crate::events::module_of(crate::Tag::Finger);
 
     /// A client asks for a user.
     pub struct FingerRequest<'a> = "finger_request", opt_in {

@@ -12,7 +12,18 @@ use gannet_event::Connection;
 
 use crate::Analyze;
 use crate::Context;
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Ports;
 use crate::support::Lines;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry { ports: Ports::tcp(&[79]), ..Entry::new(Tag::Finger, "FINGER", "finger") }],
+    events: &[events::EVENTS],
+    ..Descriptor::NONE
+};
 
 /// Longest line.
 const MAX_LINE: usize = 1000;

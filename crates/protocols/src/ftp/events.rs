@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::FTP;
+    crate::events::module_of(crate::Tag::Ftp);
 
     /// A command.
     pub struct FtpRequest<'a> = "ftp_request" {

@@ -10,6 +10,7 @@
 mod analyzer;
 mod commands;
 pub(crate) mod data;
+mod detect;
 pub mod events;
 mod message;
 mod nvt;
@@ -27,3 +28,33 @@ pub use message::Request;
 pub use rows::FtpRow;
 pub use shared::Shared;
 pub use shared::Transfer;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Kind;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[21, 2811]),
+            idle: Some(3600),
+            pending: Some(Limit {
+                name: "pending-ftp",
+                default: 20,
+                what: "FTP commands without a reply; further ones are ignored.",
+                reported_by: "FTP_too_many_pending_commands",
+            }),
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::Ftp, "FTP", "ftp")
+        },
+        Entry { kind: Kind::Service, ..Entry::new(Tag::FtpData, "FTP_DATA", "ftp-data") },
+        Entry::new(Tag::Gridftp, "GRIDFTP", "gridftp"),
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<FtpRow<'_>>()],
+};

@@ -156,7 +156,7 @@ impl Session {
             let command = self.pending.remove(at);
             self.write(cx, command);
         }
-        if self.pending.len() < cx.env.pending.ftp {
+        if self.pending.len() < cx.env.pending.of(Tag::Ftp) {
             self.sent(cx.now, word, argument);
             cx.conn.note_table(self.pending.len());
         } else {

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::GSSAPI;
+    crate::events::module_of(crate::Tag::Gssapi);
 
     /// A login goes on or ends.
     pub struct GssapiNegResult = "gssapi_neg_result" {

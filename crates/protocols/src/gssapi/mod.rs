@@ -12,3 +12,14 @@ pub mod message;
 
 pub use analyzer::Inner;
 pub use analyzer::Logins;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry::new(Tag::Gssapi, "GSSAPI", "gssapi")],
+    events: &[events::EVENTS],
+    ..Descriptor::NONE
+};

@@ -43,7 +43,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::HTTP;
+    crate::events::module_of(crate::Tag::Http);
 
     /// A connection that an analyzer of HTTP followed is over.
     pub struct HttpStats = "http_stats", opt_in {

@@ -15,6 +15,7 @@
 mod analyzer;
 mod body;
 mod coding;
+mod detect;
 mod entity;
 pub mod events;
 mod feed;
@@ -32,6 +33,29 @@ pub use files::Shared;
 pub use rows::HttpRow;
 
 use crate::Context;
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[80, 81, 631, 1080, 3128, 8000, 8080, 8888]),
+        pending: Some(Limit {
+            name: "pending-http",
+            default: 100,
+            what: "HTTP requests without a response; beyond, all are logged.",
+            reported_by: "HTTP_excessive_pipelining",
+        }),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Http, "HTTP", "http")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<HttpRow<'_>>()],
+};
 
 /// A limit is reached: a weird, and `X` in the connection's history.
 fn limit_reached(cx: &mut Context<'_>, name: &'static str, addl: &str) {

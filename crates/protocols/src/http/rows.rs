@@ -20,6 +20,7 @@ use super::message::content_type_name;
 use super::message::disposition_filename;
 use super::syntax::skip_blanks;
 use crate::Context;
+use crate::Tag;
 use crate::policy::software::Found;
 use crate::support::mime::Base64;
 use crate::websocket::Handshake;
@@ -319,7 +320,7 @@ impl Exchanges {
             cx.weird("HTTP_response_before_request", "", None);
             self.request = self.response;
         }
-        if self.pending.len() > cx.env.pending.http {
+        if self.pending.len() > cx.env.pending.of(Tag::Http) {
             self.write_all_before_current(cx);
         }
         self.request += 1;
@@ -335,7 +336,7 @@ impl Exchanges {
 
     #[cold]
     fn write_all_before_current(&mut self, cx: &mut Context<'_>) {
-        let addl = format!("{} > {}", self.pending.len(), cx.env.pending.http);
+        let addl = format!("{} > {}", self.pending.len(), cx.env.pending.of(Tag::Http));
         super::limit_reached(cx, "HTTP_excessive_pipelining", &addl);
         self.response = self.response.max(1);
         let waiting = self.response..self.request;

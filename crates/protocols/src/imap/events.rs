@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::IMAP;
+    crate::events::module_of(crate::Tag::Imap);
 
     /// TLS begins.
     pub struct ImapStarttls = "imap_starttls", opt_in {

@@ -12,3 +12,15 @@ pub use analyzer::Analyzer;
 pub use analyzer::Session;
 pub use lines::Line;
 pub use lines::lines;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry { ports: Ports::tcp(&[143]), ..Entry::new(Tag::Imap, "IMAP", "imap") }],
+    events: &[events::EVENTS],
+    ..Descriptor::NONE
+};

@@ -22,7 +22,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::IRC;
+    crate::events::module_of(crate::Tag::Irc);
 
     with {
         /// The connection.

@@ -8,6 +8,7 @@
 
 mod analyzer;
 mod data;
+mod detect;
 pub mod events;
 mod message;
 mod raise;
@@ -23,3 +24,24 @@ pub use message::Problem;
 pub use message::Verb;
 pub use rows::IrcRow;
 pub use shared::Shared;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Kind;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[6666, 6667, 6668, 6669]),
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::Irc, "IRC", "irc")
+        },
+        Entry { kind: Kind::Service, ..Entry::new(Tag::IrcData, "IRC_DATA", "irc-dcc-data") },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<IrcRow>()],
+};

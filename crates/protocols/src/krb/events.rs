@@ -212,7 +212,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::KRB;
+    crate::events::module_of(crate::Tag::Krb);
 
     /// A client asks for its first ticket.
     pub struct KrbAsRequest<'a> = "krb_as_request" {

@@ -6,6 +6,7 @@
 
 mod analyzer;
 mod certificates;
+mod detect;
 pub mod events;
 pub mod message;
 mod names;
@@ -18,3 +19,28 @@ pub use analyzer::Tcp;
 pub use analyzer::Udp;
 pub use rows::KerberosRow;
 pub use rows::Session;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::udp(&[88]),
+            names_files: true,
+            udp_rules: detect::UDP,
+            ..Entry::new(Tag::Krb, "KRB", "krb")
+        },
+        Entry {
+            ports: Ports::tcp(&[88]),
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::KrbTcp, "KRB_TCP", "krb_tcp")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<KerberosRow<'_>>().stream("KRB::LOG")],
+};

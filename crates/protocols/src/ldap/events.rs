@@ -168,7 +168,7 @@ gannet_event::enumeration!(SearchDerefAlias = "LDAP::SearchDerefAlias", |code| m
 });
 
 gannet_event::events! {
-    crate::events::module::LDAP;
+    crate::events::module_of(crate::Tag::LdapTcp);
 
     with {
         /// The connection.

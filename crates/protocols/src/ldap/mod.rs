@@ -13,6 +13,7 @@
 //! logins by GSSAPI and NTLM, and TLS after StartTLS.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod filter;
 pub mod message;
@@ -25,3 +26,40 @@ pub use analyzer::Tcp;
 pub use analyzer::Udp;
 pub use rows::LdapRow;
 pub use rows::SearchRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[389, 3268]),
+            origin: Origin::Spicy,
+            pending: Some(Limit {
+                name: "pending-ldap",
+                default: 10,
+                what: "LDAP operations, and searches, without a result; beyond, all are logged.",
+                reported_by: "LDAP_max_pending_messages_exceeded",
+            }),
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::LdapTcp, "LDAP_TCP", "ldap_tcp")
+        },
+        Entry {
+            ports: Ports::udp(&[389]),
+            origin: Origin::Spicy,
+            udp_rules: detect::UDP,
+            ..Entry::new(Tag::LdapUdp, "LDAP_UDP", "ldap_udp")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[
+        Log::of::<LdapRow<'_>>().stream("LDAP::LDAP_LOG"),
+        Log::of::<SearchRow<'_>>().stream("LDAP::LDAP_SEARCH_LOG"),
+    ],
+};

@@ -12,6 +12,7 @@ use super::message::Outcome;
 use super::message::operation;
 use super::names;
 use crate::Context;
+use crate::Tag;
 
 gannet_log::row! {
     /// One row for each operation of LDAP, but for searches.
@@ -166,7 +167,7 @@ impl Pending {
 
     fn operation(&mut self, cx: &mut Context<'_>, id: i64) -> &mut Operation {
         let at = self.operations.iter().position(|o| o.id == id).unwrap_or_else(|| {
-            if self.operations.len() >= cx.env.pending.ldap {
+            if self.operations.len() >= cx.env.pending.of(Tag::LdapTcp) {
                 let n = self.operations.len().to_string();
                 cx.weird("LDAP_max_pending_messages_exceeded", &n, SOURCE);
                 self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
@@ -189,7 +190,7 @@ impl Pending {
 
     fn search(&mut self, cx: &mut Context<'_>, id: i64) -> &mut Search {
         let at = self.searches.iter().position(|s| s.id == id).unwrap_or_else(|| {
-            if self.searches.len() >= cx.env.pending.ldap {
+            if self.searches.len() >= cx.env.pending.of(Tag::LdapTcp) {
                 let n = self.searches.len().to_string();
                 cx.weird("LDAP_max_pending_searches_exceeded", &n, SOURCE);
                 self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));

@@ -65,7 +65,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::MODBUS;
+    crate::events::module_of(crate::Tag::Modbus);
 
     with {
         /// The connection.

@@ -12,3 +12,16 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::ModbusRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry { ports: Ports::tcp(&[502]), ..Entry::new(Tag::Modbus, "MODBUS", "modbus") }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<ModbusRow<'_>>().stream("Modbus::LOG")],
+};

@@ -161,7 +161,9 @@ impl Analyzer {
             // It has no number, and so takes the place of one that has 0.
             self.publish.remove(&0);
             delivery.write(cx);
-        } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
+        } else if self.publish.len() < cx.env.pending.of(Tag::Mqtt)
+            || self.publish.contains_key(&p.number)
+        {
             self.publish.insert(p.number, delivery);
             cx.conn.note_table(self.publish.len());
         } else {
@@ -191,7 +193,9 @@ impl Analyzer {
     }
 
     fn asked(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
-        if self.subscribe.len() < cx.env.pending.mqtt || self.subscribe.contains_key(&number) {
+        if self.subscribe.len() < cx.env.pending.of(Tag::Mqtt)
+            || self.subscribe.contains_key(&number)
+        {
             self.subscribe.insert(number, s);
             cx.conn.note_table(self.subscribe.len());
         } else {

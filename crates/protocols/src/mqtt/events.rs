@@ -60,7 +60,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::MQTT;
+    crate::events::module_of(crate::Tag::Mqtt);
 
     with {
         /// The connection.

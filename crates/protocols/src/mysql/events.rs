@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::MYSQL;
+    crate::events::module_of(crate::Tag::Mysql);
 
     /// A client sends a command.
     pub struct MysqlCommandRequest<'a> = "mysql_command_request" {

@@ -15,3 +15,19 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::MysqlRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[1434, 3306]),
+        ..Entry::new(Tag::Mysql, "MYSQL", "mysql")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<MysqlRow<'_>>().stream("mysql::LOG")],
+};

@@ -150,7 +150,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::NTLM;
+    crate::events::module_of(crate::Tag::Ntlm);
 
     /// A client begins a login.
     pub struct NtlmNegotiate<'a> = "ntlm_negotiate" {

@@ -16,3 +16,15 @@ mod rows;
 pub use analyzer::Inner;
 pub use rows::NtlmRow;
 pub use rows::Session;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry::new(Tag::Ntlm, "NTLM", "ntlm")],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<NtlmRow<'_>>()],
+};

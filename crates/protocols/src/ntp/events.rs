@@ -102,7 +102,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::NTP;
+    crate::events::module_of(crate::Tag::Ntp);
 
     /// A message of NTP.
     pub struct NtpMessage<'a> = "ntp_message" {

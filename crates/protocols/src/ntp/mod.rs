@@ -15,3 +15,24 @@ pub use analyzer::Analyzer;
 pub use rows::Control;
 pub use rows::Ntp;
 pub use rows::Private;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[123]),
+        is_session: true,
+        ..Entry::new(Tag::Ntp, "NTP", "ntp")
+    }],
+    events: &[events::EVENTS],
+    logs: &[
+        Log::of::<Control>().stream("NTP::CONTROL_LOG"),
+        Log::of::<Ntp>(),
+        Log::of::<Private>().stream("NTP::PRIVATE_LOG"),
+    ],
+};

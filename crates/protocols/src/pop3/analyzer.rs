@@ -137,7 +137,7 @@ impl Analyzer {
             mechanism: Mechanism::parse(parts.argument),
         });
         cx.conn.note_table(self.pending.len());
-        if self.pending.len() > cx.env.pending.pop3 {
+        if self.pending.len() > cx.env.pending.of(Tag::Pop3) {
             cx.weird("pop3_client_too_many_pending_commands", "", SOURCE);
             self.pending.pop_front();
         }
@@ -714,7 +714,7 @@ mod tests {
 
     #[test]
     fn commands_in_line_are_bounded() {
-        let h = talk(&[(Orig, &"STAT\r\n".repeat(crate::Pending::default().pop3 + 1))]);
+        let h = talk(&[(Orig, &"STAT\r\n".repeat(crate::Pending::default().of(Tag::Pop3) + 1))]);
         assert_eq!(h.rows("weird")[0]["name"], "pop3_client_too_many_pending_commands");
         // Each unknown one counts once, when its turn comes.
         let mut lines = vec![(Orig, "X\r\n"); 11];
@@ -749,7 +749,7 @@ mod tests {
             for (orig, text) in &chunks {
                 a.stream(&mut h.cx(), if *orig { Orig } else { Resp }, text.as_bytes());
             }
-            prop_assert!(a.pending.len() <= crate::Pending::default().pop3);
+            prop_assert!(a.pending.len() <= crate::Pending::default().of(Tag::Pop3));
             a.finish(&mut h.cx());
             prop_assert!(a.mail.is_none() && h.env.files.is_empty());
         }

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::POP3;
+    crate::events::module_of(crate::Tag::Pop3);
 
     /// A command where it is allowed.
     pub struct Pop3Request<'a> = "pop3_request", opt_in {

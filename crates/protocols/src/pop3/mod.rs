@@ -6,7 +6,29 @@
 //! single lines, [`Analyzer`] follows the dialogue.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 
 pub use analyzer::Analyzer;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        pending: Some(Limit {
+            name: "pending-pop3",
+            default: 10,
+            what: "POP3 commands sent ahead; beyond, the oldest is dropped.",
+            reported_by: "pop3_client_too_many_pending_commands",
+        }),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Pop3, "POP3", "pop3")
+    }],
+    events: &[events::EVENTS],
+    ..Descriptor::NONE
+};

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::POSTGRESQL;
+    crate::events::module_of(crate::Tag::Postgresql);
 
     with {
         /// The connection.

@@ -10,6 +10,7 @@
 //! followed with [`inner_protocols`](crate::Options::inner_protocols).
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod raise;
@@ -17,3 +18,22 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::PostgresqlRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[5432]),
+        origin: Origin::Spicy,
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Postgresql, "POSTGRESQL", "postgresql")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<PostgresqlRow<'_>>().stream("PostgreSQL::LOG")],
+};

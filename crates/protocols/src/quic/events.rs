@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::QUIC;
+    crate::events::module_of(crate::Tag::Quic);
 
     with {
         /// The connection.

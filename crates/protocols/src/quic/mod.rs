@@ -14,6 +14,7 @@
 
 mod analyzer;
 mod crypto;
+mod detect;
 pub mod events;
 pub mod message;
 pub mod protection;
@@ -21,3 +22,22 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::QuicRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[443, 784, 853]),
+        origin: Origin::Spicy,
+        udp_rules: detect::UDP,
+        ..Entry::new(Tag::Quic, "QUIC", "quic")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<QuicRow<'_>>()],
+};

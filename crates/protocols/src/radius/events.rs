@@ -18,7 +18,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::RADIUS;
+    crate::events::module_of(crate::Tag::Radius);
 
     /// A message of RADIUS.
     pub struct RadiusMessage<'a> = "radius_message" {

@@ -139,7 +139,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::RDP;
+    crate::events::module_of(crate::Tag::Rdp);
 
     with {
         /// The connection.

@@ -9,6 +9,7 @@
 
 mod analyzer;
 pub mod blocks;
+mod detect;
 pub mod events;
 mod languages;
 pub mod message;
@@ -19,3 +20,28 @@ mod udp;
 pub use analyzer::Analyzer;
 pub use rows::RdpRow;
 pub use udp::Udp;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::tcp(&[3389]),
+            names_files: true,
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::Rdp, "RDP", "rdp")
+        },
+        Entry {
+            ports: Ports::udp(&[3389]),
+            udp_rules: detect::UDP,
+            ..Entry::new(Tag::RdpEudp, "RDPEUDP", "rdpeudp")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<RdpRow<'_>>()],
+};

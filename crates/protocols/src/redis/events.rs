@@ -147,7 +147,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::REDIS;
+    crate::events::module_of(crate::Tag::Redis);
 
     /// A client sets a value.
     pub struct Set<'a> = "Redis::set_command", opt_in {

@@ -11,6 +11,7 @@
 
 mod analyzer;
 pub mod command;
+mod detect;
 pub mod events;
 mod rows;
 mod token;
@@ -18,3 +19,22 @@ pub mod value;
 
 pub use analyzer::Analyzer;
 pub use rows::RedisRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[6379]),
+        origin: Origin::Spicy,
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Redis, "REDIS", "redis")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<RedisRow<'_>>().stream("Redis::LOG")],
+};

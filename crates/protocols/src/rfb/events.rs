@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::RFB;
+    crate::events::module_of(crate::Tag::Rfb);
 
     /// The client's version.
     pub struct RfbClientVersion<'a> = "rfb_client_version" {

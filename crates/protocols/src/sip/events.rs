@@ -17,7 +17,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::SIP;
+    crate::events::module_of(crate::Tag::Sip);
 
     /// The header of a message is complete.
     pub struct SipAllHeaders = "sip_all_headers", opt_in {

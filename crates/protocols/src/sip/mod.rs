@@ -8,6 +8,7 @@
 //! A row of sip.log joins a request and its replies; each reply writes one.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
@@ -15,3 +16,27 @@ mod values;
 
 pub use analyzer::Analyzer;
 pub use rows::SipRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[5060]),
+        pending: Some(Limit {
+            name: "pending-sip",
+            default: 100,
+            what: "SIP transactions of one connection; beyond, the oldest is logged.",
+            reported_by: "sip_excessive_pending_requests",
+        }),
+        udp_rules: detect::UDP,
+        ..Entry::new(Tag::Sip, "SIP", "sip")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SipRow<'_>>()],
+};

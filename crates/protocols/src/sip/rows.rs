@@ -12,6 +12,7 @@ use super::values::Name;
 use super::values::Path;
 use super::values::Values;
 use crate::Context;
+use crate::Tag;
 use crate::support::limit_reached;
 
 const METHODS: [&[u8]; 8] =
@@ -97,7 +98,7 @@ const MAX_SPARE: usize = 4;
 
 impl Requests {
     fn info(&mut self, cx: &mut Context<'_>, request: bool) -> &mut Info {
-        let (now, limit) = (cx.now, cx.env.pending.sip.max(1));
+        let (now, limit) = (cx.now, cx.env.pending.of(Tag::Sip).max(1));
         let n = if request { self.request } else { self.response };
         let depth = self.request;
         if self.pending.len() >= limit && !self.pending.contains_key(&n) {

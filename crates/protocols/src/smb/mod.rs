@@ -15,6 +15,7 @@
 mod analyzer;
 mod core;
 mod cursor;
+mod detect;
 pub mod events;
 mod files;
 mod info;
@@ -28,3 +29,30 @@ pub use analyzer::Analyzer;
 pub use files::Shared;
 pub use rows::FilesRow;
 pub use rows::MappingRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[139, 445]),
+        pending: Some(Limit {
+            name: "pending-smb",
+            default: 1_000,
+            what: "SMB requests of a kind without a response; beyond, they are dropped.",
+            reported_by: "SMB_discarded_messages_state",
+        }),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Smb, "SMB", "smb")
+    }],
+    events: &[events::EVENTS],
+    logs: &[
+        Log::of::<FilesRow<'_>>().stream("SMB::FILES_LOG"),
+        Log::of::<MappingRow<'_>>().stream("SMB::MAPPING_LOG"),
+    ],
+};

@@ -20,6 +20,7 @@ use super::events::Smb2Message;
 use super::events::Smb2TransformHeader;
 use super::events::TransformHeader;
 use crate::Context;
+use crate::Tag;
 
 /// A message is being worked on: another answer will come.
 const STATUS_PENDING: u32 = 0x103;
@@ -109,7 +110,7 @@ pub(super) fn message(
     let asked = core.v2.trees.get(&message).copied();
     let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
     if from.is_orig() {
-        if core.v2.trees.len() >= cx.env.pending.smb {
+        if core.v2.trees.len() >= cx.env.pending.of(Tag::Smb) {
             core.v2.trees.clear();
             discarded(cx, core, "tree");
         }

@@ -485,7 +485,7 @@ impl Analyzer {
             self.awaiting = Some(command);
             return;
         }
-        if self.queue.len() >= cx.env.pending.smtp {
+        if self.queue.len() >= cx.env.pending.of(Tag::Smtp) {
             cx.weird("smtp_excessive_pending_cmds", "", SOURCE);
             self.queue.clear();
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::SMTP;
+    crate::events::module_of(crate::Tag::Smtp);
 
     /// A command.
     pub struct SmtpRequest<'a> = "smtp_request" {

@@ -11,6 +11,7 @@
 mod addresses;
 mod analyzer;
 mod bdat;
+mod detect;
 pub mod events;
 mod message;
 mod rows;
@@ -27,3 +28,27 @@ pub use message::Reply;
 pub use message::Request;
 pub use message::parse_chunk;
 pub use rows::SmtpRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[25, 587]),
+        pending: Some(Limit {
+            name: "pending-smtp",
+            default: 1_000,
+            what: "SMTP commands without a reply; beyond, all of them are dropped.",
+            reported_by: "smtp_excessive_pending_cmds",
+        }),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Smtp, "SMTP", "smtp")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SmtpRow>()],
+};

@@ -162,7 +162,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::SNMP;
+    crate::events::module_of(crate::Tag::Snmp);
 
     with {
         /// The connection.

@@ -14,3 +14,20 @@ pub use message::Kind;
 pub use message::Message;
 pub use message::TooLong;
 pub use rows::SnmpRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[161, 162]),
+        is_session: true,
+        ..Entry::new(Tag::Snmp, "SNMP", "snmp")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SnmpRow<'_>>()],
+};

@@ -15,7 +15,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::SOCKS;
+    crate::events::module_of(crate::Tag::Socks);
 
     /// A client asks a proxy to relay.
     pub struct SocksRequest<'a> = "socks_request" {

@@ -7,9 +7,27 @@
 //! the connection ends.
 
 mod analyzer;
+mod detect;
 pub mod events;
 pub mod message;
 mod rows;
 
 pub use analyzer::Analyzer;
 pub use rows::SocksRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[1080]),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Socks, "SOCKS", "socks")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SocksRow<'_>>()],
+};

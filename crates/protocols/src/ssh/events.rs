@@ -33,7 +33,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::SSH;
+    crate::events::module_of(crate::Tag::Ssh);
 
     with {
         /// The connection.

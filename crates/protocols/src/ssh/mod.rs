@@ -10,6 +10,7 @@
 
 mod analyzer;
 mod auth;
+mod detect;
 pub mod events;
 mod limits;
 pub mod message;
@@ -19,3 +20,21 @@ mod version;
 pub use analyzer::Analyzer;
 pub use rows::SshRow;
 pub use version::Version;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::tcp(&[22]),
+        idle: Some(3600),
+        tcp_rules: detect::TCP,
+        ..Entry::new(Tag::Ssh, "SSH", "ssh")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SshRow<'_>>()],
+};

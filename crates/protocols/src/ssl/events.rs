@@ -32,7 +32,7 @@ macro_rules! tls_events {
         $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? { $( $(#[doc = $fdoc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)? }
     )*) => {
         gannet_event::events! {
-            crate::events::module::SSL;
+            crate::events::module_of(crate::Tag::Ssl);
 
             /// Both sides have changed to encryption, or resumed a session that has.
             pub struct Established = "ssl_established" {

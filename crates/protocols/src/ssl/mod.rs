@@ -18,6 +18,7 @@
 mod analyzer;
 mod certificates;
 mod ciphers;
+mod detect;
 mod dtls;
 pub mod events;
 pub mod extension;
@@ -41,3 +42,29 @@ pub use rows::SslRow;
 /// A certificate came by in a protocol other than TLS: reads it, and logs it if it is news. `None`
 /// if it cannot be read.
 pub(crate) use certificates::seen as certificate_seen;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        Entry {
+            ports: Ports::udp(&[443]),
+            names_files: true,
+            udp_rules: detect::UDP,
+            ..Entry::new(Tag::Dtls, "DTLS", "dtls")
+        },
+        Entry {
+            ports: Ports::tcp(&[443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223]),
+            names_files: true,
+            tcp_rules: detect::TCP,
+            ..Entry::new(Tag::Ssl, "SSL", "ssl")
+        },
+    ],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SslRow<'_>>(), Log::of::<X509Row<'_>>()],
+};

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::SYSLOG;
+    crate::events::module_of(crate::Tag::Syslog);
 
     /// A message of syslog.
     pub struct SyslogMessage<'a> = "syslog_message" {

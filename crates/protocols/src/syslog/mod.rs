@@ -13,3 +13,21 @@ pub use analyzer::Analyzer;
 pub use message::Message;
 pub use message::Priority;
 pub use rows::SyslogRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[514]),
+        servers: Some(Ports { tcp: &[514], udp: &[514] }),
+        is_session: true,
+        ..Entry::new(Tag::Syslog, "SYSLOG", "syslog")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<SyslogRow<'_>>().stream("Syslog::LOG")],
+};

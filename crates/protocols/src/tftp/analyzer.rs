@@ -1,21 +1,18 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Proto;
-use gannet_event::Decl;
 use gannet_event::TableOf;
-use gannet_log::Schema;
 
 use super::events;
+use super::message::Malformed;
 use super::message::Message;
 use super::message::Request;
-use super::rows::TftpRow;
 use super::shared::Key;
 use super::shared::Transfer;
 use super::shared::Transfers;
 use super::shared::is_kept;
 use crate::Analyze;
 use crate::Context;
-use crate::Env;
 use crate::Tag;
 
 /// How long the connection of the contents is expected after a request.
@@ -39,18 +36,16 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
-    const EVENTS: &'static [&'static Decl] = events::EVENTS;
-    const SCHEMAS: &'static [fn() -> Schema] = &[Schema::of::<TftpRow<'_>>];
-
-    fn is_wanted(env: &Env) -> bool {
-        let events = &env.logs.events;
-        env.logs.selection().wants::<TftpRow<'_>>()
-            || events.any() && events::EVENTS.iter().any(|decl| events.wants_id(decl.id))
-    }
-
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         let message = match Message::parse(data) {
             Ok(message) => message,
+            // A conversation that is certain may have messages of later specifications.
+            Err(Malformed::Opcode(code)) if self.confirmed => {
+                let (is_orig, number) = (from.is_orig(), u64::from(code));
+                cx.raise(|c| events::UnknownOpcode { c, is_orig, code: number });
+                cx.weird("unknown_opcode", &code.to_string(), SOURCE);
+                return;
+            }
             Err(malformed) => {
                 cx.violation(Tag::Tftp, &malformed.to_string(), data);
                 return;
@@ -68,6 +63,7 @@ impl Analyze for Analyzer {
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         let (id, uid) = (cx.conn.id, cx.conn.uid);
+        cx.env.unschedule(id.resp_h, (id.orig_h, id.orig_p), Proto::Udp);
         let Some(transfers) = cx.env.shared::<Transfers>() else { return };
         // A request ends before its contents do: these write the row.
         let over = transfers.find(&id, uid).map(|(key, _)| key);
@@ -83,19 +79,14 @@ fn begin(cx: &mut Context<'_>, request: &Request<'_>) {
     let transfer = Transfer::new(cx.now, cx.conn.uid, id, request);
     let [key, _] = Key::of(&id);
     let Some(transfers) = cx.env.shared::<Transfers>() else { return };
-    let other = transfers.add(key, transfer);
-    let evicted = transfers.evict();
-    if !evicted.is_empty() {
-        cx.weird("tftp_too_many_transfers", "", SOURCE);
-    }
-    for over in other.into_iter().chain(evicted) {
+    if let Some(over) = transfers.add(key, transfer) {
         over.write(cx);
     }
     if !is_kept(request.filename) {
         cx.weird("tftp_long_file_name", "", SOURCE);
     }
     let (client, tftp) = ((id.orig_h, id.orig_p), (Tag::Tftp, Proto::Udp));
-    cx.env.schedule(id.resp_h, client, tftp, cx.now, cx.now + EXPECTED);
+    cx.env.schedule(id.resp_h, client, tftp, cx.now + EXPECTED);
 }
 
 /// A message of a transfer that has begun.
@@ -104,7 +95,7 @@ fn proceed(cx: &mut Context<'_>, message: &Message<'_>) {
     let Some(transfers) = cx.env.shared::<Transfers>() else { return };
     let Some((key, transfer)) = transfers.find(&id, uid) else { return };
     transfer.begin(uid);
-    let mut cut = None;
+    let mut weird = None;
     let is_over = match message {
         Message::Data { block, data } => {
             transfer.data(*block, data);
@@ -113,17 +104,17 @@ fn proceed(cx: &mut Context<'_>, message: &Message<'_>) {
         Message::Ack { block } => transfer.ack(*block),
         Message::Error { code, message } => {
             transfer.fail(*code, message);
-            cut = (!is_kept(message)).then_some("tftp_long_error");
+            weird = (!is_kept(message)).then_some("tftp_long_error");
             true
         }
         Message::Options(options) => {
-            cut = (!transfer.accept(options)).then_some("tftp_long_options");
+            weird = transfer.accept(options);
             false
         }
         Message::Request(_) => false,
     };
     let over = if is_over { transfers.take(&key) } else { None };
-    if let Some(weird) = cut {
+    if let Some(weird) = weird {
         cx.weird(weird, "", SOURCE);
     }
     if let Some(transfer) = over {
@@ -158,8 +149,6 @@ fn raise(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
 mod tests {
     use super::*;
     use crate::testing::Harness;
-    use crate::tftp::shared::MAX_TRANSFERS;
-    use gannet_base::Addr;
     use gannet_base::ConnId;
     use gannet_base::UidSource;
     use gannet_flow::Conn;
@@ -185,6 +174,12 @@ mod tests {
 
     fn send(h: &mut Harness, a: &mut Analyzer, from: Dir, data: &[u8]) {
         a.datagram(&mut h.cx(), from, data, data.len() as u32);
+    }
+
+    /// Rows of tftp.log.
+    fn count_of(h: &Harness) -> u64 {
+        let counts = h.env.logs.counts();
+        counts.iter().find(|count| count.path == "tftp").map_or(0, |count| count.rows)
     }
 
     #[test]
@@ -292,24 +287,100 @@ mod tests {
         a.finish(&mut h.cx());
         let row = &h.rows("tftp")[0];
         assert_eq!((row["fname"].len(), row["options"].split(',').count()), (1024, 16));
+    }
 
-        let client = h.conn.id;
-        for n in 0..=MAX_TRANSFERS as u32 {
-            let addr = Addr::v4((0x0a00_0000 + n).to_be_bytes());
-            let id = ConnId { orig_h: addr, ..client };
-            let uid = UidSource::new(0).connection(u64::from(n) + 10, 0);
-            h.conn = Conn::new(uid, id, Proto::Udp, 17, h.now);
-            send(&mut h, &mut a, Dir::Orig, b"\0\x01f\0octet\0");
+    #[test]
+    fn every_transfer_of_a_connection_makes_a_row() {
+        for count in [10, 1_000, 10_000] {
+            let mut h = request();
+            let mut a = Analyzer::new(&mut h.cx());
+            for n in 0..count {
+                let ask = format!("\0\x01file{n}\0octet\0");
+                send(&mut h, &mut a, Dir::Orig, ask.as_bytes());
+                // One in three is answered, one refused, one stays without an answer.
+                match n % 3 {
+                    0 => {
+                        send(&mut h, &mut a, Dir::Resp, b"\0\x03\0\x01abc");
+                        send(&mut h, &mut a, Dir::Orig, b"\0\x04\0\x01");
+                    }
+                    1 => send(&mut h, &mut a, Dir::Resp, b"\0\x05\0\x01none\0"),
+                    _ => {}
+                }
+            }
+            a.finish(&mut h.cx());
+            assert_eq!(count_of(&h), count as u64);
+            // Of long logs, the buffer has the last rows, without the names of columns.
+            let rows = if count == 10 { h.rows("tftp") } else { Vec::new() };
+            for (n, row) in rows.iter().enumerate() {
+                let (size, error) = [("3", "-"), ("0", "none"), ("0", "-")][n % 3];
+                let columns = ["fname", "size", "error_msg"].map(|c| &*row[c]);
+                assert_eq!(columns, [&*format!("file{n}"), size, error]);
+            }
         }
+    }
+
+    #[test]
+    fn many_clients_are_expected_at_once() {
+        let mut h = request();
+        let first = h.conn.id;
+        let mut open = Vec::new();
+        for port in 10_000..25_000 {
+            let id = ConnId { orig_p: port, ..first };
+            let uid = UidSource::new(0).connection(u64::from(port), 0);
+            h.conn = Conn::new(uid, id, Proto::Udp, 17, h.now);
+            let mut a = Analyzer::new(&mut h.cx());
+            send(&mut h, &mut a, Dir::Orig, b"\0\x01f\0octet\0");
+            open.push((id, uid, a));
+        }
+        let expected = |h: &mut Harness, port| {
+            let to = (first.orig_h, port);
+            h.env.steering.scheduled(first.resp_h, to, Proto::Udp, h.now).is_some()
+        };
+        assert!((10_000..25_000).all(|port| expected(&mut h, port)));
+        for (id, uid, mut a) in open {
+            h.conn = Conn::new(uid, id, Proto::Udp, 17, h.now);
+            a.finish(&mut h.cx());
+            assert!(!expected(&mut h, id.orig_p));
+        }
+        assert_eq!(count_of(&h), 15_000);
+    }
+
+    #[test]
+    fn missing_parts_are_skipped() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"\0\x01f\0octet\0blksize\x008\0windowsize\x004\0");
+        send(&mut h, &mut a, Dir::Resp, b"\0\x06blksize\x008\0windowsize\x004\0");
+        for part in [&b"\0\x03\0\x01abcdefgh"[..], b"\0\x03\0\x04abcdefgh", b"\0\x03\0\x02abcdefgh"]
+        {
+            send(&mut h, &mut a, Dir::Resp, part);
+        }
+        send(&mut h, &mut a, Dir::Orig, b"\0\x04\0\x04");
+        send(&mut h, &mut a, Dir::Resp, b"\0\x03\0\x05");
+        send(&mut h, &mut a, Dir::Orig, b"\0\x04\0\x05");
+        let row = &h.rows("tftp")[0];
+        let columns = ["size", "block_sent", "block_acked", "options"].map(|c| &*row[c]);
+        assert_eq!(columns, ["16", "5", "5", "blksize=8,windowsize=4"]);
+    }
+
+    #[test]
+    fn violations_are_weirds() {
+        let mut h = request();
+        let mut a = Analyzer::new(&mut h.cx());
+        send(&mut h, &mut a, Dir::Orig, b"\0\x01f\0octet\0blksize\x007\0");
+        send(&mut h, &mut a, Dir::Resp, b"\0\x06blksize\x007\0");
+        send(&mut h, &mut a, Dir::Resp, b"\0\x09abc");
         let weirds = h.rows("weird");
-        assert!(weirds.iter().any(|row| &*row["name"] == "tftp_too_many_transfers"));
-        assert!(h.rows("tftp").len() > 1);
+        let columns = |i: usize| ["name", "addl", "source"].map(|c| &*weirds[i][c]);
+        assert_eq!(columns(0), ["tftp_invalid_block_size", "-", "TFTP"]);
+        assert_eq!(columns(1), ["unknown_opcode", "9", "TFTP"]);
+        assert!(!h.violated(Tag::Tftp));
     }
 
     #[test]
     fn nothing_is_analyzed_unasked() {
-        assert!(!Analyzer::is_wanted(&Harness::new(Proto::Udp, 69).env));
-        assert!(Analyzer::is_wanted(&request().env));
+        assert!(!Tag::Tftp.is_wanted(&Harness::new(Proto::Udp, 69).env));
+        assert!(Tag::Tftp.is_wanted(&request().env));
     }
 
     #[test]

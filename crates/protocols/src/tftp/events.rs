@@ -57,5 +57,11 @@ gannet_event::events! {
             /// Options, by name.
             options: TableOf<&'a [u8], &'a [u8]> = "options",
         }
+
+        /// A message has a number that RFC 1350 and RFC 2347 do not know.
+        pub struct UnknownOpcode = "tftp::unknown_opcode", opt_in {
+            /// The number.
+            code: u64 = "code",
+        }
     }
 }

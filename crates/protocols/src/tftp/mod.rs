@@ -15,3 +15,21 @@ pub use analyzer::Analyzer;
 pub use message::Message;
 pub use message::Request;
 pub use rows::TftpRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+use crate::descriptor::Origin;
+use crate::descriptor::Ports;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry {
+        ports: Ports::udp(&[69]),
+        origin: Origin::Extra,
+        ..Entry::new(Tag::Tftp, "TFTP", "tftp")
+    }],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<TftpRow<'_>>()],
+};

@@ -14,17 +14,17 @@ use super::message::Request;
 use super::rows::TftpRow;
 use crate::Context;
 
-/// Transfers at the most. At more, the older half is written as it is.
-pub(super) const MAX_TRANSFERS: usize = 10_000;
 /// Bytes of a name, an error or an option that are kept.
 const MAX_KEPT: usize = 1024;
 /// Options that are kept.
 const MAX_OPTIONS: usize = 16;
 /// Bytes of a part, unless an option says otherwise.
 const BLOCK: usize = 512;
+/// What that option may say (RFC 2348).
+const BLOCKS: std::ops::RangeInclusive<usize> = 8..=65_464;
 
 /// A transfer by its ends: address and port of the client, address of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) client: (Addr, u16),
     pub(super) server: Addr,
@@ -40,7 +40,8 @@ impl Key {
     }
 }
 
-/// The transfers that are under way.
+/// The transfers that are under way: at most one for each connection with requests, which end with the connection
+/// of their contents, or with that of the request where there is no other.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     all: HashMap<Key, Transfer, KeyedHash>,
@@ -70,17 +71,6 @@ impl Transfers {
     /// Adds a transfer; returns another of the same ends, which is over.
     pub(super) fn add(&mut self, key: Key, transfer: Transfer) -> Option<Transfer> {
         self.all.insert(key, transfer)
-    }
-
-    /// Takes the older half, oldest first, if there are too many.
-    pub(super) fn evict(&mut self) -> Vec<Transfer> {
-        if self.all.len() <= MAX_TRANSFERS {
-            return Vec::new();
-        }
-        let mut ages: Vec<_> = self.all.iter().map(|(key, t)| (t.ts, *key)).collect();
-        ages.sort_unstable();
-        let oldest = ages.iter().take(ages.len() / 2);
-        oldest.filter_map(|(_, key)| self.all.remove(key)).collect()
     }
 
     /// The transfer that a connection belongs to. Of several connections with a client's port, the first that
@@ -123,10 +113,12 @@ impl Transfer {
         self.uid_data.get_or_insert(uid);
     }
 
-    /// A part of the file; one that is repeated counts once.
+    /// A part of the file; one that is repeated counts once. Parts that are missing in the capture are skipped.
     pub(super) fn data(&mut self, block: u16, data: &[u8]) {
-        if block == (self.sent as u16).wrapping_add(1) {
-            self.sent += 1;
+        // Numbers wrap: the nearest part of this number is meant, which is one that was sent before, or a new one.
+        let ahead = block.wrapping_sub(self.sent as u16);
+        if ahead != 0 && ahead <= u16::MAX / 2 {
+            self.sent += u64::from(ahead);
             self.size += data.len() as u64;
             self.is_whole = data.len() < self.block;
         }
@@ -142,20 +134,24 @@ impl Transfer {
         self.is_whole && self.acked == self.sent
     }
 
-    /// Options that the server accepts. Returns whether all are kept.
-    pub(super) fn accept(&mut self, options: &[Pair<'_>]) -> bool {
+    /// Options that the server accepts. Returns what is wrong with them, as a weird.
+    pub(super) fn accept(&mut self, options: &[Pair<'_>]) -> Option<&'static str> {
+        let mut weird = None;
         let room = MAX_OPTIONS.saturating_sub(self.options.len());
         for (name, value) in options.iter().take(room) {
             self.options.push(kept(&[name, &b"="[..], value].concat()));
-            let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-            if name.eq_ignore_ascii_case(b"blksize")
-                && let Some(block) = number
-            {
-                self.block = block;
+            if name.eq_ignore_ascii_case(b"blksize") {
+                let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                // What both sides agree on holds, even where it is wrong.
+                if !number.is_some_and(|bytes| BLOCKS.contains(&bytes)) {
+                    weird = Some("tftp_invalid_block_size");
+                }
+                self.block = number.filter(|bytes| *bytes > 0).unwrap_or(self.block);
             }
         }
-        options.len() <= room
-            && options.iter().all(|(name, value)| name.len() + value.len() < MAX_KEPT)
+        let is_cut = options.len() > room
+            || options.iter().any(|(name, value)| name.len() + value.len() >= MAX_KEPT);
+        weird.or(is_cut.then_some("tftp_long_options"))
     }
 
     /// The transfer failed.
@@ -192,30 +188,4 @@ pub(super) fn is_kept(text: &[u8]) -> bool {
 
 fn kept(text: &[u8]) -> Vec<u8> {
     text[..text.len().min(MAX_KEPT)].to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gannet_base::Interval;
-    use gannet_base::UidSource;
-
-    #[test]
-    fn the_older_half_makes_room() {
-        let request = Request { writes: false, filename: b"f", mode: b"octet", options: vec![] };
-        let mut transfers = Transfers::default();
-        let server = Addr::v4([192, 0, 2, 1]);
-        for n in 0..=MAX_TRANSFERS as u32 {
-            let orig_h = Addr::v4((0x0a00_0000 + n).to_be_bytes());
-            let id = ConnId { orig_h, orig_p: 2000, resp_h: server, resp_p: 69 };
-            let ts = Time::from_secs(1_000) + Interval::from_secs(n.into());
-            let uid = UidSource::new(0).connection(n.into(), 0);
-            let [key, _] = Key::of(&id);
-            assert!(transfers.evict().is_empty());
-            assert!(transfers.add(key, Transfer::new(ts, uid, id, &request)).is_none());
-        }
-        let times: Vec<_> = transfers.evict().iter().map(|t| t.ts).collect();
-        assert_eq!((times.len(), transfers.all.len()), (MAX_TRANSFERS / 2, MAX_TRANSFERS / 2 + 1));
-        assert!(times.is_sorted() && transfers.all.values().all(|t| t.ts > times[times.len() - 1]));
-    }
 }

@@ -29,7 +29,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::TUNNEL;
+    crate::events::module_of(crate::Tag::Ayiya);
 
     /// A connection comes through other tunnels than before.
     pub struct TunnelChanged = "tunnel_changed" {

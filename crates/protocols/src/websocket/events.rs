@@ -4,7 +4,7 @@ use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::WEBSOCKET;
+    crate::events::module_of(crate::Tag::WebSocket);
 
     /// A connection of HTTP becomes one of WebSocket.
     pub struct WebsocketEstablished = "websocket_established" {

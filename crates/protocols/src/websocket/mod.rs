@@ -13,3 +13,15 @@ pub use analyzer::Analyzer;
 pub use rows::Handshake;
 pub use rows::Origin;
 pub use rows::WebSocketRow;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Log;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry::new(Tag::WebSocket, "WEBSOCKET", "websocket")],
+    events: &[events::EVENTS],
+    logs: &[Log::of::<WebSocketRow<'_>>().stream("WebSocket::LOG")],
+};

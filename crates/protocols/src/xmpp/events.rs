@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 gannet_event::events! {
-    crate::events::module::XMPP;
+    crate::events::module_of(crate::Tag::Xmpp);
 
     /// TLS begins.
     pub struct XmppStarttls = "xmpp_starttls", opt_in {

@@ -1,5 +1,6 @@
 //! What scripts decide while a packet is walked: which packets are discarded, and which connections stay.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_event::Raised;
@@ -9,6 +10,7 @@ use super::state::{States, first_connection};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::FuncId;
+use crate::support::pattern::{Modes, Pattern};
 use crate::value::{Record, Value};
 use crate::vm::Vm;
 
@@ -37,6 +39,56 @@ pub(super) const INSTALLERS: [&str; 4] = [
     "install_dst_addr_filter",
     "install_dst_net_filter",
 ];
+
+/// Events of logins, which depend on texts that scripts list.
+pub(super) const LOGINS: [&str; 7] = [
+    "authentication_skipped",
+    "login_confused",
+    "login_confused_text",
+    "login_failure",
+    "login_input_line",
+    "login_output_line",
+    "login_success",
+];
+
+/// The texts that scripts list, by name of the list, each as it was when it was first needed.
+#[derive(Default)]
+pub(crate) struct LoginTexts(HashMap<Vec<u8>, Option<Pattern>>);
+
+/// Whether a line has one of the texts of a list. As in Zeek, a list without texts is in any line.
+fn has_login_text(vm: &mut Vm<'_>, question: &Raised<'_>) -> bool {
+    let [list, line] = question.decl.params else { return false };
+    let mut reader = question.args();
+    let mut text = |param| match reader.param(param) {
+        Some(gannet_event::Value::String(text)) => text,
+        _ => &[],
+    };
+    let (list, line) = (text(list), text(line));
+    if !vm.m.state.traffic.login_texts.0.contains_key(list) {
+        let pattern = login_texts(vm, list);
+        vm.m.state.traffic.login_texts.0.insert(list.to_vec(), pattern);
+    }
+    match vm.m.state.traffic.login_texts.0.get(list) {
+        Some(Some(pattern)) => pattern.is_in(line),
+        _ => true,
+    }
+}
+
+/// The texts of a list as one pattern; `None` if there are none.
+fn login_texts(vm: &Vm<'_>, list: &[u8]) -> Option<Pattern> {
+    let Value::Table(table) = vm.global_named(std::str::from_utf8(list).ok()?) else { return None };
+    let mut texts: Option<Vec<u8>> = None;
+    for key in table.keys() {
+        let parts = crate::value::table::parts(&key);
+        let Some(text) = parts.first().and_then(Value::bytes) else { continue };
+        let all = texts.get_or_insert_default();
+        if !all.is_empty() {
+            all.push(b'|');
+        }
+        all.extend([b"(", text, b")"].concat());
+    }
+    Some(Pattern::new(&texts?, Modes::default()))
+}
 
 /// Filters of addresses that scripts install: of sources, then of destinations.
 #[derive(Default)]
@@ -90,6 +142,7 @@ fn uninstall(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Result<Value> {
 pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
     match question.decl.name {
         "gannet::discard_packet" => discards(vm, states, question),
+        "gannet::login_text" => Ok(has_login_text(vm, question)),
         "gannet::connection_timing_out" => {
             let Some(hook) = vm.function_named("connection_timing_out") else { return Ok(false) };
             let Some(ty) = vm.type_named("connection") else { return Ok(false) };

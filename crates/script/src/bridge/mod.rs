@@ -273,6 +273,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                 calls(vm, &["lookup_connection"]) || handled("connection_status_update")
             }
             "gannet::connection_timing_out" => handled("connection_timing_out"),
+            "gannet::login_text" => decide::LOGINS.iter().any(|name| handled(name)),
             _ => false,
         };
         if needed {
@@ -452,6 +453,7 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
         catalogue.iter().find(needs).map(|decl| match decl.name {
             "gannet::signature_data" => "signatures look at the traffic".to_owned(),
             "gannet::discard_packet" => "scripts may discard packets".to_owned(),
+            "gannet::login_text" => "scripts list texts of logins".to_owned(),
             "gannet::packet_done" => "scripts read statistics of the analysis".to_owned(),
             name => format!("handlers of {}", name.trim_start_matches("gannet::")),
         })

@@ -53,6 +53,8 @@ pub struct Traffic {
     pub(super) id_plan: RefCell<Option<Rc<IdPlan>>>,
     /// Filters of addresses.
     pub(crate) address_filters: super::decide::AddressFilters,
+    /// Texts of logins.
+    pub(crate) login_texts: super::decide::LoginTexts,
     /// What scripts want of the contents of files.
     pub(crate) listening: super::listening::Listening,
     /// Files whose analysis scripts ended: nothing more is reported of them.

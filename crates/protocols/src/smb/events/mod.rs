@@ -37,7 +37,7 @@ gannet_event::record! {
 }
 
 gannet_event::events! {
-    crate::events::module::SMB;
+    crate::events::module_of(crate::Tag::Smb);
 
     /// A tree is taken for one of pipes because of a file's name.
     pub struct SmbPipeConnectHeuristic = "smb_pipe_connect_heuristic" {

@@ -165,7 +165,7 @@ fn read_file(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     c.bytes("buffer", f.u16().into())?;
     cx.raise(|c| Smb2ReadRequest { c, hdr: h.record, file_id, offset, length });
     core.shares.act(cx, file, Action::Read);
-    if core.v2.reads.len() >= cx.env.pending.smb {
+    if core.v2.reads.len() >= cx.env.pending.of(Tag::Smb) {
         core.v2.reads.clear();
         discarded(cx, core, "read");
     }
@@ -215,7 +215,7 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     if code == PIPE_TRANSCEIVE {
         core.pipe(cx, file, h.from, data);
     }
-    if core.v2.controls.len() >= cx.env.pending.smb {
+    if core.v2.controls.len() >= cx.env.pending.of(Tag::Smb) {
         core.v2.controls.clear();
         discarded(cx, core, "ioctl");
     }

@@ -1,0 +1,176 @@
+//! What the rest of gannet knows of a protocol.
+//!
+//! Each folder of a protocol has a [`Descriptor`] in its `mod.rs`, named `DESCRIPTOR`, and one line in the list of
+//! [`registry`](crate::registry). Names, ports, events, logs, limits and their pages of the manual are derived from
+//! both.
+
+use gannet_event::Decl;
+use gannet_log::Row;
+use gannet_log::Schema;
+use gannet_log::Selection;
+
+use crate::Tag;
+use crate::detect::TcpRule;
+use crate::detect::UdpRule;
+
+/// A protocol, as its folder describes it.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// Its analyzers, and names for which there is none, in the order of the list.
+    pub entries: &'static [Entry],
+    /// Its events, by the module that declares them.
+    pub events: &'static [&'static [&'static Decl]],
+    /// Its logs.
+    pub logs: &'static [Log],
+}
+
+impl Descriptor {
+    /// A protocol without events and logs.
+    pub(crate) const NONE: Self = Self { entries: &[], events: &[], logs: &[] };
+}
+
+/// An analyzer, or a name for which there is none.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its tag.
+    pub tag: Tag,
+    /// Name as analyzer.log spells it, and tags of Zeek's scripts.
+    pub name: &'static str,
+    /// Name as conn.log's `service` spells it.
+    pub service: &'static str,
+    /// Ports on which it is tried at once.
+    pub ports: Ports,
+    /// Ports that tell the server of a connection from the client, as Zeek's `likely_server_ports`. `None`: the
+    /// [`ports`](Self::ports), if Zeek has the analyzer.
+    pub servers: Option<Ports>,
+    /// Beginnings of TCP connections that start it on any port.
+    pub(crate) tcp_rules: &'static [TcpRule],
+    /// Beginnings of datagrams that start it on any port.
+    pub(crate) udp_rules: &'static [UdpRule],
+    /// Where Zeek has the analyzer from.
+    pub origin: Origin,
+    /// What it is to Zeek.
+    pub kind: Kind,
+    /// Seconds that a connection may be idle, where that is not the default of its transport.
+    pub idle: Option<u16>,
+    /// Whether its files have names of their own, so that no event asks for them.
+    pub names_files: bool,
+    /// Whether `udp_session_done` is raised when it leaves a connection.
+    pub is_session: bool,
+    /// How much may wait at one connection.
+    pub pending: Option<Limit>,
+}
+
+impl Entry {
+    /// An analyzer of Zeek without ports.
+    pub(crate) const fn new(tag: Tag, name: &'static str, service: &'static str) -> Self {
+        Self {
+            tag,
+            name,
+            service,
+            ports: Ports::NONE,
+            servers: None,
+            tcp_rules: &[],
+            udp_rules: &[],
+            origin: Origin::Zeek,
+            kind: Kind::Analyzer,
+            idle: None,
+            names_files: false,
+            is_session: false,
+            pending: None,
+        }
+    }
+
+    /// The ports that tell a server from a client.
+    pub(crate) const fn likely(&self) -> &Ports {
+        match (&self.servers, self.origin) {
+            (Some(servers), _) => servers,
+            (None, Origin::Zeek) => &self.ports,
+            (None, _) => &Ports::NONE,
+        }
+    }
+}
+
+/// Ports by transport.
+#[derive(Debug)]
+pub struct Ports {
+    /// Of TCP.
+    pub tcp: &'static [u16],
+    /// Of UDP.
+    pub udp: &'static [u16],
+}
+
+impl Ports {
+    pub(crate) const NONE: Self = Self { tcp: &[], udp: &[] };
+
+    pub(crate) const fn tcp(tcp: &'static [u16]) -> Self {
+        Self { tcp, udp: &[] }
+    }
+
+    pub(crate) const fn udp(udp: &'static [u16]) -> Self {
+        Self { tcp: &[], udp }
+    }
+}
+
+/// Where Zeek has an analyzer from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is always there.
+    Zeek,
+    /// Only where Zeek is built with Spicy. What fails is reported, and protocols within are analyzed, with
+    /// [`inner_protocols`](crate::Options::inner_protocols).
+    Spicy,
+    /// Zeek does not have it. The analyzer runs only where one of its logs or events is asked for, so that it does not
+    /// become a service of connections otherwise.
+    Extra,
+}
+
+/// What a name of the list is to Zeek.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An analyzer of a connection.
+    Analyzer,
+    /// An analyzer of packets that carry others: of a tunnel.
+    Tunnel,
+    /// A service that its scripts add to connections that were announced.
+    Service,
+}
+
+/// A log.
+#[derive(Debug)]
+pub struct Log {
+    /// Name of the log and of its file.
+    pub path: &'static str,
+    /// Name of its stream in Zeek's scripts; `None`: the log's name in upper case, `::LOG`.
+    pub stream: Option<&'static str>,
+    /// Its columns.
+    pub schema: fn() -> Schema,
+    /// Whether it is written.
+    pub is_wanted: fn(&Selection) -> bool,
+}
+
+impl Log {
+    /// The log of a type of rows.
+    pub(crate) const fn of<R: Row>() -> Self {
+        let (schema, is_wanted) = (Schema::of::<R>, Selection::wants::<R>);
+        Self { path: R::PATH, stream: None, schema, is_wanted }
+    }
+
+    /// The same with a stream of this name.
+    pub(crate) const fn stream(self, name: &'static str) -> Self {
+        Self { stream: Some(name), ..self }
+    }
+}
+
+/// How much may wait at one connection: requests without a reply, and the like.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Its name, as in `--limit NAME=VALUE`.
+    pub name: &'static str,
+    /// The default: that of Zeek's scripts, where these have one.
+    pub default: usize,
+    /// What is limited, and what happens beyond the limit.
+    pub what: &'static str,
+    /// The weird or the line of the statistics that reports it.
+    pub reported_by: &'static str,
+}

@@ -1,0 +1,27 @@
+//! Beginnings of connections that speak FTP.
+
+use crate::detect::Sides;
+use crate::detect::TcpRule;
+use crate::detect::text::after;
+use crate::detect::text::is_space;
+use crate::detect::text::later_lines;
+
+pub(super) const TCP: &[TcpRule] =
+    &[TcpRule::resp(|b| is_space(b) || matches!(b, b'1' | b'2'), login)];
+
+/// A user's name, and a server that asks for it.
+fn login(s: Sides<'_>) -> bool {
+    s.seen.user() && server(s.resp)
+}
+
+/// A greeting with 220 or 120 and, on a later line, 230 or 331.
+fn server(d: &[u8]) -> bool {
+    let d = after(d, |b| matches!(b, b'\n' | b'\r' | b' '));
+    code(d, &[b"120", b"220"])
+        && later_lines(&d[4..]).any(|l| code(after(l, |b| b == b' '), &[b"230", b"331"]))
+}
+
+/// One of the numbers and no further digit.
+fn code(d: &[u8], numbers: &[&[u8; 3]]) -> bool {
+    d.len() > 3 && !d[3].is_ascii_digit() && numbers.iter().any(|n| d[..3] == n[..])
+}

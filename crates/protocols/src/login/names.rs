@@ -1,0 +1,35 @@
+//! Names that begin a stream of rlogin or rsh, each with a NUL behind it.
+
+use super::MAX_LINE;
+use super::before_nul;
+
+/// A text that comes in pieces, up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct Text(Vec<u8>);
+
+impl Text {
+    /// Takes a byte; returns whether there was room for it. If not, the text is dropped.
+    #[must_use]
+    pub(super) fn push(&mut self, byte: u8) -> bool {
+        if self.0.len() >= MAX_LINE {
+            self.0.clear();
+            return false;
+        }
+        self.0.push(byte);
+        true
+    }
+
+    /// Takes the text.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Takes the text as a name: up to its NUL.
+    pub(super) fn take_name(&mut self) -> Vec<u8> {
+        before_nul(&self.take()).to_vec()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

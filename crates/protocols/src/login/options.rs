@@ -1,0 +1,203 @@
+//! The options of Telnet that matter: binary transmission (RFC 856), terminal type (RFC 1091), authentication
+//! (RFC 2941), encryption (RFC 2946) and environment (RFC 1408).
+
+use gannet_base::Dir;
+
+use super::before_nul;
+use super::dialog::Dialog;
+use super::events::ActivatingEncryption;
+use super::events::AuthenticationAccepted;
+use super::events::AuthenticationRejected;
+use super::events::BadOption;
+use super::events::InconsistentOption;
+use super::terminal::Terminal;
+use crate::Context;
+
+const BINARY: u8 = 0;
+const TERMINAL: u8 = 24;
+const AUTHENTICATION: u8 = 37;
+const ENCRYPTION: u8 = 38;
+const ENVIRONMENT: u8 = 39;
+
+/// The options, by index in [`Options::all`].
+const ALL: [u8; 5] = [BINARY, TERMINAL, AUTHENTICATION, ENCRYPTION, ENVIRONMENT];
+
+/// What the sides agreed on, by side.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    all: [[Agreed; ALL.len()]; 2],
+    ends: [End; 2],
+}
+
+/// What was said of an option to a side, and whether it holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    will: bool,
+    wont: bool,
+    does: bool,
+    dont: bool,
+    is_active: bool,
+}
+
+/// The state of options of one side.
+#[derive(Debug, Default)]
+struct End {
+    /// It asked the other side to encrypt.
+    asked_to_encrypt: bool,
+    pub(super) encrypts: bool,
+    asked_to_authenticate: bool,
+    accepted: bool,
+    name: Option<Vec<u8>>,
+}
+
+impl Options {
+    /// Whether a side encrypts what it sends.
+    pub(super) fn encrypts(&self, from: Dir) -> bool {
+        self.ends[from.index()].encrypts
+    }
+
+    /// WILL, WON'T, DO or DON'T.
+    pub(super) fn option(
+        &mut self,
+        cx: &mut Context<'_>,
+        terminals: &mut [Terminal; 2],
+        from: Dir,
+        (command, option): (u8, u8),
+    ) {
+        let Some(at) = ALL.iter().position(|known| *known == option) else { return };
+        let (mine, other) = (from.index(), from.other().index());
+        let (own, mut peer) = (self.all[mine][at], self.all[other][at]);
+        let mut own_active = own.is_active;
+        let is_consistent = match command {
+            251 => {
+                let is = !(own.dont || peer.wont || peer.is_active);
+                peer.will = true;
+                peer.is_active |= own.does;
+                is
+            }
+            252 => {
+                let is = !peer.will || own.dont;
+                peer.wont = true;
+                peer.is_active &= !own.dont;
+                is
+            }
+            253 => {
+                let is = !(own.wont || peer.dont || own.is_active);
+                peer.does = true;
+                own_active |= own.will;
+                is
+            }
+            _ => {
+                let is = !peer.does || own.wont;
+                peer.dont = true;
+                own_active &= !own.wont;
+                is
+            }
+        };
+        self.all[other][at] = peer;
+        self.all[mine][at].is_active = own_active;
+        if option == BINARY {
+            // This one is turned on again and again, which does no harm.
+            terminals[mine].is_binary = own_active;
+            terminals[other].is_binary = peer.is_active;
+        } else if !is_consistent {
+            cx.raise(|c| InconsistentOption { c });
+        }
+    }
+
+    /// A suboption of a side.
+    pub(super) fn suboption(
+        &mut self,
+        cx: &mut Context<'_>,
+        dialog: &mut Dialog,
+        from: Dir,
+        (option, data): (u8, &[u8]),
+    ) {
+        match option {
+            TERMINAL => match data {
+                [1, ..] => {}
+                [0, name @ ..] => dialog.terminal(cx, name),
+                _ => cx.raise(|c| BadOption { c }),
+            },
+            AUTHENTICATION => self.authentication(cx, from, data),
+            ENCRYPTION => self.encryption(cx, from, data),
+            ENVIRONMENT => environment(cx, dialog, from, data),
+            _ => {}
+        }
+    }
+
+    fn authentication(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let (mine, other) = (from.index(), from.other().index());
+        match data {
+            [0, ..] if self.ends[other].asked_to_authenticate => {}
+            [0, ..] => cx.raise(|c| InconsistentOption { c }),
+            [1, ..] => self.ends[mine].asked_to_authenticate = true,
+            [2, status, ..] => {
+                let name = self.ends[other].name.as_deref().unwrap_or(b"<empty>");
+                match status {
+                    1 => {
+                        self.ends[mine].accepted = false;
+                        cx.raise(|c| AuthenticationRejected { name, c });
+                    }
+                    2 => {
+                        self.ends[mine].accepted = true;
+                        cx.raise(|c| AuthenticationAccepted { name, c });
+                    }
+                    _ => {}
+                }
+            }
+            [3, name @ ..] => self.ends[mine].name = Some(before_nul(name).to_vec()),
+            _ => cx.raise(|c| BadOption { c }),
+        }
+    }
+
+    fn encryption(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let (mine, other) = (from.index(), from.other().index());
+        let at = ALL.iter().position(|known| *known == ENCRYPTION).unwrap_or_default();
+        if !self.all[mine][at].is_active {
+            return cx.raise(|c| InconsistentOption { c });
+        }
+        match data {
+            [] => cx.raise(|c| BadOption { c }),
+            [5, ..] => self.ends[mine].asked_to_encrypt = true,
+            [3, ..] => {
+                let peer = &self.ends[other];
+                if peer.asked_to_encrypt || peer.encrypts || peer.accepted {
+                    self.ends[mine].encrypts = true;
+                    cx.raise(|c| ActivatingEncryption { c });
+                } else {
+                    cx.raise(|c| InconsistentOption { c });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn environment(cx: &mut Context<'_>, dialog: &mut Dialog, from: Dir, data: &[u8]) {
+    let mut rest = match data {
+        [1, ..] => return,
+        [0 | 2, rest @ ..] => rest,
+        _ => return cx.raise(|c| BadOption { c }),
+    };
+    while !rest.is_empty() {
+        match (piece(&mut rest), piece(&mut rest)) {
+            (Some((0 | 3, name)), Some((1, value))) => dialog.variable(cx, from, &name, &value),
+            _ => return cx.raise(|c| BadOption { c }),
+        }
+    }
+}
+
+/// A name or a value of the environment behind its code: VAR, VALUE or USERVAR.
+fn piece(data: &mut &[u8]) -> Option<(u8, Vec<u8>)> {
+    let (&code @ (0 | 1 | 3), text) = data.split_first()? else { return None };
+    let mut end = text.iter().position(|b| *b <= 3).unwrap_or(text.len());
+    let mut piece = text[..end].to_vec();
+    // As in Zeek, the piece ends with the first byte that is escaped.
+    if text.get(end) == Some(&2) {
+        piece.push(*text.get(end + 1)?);
+        end += 1;
+    }
+    *data = &text[end..];
+    Some((code, before_nul(&piece).to_vec()))
+}

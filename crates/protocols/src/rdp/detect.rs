@@ -1,0 +1,28 @@
+//! Beginnings of connections that speak RDP.
+
+use memchr::memmem;
+
+use crate::detect::TcpRule;
+use crate::detect::UdpRule;
+use crate::detect::some;
+
+pub(super) const TCP: &[TcpRule] = &[
+    TcpRule::sides(some, some, |s| s.seen.rdp(s.resp, 1) && client(s.orig)),
+    TcpRule::sides(some, some, |s| s.seen.rdp(s.orig, 0) && client(s.resp)),
+];
+
+pub(super) const UDP: &[UdpRule] = &[UdpRule::any(syn)];
+
+/// A cookie, or a client's settings and a channel.
+fn client(d: &[u8]) -> bool {
+    memmem::find(d, b"Cookie: mstshash=").is_some()
+        || memmem::find(d, b"Duca").is_some_and(|n| {
+            let channels: [&[u8]; 4] = [b"rdpdr", b"rdpsnd", b"drdynvc", b"cliprdr"];
+            channels.iter().any(|c| memmem::find(&d[n + 4..], c).is_some())
+        })
+}
+
+/// A SYN of RDP over UDP, padded to the greatest size that is probed.
+fn syn(d: &[u8]) -> bool {
+    (1132..=1232).contains(&d.len()) && d.starts_with(&[0xff; 4]) && d[7] == 1
+}

@@ -1,0 +1,29 @@
+//! Beginnings of connections that speak Redis.
+
+use memchr::memmem;
+
+use crate::detect::TcpRule;
+use crate::detect::some;
+use crate::detect::text::after;
+
+pub(super) const TCP: &[TcpRule] =
+    &[TcpRule::sides(some, |b| b.is_ascii_punctuation(), |s| answer(s.resp) && has_crlf(s.orig))];
+
+/// A value on a line, or the length of one that has it.
+fn answer(d: &[u8]) -> bool {
+    match d {
+        [b'-' | b'+' | b'_' | b',', rest @ ..] => has_crlf(rest),
+        [b':' | b'$' | b'*' | b'#' | b'(' | b'!' | b'=' | b'%' | b'`' | b'~' | b'>', rest @ ..] => {
+            let digits = rest.strip_prefix(b"-").or(rest.strip_prefix(b"+")).unwrap_or(rest);
+            let tail = after(digits, |b| b.is_ascii_digit());
+            let end = tail.strip_prefix(b".").map_or(tail, |t| after(t, |b| b.is_ascii_digit()));
+            tail.len() < digits.len() && end.starts_with(b"\r\n")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a line ends as lines do, be it the first or not.
+fn has_crlf(d: &[u8]) -> bool {
+    memmem::find(d, b"\r\n").is_some()
+}

@@ -1,0 +1,27 @@
+//! Beginnings of connections that speak SOCKS.
+
+use crate::detect::TcpRule;
+
+pub(super) const TCP: &[TcpRule] = &[
+    TcpRule::sides(|b| b == 4, |b| b == 0, |s| client4(s.orig) && server4(s.resp)),
+    TcpRule::sides(|b| b == 0, |b| b == 4, |s| client4(s.resp) && server4(s.orig)),
+    TcpRule::sides(|b| b == 5, |b| b == 5, |s| client5(s.orig) && server5(s.resp)),
+];
+
+/// Version 4, CONNECT or BIND, and a zero within 32 bytes.
+fn client4(d: &[u8]) -> bool {
+    matches!(d, [4, 1 | 2, rest @ ..] if rest[..rest.len().min(33)].contains(&0))
+}
+
+fn server4(d: &[u8]) -> bool {
+    matches!(d, [0, 0x5a..=0x5d, ..])
+}
+
+/// Version 5 and a first method that is assigned.
+fn client5(d: &[u8]) -> bool {
+    matches!(d, [5, _, 0..=3 | 5..=9, ..])
+}
+
+fn server5(d: &[u8]) -> bool {
+    matches!(d, [5, 0..=3 | 5..=9 | 0xff, ..])
+}
