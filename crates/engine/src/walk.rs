@@ -8,18 +8,21 @@ use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;
+use gannet_wire::Error;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
 use gannet_wire::Network;
-use gannet_wire::Scope;
 use gannet_wire::Upper;
-use gannet_wire::Weird;
 use gannet_wire::protocol;
 
 use crate::route::Datagram;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
+use crate::weirds::INVALID_IP_HEADER_SIZE;
+use crate::weirds::Scope;
+use crate::weirds::analyzer;
+use crate::weirds::named;
 
 impl Shard {
     /// Processes a captured frame: a fast path for plain frames, otherwise layer by layer.
@@ -69,7 +72,7 @@ impl Shard {
             if layers == 0 {
                 trail.clear();
             }
-            gannet_wire::link_layers(link_type, data, &mut |name| trail.push(name));
+            gannet_wire::link_layers(link_type, data, &mut |layer| trail.push(analyzer(layer)));
         }
         let frame = gannet_wire::link_with(link_type, data, wire_len, layers, &mut |w| odd.push(w));
         for w in odd {
@@ -131,7 +134,7 @@ impl Shard {
                         frames.fail();
                     }
                 }
-                Err(w) => self.weird(&w.of(hosts), encapsulation, None),
+                Err(w) => self.weird(&w, encapsulation, hosts),
             }
         }
     }
@@ -237,16 +240,16 @@ impl Shard {
         let mut odd = Vec::new();
         let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
         // Options may be fragmented as well. A length of zero is no new weird for a large datagram.
-        for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
+        for w in odd.iter().filter(|w| named(w).scope != Scope::Packet) {
             self.weird(w, encapsulation, None);
         }
         // The length has sixteen bits; for a longer datagram it may wrap to nearly zero.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
-            Err(weird) => weird.name == "invalid_IP_header_size",
+            Err(error) => *error == Error::IpHeadersTooLong,
         };
         if too_short {
-            self.flow_weird("invalid_IP_header_size", ip, "IP", encapsulation);
+            self.flow_weird(INVALID_IP_HEADER_SIZE, ip, "IP", encapsulation);
             return false;
         }
         // A fragmented fragment header is skipped: the reassembled datagram is not treated as a
@@ -351,27 +354,6 @@ impl Shard {
         }
         if let Some(mut policy) = self.env.policy() {
             policy.unknown(self.now, &seen);
-        }
-    }
-
-    /// Reports a weird of a packet with the columns of its scope.
-    #[cold]
-    pub(crate) fn weird(&mut self, w: &Weird, encapsulation: &Encapsulation, ip: Option<&Ip<'_>>) {
-        let addl = w.addl.to_string();
-        let what = Oddity {
-            name: w.name,
-            addl: &addl,
-            source: (!w.source.is_empty()).then_some(w.source),
-            in_tunnel: encapsulation.depth() > 0 && w.scope.suffixed(),
-        };
-        let addrs = match w.scope {
-            Scope::Flow | Scope::Header => w.addrs.or(ip.map(|ip| (ip.src, ip.dst))),
-            _ => None,
-        };
-        let env = &mut self.env;
-        match addrs {
-            Some((src, dst)) => env.weirds.flow(&mut env.logs, self.now, src, dst, &what),
-            None => env.weirds.packet(&mut env.logs, self.now, &what),
         }
     }
 

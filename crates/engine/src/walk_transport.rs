@@ -13,9 +13,8 @@ use gannet_protocols::Env;
 use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::UdpMultipleChecksumErrors;
+use gannet_wire::Error;
 use gannet_wire::Ip;
-use gannet_wire::Scope;
-use gannet_wire::Weird;
 use gannet_wire::checksum;
 
 use crate::packet_events;
@@ -23,6 +22,8 @@ use crate::route::Datagram;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 use crate::walk::TOO_MANY_LAYERS;
+use crate::weirds::Named;
+use crate::weirds::named;
 
 /// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
@@ -206,13 +207,13 @@ impl Shard {
     #[cold]
     fn odd_tcp(
         &mut self,
-        odd: &Weird,
+        error: &Error,
         ip: &Ip<'_>,
         all: Datagram<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        if odd.scope != Scope::Connection {
-            self.weird(odd, encapsulation, Some(ip));
+        if !matches!(error, Error::TcpHeaderTooShort | Error::TruncatedTcpOptions) {
+            self.weird(error, encapsulation, Some((ip.src, ip.dst)));
             return false;
         }
         let two = |at: usize| ip.payload.get(at..at + 2).and_then(|b| b.try_into().ok());
@@ -240,7 +241,7 @@ impl Shard {
         if self.env.logs.events.any() {
             self.raise_new_packet(index, from, ip);
         }
-        self.conn_weird(index, odd);
+        self.conn_weird(index, error);
         self.settle(index);
         true
     }
@@ -273,7 +274,7 @@ impl Shard {
         let udp = match &parsed {
             Ok(udp) => udp,
             Err(w) => {
-                self.weird(w, encapsulation, Some(ip));
+                self.weird(w, encapsulation, Some((ip.src, ip.dst)));
                 return false;
             }
         };
@@ -307,7 +308,7 @@ impl Shard {
             self.settle(index);
             return true;
         }
-        if let Some(w) = udp.length_mismatch() {
+        if let Some(w) = udp.len_fault() {
             self.conn_weird(index, &w);
         }
         let Some(slot) = self.table.get_mut(index) else { return true };
@@ -371,7 +372,7 @@ impl Shard {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
             Err(w) => {
-                self.weird(&w, encapsulation, Some(ip));
+                self.weird(&w, encapsulation, Some((ip.src, ip.dst)));
                 return false;
             }
         };
@@ -418,8 +419,9 @@ impl Shard {
                 session.match_packet(conn, from, ip);
                 packet_events::icmp(session, conn, ip, &icmp);
             }
-            if let Some(name) = fault {
-                session.weird(conn, name, "", "ICMP");
+            if let Some(error) = &fault {
+                let Named { name, addl, source, .. } = named(error);
+                session.weird(conn, name, &addl, source);
             }
             // Its events show the connection without this packet, as in Zeek.
             if complete {
@@ -462,9 +464,9 @@ impl Shard {
     }
 
     #[cold]
-    fn conn_weird(&mut self, index: u32, w: &Weird) {
-        let addl = w.addl.to_string();
-        self.with_session(index, |conn, _, session| session.weird(conn, w.name, &addl, w.source));
+    pub(crate) fn conn_weird(&mut self, index: u32, error: &Error) {
+        let Named { name, addl, source, .. } = named(error);
+        self.with_session(index, |conn, _, session| session.weird(conn, name, &addl, source));
     }
 }
 

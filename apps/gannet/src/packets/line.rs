@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_capture::Packet;
+use gannet_wire::Error;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
 use gannet_wire::Network;
@@ -95,9 +96,9 @@ impl Printer {
                     }
                 }
             }
-            Err(weird) => {
+            Err(error) => {
                 let all = packet.wire_len;
-                self.push(format_args!("[|{}] {}, length {all}", packet.link_type, weird.name));
+                self.push(format_args!("[|{}] {error}, length {all}", packet.link_type));
             }
         }
         self.text.push('\n');
@@ -137,8 +138,8 @@ impl Printer {
     fn ip(&mut self, bytes: &[u8], wire_len: u32, tunnels: u8) {
         let ip = match gannet_wire::ip(bytes, wire_len, false) {
             Ok(ip) => ip,
-            Err(weird) => {
-                return self.push(format_args!("IP [|{}], length {wire_len}", weird.name));
+            Err(error) => {
+                return self.push(format_args!("IP [|{error}], length {wire_len}"));
             }
         };
         self.text.push_str(if ip.version == 6 { "IP6 " } else { "IP " });
@@ -152,15 +153,15 @@ impl Printer {
         match (ip.upper, ip.protocol) {
             (Upper::Payload, protocol::TCP) => match gannet_wire::tcp(&ip) {
                 Ok(tcp) => self.tcp(&ip, &tcp),
-                Err(weird) => self.cut(&ip, weird.name),
+                Err(error) => self.cut(&ip, &error),
             },
             (Upper::Payload, protocol::UDP) => match gannet_wire::udp(&ip) {
                 Ok(udp) => self.udp(&ip, &udp),
-                Err(weird) => self.cut(&ip, weird.name),
+                Err(error) => self.cut(&ip, &error),
             },
             (Upper::Payload, protocol::ICMP | protocol::ICMP6) => match gannet_wire::icmp(&ip) {
                 Ok(icmp) => self.icmp(&ip, &icmp),
-                Err(weird) => self.cut(&ip, weird.name),
+                Err(error) => self.cut(&ip, &error),
             },
             (Upper::Payload, protocol::IPV4 | protocol::IPV6)
                 if tunnels < gannet_wire::MAX_TUNNEL_DEPTH =>
@@ -179,10 +180,10 @@ impl Printer {
     }
 
     /// A transport header that is not all there.
-    fn cut(&mut self, ip: &Ip<'_>, why: &str) {
+    fn cut(&mut self, ip: &Ip<'_>, error: &Error) {
         let name = name_of(ip);
         self.push(format_args!(
-            "{} > {}: [|{name}] {why}, length {}",
+            "{} > {}: [|{name}] {error}, length {}",
             ip.src, ip.dst, ip.payload_len
         ));
     }
@@ -278,8 +279,8 @@ impl Printer {
     fn arp(&mut self, bytes: &[u8], wire_len: u32) {
         let arp = match gannet_wire::arp(bytes) {
             Ok(arp) => arp,
-            Err(weird) => {
-                return self.push(format_args!("ARP, [|{}], length {wire_len}", weird.name));
+            Err(error) => {
+                return self.push(format_args!("ARP, [|{error}], length {wire_len}"));
             }
         };
         let address = |bytes: &[u8]| match (arp.protocol, bytes) {
