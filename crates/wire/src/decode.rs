@@ -10,17 +10,10 @@ use crate::Udp;
 use crate::Upper;
 use crate::icmp;
 use crate::ip_with;
-use crate::ipv4;
-use crate::ipv6;
-use crate::link::ethernet;
-use crate::link_type;
 use crate::link_with;
 use crate::protocol;
 use crate::tcp;
 use crate::udp;
-
-/// Layers down to the IP header of a [plain](plain) packet, both counted.
-pub const PLAIN_LAYERS: u8 = 2;
 
 /// A packet whose link layer is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,17 +72,25 @@ impl<'a> Decoded<'a> {
     }
 }
 
-impl<'a> Datagram<'a> {
-    /// A datagram with the transport that its headers lead to, also where these say that it is a fragment.
-    #[inline(always)]
-    pub fn new(ip: Ip<'a>) -> Self {
-        Self { transport: Transport::of(&ip), ip }
+impl<'a> Contents<'a> {
+    /// An IP packet, as [`datagram`] reads it without a check of checksums.
+    #[inline]
+    pub fn of(data: &'a [u8], wire_len: u32) -> Self {
+        Self::with(data, wire_len, &mut |_| {})
+    }
+
+    #[inline]
+    fn with(data: &'a [u8], wire_len: u32, odd: &mut impl FnMut(Error)) -> Self {
+        datagram_with(data, wire_len, false, odd).map_or_else(Self::Invalid, Self::Datagram)
     }
 }
 
 impl<'a> Transport<'a> {
-    #[inline(always)]
+    #[inline]
     fn of(ip: &Ip<'a>) -> Self {
+        if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
+            return Self::Fragment;
+        }
         if ip.upper != Upper::Payload {
             return Self::Other;
         }
@@ -146,43 +147,10 @@ pub fn decode_with<'a>(
 ) -> Result<Decoded<'a>, Error> {
     let frame = link_with(link_type, data, wire_len, 0, odd)?;
     let contents = match frame.network {
-        Network::Ip(bytes) => match datagram_with(bytes, frame.wire_len, false, odd) {
-            Ok(datagram) => Contents::Datagram(datagram),
-            Err(error) => Contents::Invalid(error),
-        },
+        Network::Ip(bytes) => Contents::with(bytes, frame.wire_len, odd),
         _ => Contents::Other,
     };
     Ok(Decoded { frame, contents })
-}
-
-/// Decodes at once what nearly all packets are: IPv4 without options or IPv6 without extension headers, complete on the
-/// wire and no fragment, right after an Ethernet header. The result is that of [`decode`], without a fault up to the IP
-/// header, which is [`PLAIN_LAYERS`] deep; the bytes are those from the IP header on. `None` for everything else.
-#[inline(always)]
-pub fn plain(
-    link_type: u16,
-    data: &[u8],
-    wire_len: u32,
-    verify_checksum: bool,
-) -> Option<(Datagram<'_>, &[u8])> {
-    if link_type != link_type::ETHERNET {
-        return None;
-    }
-    let (is_v4, bytes) = ethernet::direct_ip(data)?;
-    let wire_len = wire_len.checked_sub((data.len() - bytes.len()) as u32)?;
-    let ip = if is_v4 {
-        ipv4::plain(bytes, wire_len, verify_checksum)
-    } else {
-        ipv6::plain(bytes, wire_len)
-    };
-    Some((Datagram::new(ip?), bytes))
-}
-
-/// The same for an IP packet.
-#[inline]
-pub fn plain_datagram(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Datagram<'_>> {
-    let ip = ipv4::plain(data, wire_len, verify_checksum).or_else(|| ipv6::plain(data, wire_len));
-    ip.map(Datagram::new)
 }
 
 /// Decodes an IP packet, as [`ip`](crate::ip()) does, and its transport.
@@ -206,10 +174,7 @@ pub fn datagram_with<'a>(
     odd: &mut impl FnMut(Error),
 ) -> Result<Datagram<'a>, Error> {
     let ip = ip_with(data, wire_len, verify_checksum, odd)?;
-    Ok(match ip.fragment {
-        Some(fragment) if fragment.offset > 0 => Datagram { ip, transport: Transport::Fragment },
-        _ => Datagram::new(ip),
-    })
+    Ok(Datagram { transport: Transport::of(&ip), ip })
 }
 
 #[cfg(test)]
@@ -219,6 +184,10 @@ mod tests {
     use proptest::sample::select;
 
     use crate::Layer;
+    use crate::PLAIN_LAYERS;
+    use crate::link_type;
+    use crate::plain_ipv4;
+    use crate::plain_ipv6;
 
     use super::*;
 
@@ -290,7 +259,6 @@ mod tests {
         let later = of(&later).unwrap();
         let later = later.datagram().unwrap();
         assert_eq!(later.transport, Transport::Fragment);
-        assert_eq!(Datagram::new(later.ip).transport.ports(), Some((53, 1234)));
     }
 
     #[test]
@@ -305,19 +273,16 @@ mod tests {
 
     #[test]
     fn plain_packets() {
-        fn plain(data: &[u8], wire_len: u32, verify: bool) -> Option<(Datagram<'_>, &[u8])> {
-            super::plain(link_type::ETHERNET, data, wire_len, verify)
-        }
-        let (datagram, bytes) = plain(&UDP_4, 45, false).unwrap();
-        assert_eq!((datagram.transport.ports(), bytes.len()), (Some((53, 1234)), 31));
-        assert!(plain(&UDP_4, 45, true).is_none(), "a wrong checksum");
-        assert!(plain(&UDP_4, 44, false).is_none(), "shorter than it says");
-        assert!(plain(&TCP_6, 79, false).is_none(), "a VLAN tag");
+        let (ip, bytes) = plain_ipv4(&UDP_4, 45, false).unwrap();
+        assert_eq!((ip.payload.len(), bytes.len()), (11, 31));
+        assert!(plain_ipv4(&UDP_4, 45, true).is_none(), "a wrong checksum");
+        assert!(plain_ipv4(&UDP_4, 44, false).is_none(), "shorter than it says");
+        assert!(plain_ipv6(&TCP_6, 79).is_none(), "a VLAN tag");
         let untagged = [&TCP_6[..12], &TCP_6[16..]].concat();
-        let (datagram, bytes) = plain(&untagged, 75, true).unwrap();
-        assert_eq!((datagram.transport.ports(), bytes.len()), (Some((80, 4000)), 61));
+        let (ip, bytes) = plain_ipv6(&untagged, 75).unwrap();
+        assert_eq!((ip.payload.len(), bytes.len()), (21, 61));
         for next in [protocol::IPV6_FRAGMENT, protocol::IPV6_HOP_BY_HOP, protocol::ESP] {
-            assert!(plain(&with(&untagged, 20, &[next]), 75, true).is_none(), "{next}");
+            assert!(plain_ipv6(&with(&untagged, 20, &[next]), 75).is_none(), "{next}");
         }
     }
 
@@ -348,14 +313,14 @@ mod tests {
                 data.extend([protocol, 64]);
             }
             data.extend(rest);
-            if let Some((datagram, bytes)) = plain(1, &data, wire_len, verify) {
+            let plain = plain_ipv4(&data, wire_len, verify).or(plain_ipv6(&data, wire_len));
+            if let Some((ip, bytes)) = plain {
                 let mut odd = 0;
                 let frame = link_with(1, &data, wire_len, 0, &mut |_| odd += 1).unwrap();
-                let same = datagram_with(bytes, frame.wire_len, verify, &mut |_| odd += 1).unwrap();
+                let same = ip_with(bytes, frame.wire_len, verify, &mut |_| odd += 1).unwrap();
                 proptest::prop_assert_eq!(frame.network, Network::Ip(bytes));
                 proptest::prop_assert_eq!(frame.depth, PLAIN_LAYERS);
-                proptest::prop_assert_eq!((datagram, odd), (same, 0));
-                proptest::prop_assert_eq!(plain_datagram(bytes, frame.wire_len, verify), Some(same));
+                proptest::prop_assert_eq!((ip, odd), (same, 0));
             }
         }
     }

@@ -88,18 +88,8 @@ impl Ip<'_> {
         if self.payload.len() >= min && self.payload_len as usize >= min {
             return Ok(());
         }
-        self.short_transport(min, layer)
-    }
-
-    #[cold]
-    fn short_transport(&self, min: usize, layer: Layer) -> Result<(), Error> {
-        if self.total_len != 0 && self.payload_len != 0 && (self.payload_len as usize) < min {
-            return Err(Error::DatagramTooShort(layer));
-        }
-        if self.payload.len() < min {
-            return Err(Error::TruncatedTransport(layer));
-        }
-        Ok(())
+        // By value, so that the view need not be in memory.
+        short_transport((self.total_len, self.payload_len), self.payload.len(), min, layer)
     }
 
     /// Writes a header for the whole datagram from the header of its first fragment: the fragment
@@ -112,6 +102,22 @@ impl Ip<'_> {
             ipv6::write_reassembled_header(self.header, self.protocol, payload_len, out);
         }
     }
+}
+
+#[cold]
+fn short_transport(
+    (total_len, payload_len): (u32, u32),
+    captured: usize,
+    min: usize,
+    layer: Layer,
+) -> Result<(), Error> {
+    if total_len != 0 && payload_len != 0 && (payload_len as usize) < min {
+        return Err(Error::DatagramTooShort(layer));
+    }
+    if captured < min {
+        return Err(Error::TruncatedTransport(layer));
+    }
+    Ok(())
 }
 
 /// Reads the IP headers of `data`. `wire_len` is the number of bytes from here to the end of the

@@ -11,7 +11,8 @@
 //!            └────── tunnel::{ip_in_ip, gre, teredo, ayiya, gtpv1, vxlan, geneve}
 //! ```
 //!
-//! [`plain`] does all of it at once for the packets that nearly all are.
+//! [`plain_ipv4`] and [`plain_ipv6`] read the headers of the packets that nearly all are at once. [`Outline`] and
+//! [`Outline6`] have no more of a packet than its hosts and ports.
 //!
 //! A function checks the length of its header once; after that no field access can fail. A fault
 //! that stops the dissection is returned as an [`Error`]; faults that do not stop it go to the
@@ -42,6 +43,7 @@ mod ip;
 mod ipv4;
 mod ipv6;
 mod link;
+mod outline;
 pub mod protocol;
 mod tcp;
 pub mod tunnel;
@@ -53,14 +55,11 @@ pub use checksum::Checksum;
 pub use decode::Contents;
 pub use decode::Datagram;
 pub use decode::Decoded;
-pub use decode::PLAIN_LAYERS;
 pub use decode::Transport;
 pub use decode::datagram;
 pub use decode::datagram_with;
 pub use decode::decode;
 pub use decode::decode_with;
-pub use decode::plain;
-pub use decode::plain_datagram;
 pub use error::Error;
 pub use error::Hosts;
 pub use error::Ipv6Fault;
@@ -76,6 +75,7 @@ pub use ip::ip_with;
 pub use ipv4::plain as plain_ip;
 pub use link::Frame;
 pub use link::Network;
+pub use link::PLAIN_LAYERS;
 pub use link::Subframes;
 pub use link::link;
 pub use link::link_layers;
@@ -83,11 +83,15 @@ pub use link::link_type;
 pub use link::link_with;
 pub use link::passes_filter;
 pub use link::plain_ipv4;
+pub use link::plain_ipv6;
+pub use outline::Outline;
+pub use outline::Outline6;
 pub use tcp::Tcp;
 pub use tcp::TcpFlags;
 pub use tcp::TcpOption;
 pub use tcp::options as tcp_options;
 pub use tcp::tcp;
+pub use tcp::urgent as tcp_urgent;
 pub use udp::Udp;
 pub use udp::udp;
 

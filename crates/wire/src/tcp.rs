@@ -1,6 +1,8 @@
 //! TCP (RFC 9293).
 
 use std::fmt;
+use std::ops::BitAnd;
+use std::ops::BitOr;
 
 use crate::bytes;
 use crate::error::Error;
@@ -18,7 +20,6 @@ mod field {
     pub(super) const DATA_OFFSET: usize = 12;
     pub(super) const FLAGS: usize = 13;
     pub(super) const WINDOW: usize = 14;
-    pub(super) const CHECKSUM: usize = 16;
     pub(super) const URGENT: usize = 18;
 }
 
@@ -48,6 +49,12 @@ impl TcpFlags {
     #[inline]
     pub fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Whether any of the given bits is set.
+    #[inline]
+    pub fn any(self, flags: Self) -> bool {
+        self.0 & flags.0 != 0
     }
 
     /// Whether FIN is set.
@@ -81,6 +88,24 @@ impl TcpFlags {
     }
 }
 
+impl BitOr for TcpFlags {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for TcpFlags {
+    type Output = Self;
+
+    #[inline]
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
 impl fmt::Debug for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
@@ -111,12 +136,6 @@ pub struct Tcp<'a> {
     pub flags: TcpFlags,
     /// Receive window, unscaled.
     pub window: u16,
-    /// The checksum field; [`crate::checksum::tcp`] checks it.
-    pub checksum: u16,
-    /// Urgent pointer, if URG is set.
-    pub urgent: u16,
-    /// Bytes of header and options.
-    pub header_len: u8,
     /// The options, as [`options`] reads them.
     pub options: &'a [u8],
     /// The data, as far as captured.
@@ -136,12 +155,14 @@ impl Tcp<'_> {
             ack: bytes::u32_at(data, field::ACK),
             flags: TcpFlags(bytes::u8_at(data, field::FLAGS)),
             window: bytes::u16_at(data, field::WINDOW),
-            checksum: bytes::u16_at(data, field::CHECKSUM),
-            urgent: bytes::u16_at(data, field::URGENT),
-            header_len: (bytes::u8_at(data, field::DATA_OFFSET) >> 4) * 4,
             ..Self::default()
         }
     }
+}
+
+/// The urgent pointer of an IP payload with a TCP header; it counts if URG is set.
+pub fn urgent(data: &[u8]) -> u16 {
+    bytes::u16_at(data, field::URGENT)
 }
 
 /// Reads the TCP header of a datagram.
@@ -234,7 +255,8 @@ mod tests {
         let p = segment(&bytes);
         let t = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap();
         assert_eq!((t.src_port, t.dst_port, t.seq, t.ack), (4000, 80, 1, 0));
-        assert_eq!((t.flags, t.window, t.header_len), (TcpFlags::SYN, 65535, 28));
+        assert_eq!((t.flags, t.window, t.options.len()), (TcpFlags::SYN, 65535, 8));
+        assert_eq!(urgent(&bytes), 0);
         assert_eq!((t.payload, t.payload_len), (&b"data"[..], 4));
         let o: Vec<_> = options(t.options).collect();
         assert_eq!(o[0].mss(), Some(1460));

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::error::Layer;
 use crate::ip::Ip;
 use crate::ipv4;
+use crate::ipv6;
 
 /// Bytes of the header.
 const LEN: usize = 14;
@@ -28,15 +29,18 @@ mod field {
     pub(super) const ETHERTYPE: usize = 12;
 }
 
-/// The bytes of IP right after the Ethernet header, and whether it is announced as IPv4; `None` for everything else.
-#[inline(always)]
-pub(crate) fn direct_ip(data: &[u8]) -> Option<(bool, &[u8])> {
+/// Layers down to the IP header of a [plain](plain_ipv4) packet, both counted.
+pub const PLAIN_LAYERS: u8 = 2;
+
+/// The EtherType of IP right after the Ethernet header, and the bytes from there on; `None` for everything else.
+#[inline]
+fn direct_ip(data: &[u8]) -> Option<(u16, &[u8])> {
     if data.len() <= TOO_SHORT {
         return None;
     }
     let (head, inner) = data.split_first_chunk::<LEN>()?;
     let ethertype = bytes::u16_at(head, field::ETHERTYPE);
-    matches!(ethertype, IPV4 | IPV6).then_some((ethertype == IPV4, inner))
+    matches!(ethertype, IPV4 | IPV6).then_some((ethertype, inner))
 }
 
 /// A frame with IP right after the Ethernet header; `None` for everything else.
@@ -54,12 +58,27 @@ pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>>
     })
 }
 
-/// The datagram of an Ethernet frame that carries plain IPv4, and its bytes from its header on. `None` for everything
-/// else.
+/// The IP headers of nearly all packets at once, and the bytes from there on: IPv4 without options, complete on the wire
+/// and no fragment, right behind an Ethernet header. The result is that of [`decode`](crate::decode()), without a fault
+/// up to the IP header, which is [`PLAIN_LAYERS`] deep. `None` for everything else.
 #[inline]
 pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(Ip<'_>, &[u8])> {
-    let (_, inner) = direct_ip(data).filter(|(is_v4, _)| *is_v4)?;
+    let (ethertype, inner) = direct_ip(data)?;
+    if ethertype != IPV4 {
+        return None;
+    }
     let ip = ipv4::plain(inner, wire_len.checked_sub(LEN as u32)?, verify_checksum)?;
+    Some((ip, inner))
+}
+
+/// The same for IPv6 without extension headers.
+#[inline]
+pub fn plain_ipv6(data: &[u8], wire_len: u32) -> Option<(Ip<'_>, &[u8])> {
+    let (ethertype, inner) = direct_ip(data)?;
+    if ethertype != IPV6 {
+        return None;
+    }
+    let ip = ipv6::plain(inner, wire_len.checked_sub(LEN as u32)?)?;
     Some((ip, inner))
 }
 

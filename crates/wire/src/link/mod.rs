@@ -5,7 +5,7 @@
 //! unknown protocol. Ethernet that carries IP directly, nearly all traffic, does not enter the
 //! loop.
 
-pub(crate) mod ethernet;
+mod ethernet;
 mod fddi;
 mod ieee80211;
 mod llc;
@@ -19,7 +19,9 @@ mod sll;
 mod vlan;
 mod vntag;
 
+pub use ethernet::PLAIN_LAYERS;
 pub use ethernet::plain_ipv4;
+pub use ethernet::plain_ipv6;
 pub use ieee80211::Subframes;
 pub use ieee80211::passes as passes_filter;
 
