@@ -33,7 +33,10 @@ use gannet_log::StreamCount;
 use gannet_protocols::global;
 use gannet_protocols::global::GlobalPorts;
 use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
-use gannet_wire::Network;
+use gannet_wire::Datagram;
+use gannet_wire::Outline;
+use gannet_wire::Outline6;
+use gannet_wire::Transport;
 use gannet_wire::protocol;
 
 use crate::Options;
@@ -41,8 +44,6 @@ use crate::block::Block;
 use crate::cores::HELD;
 use crate::cores::Origin;
 use crate::gauge::Gauge;
-use crate::lookahead::LINK;
-use crate::lookahead::Plain;
 use crate::merge::Merge;
 use crate::packet_filter::PacketFilter;
 use crate::route::Outbox;
@@ -374,11 +375,11 @@ fn assign_own(
         return (at, is_global);
     }
     for packet in batch.split_at(at).1 {
-        let Some(plain) = Plain::of(&packet) else { break };
+        let Some(outline) = Outline::of(packet.link_type.0, packet.data) else { break };
         if !global.is_idle_until(packet.time) {
             break;
         }
-        let Some(part) = owner_of_plain(plain, &packet, ports, shards) else {
+        let Some(part) = owner_of_outline(outline, &packet, ports, shards) else {
             is_global = true;
             break;
         };
@@ -416,76 +417,67 @@ fn globals(global: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block
 /// fragment, no tunnel, and no protocol of the global shard.
 #[inline]
 fn owner_of(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
-    match Plain::of(packet) {
-        Some(plain) => owner_of_plain(plain, packet, ports, shards),
-        None => any(packet, ports, shards),
+    let (link_type, data) = (packet.link_type.0, packet.data);
+    if let Some(outline) = Outline::of(link_type, data) {
+        return owner_of_outline(outline, packet, ports, shards);
     }
+    let Some(outline) = Outline6::of(link_type, data) else {
+        return owner_of_decoded(packet, ports, shards);
+    };
+    let ((src, dst), (from, to)) = (outline.hosts(), outline.ports());
+    let may_have = |proto| ports.may_have(proto, (src, from), (dst, to));
+    let is_global = if outline.protocol() == protocol::TCP {
+        may_have(Proto::Tcp)
+    } else {
+        may_have(Proto::Udp) || global::may_be_by_content(Outline6::udp_payload(data))
+    };
+    (!is_global).then(|| owner(src, dst, shards))
 }
 
 /// Fast path for the usual packets.
 #[inline(always)]
-fn owner_of_plain(
-    plain: Plain<'_>,
+fn owner_of_outline(
+    outline: Outline<'_>,
     packet: &Packet<'_>,
     ports: &GlobalPorts,
     shards: usize,
 ) -> Option<u8> {
-    let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
+    let ((src, dst), (from, to)) = (outline.hosts(), outline.ports());
     let may_have = |proto| ports.may_have(proto, (Addr::v4(src), from), (Addr::v4(dst), to));
-    let is_global = if plain.protocol() == protocol::TCP {
+    let is_global = if outline.protocol() == protocol::TCP {
         may_have(Proto::Tcp)
     } else {
-        may_have(Proto::Udp)
-            || global::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
+        may_have(Proto::Udp) || global::may_be_by_content(Outline::udp_payload(packet.data))
     };
     (!is_global).then(|| owner_v4(src, dst, shards))
 }
 
 /// The same for any packet.
-fn any(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
-    let mut odd = false;
-    let (link, data) = (packet.link_type.0, packet.data);
-    let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
-    let frame = frame.ok().filter(|_| !odd)?;
-    let Network::Ip(ip) = frame.network else { return None };
-    let version = ip.first()? >> 4;
-    let (pair, next, transport) = match version {
-        4 => {
-            let head: &[u8; 20] = ip.first_chunk()?;
-            let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            let len = usize::from(head[0] & 15) * 4;
-            let is_fragment = u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0;
-            if len < 20 || is_fragment {
-                return None;
-            }
-            ((addr(12), addr(16)), head[9], ip.get(len..)?)
+fn owner_of_decoded(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
+    let (mut is_faulty, link) = (false, packet.link_type.0);
+    let odd = &mut |_| is_faulty = true;
+    let decoded = gannet_wire::decode_with(link, packet.data, packet.wire_len, odd).ok()?;
+    let Datagram { ip, transport } = decoded.datagram()?;
+    // A header behind that of IPv6 may name other hosts.
+    let has_more = ip.fragment.is_some() || ip.version == 6 && ip.header_len > 40;
+    if is_faulty || has_more {
+        return None;
+    }
+    let may_have = |proto, from, to| ports.may_have(proto, (ip.src, from), (ip.dst, to));
+    let is_global = match transport {
+        Transport::Tcp(tcp) => may_have(Proto::Tcp, tcp.src_port, tcp.dst_port),
+        Transport::Udp(udp) => {
+            may_have(Proto::Udp, udp.src_port, udp.dst_port)
+                || global::may_be_by_content(udp.payload)
         }
-        6 => {
-            let head: &[u8; 40] = ip.first_chunk()?;
-            let pair = (Addr::from_slice(&head[8..24])?, Addr::from_slice(&head[24..])?);
-            (pair, head[6], &ip[40..])
+        Transport::Icmp(_) => false,
+        Transport::Invalid(_) | Transport::Fragment => true,
+        Transport::Other => {
+            let tunnels = [protocol::IPV4, protocol::IPV6, protocol::GRE, protocol::NONE];
+            ip.version == 6 || tunnels.contains(&ip.protocol)
         }
-        _ => return None,
     };
-    let may_be_global = |proto| {
-        let p: Option<&[u8; 4]> = transport.first_chunk();
-        p.is_none_or(|p| {
-            let port = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
-            ports.may_have(proto, (pair.0, port(0)), (pair.1, port(2)))
-        })
-    };
-    let globals = match next {
-        protocol::TCP => may_be_global(Proto::Tcp),
-        protocol::UDP => {
-            let payload = transport.get(8..).unwrap_or_default();
-            may_be_global(Proto::Udp) || global::may_be_by_content(payload)
-        }
-        protocol::ICMP | protocol::ICMP6 => false,
-        // In IPv6 an extension header may come before the real protocol.
-        protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
-        _ => version == 6,
-    };
-    (!globals).then(|| owner(pair.0, pair.1, shards))
+    (!is_global).then(|| owner(ip.src, ip.dst, shards))
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod tunnels;
 mod walk;
 mod walk_transport;
 mod walk_tunnel;
+mod weirds;
 
 use std::io;
 

@@ -11,10 +11,8 @@ use gannet_capture::Packet;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Endpoint;
-use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
-use gannet_flow::tcp::flag;
 use gannet_protocols::Session;
 use gannet_protocols::conn_state::events::ConnectionFlowLabelChanged;
 use gannet_protocols::lifecycle::events::PcapFileDone;
@@ -274,10 +272,10 @@ impl Shard {
 pub(crate) fn before_segment(
     session: &mut Session<'_>,
     tcp: &Tcp,
-    (ip, from, s): (&Ip<'_>, Dir, &Segment<'_>),
+    (ip, from, s): (&Ip<'_>, Dir, &gannet_wire::Tcp<'_>),
 ) {
     session.mention(Some(tcp));
-    if s.flags & flag::SYN != 0 && session.wants::<ConnectionSynPacket>() {
+    if s.flags.syn() && session.wants::<ConnectionSynPacket>() {
         session.env.syn = Some(build::syn(ip, from.is_orig(), s.window, s.options));
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Outbox {
 
 /// An IP packet from its first header on, as captured.
 #[derive(Clone, Copy)]
-pub(crate) struct Datagram<'a> {
+pub(crate) struct Captured<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) wire_len: u32,
 }
@@ -86,7 +86,7 @@ impl Shard {
         ip: &Ip<'_>,
         proto: Proto,
         payload: Option<&[u8]>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> Option<bool> {
         if matches!(self.role, Role::HostPairs) {
@@ -128,7 +128,7 @@ impl Shard {
     }
 
     #[inline(never)]
-    fn hand_over(&mut self, ip: &Ip<'_>, all: Datagram<'_>, encapsulation: &Encapsulation) {
+    fn hand_over(&mut self, ip: &Ip<'_>, all: Captured<'_>, encapsulation: &Encapsulation) {
         let (ordinal, step) = (self.next_ordinal(), self.step + 1);
         // The global shard's further steps come after those of the other shard.
         self.set_step(step + 1);
@@ -173,11 +173,9 @@ impl Shard {
         self.layers = handed.layers;
         self.missing = 0;
         self.set_step(handed.step);
-        let all = Datagram { bytes, wire_len: handed.wire_len };
+        let all = Captured { bytes, wire_len: handed.wire_len };
         // The weirds of its IP header were reported where it was read first.
-        let Ok(ip) = gannet_wire::ip_with(bytes, handed.wire_len, false, &mut |_| {}) else {
-            return;
-        };
+        let Ok(ip) = gannet_wire::ip(bytes, handed.wire_len, false) else { return };
         match ip.protocol {
             protocol::TCP => self.tcp(&ip, all, encapsulation),
             protocol::UDP => self.udp(&ip, all, encapsulation),

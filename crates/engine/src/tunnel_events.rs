@@ -151,14 +151,7 @@ impl Shard {
 fn headers(inner: &Inner<'_>) -> Option<PktHdr> {
     let data = inner.data();
     let len = u32::try_from(data.len()).ok()?;
-    if let Inner::Ip(_) = inner {
-        return gannet_wire::ip(data, len, false).ok().map(|ip| build::packet(&ip));
-    }
-    let frame = gannet_wire::link_with(inner.link_type()?, data, len, 0, &mut |_| ()).ok()?;
-    match frame.network {
-        gannet_wire::Network::Ip(bytes) => {
-            gannet_wire::ip(bytes, frame.wire_len, false).ok().map(|ip| build::packet(&ip))
-        }
-        _ => None,
-    }
+    // Bare IP has a link type of its own.
+    let decoded = gannet_wire::decode(inner.link_type()?, data, len).ok()?;
+    decoded.datagram().map(|datagram| build::packet(&datagram.ip))
 }

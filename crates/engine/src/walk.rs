@@ -8,18 +8,21 @@ use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;
+use gannet_wire::Error;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
 use gannet_wire::Network;
-use gannet_wire::Scope;
 use gannet_wire::Upper;
-use gannet_wire::Weird;
 use gannet_wire::protocol;
 
-use crate::route::Datagram;
+use crate::route::Captured;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
+use crate::weirds::INVALID_IP_HEADER_SIZE;
+use crate::weirds::Scope;
+use crate::weirds::analyzer;
+use crate::weirds::named;
 
 impl Shard {
     /// Processes a captured frame: a fast path for plain frames, otherwise layer by layer.
@@ -27,21 +30,18 @@ impl Shard {
     pub(crate) fn walk_link(&mut self, packet: &Packet<'_>) {
         let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
         let encapsulation = Encapsulation::default();
-        if link_type == gannet_wire::link_type::ETHERNET
+        let is_quick = link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
             && self.unchecked.is_empty()
-            && !self.env.logs.events.wants::<DiscardPacket<'_>>()
+            && !self.env.logs.events.wants::<DiscardPacket<'_>>();
+        if is_quick
             && let Some((ip, bytes)) =
                 gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
         {
-            self.layers = gannet_wire::PLAIN_LAYERS;
-            if self.env.logs.events.any() {
-                let mac = |at| data.get(at..at + 6).and_then(|mac| mac.try_into().ok());
-                self.link = LinkState { l2: [mac(6), mac(0)], ..LinkState::default() };
-            }
-            let beyond = (data.len() - bytes.len()) as u32;
-            let all = Datagram { bytes, wire_len: wire_len.saturating_sub(beyond) };
-            self.walk_transport(&ip, all, &encapsulation);
+            self.walk_plain(&ip, bytes, packet, &encapsulation);
+            return;
+        }
+        if is_quick && self.walk_plain_ipv6(packet, &encapsulation) {
             return;
         }
         // Zeek reads pcapng without libpcap, and therefore without a filter.
@@ -51,6 +51,37 @@ impl Shard {
         }
         self.layers = 0;
         self.walk_frame(link_type, data, wire_len, &encapsulation);
+    }
+
+    /// Processes a packet if it is plain IPv6; returns whether it is.
+    // A separate function, so that the one for IPv4 stays small.
+    #[inline(never)]
+    fn walk_plain_ipv6(&mut self, packet: &Packet<'_>, encapsulation: &Encapsulation) -> bool {
+        let plain = gannet_wire::plain_ipv6(packet.data, packet.wire_len);
+        plain.is_some_and(|(ip, bytes)| {
+            self.walk_plain(&ip, bytes, packet, encapsulation);
+            true
+        })
+    }
+
+    /// Processes a plain packet, whose IP header is read.
+    #[inline(always)]
+    fn walk_plain(
+        &mut self,
+        ip: &Ip<'_>,
+        bytes: &[u8],
+        packet: &Packet<'_>,
+        encapsulation: &Encapsulation,
+    ) {
+        let (data, wire_len) = (packet.data, packet.wire_len);
+        self.layers = gannet_wire::PLAIN_LAYERS;
+        if self.env.logs.events.any() {
+            let mac = |at| data.get(at..at + 6).and_then(|mac| mac.try_into().ok());
+            self.link = LinkState { l2: [mac(6), mac(0)], ..LinkState::default() };
+        }
+        let beyond = (data.len() - bytes.len()) as u32;
+        let all = Captured { bytes, wire_len: wire_len.saturating_sub(beyond) };
+        self.walk_transport(ip, all, encapsulation);
     }
 
     /// Processes a frame that may be tunnelled; the layer count continues. Returns whether it is valid, and what it
@@ -69,7 +100,7 @@ impl Shard {
             if layers == 0 {
                 trail.clear();
             }
-            gannet_wire::link_layers(link_type, data, &mut |name| trail.push(name));
+            gannet_wire::link_layers(link_type, data, &mut |layer| trail.push(analyzer(layer)));
         }
         let frame = gannet_wire::link_with(link_type, data, wire_len, layers, &mut |w| odd.push(w));
         for w in odd {
@@ -131,7 +162,7 @@ impl Shard {
                         frames.fail();
                     }
                 }
-                Err(w) => self.weird(&w.of(hosts), encapsulation, None),
+                Err(w) => self.weird(&w, encapsulation, hosts),
             }
         }
     }
@@ -172,46 +203,43 @@ impl Shard {
             None => !self.options.ignore_checksums,
         };
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
-            if self.env.logs.events.wants::<DiscardPacket<'_>>() && self.is_discarded(&ip) {
-                return false;
-            }
-            return self.walk_transport(&ip, self.datagram(data, &ip), encapsulation);
+            return self.walk_datagram(&ip, data, encapsulation);
         }
         let mut odd = Vec::new();
-        let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
-        for w in odd {
-            self.weird(&w, encapsulation, None);
+        let read = gannet_wire::ip_with(data, wire_len, verify, &mut |error| odd.push(error));
+        for error in &odd {
+            self.weird(error, encapsulation, None);
         }
-        // By reference, because it is large.
-        match &ip {
-            Ok(ip)
-                if self.env.logs.events.wants::<DiscardPacket<'_>>() && self.is_discarded(ip) =>
-            {
-                false
-            }
-            Ok(ip) if ip.fragment.is_some() => {
-                self.walk_fragment(ip, self.datagram(data, ip), encapsulation)
-            }
-            Ok(ip) => self.walk_transport(ip, self.datagram(data, ip), encapsulation),
-            Err(w) => {
-                self.weird(w, encapsulation, None);
+        match &read {
+            Ok(ip) => self.walk_datagram(ip, data, encapsulation),
+            Err(error) => {
+                self.weird(error, encapsulation, None);
                 false
             }
         }
     }
 
-    /// An IP packet in place. Bytes behind it that belong to the link layer count as captured: only
-    /// the missing bytes of the whole frame are missing.
-    fn datagram<'a>(&self, bytes: &'a [u8], ip: &Ip<'_>) -> Datagram<'a> {
-        let wire_len = (bytes.len() as u32).saturating_add(self.missing).max(ip.total_len);
-        Datagram { bytes, wire_len }
+    /// Processes an IP packet with valid headers; returns whether its transport is valid.
+    #[inline]
+    fn walk_datagram(&mut self, ip: &Ip<'_>, data: &[u8], encapsulation: &Encapsulation) -> bool {
+        if self.env.logs.events.wants::<DiscardPacket<'_>>() && self.is_discarded(ip) {
+            return false;
+        }
+        // Bytes behind it that belong to the link layer count as captured: only the missing bytes of the whole frame
+        // are missing.
+        let wire_len = (data.len() as u32).saturating_add(self.missing).max(ip.total_len);
+        let all = Captured { bytes: data, wire_len };
+        if ip.fragment.is_some() {
+            return self.walk_fragment(ip, all, encapsulation);
+        }
+        self.walk_transport(ip, all, encapsulation)
     }
 
     /// Processes a fragment; a complete datagram continues to its transport.
     fn walk_fragment(
         &mut self,
         ip: &Ip<'_>,
-        piece: Datagram<'_>,
+        piece: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
         if !ip.is_complete() {
@@ -237,16 +265,16 @@ impl Shard {
         let mut odd = Vec::new();
         let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
         // Options may be fragmented as well. A length of zero is no new weird for a large datagram.
-        for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
+        for w in odd.iter().filter(|w| named(w).scope != Scope::Packet) {
             self.weird(w, encapsulation, None);
         }
         // The length has sixteen bits; for a longer datagram it may wrap to nearly zero.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
-            Err(weird) => weird.name == "invalid_IP_header_size",
+            Err(error) => *error == Error::IpHeadersTooLong,
         };
         if too_short {
-            self.flow_weird("invalid_IP_header_size", ip, "IP", encapsulation);
+            self.flow_weird(INVALID_IP_HEADER_SIZE, ip, "IP", encapsulation);
             return false;
         }
         // A fragmented fragment header is skipped: the reassembled datagram is not treated as a
@@ -254,7 +282,7 @@ impl Shard {
         let Ok(ip) = read else { return true };
         let missing = std::mem::take(&mut self.missing);
         let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
-        let all = Datagram { bytes, wire_len: bytes.len() as u32 };
+        let all = Captured { bytes, wire_len: bytes.len() as u32 };
         let holds = self.walk_transport(&ip, all, encapsulation);
         self.missing = missing;
         holds
@@ -265,7 +293,7 @@ impl Shard {
     fn walk_transport(
         &mut self,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
         if ip.upper != Upper::Payload {
@@ -351,27 +379,6 @@ impl Shard {
         }
         if let Some(mut policy) = self.env.policy() {
             policy.unknown(self.now, &seen);
-        }
-    }
-
-    /// Reports a weird of a packet with the columns of its scope.
-    #[cold]
-    pub(crate) fn weird(&mut self, w: &Weird, encapsulation: &Encapsulation, ip: Option<&Ip<'_>>) {
-        let addl = w.addl.to_string();
-        let what = Oddity {
-            name: w.name,
-            addl: &addl,
-            source: (!w.source.is_empty()).then_some(w.source),
-            in_tunnel: encapsulation.depth() > 0 && w.scope.suffixed(),
-        };
-        let addrs = match w.scope {
-            Scope::Flow | Scope::Header => w.addrs.or(ip.map(|ip| (ip.src, ip.dst))),
-            _ => None,
-        };
-        let env = &mut self.env;
-        match addrs {
-            Some((src, dst)) => env.weirds.flow(&mut env.logs, self.now, src, dst, &what),
-            None => env.weirds.packet(&mut env.logs, self.now, &what),
         }
     }
 

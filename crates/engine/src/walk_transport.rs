@@ -7,22 +7,23 @@ use gannet_flow::Hash;
 use gannet_flow::Key;
 use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
-use gannet_flow::tcp::Segment;
-use gannet_flow::tcp::flag;
 use gannet_protocols::Env;
 use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::UdpMultipleChecksumErrors;
+use gannet_wire::Error;
 use gannet_wire::Ip;
-use gannet_wire::Scope;
-use gannet_wire::Weird;
+use gannet_wire::Tcp;
+use gannet_wire::TcpFlags;
 use gannet_wire::checksum;
 
 use crate::packet_events;
-use crate::route::Datagram;
+use crate::route::Captured;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 use crate::walk::TOO_MANY_LAYERS;
+use crate::weirds::Named;
+use crate::weirds::named;
 
 /// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
@@ -96,30 +97,23 @@ impl Shard {
     pub(crate) fn tcp(
         &mut self,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        let t = match gannet_wire::tcp(ip) {
-            Ok(t) => t,
-            Err(w) => return self.odd_tcp(&w, ip, all, encapsulation),
+        // By reference, because a copy would cost.
+        let read = gannet_wire::tcp(ip);
+        let segment = match &read {
+            Ok(segment) => segment,
+            Err(error) => return self.invalid(error, ip, all, encapsulation),
         };
-        let segment = Segment {
-            seq: t.seq,
-            ack: t.ack,
-            flags: t.flags.0,
-            window: t.window,
-            options: t.options,
-            data: t.payload,
-            len: t.payload_len,
-        };
-        let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
+        let id = tcp_id(ip, segment);
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
         let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
-        if segment.flags & flag::SYN != 0 {
-            known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
+        if segment.flags.syn() {
+            known.at = known.at.filter(|at| !self.ends_for(at.index, segment));
         }
         let (index, from) =
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
@@ -132,7 +126,7 @@ impl Shard {
             if self.skips(index) {
                 return true;
             }
-            self.raise_contents(index, segment.data);
+            self.raise_contents(index, segment.payload);
         }
         let bad = self.verifies(ip.src)
             && ip.is_complete()
@@ -150,11 +144,11 @@ impl Shard {
             }
             let before = tcp.held();
             if observed {
-                packet_events::before_segment(session, tcp, (ip, from, &segment));
+                packet_events::before_segment(session, tcp, (ip, from, segment));
                 session.match_packet(conn, from, ip);
             }
             let patience = conn.timeout();
-            let from = tcp.segment(conn, time, from, &segment, &limits, session);
+            let from = tcp.segment(conn, time, from, segment, &limits, session);
             if observed && conn.timeout() != patience {
                 // It is as long as scripts say.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);
@@ -201,53 +195,46 @@ impl Shard {
         self.flow_weird(TOO_MANY_LAYERS, ip, source, encapsulation);
     }
 
-    /// Processes a TCP segment with an invalid header. If the ports are present, it has a
-    /// connection.
+    /// Processes a transport with an invalid header; returns whether it has a connection: a TCP segment whose fixed
+    /// header is complete.
     #[cold]
-    fn odd_tcp(
+    fn invalid(
         &mut self,
-        odd: &Weird,
+        error: &Error,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        if odd.scope != Scope::Connection {
-            self.weird(odd, encapsulation, Some(ip));
+        if !matches!(error, Error::TcpHeaderTooShort | Error::TruncatedTcpOptions) {
+            self.weird(error, encapsulation, Some((ip.src, ip.dst)));
             return false;
         }
-        let two = |at: usize| ip.payload.get(at..at + 2).and_then(|b| b.try_into().ok());
-        let port = |at| two(at).map_or(0, u16::from_be_bytes);
-        let seq =
-            ip.payload.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
-        let flags = ip.payload.get(13).copied().unwrap_or_default();
-        let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
+        let segment = Tcp::fixed(ip.payload);
+        let id = tcp_id(ip, &segment);
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
         let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
         let mut known = self.look_up(&key);
         // A SYN with invalid options starts another connection nevertheless.
-        let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
-        if flags & flag::SYN != 0 && is_header {
-            let segment =
-                Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 };
+        if segment.flags.syn() && *error == Error::TruncatedTcpOptions {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, from) =
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
-                is_flipped(env, &id, flags)
+                is_flipped(env, &id, segment.flags)
             });
         if self.env.logs.events.any() {
             self.raise_new_packet(index, from, ip);
         }
-        self.conn_weird(index, odd);
+        self.conn_weird(index, error);
         self.settle(index);
         true
     }
 
     /// Whether a SYN starts another connection with the same hosts and ports; the old one ends
     /// then.
-    fn ends_for(&mut self, index: u32, syn: &Segment<'_>) -> bool {
+    fn ends_for(&mut self, index: u32, syn: &Tcp<'_>) -> bool {
         let time = self.time;
         let reuse = self.with_session(index, |conn, tcp, session| {
             tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, session))
@@ -266,16 +253,14 @@ impl Shard {
     pub(crate) fn udp(
         &mut self,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        let parsed = gannet_wire::udp(ip);
-        let udp = match &parsed {
+        // By reference, because a copy would cost.
+        let read = gannet_wire::udp(ip);
+        let udp = match &read {
             Ok(udp) => udp,
-            Err(w) => {
-                self.weird(w, encapsulation, Some(ip));
-                return false;
-            }
+            Err(error) => return self.invalid(error, ip, all, encapsulation),
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
@@ -307,8 +292,8 @@ impl Shard {
             self.settle(index);
             return true;
         }
-        if let Some(w) = udp.length_mismatch() {
-            self.conn_weird(index, &w);
+        if let Some(error) = udp.len_fault() {
+            self.conn_weird(index, &error);
         }
         let Some(slot) = self.table.get_mut(index) else { return true };
         slot.conn.last = self.time;
@@ -365,15 +350,14 @@ impl Shard {
     pub(crate) fn icmp(
         &mut self,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        let icmp = match gannet_wire::icmp(ip) {
+        // By reference, because a copy would cost.
+        let read = gannet_wire::icmp(ip);
+        let icmp = match &read {
             Ok(icmp) => icmp,
-            Err(w) => {
-                self.weird(&w, encapsulation, Some(ip));
-                return false;
-            }
+            Err(error) => return self.invalid(error, ip, all, encapsulation),
         };
         let counterpart = icmp.counterpart();
         let id = ConnId {
@@ -416,10 +400,11 @@ impl Shard {
             if observed {
                 conn.note_flag(UDP_DATA_BIT + 16 * from.index() as u32);
                 session.match_packet(conn, from, ip);
-                packet_events::icmp(session, conn, ip, &icmp);
+                packet_events::icmp(session, conn, ip, icmp);
             }
-            if let Some(name) = fault {
-                session.weird(conn, name, "", "ICMP");
+            if let Some(error) = &fault {
+                let Named { name, addl, source, .. } = named(error);
+                session.weird(conn, name, &addl, source);
             }
             // Its events show the connection without this packet, as in Zeek.
             if complete {
@@ -439,7 +424,7 @@ impl Shard {
     pub(crate) fn unknown(
         &mut self,
         ip: &Ip<'_>,
-        all: Datagram<'_>,
+        all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
@@ -462,16 +447,21 @@ impl Shard {
     }
 
     #[cold]
-    fn conn_weird(&mut self, index: u32, w: &Weird) {
-        let addl = w.addl.to_string();
-        self.with_session(index, |conn, _, session| session.weird(conn, w.name, &addl, w.source));
+    pub(crate) fn conn_weird(&mut self, index: u32, error: &Error) {
+        let Named { name, addl, source, .. } = named(error);
+        self.with_session(index, |conn, _, session| session.weird(conn, name, &addl, source));
     }
 }
 
+fn tcp_id(ip: &Ip<'_>, segment: &Tcp<'_>) -> ConnId {
+    let (orig_p, resp_p) = (segment.src_port, segment.dst_port);
+    ConnId { orig_h: ip.src, orig_p, resp_h: ip.dst, resp_p }
+}
+
 /// Whether the first seen segment of a connection comes from its responder.
-fn is_flipped(env: &Env, id: &ConnId, flags: u8) -> bool {
-    let syn = flags & flag::SYN != 0;
-    if syn && flags & flag::ACK == 0 {
+fn is_flipped(env: &Env, id: &ConnId, flags: TcpFlags) -> bool {
+    let syn = flags.syn();
+    if syn && !flags.ack() {
         return false;
     }
     let likely = |p| env.is_likely_server_port(Proto::Tcp, p);

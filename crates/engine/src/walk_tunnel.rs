@@ -10,9 +10,9 @@ use gannet_protocols::tunnel::events::NewTeredoState;
 use gannet_protocols::tunnel::raise_confirmation;
 use gannet_protocols::tunnel::raise_violation;
 use gannet_protocols::weird::Oddity;
+use gannet_wire::Error;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
-use gannet_wire::Weird;
 use gannet_wire::protocol;
 use gannet_wire::tunnel;
 use gannet_wire::tunnel::Body;
@@ -23,13 +23,13 @@ use gannet_wire::tunnel::port;
 use crate::shard::Shard;
 use crate::shard::connection::serve;
 use crate::tunnels::Encapsulation;
+use crate::weirds;
+use crate::weirds::IP_TUNNEL;
+use crate::weirds::named;
 
 const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
 pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
-const GRE_LAYER: &str = "GRE";
-/// The source of weirds of tunnels between hosts.
-const IP_TUNNEL: &str = "IPTUNNEL";
 
 impl Shard {
     /// Processes IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
@@ -44,7 +44,7 @@ impl Shard {
 
     /// Processes GRE and the tunnel between hosts, which counts as a layer of its own.
     fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], encapsulation: &Encapsulation) {
-        if self.deeper(ip, GRE_LAYER, encapsulation) {
+        if self.deeper(ip, weirds::GRE, encapsulation) {
             self.in_hosts_tunnel(ip, encapsulation, GRE, |odd| {
                 tunnel::gre_with(data, &mut |w| odd.push(w)).map(|g| g.inner)
             });
@@ -56,19 +56,19 @@ impl Shard {
         ip: &Ip<'_>,
         encapsulation: &Encapsulation,
         kind: &'static str,
-        open: impl FnOnce(&mut Vec<Weird>) -> Result<Inner<'a>, Weird>,
+        open: impl FnOnce(&mut Vec<Error>) -> Result<Inner<'a>, Error>,
     ) {
         let mut odd = Vec::new();
         let opened = open(&mut odd);
         // Weirds of GRE are reported before the depth of tunnels is checked.
-        let refused = opened.as_ref().is_err_and(|w| w.source == GRE_LAYER);
+        let refused = opened.as_ref().is_err_and(|w| named(w).source == weirds::GRE);
         if !refused && encapsulation.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, encapsulation);
         }
         self.tell_headers(&odd, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
-            Err(w) => return self.weird(&w, encapsulation, Some(ip)),
+            Err(w) => return self.weird(&w, encapsulation, Some((ip.src, ip.dst))),
         };
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
@@ -87,7 +87,7 @@ impl Shard {
     }
 
     /// Reports weirds of the headers of a tunnelled packet, before it is walked.
-    fn tell_headers(&mut self, odd: &[Weird], encapsulation: &Encapsulation) {
+    fn tell_headers(&mut self, odd: &[Error], encapsulation: &Encapsulation) {
         for w in odd {
             self.weird(w, encapsulation, None);
         }
@@ -240,10 +240,10 @@ impl Shard {
             Ok(teredo) => teredo,
             Err(Refusal::Violation { reason, data, if_confirmed }) => {
                 let confirmed = slot.conn.services.contains(Tag::Teredo as u8);
-                if let Some(name) = if_confirmed
+                if let Some(error) = &if_confirmed
                     && confirmed
                 {
-                    self.tunnel_weird(index, name, "TEREDO");
+                    self.conn_weird(index, error);
                 }
                 self.refuse(index, Tag::Teredo, &reason.to_string(), data);
                 return;
@@ -257,8 +257,8 @@ impl Shard {
         if is_new && self.env.logs.events.wants::<NewTeredoState>() {
             conn_state::raise(&mut self.env.logs, &slot.conn, |c| NewTeredoState { c });
         }
-        if teredo.bubble_with_payload {
-            self.tunnel_weird(index, "Teredo_bubble_with_payload", "TEREDO");
+        if let Some(error) = teredo.fault() {
+            self.conn_weird(index, &error);
         }
         if both {
             self.confirm_tunnel(index, Tag::Teredo);
@@ -324,13 +324,6 @@ impl Shard {
     }
 
     #[cold]
-    fn tunnel_weird(&mut self, index: u32, name: &'static str, source: &'static str) {
-        self.with_session(index, |conn, _, session| {
-            gannet_flow::tcp::Consumer::weird(session, conn, name, "", source);
-        });
-    }
-
-    #[cold]
     fn refused(
         &mut self,
         index: u32,
@@ -343,11 +336,11 @@ impl Shard {
             Refusal::Violation { reason, data, .. } => {
                 self.refuse(index, tag, &reason.to_string(), data);
             }
-            Refusal::Weird { weird, confirmed } => {
+            Refusal::Faulty { error, confirmed } => {
                 if *confirmed {
                     self.confirm_tunnel(index, tag);
                 }
-                self.weird(weird, encapsulation, Some(ip));
+                self.weird(error, encapsulation, Some((ip.src, ip.dst)));
             }
             Refusal::Ignored => {
                 // AYIYA, GTP': valid, without payload.

@@ -815,7 +815,7 @@ impl tcp::Consumer for Session<'_> {
     fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
         steps::raise(self, conn, step);
         if let tcp::Step::Segment { segment, .. } = step
-            && !segment.data.is_empty()
+            && !segment.payload.is_empty()
         {
             self.before_data(conn);
         }

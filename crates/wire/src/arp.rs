@@ -1,7 +1,8 @@
 //! ARP and RARP (RFC 826, RFC 903).
 
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
 /// Bytes before the addresses.
 const FIXED_LEN: usize = 8;
@@ -51,7 +52,7 @@ impl Arp<'_> {
 ///
 /// # Errors
 /// `truncated_ARP` if the data ends before the header or its addresses do.
-pub fn arp(data: &[u8]) -> Result<Arp<'_>, Weird> {
+pub fn arp(data: &[u8]) -> Result<Arp<'_>, Error> {
     let read = || {
         let (head, rest) = data.split_at_checked(FIXED_LEN)?;
         let hardware_len = usize::from(bytes::u8_at(head, field::HARDWARE_LEN));
@@ -69,7 +70,7 @@ pub fn arp(data: &[u8]) -> Result<Arp<'_>, Weird> {
             target: rest.get(..protocol_len)?,
         })
     };
-    read().ok_or_else(|| Weird::packet("truncated_ARP", "ARP"))
+    read().ok_or(Error::Truncated(Layer::Arp))
 }
 
 #[cfg(test)]
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn every_shorter_message_is_truncated() {
         for len in 0..REQUEST.len() {
-            assert_eq!(arp(&REQUEST[..len]).unwrap_err().name, "truncated_ARP");
+            assert_eq!(arp(&REQUEST[..len]).unwrap_err(), Error::Truncated(Layer::Arp));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443).
 
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ip::Ip;
 use crate::protocol;
-use crate::weird::Weird;
 
-const SOURCE: &str = "ICMP";
 /// Bytes of the common header: type, code, checksum, and four that depend on the type.
 const LEN: usize = 8;
 
@@ -59,22 +59,22 @@ const RECORD: usize = 4 + 16;
 
 impl Icmp<'_> {
     /// The fault of a multicast listener report (RFC 2710, RFC 3810), if it has one.
-    pub fn report_fault(&self) -> Option<&'static str> {
+    pub fn report_fault(&self) -> Option<Error> {
         if !self.v6 {
             return None;
         }
         match self.kind {
-            131 | 132 if self.payload.len() < 16 => Some("truncated_ICMPv6_MLDv1"),
+            131 | 132 if self.payload.len() < 16 => Some(Error::TruncatedListener),
             143 => self.records_fault(),
             _ => None,
         }
     }
 
-    fn records_fault(&self) -> Option<&'static str> {
+    fn records_fault(&self) -> Option<Error> {
         let records = self.rest as u16;
         let mut rest = self.payload;
         if rest.len() < usize::from(records) * RECORD {
-            return Some("truncated_ICMPv6_MLDv2");
+            return Some(Error::TruncatedListenerReport);
         }
         for _ in 0..records {
             if rest.is_empty() {
@@ -84,7 +84,7 @@ impl Icmp<'_> {
                 let sources = usize::from(u16::from_be_bytes([a, b]));
                 rest.get(RECORD + 16 * sources + 4 * usize::from(data)..)
             });
-            let Some(next) = whole else { return Some("truncated_ICMPv6_MLDv2_record") };
+            let Some(next) = whole else { return Some(Error::TruncatedListenerRecord) };
             rest = next;
         }
         None
@@ -140,11 +140,11 @@ fn answer_v6(kind: u8) -> Option<u8> {
 /// Reads the ICMP header of a datagram.
 ///
 /// # Errors
-/// `truncated_header` if the IP payload is shorter than the header, and
-/// `internally_truncated_header` if the capture is.
+/// [`Error::DatagramTooShort`] if the IP payload is shorter than the header, and
+/// [`Error::TruncatedTransport`] if the capture is.
 #[inline]
-pub fn icmp<'a>(ip: &Ip<'a>) -> Result<Icmp<'a>, Weird> {
-    ip.check_transport(LEN, SOURCE)?;
+pub fn icmp<'a>(ip: &Ip<'a>) -> Result<Icmp<'a>, Error> {
+    ip.check_transport(LEN, Layer::Icmp)?;
     let data = ip.payload;
     Ok(Icmp {
         kind: bytes::u8_at(data, field::TYPE),
@@ -190,7 +190,10 @@ mod tests {
         let m = icmp(&ip(&p, 28, false).unwrap()).unwrap();
         assert_eq!(m.counterpart(), Counterpart { value: 13, one_way: true });
         let p = packet(&[3, 13, 0, 0]);
-        assert_eq!(icmp(&ip(&p, 24, false).unwrap()).unwrap_err().name, "truncated_header");
+        assert_eq!(
+            icmp(&ip(&p, 24, false).unwrap()).unwrap_err(),
+            Error::DatagramTooShort(Layer::Icmp)
+        );
     }
 
     #[test]
@@ -205,10 +208,10 @@ mod tests {
             payload_len: payload.len() as u32,
         };
         assert_eq!(report(131, 0, &[0; 16]).report_fault(), None);
-        assert_eq!(report(132, 0, &[0; 15]).report_fault(), Some("truncated_ICMPv6_MLDv1"));
+        assert_eq!(report(132, 0, &[0; 15]).report_fault(), Some(Error::TruncatedListener));
         assert_eq!(report(130, 0, &[]).report_fault(), None);
         assert_eq!(report(143, 2, &[0; 40]).report_fault(), None);
-        assert_eq!(report(143, 2, &[0; 39]).report_fault(), Some("truncated_ICMPv6_MLDv2"));
+        assert_eq!(report(143, 2, &[0; 39]).report_fault(), Some(Error::TruncatedListenerReport));
         // One source is missing, and four bytes of data are present.
         const SOURCE: [u8; 35] = {
             let mut r = [0; 35];
@@ -220,7 +223,7 @@ mod tests {
             r[1] = 1;
             r
         };
-        let record = Some("truncated_ICMPv6_MLDv2_record");
+        let record = Some(Error::TruncatedListenerRecord);
         assert_eq!(report(143, 1, &SOURCE).report_fault(), record);
         assert_eq!(report(143, 1, &DATA).report_fault(), None);
         let v4 = Icmp { v6: false, ..report(143, 2, &[]) };

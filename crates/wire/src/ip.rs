@@ -3,11 +3,10 @@
 use gannet_base::Addr;
 
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ipv4;
 use crate::ipv6;
-use crate::weird::Weird;
-
-pub(crate) const SOURCE: &str = "IP";
 
 /// A datagram, or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,23 +84,12 @@ impl Ip<'_> {
 
     /// A transport header of `min` bytes must fit: into the payload, and into what was captured.
     #[inline]
-    pub(crate) fn check_transport(&self, min: usize, source: &'static str) -> Result<(), Weird> {
+    pub(crate) fn check_transport(&self, min: usize, layer: Layer) -> Result<(), Error> {
         if self.payload.len() >= min && self.payload_len as usize >= min {
             return Ok(());
         }
-        self.short_transport(min, source)
-    }
-
-    #[cold]
-    fn short_transport(&self, min: usize, source: &'static str) -> Result<(), Weird> {
-        let addrs = Some((self.src, self.dst));
-        if self.total_len != 0 && self.payload_len != 0 && (self.payload_len as usize) < min {
-            return Err(Weird::flow("truncated_header", source, addrs));
-        }
-        if self.payload.len() < min {
-            return Err(Weird::flow("internally_truncated_header", source, addrs));
-        }
-        Ok(())
+        // By value, so that the view need not be in memory.
+        short_transport((self.total_len, self.payload_len), self.payload.len(), min, layer)
     }
 
     /// Writes a header for the whole datagram from the header of its first fragment: the fragment
@@ -116,6 +104,22 @@ impl Ip<'_> {
     }
 }
 
+#[cold]
+fn short_transport(
+    (total_len, payload_len): (u32, u32),
+    captured: usize,
+    min: usize,
+    layer: Layer,
+) -> Result<(), Error> {
+    if total_len != 0 && payload_len != 0 && (payload_len as usize) < min {
+        return Err(Error::DatagramTooShort(layer));
+    }
+    if captured < min {
+        return Err(Error::TruncatedTransport(layer));
+    }
+    Ok(())
+}
+
 /// Reads the IP headers of `data`. `wire_len` is the number of bytes from here to the end of the
 /// packet on the wire; more than `data` holds if the capture cut the packet.
 ///
@@ -123,30 +127,30 @@ impl Ip<'_> {
 /// total length (segmentation offload) means all captured bytes.
 ///
 /// # Errors
-/// The weird that stops the dissection. Weirds that do not stop it are dropped: see [`ip_with`].
+/// The fault that stops the dissection. Faults that do not stop it are dropped: see [`ip_with`].
 #[inline]
-pub fn ip(data: &[u8], wire_len: u32, verify_checksum: bool) -> Result<Ip<'_>, Weird> {
+pub fn ip(data: &[u8], wire_len: u32, verify_checksum: bool) -> Result<Ip<'_>, Error> {
     ip_with(data, wire_len, verify_checksum, &mut |_| {})
 }
 
-/// Like [`ip`], and reports the weirds that do not stop the dissection to `odd`, in order. Weirds
+/// Like [`ip`], and reports the faults that do not stop the dissection to `odd`, in order. Faults
 /// of IPv6 extension headers are reported even if an error follows.
 ///
 /// # Errors
-/// The weird that stops the dissection.
+/// The fault that stops the dissection.
 #[inline]
 pub fn ip_with<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Weird),
-) -> Result<Ip<'a>, Weird> {
+    odd: &mut impl FnMut(Error),
+) -> Result<Ip<'a>, Error> {
     if data.len() < ipv4::MIN_LEN {
-        return Err(Weird::packet("truncated_IP", SOURCE));
+        return Err(Error::Truncated(Layer::Ip));
     }
     match bytes::u8_at(data, 0) >> 4 {
         4 => ipv4::parse(data, wire_len, verify_checksum, odd),
         6 => ipv6::parse(data, wire_len, verify_checksum, odd),
-        _ => Err(Weird::packet("unknown_ip_version", SOURCE)),
+        version => Err(Error::UnknownVersion(Layer::Ip, version)),
     }
 }

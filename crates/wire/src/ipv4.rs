@@ -6,11 +6,11 @@ use gannet_base::Addr;
 
 use crate::bytes;
 use crate::checksum;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ip::Fragment;
 use crate::ip::Ip;
-use crate::ip::SOURCE;
 use crate::ip::Upper;
-use crate::weird::Weird;
 
 /// Bytes of a header without options.
 pub(crate) const MIN_LEN: usize = 20;
@@ -35,40 +35,40 @@ pub(crate) fn parse<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Weird),
-) -> Result<Ip<'a>, Weird> {
+    odd: &mut impl FnMut(Error),
+) -> Result<Ip<'a>, Error> {
     let Some(head) = data.first_chunk::<MIN_LEN>() else {
-        return Err(Weird::packet("truncated_IP", SOURCE));
+        return Err(Error::Truncated(Layer::Ip));
     };
     let stated_len = u32::from(bytes::u16_at(head, field::TOTAL_LEN));
     let mut total_len = stated_len;
     if total_len == 0 {
-        let weird = Weird::packet("ip_hdr_len_zero", SOURCE);
+        let fault = Error::ZeroIpLen;
         if verify_checksum {
             // Segmentation offload that leaves the length empty also leaves the checksum wrong.
-            return Err(weird);
+            return Err(fault);
         }
-        odd(weird);
+        odd(fault);
         total_len = data.len() as u32;
     }
     if wire_len < total_len {
-        return Err(Weird::packet("truncated_IP_len", SOURCE));
+        return Err(Error::IpTooLong);
     }
     let header_len = usize::from(head[field::VERSION_IHL] & 0x0f) * 4;
     if header_len as u32 > total_len {
-        return Err(Weird::packet("invalid_IP_header_size", SOURCE));
+        return Err(Error::IpHeadersTooLong);
     }
     if header_len > data.len() {
-        return Err(Weird::packet("internally_truncated_header", SOURCE));
+        return Err(Error::TruncatedIpOptions);
     }
     if header_len < MIN_LEN {
-        return Err(Weird::packet("IPv4_min_header_size", SOURCE));
+        return Err(Error::IpHeaderTooShort);
     }
     let (header, rest) = data.split_at(header_len);
     let src = addr(head, field::SRC);
     let dst = addr(head, field::DST);
     if verify_checksum && !checksum::fits(header) {
-        return Err(Weird::flow("bad_IP_checksum", SOURCE, Some((src, dst))));
+        return Err(Error::IpChecksum((src, dst)));
     }
     let payload_len =
         if stated_len == 0 { rest.len() as u32 } else { total_len - header_len as u32 };
@@ -97,7 +97,7 @@ pub(crate) fn parse<'a>(
 }
 
 /// A datagram without options that is complete on the wire and no fragment, and whose header was
-/// captured: nearly all datagrams. [`ip`](crate::ip()) reports no weird for it. `None` for
+/// captured: nearly all datagrams. [`ip`](crate::ip()) reports no fault of it. `None` for
 /// everything else.
 #[inline]
 pub fn plain(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Ip<'_>> {
@@ -162,8 +162,8 @@ mod tests {
         d
     }
 
-    fn error(data: &[u8], wire_len: u32, verify: bool) -> &'static str {
-        ip(data, wire_len, verify).unwrap_err().name
+    fn error(data: &[u8], wire_len: u32, verify: bool) -> Error {
+        ip(data, wire_len, verify).unwrap_err()
     }
 
     #[test]
@@ -192,20 +192,23 @@ mod tests {
     #[test]
     fn checks_come_in_order() {
         let d = datagram();
-        assert_eq!(error(&d[..19], 28, false), "truncated_IP");
-        assert_eq!(error(&[0x35; 40], 40, false), "unknown_ip_version");
-        assert_eq!(error(&d, 27, false), "truncated_IP_len");
+        assert_eq!(error(&d[..19], 28, false), Error::Truncated(Layer::Ip));
+        assert_eq!(error(&[0x35; 40], 40, false), Error::UnknownVersion(Layer::Ip, 3));
+        assert_eq!(error(&d, 27, false), Error::IpTooLong);
         let with = |at: usize, b: u8| {
             let mut d = datagram();
             d[at] = b;
             d
         };
-        assert_eq!(error(&with(0, 0x4f), 28, false), "invalid_IP_header_size");
+        assert_eq!(error(&with(0, 0x4f), 28, false), Error::IpHeadersTooLong);
         let mut long = with(0, 0x4f);
         long[3] = 80;
-        assert_eq!(error(&long, 80, false), "internally_truncated_header");
-        assert_eq!(error(&with(0, 0x44), 28, false), "IPv4_min_header_size");
-        assert_eq!(error(&with(8, 63), 28, true), "bad_IP_checksum");
+        assert_eq!(error(&long, 80, false), Error::TruncatedIpOptions);
+        assert_eq!(error(&with(0, 0x44), 28, false), Error::IpHeaderTooShort);
+        assert_eq!(
+            error(&with(8, 63), 28, true),
+            Error::IpChecksum((Addr::v4([192, 0, 2, 1]), Addr::v4([192, 0, 2, 2])))
+        );
         assert!(ip(&with(8, 63), 28, false).is_ok());
     }
 
@@ -213,10 +216,10 @@ mod tests {
     fn a_zeroed_length_is_taken_for_the_captured_one() {
         let mut d = datagram();
         d[3] = 0;
-        assert_eq!(error(&d, 28, true), "ip_hdr_len_zero");
+        assert_eq!(error(&d, 28, true), Error::ZeroIpLen);
         let mut names = Vec::new();
-        let v = ip_with(&d, 28, false, &mut |w| names.push(w.name)).unwrap();
-        assert_eq!(names, ["ip_hdr_len_zero"]);
+        let v = ip_with(&d, 28, false, &mut |w| names.push(w)).unwrap();
+        assert_eq!(names, [Error::ZeroIpLen]);
         assert_eq!((v.total_len, v.payload_len, v.payload.len()), (0, 8, 8));
     }
 

@@ -5,14 +5,14 @@ use gannet_base::Addr;
 
 use crate::bytes;
 use crate::checksum::Sum;
+use crate::error::Error;
+use crate::error::Ipv6Fault;
+use crate::error::Layer;
 use crate::ip::Fragment;
 use crate::ip::Ip;
-use crate::ip::SOURCE;
 use crate::ip::Upper;
 use crate::ipv4::put;
 use crate::protocol;
-use crate::weird::Addl;
-use crate::weird::Weird;
 
 /// Bytes of the fixed header.
 const FIXED_LEN: usize = 40;
@@ -57,21 +57,21 @@ pub(crate) fn parse<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Weird),
-) -> Result<Ip<'a>, Weird> {
+    odd: &mut impl FnMut(Error),
+) -> Result<Ip<'a>, Error> {
     let Some(head) = data.first_chunk::<FIXED_LEN>() else {
-        return Err(Weird::packet("truncated_IP", SOURCE));
+        return Err(Error::Truncated(Layer::Ip));
     };
     let chain = Chain::walk(head, data, odd);
     let total_len = u32::from(bytes::u16_at(head, field::PAYLOAD_LEN)) + FIXED_LEN as u32;
     if wire_len < total_len {
-        return Err(Weird::packet("truncated_IP_len", SOURCE));
+        return Err(Error::IpTooLong);
     }
     let Ok(header_len) = u16::try_from(chain.len) else {
-        return Err(Weird::packet("invalid_IP_header_size", SOURCE));
+        return Err(Error::IpHeadersTooLong);
     };
     if u32::from(header_len) > total_len {
-        return Err(Weird::packet("invalid_IP_header_size", SOURCE));
+        return Err(Error::IpHeadersTooLong);
     }
     let (header, rest) = data.split_at(chain.len);
     let payload_len = total_len - u32::from(header_len);
@@ -101,9 +101,36 @@ pub(crate) fn parse<'a>(
     Ok(ip)
 }
 
+/// A datagram without extension headers that is complete on the wire: nearly all datagrams. [`ip`](crate::ip()) reports
+/// no fault of it. `None` for everything else.
+#[inline]
+pub(crate) fn plain(data: &[u8], wire_len: u32) -> Option<Ip<'_>> {
+    let (header, rest) = data.split_at_checked(FIXED_LEN)?;
+    let head: &[u8; FIXED_LEN] = header.first_chunk()?;
+    let payload_len = u32::from(bytes::u16_at(head, field::PAYLOAD_LEN));
+    let total_len = payload_len + FIXED_LEN as u32;
+    let next = head[field::NEXT];
+    let is_plain =
+        head[0] >> 4 == 6 && payload_len > 0 && total_len <= wire_len && !is_extension(next);
+    is_plain.then(|| Ip {
+        src: Addr::v6(bytes::array_at(head, field::SRC).unwrap_or_default()),
+        dst: Addr::v6(bytes::array_at(head, field::DST).unwrap_or_default()),
+        header,
+        payload: bytes::cut(rest, payload_len as usize),
+        payload_len,
+        total_len,
+        header_len: FIXED_LEN as u16,
+        protocol: next,
+        ttl: head[field::HOP_LIMIT],
+        version: 6,
+        upper: Upper::Payload,
+        fragment: None,
+    })
+}
+
 impl Chain {
     #[inline]
-    fn walk(head: &[u8; FIXED_LEN], data: &[u8], odd: &mut impl FnMut(Weird)) -> Self {
+    fn walk(head: &[u8; FIXED_LEN], data: &[u8], odd: &mut impl FnMut(Error)) -> Self {
         let mut chain = Self {
             src: Addr::v6(bytes::array_at(head, field::SRC).unwrap_or_default()),
             dst: Addr::v6(bytes::array_at(head, field::DST).unwrap_or_default()),
@@ -120,7 +147,7 @@ impl Chain {
 
     /// Follows the headers until one is cut off, ends the chain, or leads out of it. Every
     /// header has at least eight bytes, so `data` bounds the loop.
-    fn extensions(&mut self, data: &[u8], odd: &mut impl FnMut(Weird)) {
+    fn extensions(&mut self, data: &[u8], odd: &mut impl FnMut(Error)) {
         let mut home = false;
         let mut routed = false;
         while is_extension(self.next) {
@@ -151,10 +178,10 @@ impl Chain {
     }
 
     /// With segments left, the last address of a known routing type is the destination.
-    fn routing(&mut self, header: &[u8], routed: &mut bool, odd: &mut impl FnMut(Weird)) {
+    fn routing(&mut self, header: &[u8], routed: &mut bool, odd: &mut impl FnMut(Error)) {
         if *routed {
             // RFC 8200 §4.1: at most once.
-            return odd(self.weird("multiple_routing_headers"));
+            return odd(self.fault(Ipv6Fault::SecondRouting));
         }
         let len = header[ext::LEN];
         let left = header[ext::SEGMENTS_LEFT] > 0;
@@ -165,19 +192,16 @@ impl Chain {
                     if len.is_multiple_of(2) {
                         self.route_to(last, routed);
                     } else {
-                        odd(self.weird("odd_routing0_len"));
+                        odd(self.fault(Ipv6Fault::OddRouting0Len));
                     }
                 }
                 // Deprecated by RFC 5095.
-                odd(self.weird("routing0_hdr"));
+                odd(self.fault(Ipv6Fault::Routing0));
             }
             2 if left && len == 2 => self.route_to(last, routed),
-            2 if left => odd(self.weird("bad_routing2_len")),
+            2 if left => odd(self.fault(Ipv6Fault::Routing2Len)),
             2 => {}
-            other => {
-                let weird = self.weird("unknown_routing_type");
-                odd(weird.with(Addl::Number(u32::from(other))));
-            }
+            other => odd(self.fault(Ipv6Fault::UnknownRouting(other))),
         }
     }
 
@@ -188,7 +212,7 @@ impl Chain {
         }
     }
 
-    fn dest_options(&mut self, mut options: &[u8], home: &mut bool, odd: &mut impl FnMut(Weird)) {
+    fn dest_options(&mut self, mut options: &[u8], home: &mut bool, odd: &mut impl FnMut(Error)) {
         while let Some((&kind, rest)) = options.split_first() {
             // Pad1 has neither length nor data.
             if kind == 0 {
@@ -197,15 +221,15 @@ impl Chain {
             }
             let split = rest.split_first().and_then(|(l, r)| r.split_at_checked(usize::from(*l)));
             let Some((value, rest)) = split else {
-                return odd(self.weird("bad_ipv6_dest_opt_len"));
+                return odd(self.fault(Ipv6Fault::DestOptionLen));
             };
             options = rest;
             if kind != HOME_ADDRESS {
                 continue;
             }
             match <[u8; 16]>::try_from(value) {
-                Err(_) => odd(self.weird("bad_home_addr_len")),
-                Ok(_) if *home => odd(self.weird("multiple_home_addr_opts")),
+                Err(_) => odd(self.fault(Ipv6Fault::HomeAddressLen)),
+                Ok(_) if *home => odd(self.fault(Ipv6Fault::SecondHomeAddress)),
                 Ok(addr) => {
                     self.src = Addr::v6(addr);
                     *home = true;
@@ -214,8 +238,8 @@ impl Chain {
         }
     }
 
-    fn weird(&self, name: &'static str) -> Weird {
-        Weird::header(name, self.src, self.dst)
+    fn fault(&self, fault: Ipv6Fault) -> Error {
+        Error::Ipv6(fault, (self.src, self.dst))
     }
 }
 
@@ -249,26 +273,26 @@ fn mobility(
     ip: &Ip<'_>,
     header: &[u8],
     verify_checksum: bool,
-    odd: &mut impl FnMut(Weird),
-) -> Result<(), Weird> {
-    let addrs = Some((ip.src, ip.dst));
+    odd: &mut impl FnMut(Error),
+) -> Result<(), Error> {
+    let hosts = (ip.src, ip.dst);
     if verify_checksum {
         let mut sum = Sum::default();
         sum.add_pseudo(ip.src, ip.dst, protocol::MOBILITY, header.len() as u32);
         sum.add(header);
         if !sum.fits() {
-            return Err(Weird::flow("bad_MH_checksum", SOURCE, addrs));
+            return Err(Error::Ipv6(Ipv6Fault::MobilityChecksum, hosts));
         }
     }
     if ip.protocol != protocol::NONE {
-        odd(Weird::flow("mobility_piggyback", SOURCE, addrs));
+        odd(Error::Ipv6(Ipv6Fault::MobilityPayload, hosts));
     }
     Ok(())
 }
 
-/// Reports the weirds of the headers of a tunnelled packet. A tunnel's check of such a packet calls
+/// Reports the faults of the headers of a tunnelled packet. A tunnel's check of such a packet calls
 /// this once, before the packet is [read](parse).
-pub(crate) fn look(data: &[u8], odd: &mut impl FnMut(Weird)) {
+pub(crate) fn look(data: &[u8], odd: &mut impl FnMut(Error)) {
     if let Some(head) = data.first_chunk::<FIXED_LEN>() {
         Chain::walk(head, data, odd);
     }
@@ -328,13 +352,14 @@ mod tests {
         p
     }
 
-    fn names(p: &[u8]) -> Vec<&'static str> {
-        let mut v = Vec::new();
-        let got = ip_with(p, p.len() as u32, false, &mut |w| v.push(w.name));
-        if let Err(w) = got {
-            v.push(w.name);
-        }
-        v
+    fn faults(p: &[u8]) -> Vec<Ipv6Fault> {
+        let mut faults = Vec::new();
+        let mut push = |error| match error {
+            Error::Ipv6(fault, _) => faults.push(fault),
+            other => panic!("{other}"),
+        };
+        ip_with(p, p.len() as u32, false, &mut push).unwrap();
+        faults
     }
 
     fn home(addr_len: u8) -> Vec<u8> {
@@ -349,8 +374,8 @@ mod tests {
         let v = ip(&p, 48, true).unwrap();
         assert_eq!((v.version, v.protocol, v.ttl, v.header_len), (6, 17, 64, 40));
         assert_eq!((v.total_len, v.payload_len, v.payload), (48, 8, &p[40..]));
-        assert_eq!(ip(&p[..39], 48, true).unwrap_err().name, "truncated_IP");
-        assert_eq!(ip(&p, 47, true).unwrap_err().name, "truncated_IP_len");
+        assert_eq!(ip(&p[..39], 48, true).unwrap_err(), Error::Truncated(Layer::Ip));
+        assert_eq!(ip(&p, 47, true).unwrap_err(), Error::IpTooLong);
     }
 
     #[test]
@@ -375,7 +400,7 @@ mod tests {
     fn headers_beyond_the_payload_length_are_invalid() {
         let mut p = packet(protocol::IPV6_HOP_BY_HOP, &[6, 0, 1, 4, 0, 0, 0, 0]);
         p[5] = 0;
-        assert_eq!(names(&p), ["invalid_IP_header_size"]);
+        assert_eq!(ip(&p, p.len() as u32, false).unwrap_err(), Error::IpHeadersTooLong);
     }
 
     #[test]
@@ -385,31 +410,30 @@ mod tests {
         r0.extend_from_slice(&[0; 8]);
         let p = packet(protocol::IPV6_ROUTING, &r0);
         assert_eq!(ip(&p, p.len() as u32, true).unwrap().dst, Addr::v6([5; 16]));
-        assert_eq!(names(&p), ["routing0_hdr"]);
+        assert_eq!(faults(&p), [Ipv6Fault::Routing0]);
         let mut arrived = p.clone();
         arrived[43] = 0;
         assert_eq!(ip(&arrived, p.len() as u32, true).unwrap().dst.octets()[15], 2);
         let mut odd = vec![17, 3, 0, 1];
         odd.extend_from_slice(&[0; 28]);
         assert_eq!(
-            names(&packet(protocol::IPV6_ROUTING, &odd)),
-            ["odd_routing0_len", "routing0_hdr"]
+            faults(&packet(protocol::IPV6_ROUTING, &odd)),
+            [Ipv6Fault::OddRouting0Len, Ipv6Fault::Routing0]
         );
         assert_eq!(
-            names(&packet(protocol::IPV6_ROUTING, &[59, 0, 2, 1, 0, 0, 0, 0])),
-            ["bad_routing2_len"]
+            faults(&packet(protocol::IPV6_ROUTING, &[59, 0, 2, 1, 0, 0, 0, 0])),
+            [Ipv6Fault::Routing2Len]
         );
-        let p = packet(protocol::IPV6_ROUTING, &[59, 0, 4, 1, 0, 0, 0, 0]);
-        let mut seen = None;
-        ip_with(&p, p.len() as u32, true, &mut |w| seen = Some(w)).unwrap();
-        let w = seen.unwrap();
-        assert_eq!((w.name, w.addl), ("unknown_routing_type", Addl::Number(4)));
+        assert_eq!(
+            faults(&packet(protocol::IPV6_ROUTING, &[59, 0, 4, 1, 0, 0, 0, 0])),
+            [Ipv6Fault::UnknownRouting(4)]
+        );
         r0[0] = protocol::IPV6_ROUTING;
         r0.truncate(24);
         r0.extend_from_slice(&[59, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(
-            names(&packet(protocol::IPV6_ROUTING, &r0)),
-            ["routing0_hdr", "multiple_routing_headers"]
+            faults(&packet(protocol::IPV6_ROUTING, &r0)),
+            [Ipv6Fault::Routing0, Ipv6Fault::SecondRouting]
         );
     }
 
@@ -424,14 +448,17 @@ mod tests {
         twice.extend_from_slice(&home(16));
         twice.extend_from_slice(&[1, 0]);
         assert_eq!(
-            names(&packet(protocol::IPV6_DEST_OPTIONS, &twice)),
-            ["multiple_home_addr_opts"]
+            faults(&packet(protocol::IPV6_DEST_OPTIONS, &twice)),
+            [Ipv6Fault::SecondHomeAddress]
         );
         let mut short = vec![59, 0];
         short.extend_from_slice(&home(4));
-        assert_eq!(names(&packet(protocol::IPV6_DEST_OPTIONS, &short)), ["bad_home_addr_len"]);
+        assert_eq!(
+            faults(&packet(protocol::IPV6_DEST_OPTIONS, &short)),
+            [Ipv6Fault::HomeAddressLen]
+        );
         let over = [59, 0, 1, 9, 0, 0, 0, 0];
-        assert_eq!(names(&packet(protocol::IPV6_DEST_OPTIONS, &over)), ["bad_ipv6_dest_opt_len"]);
+        assert_eq!(faults(&packet(protocol::IPV6_DEST_OPTIONS, &over)), [Ipv6Fault::DestOptionLen]);
     }
 
     #[test]
@@ -468,8 +495,9 @@ mod tests {
         assert_eq!(ip(&p, p.len() as u32, true).unwrap().upper, Upper::Mobility);
         let mut bad = p.clone();
         bad[47] ^= 1;
-        assert_eq!(ip(&bad, p.len() as u32, true).unwrap_err().name, "bad_MH_checksum");
+        let error = ip(&bad, p.len() as u32, true).unwrap_err();
+        assert_eq!(error, Error::Ipv6(Ipv6Fault::MobilityChecksum, (v.src, v.dst)));
         bad[40] = 6;
-        assert_eq!(names(&bad), ["mobility_piggyback"]);
+        assert_eq!(faults(&bad), [Ipv6Fault::MobilityPayload]);
     }
 }

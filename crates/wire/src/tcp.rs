@@ -1,12 +1,14 @@
 //! TCP (RFC 9293).
 
 use std::fmt;
+use std::ops::BitAnd;
+use std::ops::BitOr;
 
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ip::Ip;
-use crate::weird::Weird;
 
-const SOURCE: &str = "TCP";
 /// Bytes of a header without options.
 const MIN_LEN: usize = 20;
 
@@ -18,12 +20,11 @@ mod field {
     pub(super) const DATA_OFFSET: usize = 12;
     pub(super) const FLAGS: usize = 13;
     pub(super) const WINDOW: usize = 14;
-    pub(super) const CHECKSUM: usize = 16;
     pub(super) const URGENT: usize = 18;
 }
 
 /// The control bits (RFC 9293 §3.1, RFC 3168).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
@@ -48,6 +49,12 @@ impl TcpFlags {
     #[inline]
     pub fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Whether any of the given bits is set.
+    #[inline]
+    pub fn any(self, flags: Self) -> bool {
+        self.0 & flags.0 != 0
     }
 
     /// Whether FIN is set.
@@ -81,6 +88,24 @@ impl TcpFlags {
     }
 }
 
+impl BitOr for TcpFlags {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for TcpFlags {
+    type Output = Self;
+
+    #[inline]
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
 impl fmt::Debug for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
@@ -97,7 +122,7 @@ impl fmt::Debug for TcpFlags {
 }
 
 /// A segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp<'a> {
     /// Source port.
     pub src_port: u16,
@@ -111,12 +136,6 @@ pub struct Tcp<'a> {
     pub flags: TcpFlags,
     /// Receive window, unscaled.
     pub window: u16,
-    /// The checksum field; [`crate::checksum::tcp`] checks it.
-    pub checksum: u16,
-    /// Urgent pointer, if URG is set.
-    pub urgent: u16,
-    /// Bytes of header and options.
-    pub header_len: u8,
     /// The options, as [`options`] reads them.
     pub options: &'a [u8],
     /// The data, as far as captured.
@@ -125,40 +144,49 @@ pub struct Tcp<'a> {
     pub payload_len: u32,
 }
 
+impl Tcp<'_> {
+    /// The fixed header of an IP payload, without options and data. Fields beyond the bytes are zero.
+    #[inline]
+    pub fn fixed(data: &[u8]) -> Self {
+        Self {
+            src_port: bytes::u16_at(data, field::SRC_PORT),
+            dst_port: bytes::u16_at(data, field::DST_PORT),
+            seq: bytes::u32_at(data, field::SEQ),
+            ack: bytes::u32_at(data, field::ACK),
+            flags: TcpFlags(bytes::u8_at(data, field::FLAGS)),
+            window: bytes::u16_at(data, field::WINDOW),
+            ..Self::default()
+        }
+    }
+}
+
+/// The urgent pointer of an IP payload with a TCP header; it counts if URG is set.
+pub fn urgent(data: &[u8]) -> u16 {
+    bytes::u16_at(data, field::URGENT)
+}
+
 /// Reads the TCP header of a datagram.
 ///
 /// # Errors
-/// `truncated_header` if the datagram is shorter than the fixed header, and
-/// `internally_truncated_header` if the capture is. Once the fixed header is complete the
-/// connection is known, and errors are about it ([`crate::Scope::Connection`]):
-/// `bad_TCP_header_len` for a data offset inside of the fixed header, `truncated_header` for
-/// options that exceed the segment or the captured bytes.
+/// [`Error::DatagramTooShort`] if the datagram is shorter than the fixed header, and
+/// [`Error::TruncatedTransport`] if the capture is. [`Error::TcpHeaderTooShort`] for a data offset inside of the fixed
+/// header, and [`Error::TruncatedTcpOptions`] for options that exceed the segment or the captured bytes: [`Tcp::fixed`]
+/// is complete then.
 #[inline]
-pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Weird> {
-    ip.check_transport(MIN_LEN, SOURCE)?;
+pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Error> {
+    ip.check_transport(MIN_LEN, Layer::Tcp)?;
     let data = ip.payload;
     let header_len = usize::from(bytes::u8_at(data, field::DATA_OFFSET) >> 4) * 4;
     if header_len < MIN_LEN {
-        return Err(Weird::connection("bad_TCP_header_len", SOURCE));
+        return Err(Error::TcpHeaderTooShort);
     }
     if header_len > ip.payload_len as usize || header_len > data.len() {
-        return Err(Weird::connection("truncated_header", SOURCE));
+        return Err(Error::TruncatedTcpOptions);
     }
     let (header, payload) = data.split_at(header_len);
-    Ok(Tcp {
-        src_port: bytes::u16_at(data, field::SRC_PORT),
-        dst_port: bytes::u16_at(data, field::DST_PORT),
-        seq: bytes::u32_at(data, field::SEQ),
-        ack: bytes::u32_at(data, field::ACK),
-        flags: TcpFlags(bytes::u8_at(data, field::FLAGS)),
-        window: bytes::u16_at(data, field::WINDOW),
-        checksum: bytes::u16_at(data, field::CHECKSUM),
-        urgent: bytes::u16_at(data, field::URGENT),
-        header_len: header_len as u8,
-        options: bytes::from(header, MIN_LEN),
-        payload,
-        payload_len: ip.payload_len - header_len as u32,
-    })
+    let options = bytes::from(header, MIN_LEN);
+    let payload_len = ip.payload_len - header_len as u32;
+    Ok(Tcp { options, payload, payload_len, ..Tcp::fixed(data) })
 }
 
 /// One option of a segment (kinds of the IANA registry).
@@ -203,7 +231,6 @@ pub fn options(options: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Scope;
     use crate::ip;
 
     use super::*;
@@ -228,7 +255,8 @@ mod tests {
         let p = segment(&bytes);
         let t = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap();
         assert_eq!((t.src_port, t.dst_port, t.seq, t.ack), (4000, 80, 1, 0));
-        assert_eq!((t.flags, t.window, t.header_len), (TcpFlags::SYN, 65535, 28));
+        assert_eq!((t.flags, t.window, t.options.len()), (TcpFlags::SYN, 65535, 8));
+        assert_eq!(urgent(&bytes), 0);
         assert_eq!((t.payload, t.payload_len), (&b"data"[..], 4));
         let o: Vec<_> = options(t.options).collect();
         assert_eq!(o[0].mss(), Some(1460));
@@ -249,19 +277,17 @@ mod tests {
     fn headers_that_do_not_hold() {
         let p = segment(&SYN[..19]);
         let short = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap_err();
-        assert_eq!(short.name, "truncated_header");
+        assert_eq!(short, Error::DatagramTooShort(Layer::Tcp));
         let p = segment(&SYN);
         let cut = tcp(&ip(&p[..30], p.len() as u32, false).unwrap()).unwrap_err();
-        assert_eq!(cut.name, "internally_truncated_header");
+        assert_eq!(cut, Error::TruncatedTransport(Layer::Tcp));
         let bad = |offset: u8| {
             let mut s = SYN;
             s[12] = offset;
             let p = segment(&s);
             tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap_err()
         };
-        assert_eq!(bad(0x40).name, "bad_TCP_header_len");
-        assert_eq!(bad(0xf0).name, "truncated_header");
-        // The fixed header is complete: the weird is about a connection.
-        assert_eq!((short.scope, bad(0xf0).scope), (Scope::Flow, Scope::Connection));
+        assert_eq!(bad(0x40), Error::TcpHeaderTooShort);
+        assert_eq!(bad(0xf0), Error::TruncatedTcpOptions);
     }
 }

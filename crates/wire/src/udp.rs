@@ -1,11 +1,10 @@
 //! UDP (RFC 768).
 
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ip::Ip;
-use crate::weird::Addl;
-use crate::weird::Weird;
 
-const SOURCE: &str = "UDP";
 /// Bytes of the header.
 const LEN: usize = 8;
 
@@ -34,15 +33,13 @@ pub struct Udp<'a> {
 }
 
 impl Udp<'_> {
-    /// The weird of a length field that contradicts the IP header. The datagram is read
+    /// The fault of a length field that contradicts the IP header. The datagram is read
     /// nevertheless.
     #[inline]
-    pub fn length_mismatch(&self) -> Option<Weird> {
+    pub fn len_fault(&self) -> Option<Error> {
         let by_ip = i64::from(self.payload_len) + LEN as i64;
-        (i64::from(self.length) != by_ip).then(|| {
-            Weird::connection("UDP_datagram_length_mismatch", SOURCE)
-                .with(Addl::Unequal(i64::from(self.length), by_ip))
-        })
+        (i64::from(self.length) != by_ip)
+            .then(|| Error::UdpLen { stated: i64::from(self.length), by_ip })
     }
 
     /// Bytes of data by the length field, which conn.log counts; negative where the field is
@@ -56,11 +53,11 @@ impl Udp<'_> {
 /// Reads the UDP header of a datagram.
 ///
 /// # Errors
-/// `truncated_header` if the IP payload is shorter than the header, and
-/// `internally_truncated_header` if the capture is.
+/// [`Error::DatagramTooShort`] if the IP payload is shorter than the header, and
+/// [`Error::TruncatedTransport`] if the capture is.
 #[inline]
-pub fn udp<'a>(ip: &Ip<'a>) -> Result<Udp<'a>, Weird> {
-    ip.check_transport(LEN, SOURCE)?;
+pub fn udp<'a>(ip: &Ip<'a>) -> Result<Udp<'a>, Error> {
+    ip.check_transport(LEN, Layer::Udp)?;
     let data = ip.payload;
     Ok(Udp {
         src_port: bytes::u16_at(data, field::SRC_PORT),
@@ -92,7 +89,7 @@ mod tests {
         let p = datagram();
         let u = udp(&ip(&p, 31, false).unwrap()).unwrap();
         assert_eq!((u.src_port, u.dst_port, u.length, u.payload_len), (53, 1234, 11, 3));
-        assert_eq!((u.payload, u.stated_len(), u.length_mismatch()), (&b"hi!"[..], 3, None));
+        assert_eq!((u.payload, u.stated_len(), u.len_fault()), (&b"hi!"[..], 3, None));
     }
 
     #[test]
@@ -100,11 +97,13 @@ mod tests {
         let mut p = datagram();
         p[25] = 4;
         let u = udp(&ip(&p, 31, false).unwrap()).unwrap();
-        let w = u.length_mismatch().unwrap();
-        assert_eq!((w.name, w.addl), ("UDP_datagram_length_mismatch", Addl::Unequal(4, 11)));
+        assert_eq!(u.len_fault(), Some(Error::UdpLen { stated: 4, by_ip: 11 }));
         assert_eq!((u.stated_len(), u.payload), (-4, &b"hi!"[..]));
         p[3] = 27;
-        assert_eq!(udp(&ip(&p, 31, false).unwrap()).unwrap_err().name, "truncated_header");
+        assert_eq!(
+            udp(&ip(&p, 31, false).unwrap()).unwrap_err(),
+            Error::DatagramTooShort(Layer::Udp)
+        );
     }
 
     #[test]

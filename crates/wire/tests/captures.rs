@@ -1,6 +1,6 @@
 //! Every packet of the conformance captures, through every layer and tunnel: nothing panics, no
-//! view exceeds the captured bytes, and the weirds of the lower layers are those in the capture's
-//! expected weird.log.
+//! view exceeds the captured bytes, and the faults of the lower layers are those that Zeek's weird.log
+//! of the capture names.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -8,19 +8,21 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use gannet_wire::Error;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
+use gannet_wire::Ipv6Fault;
+use gannet_wire::Layer;
 use gannet_wire::MAX_TUNNEL_DEPTH;
 use gannet_wire::Network;
 use gannet_wire::Upper;
-use gannet_wire::Weird;
 use gannet_wire::checksum;
 use gannet_wire::protocol;
 use gannet_wire::tunnel;
 use gannet_wire::tunnel::Inner;
 use gannet_wire::tunnel::Refusal;
 
-/// Weirds that depend on single packets: no state, no reassembly, no sampling.
+/// Faults that depend on single packets, as Zeek names them: no state, no reassembly, no sampling.
 const COMPARED: &[&str] = &[
     "IPv4_min_header_size",
     "bad_TCP_header_len",
@@ -49,6 +51,45 @@ const COMPARED: &[&str] = &[
     "unknown_routing_type",
 ];
 
+/// The name of such a fault, and whether Zeek marks those in tunnels.
+fn name_of(error: &Error) -> Option<(&'static str, bool)> {
+    let name = match error {
+        Error::TcpHeaderTooShort => return Some(("bad_TCP_header_len", false)),
+        Error::Ipv6(fault, _) => {
+            let name = match fault {
+                Ipv6Fault::Routing0 => "routing0_hdr",
+                Ipv6Fault::UnknownRouting(_) => "unknown_routing_type",
+                Ipv6Fault::DestOptionLen => "bad_ipv6_dest_opt_len",
+                Ipv6Fault::HomeAddressLen => "bad_home_addr_len",
+                Ipv6Fault::SecondHomeAddress => "multiple_home_addr_opts",
+                _ => return None,
+            };
+            return Some((name, false));
+        }
+        Error::Truncated(Layer::Arp) => "truncated_ARP",
+        Error::Truncated(Layer::Ethernet) => "truncated_ethernet_frame",
+        Error::Truncated(Layer::Gre) => "truncated_GRE",
+        Error::Truncated(Layer::Ieee80211) => "truncated_802_11_header",
+        Error::Truncated(Layer::Ip) => "truncated_IP",
+        Error::Truncated(Layer::Llc) => "truncated_llc_header",
+        Error::Truncated(Layer::PppSerial) => "truncated_ppp_serial_header",
+        Error::TruncatedHdlc => "truncated_ppp_hdlc_header",
+        Error::UnknownVersion(Layer::Ip, _) => "unknown_ip_version",
+        Error::ThirdVlan => "triple_tagged_vlan_unsupported",
+        Error::PppoeTooLong => "pppoe_extra_data_after_payload",
+        Error::ZeroIpLen => "ip_hdr_len_zero",
+        Error::IpTooLong => "truncated_IP_len",
+        Error::IpHeadersTooLong => "invalid_IP_header_size",
+        Error::IpHeaderTooShort => "IPv4_min_header_size",
+        Error::GreRouting => "gre_routing",
+        Error::GreWithoutIp => "non_ip_packet_in_encap",
+        Error::InnerVersion => "invalid_inner_IP_version",
+        Error::InnerTooShort => "truncated_inner_IP",
+        _ => return None,
+    };
+    Some((name, true))
+}
+
 #[derive(Default)]
 struct Walk {
     weirds: BTreeSet<String>,
@@ -59,17 +100,20 @@ struct Walk {
 }
 
 impl Walk {
-    fn weird(&mut self, weird: Weird, tunnels: u8) {
-        let suffix = if weird.scope.suffixed() && tunnels > 0 { "_in_tunnel" } else { "" };
-        self.weirds.insert(format!("{}{suffix}", weird.name));
+    fn fault(&mut self, error: Error, tunnels: u8) {
+        assert!(!error.to_string().is_empty());
+        if let Some((name, is_marked)) = name_of(&error) {
+            let suffix = if is_marked && tunnels > 0 { "_in_tunnel" } else { "" };
+            self.weirds.insert(format!("{name}{suffix}"));
+        }
     }
 
     fn link(&mut self, link_type: u16, data: &[u8], wire_len: u32, tunnels: u8) {
         let mut odd = Vec::new();
         let frame = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |w| odd.push(w));
-        odd.into_iter().for_each(|w| self.weird(w, tunnels));
+        odd.into_iter().for_each(|w| self.fault(w, tunnels));
         match frame {
-            Err(w) => self.weird(w, tunnels),
+            Err(w) => self.fault(w, tunnels),
             Ok(frame) => self.network(&frame, tunnels),
         }
     }
@@ -79,14 +123,14 @@ impl Walk {
             Network::Ip(data) => self.ip(data, frame.wire_len, tunnels),
             Network::Arp(data) => {
                 if let Err(w) = gannet_wire::arp(data) {
-                    self.weird(w, tunnels);
+                    self.fault(w, tunnels);
                 }
             }
             Network::Aggregate(_) => {
                 for frame in frame.subframes() {
                     match frame {
                         Ok(frame) => self.network(&frame, tunnels),
-                        Err(w) => self.weird(w, tunnels),
+                        Err(w) => self.fault(w, tunnels),
                     }
                 }
             }
@@ -99,10 +143,10 @@ impl Walk {
         let _ = gannet_wire::ip(data, wire_len, true);
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, false, &mut |w| odd.push(w));
-        odd.into_iter().for_each(|w| self.weird(w, tunnels));
+        odd.into_iter().for_each(|w| self.fault(w, tunnels));
         let ip = match ip {
             Ok(ip) => ip,
-            Err(w) => return self.weird(w, tunnels),
+            Err(w) => return self.fault(w, tunnels),
         };
         assert_eq!(ip.header.len(), usize::from(ip.header_len));
         assert!(ip.header.len() + ip.payload.len() <= data.len());
@@ -153,7 +197,7 @@ impl Walk {
             _ => Ok(()),
         };
         if let Err(w) = failed {
-            self.weird(w, tunnels);
+            self.fault(w, tunnels);
         }
     }
 
@@ -193,7 +237,7 @@ impl Walk {
         };
         match chosen {
             Ok(inner) => self.inner(inner, inner.data().len() as u32 + lacking, tunnels),
-            Err(Refusal::Weird { weird, .. }) => self.weird(weird, tunnels),
+            Err(Refusal::Faulty { error, .. }) => self.fault(error, tunnels),
             Err(Refusal::Violation { .. } | Refusal::Ignored) => {}
         }
     }

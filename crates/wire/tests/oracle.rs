@@ -130,7 +130,7 @@ proptest! {
         } else {
             let udp = gannet_wire::udp(&ip).unwrap();
             prop_assert_eq!((udp.src_port, udp.dst_port), m.ports);
-            prop_assert_eq!((udp.payload, udp.length_mismatch()), (seen, None));
+            prop_assert_eq!((udp.payload, udp.len_fault()), (seen, None));
             prop_assert_eq!(udp.payload_len as usize, m.payload.len());
             checksum::udp(&ip)
         };

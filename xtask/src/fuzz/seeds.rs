@@ -15,7 +15,10 @@ use gannet_base::Addr;
 use gannet_capture::Packet;
 use gannet_capture::Reader;
 use gannet_protocols::Tag;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
 use gannet_wire::Network;
+use gannet_wire::Transport;
 
 use super::folder;
 use crate::mutate::Seeds;
@@ -164,7 +167,9 @@ impl Set {
     /// A packet, for targets of packets.
     fn packet(&mut self, packet: &Packet<'_>, ip: Option<&[u8]>) {
         match &*self.target {
-            "link" => self.add([&packet.link_type.0.to_be_bytes(), packet.data].concat()),
+            "link" | "decode" => {
+                self.add([&packet.link_type.0.to_be_bytes(), packet.data].concat())
+            }
             "ip" => self.add(ip.unwrap_or_default().to_vec()),
             _ => {}
         }
@@ -248,14 +253,14 @@ fn read(capture: &Path, sets: &mut [Set]) -> Vec<Flow> {
     let Ok(mut reader) = Reader::open(capture) else { return flows };
     while let Ok(Some(batch)) = reader.next_batch() {
         for packet in batch.iter() {
-            let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len).ok();
-            let ip = frame.and_then(|f| match f.network {
-                Network::Ip(data) => Some((data, f.wire_len)),
+            let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len);
+            let ip = decoded.as_ref().ok().and_then(|d| match d.frame.network {
+                Network::Ip(data) => Some(data),
                 _ => None,
             });
-            sets.iter_mut().for_each(|s| s.packet(&packet, ip.map(|(data, _)| data)));
-            if let Some((data, wire_len)) = ip {
-                said(data, wire_len, &mut flows, &mut known);
+            sets.iter_mut().for_each(|s| s.packet(&packet, ip));
+            if let Some(datagram) = decoded.as_ref().ok().and_then(Decoded::datagram) {
+                said(datagram, &mut flows, &mut known);
             }
         }
     }
@@ -266,21 +271,14 @@ type End = (Addr, u16);
 
 /// Adds an IP packet's payload to its conversation.
 fn said(
-    data: &[u8],
-    wire_len: u32,
+    Datagram { ip, transport }: &Datagram<'_>,
     flows: &mut Vec<Flow>,
     known: &mut HashMap<(bool, End, End), usize>,
 ) {
-    let Ok(ip) = gannet_wire::ip(data, wire_len, false) else { return };
-    let (udp, from, to, payload) = match (gannet_wire::tcp(&ip), gannet_wire::udp(&ip)) {
-        (Ok(t), _) if ip.protocol == gannet_wire::protocol::TCP => {
-            (false, t.src_port, t.dst_port, t.payload)
-        }
-        (_, Ok(u)) if ip.protocol == gannet_wire::protocol::UDP => {
-            (true, u.src_port, u.dst_port, u.payload)
-        }
-        _ => return,
+    let (Some((from, to)), Some(payload)) = (transport.ports(), transport.payload()) else {
+        return;
     };
+    let udp = matches!(transport, Transport::Udp(_));
     if payload.is_empty() {
         return;
     }

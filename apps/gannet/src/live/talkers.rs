@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_capture::Batch;
-use gannet_wire::Network;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
 use gannet_wire::protocol;
 use serde_json::Value;
 use serde_json::json;
@@ -37,27 +38,19 @@ impl Talkers {
     pub(crate) fn add(&mut self, batch: &Batch<'_>) {
         for packet in batch {
             let bytes = u64::from(packet.wire_len);
-            let link = packet.link_type.0;
-            let frame = gannet_wire::link_with(link, packet.data, packet.wire_len, 0, &mut |_| {});
-            let Ok(frame) = frame else { continue };
-            let Network::Ip(data) = frame.network else { continue };
-            let Ok(ip) = gannet_wire::ip(data, frame.wire_len, false) else { continue };
+            let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len);
+            let Some(Datagram { ip, transport }) =
+                decoded.as_ref().ok().and_then(Decoded::datagram)
+            else {
+                continue;
+            };
             self.hosts.add(ip.src, bytes);
             if ip.src != ip.dst {
                 self.hosts.add(ip.dst, bytes);
             }
             self.pairs.add((ip.src.min(ip.dst), ip.src.max(ip.dst)), bytes);
-            let has_ports = ip.fragment.is_none_or(|fragment| fragment.offset == 0);
-            let ports = match ip.protocol {
-                protocol::TCP if has_ports => {
-                    gannet_wire::tcp(&ip).ok().map(|tcp| (tcp.src_port, tcp.dst_port))
-                }
-                protocol::UDP if has_ports => {
-                    gannet_wire::udp(&ip).ok().map(|udp| (udp.src_port, udp.dst_port))
-                }
-                _ => None,
-            };
-            self.services.add((ip.protocol, ports.map_or(0, |(a, b)| a.min(b))), bytes);
+            let port = transport.ports().map_or(0, |(a, b)| a.min(b));
+            self.services.add((ip.protocol, port), bytes);
         }
     }
 

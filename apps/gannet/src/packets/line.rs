@@ -7,10 +7,15 @@ use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_capture::Packet;
+use gannet_wire::Contents;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
+use gannet_wire::Error;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
 use gannet_wire::Network;
 use gannet_wire::Tcp;
+use gannet_wire::Transport;
 use gannet_wire::Udp;
 use gannet_wire::Upper;
 use gannet_wire::protocol;
@@ -69,8 +74,8 @@ impl Printer {
         self.time(packet.time);
         let (link, data) = (packet.link_type.0, packet.data);
         let mut network = 0;
-        match gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| {}) {
-            Ok(frame) => {
+        match gannet_wire::decode(link, data, packet.wire_len) {
+            Ok(Decoded { frame, contents }) => {
                 for tag in [frame.vlan, frame.inner_vlan].into_iter().flatten() {
                     self.push(format_args!("vlan {tag}, "));
                 }
@@ -78,7 +83,7 @@ impl Printer {
                 match frame.network {
                     Network::Ip(bytes) => {
                         network = offset(data, bytes);
-                        self.ip(bytes, len, 0);
+                        self.ip(&contents, len, 0);
                     }
                     Network::Arp(bytes) => {
                         network = offset(data, bytes);
@@ -95,9 +100,9 @@ impl Printer {
                     }
                 }
             }
-            Err(weird) => {
+            Err(error) => {
                 let all = packet.wire_len;
-                self.push(format_args!("[|{}] {}, length {all}", packet.link_type, weird.name));
+                self.push(format_args!("[|{}] {error}, length {all}", packet.link_type));
             }
         }
         self.text.push('\n');
@@ -134,42 +139,36 @@ impl Printer {
         }
     }
 
-    fn ip(&mut self, bytes: &[u8], wire_len: u32, tunnels: u8) {
-        let ip = match gannet_wire::ip(bytes, wire_len, false) {
-            Ok(ip) => ip,
-            Err(weird) => {
-                return self.push(format_args!("IP [|{}], length {wire_len}", weird.name));
+    fn ip(&mut self, contents: &Contents<'_>, wire_len: u32, tunnels: u8) {
+        let Datagram { ip, transport } = match contents {
+            Contents::Datagram(datagram) => datagram,
+            Contents::Invalid(error) => {
+                return self.push(format_args!("IP [|{error}], length {wire_len}"));
             }
+            Contents::Other => return,
         };
         self.text.push_str(if ip.version == 6 { "IP6 " } else { "IP " });
         if let Some(fragment) = ip.fragment.filter(|f| f.offset > 0) {
-            let name = name_of(&ip);
+            let name = name_of(ip);
             return self.push(format_args!(
                 "{} > {}: {name} fragment {:#x} at {}, length {}",
                 ip.src, ip.dst, fragment.id, fragment.offset, ip.payload_len
             ));
         }
-        match (ip.upper, ip.protocol) {
-            (Upper::Payload, protocol::TCP) => match gannet_wire::tcp(&ip) {
-                Ok(tcp) => self.tcp(&ip, &tcp),
-                Err(weird) => self.cut(&ip, weird.name),
-            },
-            (Upper::Payload, protocol::UDP) => match gannet_wire::udp(&ip) {
-                Ok(udp) => self.udp(&ip, &udp),
-                Err(weird) => self.cut(&ip, weird.name),
-            },
-            (Upper::Payload, protocol::ICMP | protocol::ICMP6) => match gannet_wire::icmp(&ip) {
-                Ok(icmp) => self.icmp(&ip, &icmp),
-                Err(weird) => self.cut(&ip, weird.name),
-            },
-            (Upper::Payload, protocol::IPV4 | protocol::IPV6)
-                if tunnels < gannet_wire::MAX_TUNNEL_DEPTH =>
-            {
+        let is_tunnel =
+            ip.upper == Upper::Payload && matches!(ip.protocol, protocol::IPV4 | protocol::IPV6);
+        match transport {
+            Transport::Tcp(tcp) => self.tcp(ip, tcp),
+            Transport::Udp(udp) => self.udp(ip, udp),
+            Transport::Icmp(icmp) => self.icmp(ip, icmp),
+            Transport::Invalid(error) => self.cut(ip, error),
+            Transport::Other if is_tunnel && tunnels < gannet_wire::MAX_TUNNEL_DEPTH => {
                 self.push(format_args!("{} > {}: ", ip.src, ip.dst));
-                self.ip(ip.payload, ip.payload_len, tunnels + 1);
+                let len = ip.payload_len;
+                self.ip(&Contents::of(ip.payload, len), len, tunnels + 1);
             }
-            _ => {
-                let name = name_of(&ip);
+            Transport::Other | Transport::Fragment => {
+                let name = name_of(ip);
                 self.push(format_args!(
                     "{} > {}: {name}, length {}",
                     ip.src, ip.dst, ip.payload_len
@@ -179,10 +178,10 @@ impl Printer {
     }
 
     /// A transport header that is not all there.
-    fn cut(&mut self, ip: &Ip<'_>, why: &str) {
+    fn cut(&mut self, ip: &Ip<'_>, error: &Error) {
         let name = name_of(ip);
         self.push(format_args!(
-            "{} > {}: [|{name}] {why}, length {}",
+            "{} > {}: [|{name}] {error}, length {}",
             ip.src, ip.dst, ip.payload_len
         ));
     }
@@ -212,7 +211,7 @@ impl Printer {
         }
         self.push(format_args!(", win {}", tcp.window));
         if tcp.flags.urg() {
-            self.push(format_args!(", urg {}", tcp.urgent));
+            self.push(format_args!(", urg {}", gannet_wire::tcp_urgent(ip.payload)));
         }
         if !tcp.options.is_empty() {
             self.text.push_str(", options [");
@@ -278,8 +277,8 @@ impl Printer {
     fn arp(&mut self, bytes: &[u8], wire_len: u32) {
         let arp = match gannet_wire::arp(bytes) {
             Ok(arp) => arp,
-            Err(weird) => {
-                return self.push(format_args!("ARP, [|{}], length {wire_len}", weird.name));
+            Err(error) => {
+                return self.push(format_args!("ARP, [|{error}], length {wire_len}"));
             }
         };
         let address = |bytes: &[u8]| match (arp.protocol, bytes) {

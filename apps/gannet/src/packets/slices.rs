@@ -14,7 +14,7 @@ use gannet_capture::Writer;
 use gannet_index::Error;
 use gannet_index::Index;
 use gannet_index::Slices;
-use gannet_wire::Network;
+use gannet_wire::Transport;
 
 use super::line::Printer;
 use crate::filter::like;
@@ -49,15 +49,13 @@ impl Wanted {
 
 /// The number of the DNS message in a packet, where it is UDP outside of tunnels.
 fn message(packet: &Packet<'_>) -> Option<u16> {
-    let (link, data) = (packet.link_type.0, packet.data);
-    let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| {}).ok()?;
-    let Network::Ip(bytes) = frame.network else { return None };
-    let ip = gannet_wire::ip(bytes, frame.wire_len, false).ok()?;
+    let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len).ok()?;
+    let datagram = decoded.datagram()?;
     // A fragment has the number of its message only where that begins: all of them are taken.
-    if ip.fragment.is_some() || ip.protocol != gannet_wire::protocol::UDP {
+    let Transport::Udp(udp) = datagram.transport else { return None };
+    if datagram.ip.fragment.is_some() {
         return None;
     }
-    let udp = gannet_wire::udp(&ip).ok()?;
     udp.payload.first_chunk().map(|id| u16::from_be_bytes(*id))
 }
 

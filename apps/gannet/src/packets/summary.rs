@@ -5,7 +5,11 @@ use std::fmt::Write;
 
 use gannet_base::Addr;
 use gannet_capture::Packet;
+use gannet_wire::Contents;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
 use gannet_wire::Network;
+use gannet_wire::Transport;
 use gannet_wire::protocol;
 use indicatif::HumanCount;
 
@@ -36,19 +40,13 @@ impl Summary {
         let bytes = u64::from(packet.wire_len);
         let mut layers = vec![packet.link_type.to_string()];
         let mut hosts = None;
-        match gannet_wire::link_with(
-            packet.link_type.0,
-            packet.data,
-            packet.wire_len,
-            0,
-            &mut |_| {},
-        ) {
-            Ok(frame) => {
+        match gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len) {
+            Ok(Decoded { frame, contents }) => {
                 if frame.vlan.is_some() {
                     layers.push("VLAN".into());
                 }
                 match frame.network {
-                    Network::Ip(data) => hosts = ip(data, frame.wire_len, &mut layers, 0),
+                    Network::Ip(_) => hosts = ip(&contents, &mut layers, 0),
                     Network::Arp(_) => layers.push("ARP".into()),
                     Network::Other { ethertype, .. } => {
                         layers.push(format!("type {ethertype:#06x}"));
@@ -136,28 +134,21 @@ fn layers(of: &Layer, depth: usize, line: &mut impl FnMut(&str, Sum)) {
 }
 
 /// Adds the layers of a datagram. Returns its hosts, those of the outermost one in tunnels.
-fn ip(data: &[u8], wire_len: u32, layers: &mut Vec<String>, tunnels: u8) -> Option<(Addr, Addr)> {
-    let Ok(ip) = gannet_wire::ip(data, wire_len, false) else {
+fn ip(contents: &Contents<'_>, layers: &mut Vec<String>, tunnels: u8) -> Option<(Addr, Addr)> {
+    let Contents::Datagram(Datagram { ip, transport }) = contents else {
         layers.push("IP, cut short or malformed".into());
         return None;
     };
     layers.push(if ip.version == 6 { "IPv6".into() } else { "IPv4".into() });
-    layers.push(name_of(&ip));
-    let is_first = ip.fragment.is_none_or(|f| f.offset == 0);
-    let ports = match ip.protocol {
-        _ if !is_first => {
-            layers.push("fragment".into());
-            None
+    layers.push(name_of(ip));
+    let is_tunnel = matches!(ip.protocol, protocol::IPV4 | protocol::IPV6);
+    match transport {
+        Transport::Fragment => layers.push("fragment".into()),
+        Transport::Other if is_tunnel && tunnels < gannet_wire::MAX_TUNNEL_DEPTH => {
+            self::ip(&Contents::of(ip.payload, ip.payload_len), layers, tunnels + 1);
         }
-        protocol::TCP => gannet_wire::tcp(&ip).ok().map(|t| (t.src_port, t.dst_port)),
-        protocol::UDP => gannet_wire::udp(&ip).ok().map(|u| (u.src_port, u.dst_port)),
-        protocol::IPV4 | protocol::IPV6 if tunnels < gannet_wire::MAX_TUNNEL_DEPTH => {
-            self::ip(ip.payload, ip.payload_len, layers, tunnels + 1);
-            None
-        }
-        _ => None,
-    };
-    // Servers nearly always have the lower one.
-    layers.extend(ports.map(|(a, b)| format!("port {}", a.min(b))));
+        // Servers nearly always have the lower one.
+        _ => layers.extend(transport.ports().map(|(a, b)| format!("port {}", a.min(b)))),
+    }
     Some((ip.src, ip.dst))
 }

@@ -4,12 +4,12 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::Consumer;
-use super::Segment;
 use super::State;
 use super::Tcp;
-use super::flag;
 use crate::Conn;
 
 /// An attempt without an answer for this long has failed.
@@ -41,15 +41,15 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         now: Time,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> bool {
-        if !s.has(flag::SYN) {
+        if !s.flags.any(TcpFlags::SYN) {
             return false;
         }
         let (orig, resp) = (&self.side[0], &self.side[1]);
         let mut starter = orig;
-        if s.has(flag::ACK) {
+        if s.flags.any(TcpFlags::ACK) {
             if orig.state != State::Inactive {
                 return false;
             }
@@ -60,7 +60,7 @@ impl Tcp {
             if s.seq == starter.start_seq {
                 return false;
             }
-            let reversed = !s.has(flag::ACK)
+            let reversed = !s.flags.any(TcpFlags::ACK)
                 && starter.state == State::SynAckSent
                 && resp.state == State::Inactive
                 && s.seq == resp.start_seq;

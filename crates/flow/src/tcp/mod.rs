@@ -29,6 +29,8 @@ mod window;
 
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 pub use endpoint::Endpoint;
 pub use endpoint::State;
@@ -42,45 +44,6 @@ use life::ATTEMPT_DELAY;
 use life::Phase;
 use stream::Piece;
 use watched::Watched;
-
-/// Flag bits of a TCP header.
-pub mod flag {
-    /// No more data from the sender.
-    pub const FIN: u8 = 0x01;
-    /// Synchronise sequence numbers.
-    pub const SYN: u8 = 0x02;
-    /// Reset.
-    pub const RST: u8 = 0x04;
-    /// The acknowledgement number counts.
-    pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
-    pub const URG: u8 = 0x20;
-}
-
-/// One segment, its lengths already checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Segment<'a> {
-    /// Sequence number.
-    pub seq: u32,
-    /// Acknowledgement number.
-    pub ack: u32,
-    /// Flag bits.
-    pub flags: u8,
-    /// Window, unscaled.
-    pub window: u16,
-    /// Options, raw.
-    pub options: &'a [u8],
-    /// Payload as captured.
-    pub data: &'a [u8],
-    /// Payload length on the wire.
-    pub len: u32,
-}
-
-impl Segment<'_> {
-    fn has(&self, bits: u8) -> bool {
-        self.flags & bits != 0
-    }
-}
 
 /// Receives the bytes and events of a connection.
 pub trait Consumer {
@@ -144,7 +107,7 @@ pub enum Step<'a> {
         /// The sender, before the segment exchanged roles.
         from: Dir,
         /// The segment.
-        segment: &'a Segment<'a>,
+        segment: &'a wire::Tcp<'a>,
         /// Its relative sequence number.
         seq: u64,
         /// Its relative acknowledgement; 0 without one.
@@ -394,7 +357,7 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
@@ -415,7 +378,7 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
@@ -433,19 +396,19 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         mut from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         limits: &Limits,
         c: &mut C,
     ) -> Dir {
         let sender = from;
         self.set_partial(conn, from, s);
-        let control = u32::from(s.has(flag::SYN)) + u32::from(s.has(flag::FIN));
-        let seg_len = control + if s.has(flag::RST) { 0 } else { s.len };
+        let control = u32::from(s.flags.any(TcpFlags::SYN)) + u32::from(s.flags.any(TcpFlags::FIN));
+        let seg_len = control + if s.flags.any(TcpFlags::RST) { 0 } else { s.payload_len };
         let past = s.seq.wrapping_add(seg_len);
         self.init_endpoint(conn, from, s, past, c);
         let e = self.endpoint(from);
         let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
-        if underflow && !s.has(flag::RST) {
+        if underflow && !s.flags.any(TcpFlags::RST) {
             c.weird(conn, "TCP_seq_underflow_or_misorder", "", "TCP");
         }
         from = self.update_history(conn, from, s, rel_seq, c);
@@ -453,21 +416,21 @@ impl Tcp {
         if !self.side[0].did_close || !self.side[1].did_close {
             conn.last = now;
         }
-        if s.has(flag::SYN) {
+        if s.flags.any(TcpFlags::SYN) {
             self.syn_weirds(conn, s, c);
             self.init_window(conn, from, s, c);
             self.stepped(conn, &Step::Syn, c);
         }
         let e = self.end(from);
         let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < STORM_WITHIN;
-        if s.has(flag::FIN) {
+        if s.flags.any(TcpFlags::FIN) {
             e.fins = e.fins.saturating_add(1);
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
             if e.fins >= STORM && storm {
                 c.weird(conn, "FIN_storm", "", "TCP");
             }
         }
-        if s.has(flag::RST) {
+        if s.flags.any(TcpFlags::RST) {
             e.rsts = e.rsts.saturating_add(1);
             if e.rsts >= STORM && storm {
                 c.weird(conn, "RST_storm", "", "TCP");
@@ -475,7 +438,7 @@ impl Tcp {
             c.reset(conn);
         }
         let mut rel_ack = 0;
-        if s.has(flag::ACK) {
+        if s.flags.any(TcpFlags::ACK) {
             if C::OBSERVES && sender.is_orig() && !self.first_acked {
                 self.see_first_ack(conn, from, c);
             }
@@ -487,14 +450,14 @@ impl Tcp {
         let report = C::OBSERVES && self.is_close_reported(from, s);
         let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
         self.observed(c);
-        if s.has(flag::ACK) {
+        if s.flags.any(TcpFlags::ACK) {
             self.ack_received(conn, from.other(), rel_ack, c);
         }
         let step = Step::Segment { from: sender, segment: s, seq: rel_seq, ack: rel_ack };
         self.stepped(conn, &step, c);
         self.first_seen[from.index()] = true;
-        let data_seq = rel_seq.wrapping_add(u64::from(s.has(flag::SYN)));
-        if s.len > 0 && !s.has(flag::RST) && !underflow {
+        let data_seq = rel_seq.wrapping_add(u64::from(s.flags.any(TcpFlags::SYN)));
+        if s.payload_len > 0 && !s.flags.any(TcpFlags::RST) && !underflow {
             self.data_sent(conn, from, data_seq, s, limits, c);
         }
         self.check_end(conn, from, c);
@@ -510,8 +473,8 @@ impl Tcp {
     }
 
     /// Whether the close that a segment may cause is reported as a proper end.
-    fn is_close_reported(&self, from: Dir, s: &Segment<'_>) -> bool {
-        let (fin, rst) = (s.has(flag::FIN), s.has(flag::RST));
+    fn is_close_reported(&self, from: Dir, s: &wire::Tcp<'_>) -> bool {
+        let (fin, rst) = (s.flags.any(TcpFlags::FIN), s.flags.any(TcpFlags::RST));
         match self.endpoint(from).state {
             State::Inactive if rst => !self.is_rejection(from),
             State::Inactive | State::SynSent | State::SynAckSent => fin,
@@ -538,13 +501,13 @@ impl Tcp {
         }
     }
 
-    fn set_partial(&self, conn: &mut Conn, from: Dir, s: &Segment<'_>) {
+    fn set_partial(&self, conn: &mut Conn, from: Dir, s: &wire::Tcp<'_>) {
         match from {
             Dir::Orig if !self.first_seen[0] => {
-                conn.set_partial(!s.has(flag::SYN) || s.has(flag::ACK));
+                conn.set_partial(!s.flags.any(TcpFlags::SYN) || s.flags.any(TcpFlags::ACK));
             }
             Dir::Resp if !self.first_seen[1] && !conn.is_partial() => {
-                conn.set_partial(!s.has(flag::SYN));
+                conn.set_partial(!s.flags.any(TcpFlags::SYN));
             }
             _ => {}
         }
@@ -570,11 +533,12 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         mut from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         rel_seq: u64,
         c: &mut impl Consumer,
     ) -> Dir {
-        let (syn, fin, rst) = (s.has(flag::SYN), s.has(flag::FIN), s.has(flag::RST));
+        let (syn, fin, rst) =
+            (s.flags.any(TcpFlags::SYN), s.flags.any(TcpFlags::FIN), s.flags.any(TcpFlags::RST));
         let bits = u8::from(syn) + u8::from(fin) + u8::from(rst);
         let rel = rel_seq as u32;
         if bits > 1 {
@@ -584,13 +548,13 @@ impl Tcp {
                 conn.note_once(from, bit::MULTI, b'Q');
             }
         } else if syn {
-            let letter = if s.has(flag::ACK) { b'H' } else { b'S' };
+            let letter = if s.flags.any(TcpFlags::ACK) { b'H' } else { b'S' };
             if conn.note_once(from, bit::SYN, letter) && rel != self.end(from).last_syn {
                 conn.note(from, letter);
             }
             self.end(from).last_syn = rel;
         } else if fin {
-            let at = rel.wrapping_add(s.len);
+            let at = rel.wrapping_add(s.payload_len);
             if conn.note_once(from, bit::FIN, b'F') && at != self.end(from).last_fin {
                 conn.note(from, b'F');
             }
@@ -600,7 +564,7 @@ impl Tcp {
                 conn.note(from, b'R');
             }
             self.end(from).last_rst = rel;
-        } else if s.len > 0 || s.has(flag::ACK) {
+        } else if s.payload_len > 0 || s.flags.any(TcpFlags::ACK) {
             if conn.history.as_bytes() == b"H" {
                 // It began with a SYN-ACK, which a stealth scan may send. Now that traffic follows,
                 // the sender of the SYN-ACK is the responder.
@@ -609,7 +573,7 @@ impl Tcp {
                 self.first_seen[0] = true;
                 from = from.other();
             }
-            if s.len > 0 {
+            if s.payload_len > 0 {
                 conn.note_once(from, bit::DATA, b'D');
             } else {
                 conn.note_once(from, bit::ACK, b'A');
@@ -618,14 +582,14 @@ impl Tcp {
         from
     }
 
-    fn syn_weirds(&mut self, conn: &mut Conn, s: &Segment<'_>, c: &mut impl Consumer) {
-        if s.has(flag::RST) {
+    fn syn_weirds(&mut self, conn: &mut Conn, s: &wire::Tcp<'_>, c: &mut impl Consumer) {
+        if s.flags.any(TcpFlags::RST) {
             c.weird(conn, "TCP_christmas", "", "TCP");
         }
-        if s.has(flag::URG) {
+        if s.flags.any(TcpFlags::URG) {
             c.weird(conn, "baroque_SYN", "", "TCP");
         }
-        if s.len > 0 {
+        if s.payload_len > 0 {
             c.weird(conn, "SYN_with_data", "", "TCP");
         }
     }
@@ -634,13 +598,13 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> u64 {
         let state = self.endpoint(from).state;
         let peer = self.end(from.other());
         if peer.state == State::Inactive {
-            let plain = !s.has(flag::SYN | flag::FIN | flag::RST);
+            let plain = !s.flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
             let spoke = matches!(state, State::SynSent | State::SynAckSent | State::Established);
             // Initializes as if its SYN had been seen, so that later numbers are relative to it.
             let start = s.ack.wrapping_sub(1);
@@ -659,7 +623,7 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> u64 {
         let peer = self.end(from.other());
@@ -668,7 +632,7 @@ impl Tcp {
             c.weird(conn, "TCP_ack_underflow_or_misorder", "", "TCP");
             return 0;
         }
-        if !s.has(flag::RST) {
+        if !s.flags.any(TcpFlags::RST) {
             let d = delta(s.ack, peer.ack_seq);
             let broken = s.ack == 0 && d > TOO_LARGE_JUMP;
             if d > 0 && !broken {
@@ -684,15 +648,15 @@ impl Tcp {
         conn: &mut Conn,
         from: Dir,
         past: u32,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> i32 {
         let e = self.end(from);
         let d = delta(past, e.last_seq);
         let jump = !(-TOO_LARGE_JUMP..=TOO_LARGE_JUMP).contains(&d);
-        if s.has(flag::SYN | flag::RST) && jump {
+        if s.flags.any(TcpFlags::SYN | TcpFlags::RST) && jump {
             // Implausible.
-        } else if s.has(flag::FIN) && e.last_seq == e.start_seq.wrapping_add(1) {
+        } else if s.flags.any(TcpFlags::FIN) && e.last_seq == e.start_seq.wrapping_add(1) {
             e.advance_last(past); // only the SYN and FIN of more than 2 GB were seen
         } else if e.state == State::Reset {
             // Segments after a RST are implausible.
@@ -709,13 +673,13 @@ impl Tcp {
         conn: &mut Conn,
         from: Dir,
         past: u32,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) {
         let e = self.end(from);
         if delta(past, e.last_seq) > 0 {
             e.advance_last(past);
-        } else if s.len > 0 {
+        } else if s.payload_len > 0 {
             e.retransmissions += 1;
             let times = e.retransmissions;
             if is_power_of_ten(times) {
@@ -769,11 +733,11 @@ impl Tcp {
         conn: &mut Conn,
         from: Dir,
         seq: u64,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         limits: &Limits,
         c: &mut C,
     ) {
-        if (s.data.len() as u64) < u64::from(s.len) {
+        if (s.payload.len() as u64) < u64::from(s.payload_len) {
             c.weird(conn, "truncated_tcp_payload", "", "TCP");
             return;
         }
@@ -782,13 +746,13 @@ impl Tcp {
             return;
         }
         let acked = e.acked();
-        let data = &s.data[..s.len as usize];
+        let data = &s.payload[..s.payload_len as usize];
         if C::OBSERVES && c.compares() {
             // A keep-alive of a connection of which nothing else was seen is none.
             let least = if self.first_seen[from.other().index()] { 1 } else { 2 };
             self.end(from).stream.compare(seq, data, acked, |first, again| {
                 if first.len() >= least {
-                    c.differ(conn, first, again, s.flags);
+                    c.differ(conn, first, again, s.flags.0);
                 }
             });
         }

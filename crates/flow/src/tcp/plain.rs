@@ -6,15 +6,15 @@
 
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::Consumer;
 use super::Limits;
-use super::Segment;
 use super::State;
 use super::Step;
 use super::Tcp;
 use super::bit;
-use super::flag;
 use super::milliseconds;
 use crate::Conn;
 
@@ -22,9 +22,9 @@ impl Tcp {
     /// Whether both sides are in the middle of a connection, its beginning seen or not, and the
     /// segment shows nothing that the side has not shown before.
     #[inline]
-    pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &Segment<'_>) -> bool {
-        let noted = if s.len > 0 { bit::DATA } else { bit::ACK };
-        s.flags & (flag::SYN | flag::FIN | flag::RST | flag::ACK) == flag::ACK
+    pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &wire::Tcp<'_>) -> bool {
+        let noted = if s.payload_len > 0 { bit::DATA } else { bit::ACK };
+        s.flags & (TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::ACK) == TcpFlags::ACK
             && self.side.iter().all(|e| matches!(e.state, State::Established | State::Partial))
             && self.first_seen == [true; 2]
             && conn.has_noted(from, noted)
@@ -37,7 +37,7 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         limits: &Limits,
         c: &mut C,
     ) {
@@ -52,7 +52,7 @@ impl Tcp {
             self.see_first_ack(conn, from, c);
         }
         let rel_ack = self.take_ack(conn, from, s, c);
-        self.take_seq(conn, from, s.seq.wrapping_add(s.len), s, c);
+        self.take_seq(conn, from, s.seq.wrapping_add(s.payload_len), s, c);
         self.end(from).last_time = milliseconds(now);
         self.observed(c);
         let peer = self.end(from.other());
@@ -68,7 +68,7 @@ impl Tcp {
             }
         }
         self.stepped(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack }, c);
-        if s.len > 0 && !underflow {
+        if s.payload_len > 0 && !underflow {
             self.data_sent(conn, from, rel_seq, s, limits, c);
         }
     }

@@ -2,14 +2,14 @@
 
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::Consumer;
-use super::Segment;
 use super::State;
 use super::Step;
 use super::Tcp;
 use super::delta;
-use super::flag;
 use super::life::ATTEMPT_DELAY;
 use super::life::INACTIVITY;
 use super::life::Phase;
@@ -20,13 +20,13 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         past: u32,
         c: &mut impl Consumer,
     ) {
         let size = self.size(from);
         let e = self.end(from);
-        let syn = s.has(flag::SYN);
+        let syn = s.flags.any(TcpFlags::SYN);
         match e.state {
             State::Inactive if syn => e.init(s.seq, past),
             State::Inactive => {
@@ -76,7 +76,7 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         advance: i32,
         c: &mut impl Consumer,
     ) -> (Dir, bool) {
@@ -86,13 +86,13 @@ impl Tcp {
             State::Established | State::Partial => (from, self.when_established(conn, from, s, c)),
             State::Closed => (from, self.when_closed(conn, from, s, advance, c)),
             State::Reset => {
-                if s.has(flag::SYN) {
+                if s.flags.any(TcpFlags::SYN) {
                     c.weird(conn, "SYN_after_reset", "", "TCP");
                 }
-                if s.has(flag::FIN) {
+                if s.flags.any(TcpFlags::FIN) {
                     c.weird(conn, "FIN_after_reset", "", "TCP");
                 }
-                if s.len > 0 && !s.has(flag::RST) {
+                if s.payload_len > 0 && !s.flags.any(TcpFlags::RST) {
                     c.weird(conn, "data_after_reset", "", "TCP");
                 }
                 (from, false)
@@ -105,13 +105,13 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         mut from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> (Dir, bool) {
         let mut do_close = false;
-        if s.has(flag::SYN) {
+        if s.flags.any(TcpFlags::SYN) {
             if from.is_orig() {
-                if s.has(flag::ACK) {
+                if s.flags.any(TcpFlags::ACK) {
                     c.weird(conn, "connection_originator_SYN_ack", "", "TCP");
                     self.set_state(conn, from, State::SynAckSent, c);
                 } else {
@@ -123,14 +123,14 @@ impl Tcp {
                 from = self.syn_reply(conn, from, s, c);
             }
         }
-        if s.has(flag::FIN) {
+        if s.flags.any(TcpFlags::FIN) {
             self.set_state(conn, from, State::Closed, c);
             do_close = true;
-            if self.endpoint(from.other()).state != State::Partial && !s.has(flag::SYN) {
+            if self.endpoint(from.other()).state != State::Partial && !s.flags.any(TcpFlags::SYN) {
                 c.weird(conn, "spontaneous_FIN", "", "TCP");
             }
         }
-        if s.has(flag::RST) {
+        if s.flags.any(TcpFlags::RST) {
             self.set_state(conn, from, State::Reset, c);
             do_close = true;
             let peer = self.endpoint(from.other()).state;
@@ -142,9 +142,9 @@ impl Tcp {
         }
         if self.endpoint(from).state == State::Inactive {
             let peer = self.endpoint(from.other()).state;
-            if !from.is_orig() && s.len == 0 && self.side[0].state == State::SynSent {
+            if !from.is_orig() && s.payload_len == 0 && self.side[0].state == State::SynSent {
                 // Some stacks acknowledge a SYN before they answer it.
-            } else if s.has(flag::ACK) && peer == State::Established {
+            } else if s.flags.any(TcpFlags::ACK) && peer == State::Established {
                 // The SYN was missed; the rest of the handshake was seen.
                 self.set_state(conn, from, State::Established, c);
                 conn.set_partial(false);
@@ -164,12 +164,12 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         mut from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> Dir {
         let (e, peer) = (self.endpoint(from), self.endpoint(from.other()));
         let peer_state = peer.state;
-        if s.has(flag::ACK) {
+        if s.flags.any(TcpFlags::ACK) {
             let known = !matches!(peer_state, State::Inactive | State::Partial);
             let between = delta(s.ack, peer.start_seq) >= 0 && delta(peer.last_seq, s.ack) >= 0;
             if known && !between {
@@ -201,33 +201,33 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> bool {
         let state = self.endpoint(from).state;
         let mut do_close = false;
-        if s.has(flag::SYN) {
-            let plain = s.has(flag::ACK) && !s.has(flag::FIN | flag::RST);
+        if s.flags.any(TcpFlags::SYN) {
+            let plain = s.flags.any(TcpFlags::ACK) && !s.flags.any(TcpFlags::FIN | TcpFlags::RST);
             if from.is_orig() && plain && state != State::SynAckSent {
                 c.weird(conn, "repeated_SYN_with_ack", "", "TCP");
             }
-            if !from.is_orig() && !s.has(flag::ACK) && state != State::SynSent {
+            if !from.is_orig() && !s.flags.any(TcpFlags::ACK) && state != State::SynSent {
                 c.weird(conn, "repeated_SYN_reply_wo_ack", "", "TCP");
             }
         }
-        if s.has(flag::FIN) {
+        if s.flags.any(TcpFlags::FIN) {
             if matches!(self.endpoint(from.other()).state, State::Inactive | State::SynSent) {
                 c.weird(conn, "inappropriate_FIN", "", "TCP");
             }
             self.set_state(conn, from, State::Closed, c);
             do_close = true;
         }
-        if s.has(flag::RST) {
+        if s.flags.any(TcpFlags::RST) {
             self.set_state(conn, from, State::Reset, c);
             self.stepped(conn, &Step::Reset, c);
             self.is_active = false;
             do_close = true;
-        } else if s.len > 0 {
+        } else if s.payload_len > 0 {
             c.weird(conn, "data_before_established", "", "TCP");
         }
         do_close
@@ -237,21 +237,21 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) -> bool {
         let mut do_close = false;
         let peer = self.endpoint(from.other());
         let (peer_state, peer_prev) = (peer.state, peer.prev);
-        if s.has(flag::SYN)
-            && !s.has(flag::ACK)
+        if s.flags.any(TcpFlags::SYN)
+            && !s.flags.any(TcpFlags::ACK)
             && self.endpoint(from).state == State::Partial
             && peer_state == State::Inactive
         {
             c.weird(conn, "SYN_after_partial", "", "TCP");
             self.set_state(conn, from, State::SynSent, c);
         }
-        if s.has(flag::FIN) && !s.has(flag::RST) {
+        if s.flags.any(TcpFlags::FIN) && !s.flags.any(TcpFlags::RST) {
             self.set_state(conn, from, State::Closed, c);
             if peer_state == State::Reset && peer_prev == State::Closed {
                 // A FIN, then a RST: a normal end.
@@ -259,7 +259,7 @@ impl Tcp {
             }
             do_close = true;
         }
-        if s.has(flag::RST) {
+        if s.flags.any(TcpFlags::RST) {
             self.set_state(conn, from, State::Reset, c);
             do_close = true;
             if peer_state != State::Reset || peer_prev != State::Established {
@@ -274,17 +274,17 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         advance: i32,
         c: &mut impl Consumer,
     ) -> bool {
-        if s.has(flag::SYN) {
+        if s.flags.any(TcpFlags::SYN) {
             c.weird(conn, "SYN_after_close", "", "TCP");
         }
-        if s.has(flag::FIN) && advance > 0 {
+        if s.flags.any(TcpFlags::FIN) && advance > 0 {
             c.weird(conn, "FIN_advanced_last_seq", "", "TCP");
         }
-        if s.has(flag::RST) && self.endpoint(from.other()).state != State::Closed {
+        if s.flags.any(TcpFlags::RST) && self.endpoint(from.other()).state != State::Closed {
             self.set_state(conn, from, State::Reset, c);
             return !self.endpoint(from).did_close;
         }

@@ -1,15 +1,15 @@
 //! Windows: their scale, when they close, and when they shrink.
 
 use gannet_base::Dir;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::Consumer;
 use super::Repeated;
-use super::Segment;
 use super::State;
 use super::Step;
 use super::Tcp;
 use super::endpoint::delta;
-use super::flag;
 use crate::Conn;
 use crate::conn::is_power_of_ten;
 
@@ -19,13 +19,13 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) {
         let peer_state = self.endpoint(from.other()).state;
         let e = self.end(from);
         let window = u32::from(s.window) << e.window_scale;
-        let rst = s.has(flag::RST);
+        let rst = s.flags.any(TcpFlags::RST);
         if window == 0 && !rst && peer_state != State::Closed && e.state != State::Reset {
             e.zero_windows += 1;
             let times = e.zero_windows;
@@ -36,7 +36,7 @@ impl Tcp {
             }
         }
         let e = self.end(from);
-        let quiet = !s.has(flag::SYN | flag::FIN | flag::RST);
+        let quiet = !s.flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         if quiet
             && e.state != State::Closed
             && e.state != State::Reset
@@ -59,13 +59,13 @@ impl Tcp {
         &mut self,
         conn: &mut Conn,
         from: Dir,
-        s: &Segment<'_>,
+        s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
     ) {
         match window_scale(s.options) {
             None => {
                 self.end(from).window_scale = 0;
-                if s.has(flag::ACK) {
+                if s.flags.any(TcpFlags::ACK) {
                     self.end(from.other()).window_scale = 0;
                 }
             }

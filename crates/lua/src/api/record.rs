@@ -3,7 +3,8 @@
 use gannet_capture::Packet;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Transport;
-use gannet_wire::Network;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
 use gannet_wire::protocol;
 
 use super::dns;
@@ -132,29 +133,16 @@ pub(crate) fn of_packet(packet: &Packet<'_>) -> Record {
         link_type: packet.link_type.0,
         ..Record::default()
     };
-    let Ok(frame) = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len) else {
+    let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len);
+    let Some(Datagram { ip, transport }) = decoded.as_ref().ok().and_then(Decoded::datagram) else {
         return record;
     };
-    let Network::Ip(data) = frame.network else { return record };
-    let Ok(ip) = gannet_wire::ip(data, frame.wire_len, false) else { return record };
     (record.src, record.dst) = (ip.src.octets(), ip.dst.octets());
     (record.proto, record.has_ip) = (ip.protocol, 1);
-    let mut payload = ip.payload;
-    if ip.fragment.is_none_or(|f| f.offset == 0) {
-        let ports = match ip.protocol {
-            protocol::UDP => {
-                gannet_wire::udp(&ip).ok().map(|u| (u.src_port, u.dst_port, u.payload))
-            }
-            protocol::TCP => {
-                gannet_wire::tcp(&ip).ok().map(|t| (t.src_port, t.dst_port, t.payload))
-            }
-            _ => None,
-        };
-        if let Some((sport, dport, data)) = ports {
-            (record.sport, record.dport, record.has_ports) = (sport, dport, 1);
-            payload = data;
-        }
+    if let Some((sport, dport)) = transport.ports() {
+        (record.sport, record.dport, record.has_ports) = (sport, dport, 1);
     }
+    let payload = transport.payload().unwrap_or(ip.payload);
     // The payload is a slice of the packet, so the difference is its offset.
     let at = (payload.as_ptr() as usize).wrapping_sub(packet.data.as_ptr() as usize);
     if at <= packet.data.len() {

@@ -11,6 +11,10 @@ use gannet_base::Time;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_flow::Fragments;
+use gannet_wire as wire;
+use gannet_wire::Contents;
+use gannet_wire::Datagram;
+use gannet_wire::Decoded;
 use gannet_wire::Ip;
 use gannet_wire::Network;
 use gannet_wire::protocol;
@@ -113,17 +117,17 @@ impl Extractor {
     /// Takes packets of which [`plain`] said that there is more to them.
     #[inline(never)]
     fn layers(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
-        let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
-        let Ok(frame) = frame else {
-            self.skipped.packets += 1;
-            return;
-        };
-        match frame.network {
-            Network::Ip(data) => self.ip(packet.time, data, frame.wire_len, out),
-            Network::Aggregate(_) => {
+        let decoded = wire::decode(packet.link_type.0, packet.data, packet.wire_len);
+        match &decoded {
+            Ok(Decoded { contents: Contents::Datagram(datagram), .. }) => {
+                self.datagram(packet.time, datagram, out);
+            }
+            Ok(Decoded { frame, .. }) if matches!(frame.network, Network::Aggregate(_)) => {
                 for sub in frame.subframes().flatten() {
-                    if let Network::Ip(data) = sub.network {
-                        self.ip(packet.time, data, sub.wire_len, out);
+                    let Network::Ip(data) = sub.network else { continue };
+                    match wire::datagram(data, sub.wire_len, false) {
+                        Ok(datagram) => self.datagram(packet.time, &datagram, out),
+                        Err(_) => self.skipped.packets += 1,
                     }
                 }
             }
@@ -131,41 +135,40 @@ impl Extractor {
         }
     }
 
-    fn ip(&mut self, time: Time, data: &[u8], wire_len: u32, out: &mut impl FnMut(&Message<'_>)) {
-        let Ok(ip) = gannet_wire::ip(data, wire_len, false) else {
-            self.skipped.packets += 1;
-            return;
-        };
-        if ip.fragment.is_none() {
-            return self.transport(time, &ip, out);
+    fn datagram(
+        &mut self,
+        time: Time,
+        datagram: &Datagram<'_>,
+        out: &mut impl FnMut(&Message<'_>),
+    ) {
+        if datagram.ip.fragment.is_none() {
+            return self.transport(time, datagram, out);
         }
-        if !ip.is_complete() {
+        if !datagram.ip.is_complete() {
             self.skipped.packets += 1;
             return;
         }
         let mut whole = std::mem::take(&mut self.whole);
         whole.clear();
-        if self.fragments.add(time, &ip, &mut whole, |_| {}) {
-            match gannet_wire::ip(&whole, whole.len() as u32, false) {
+        if self.fragments.add(time, &datagram.ip, &mut whole, |_| {}) {
+            match wire::datagram(&whole, whole.len() as u32, false) {
                 // A reassembled datagram that claims to be a fragment is dropped.
-                Ok(ip) if ip.fragment.is_none() => self.transport(time, &ip, out),
+                Ok(whole) if whole.ip.fragment.is_none() => self.transport(time, &whole, out),
                 _ => self.skipped.packets += 1,
             }
         }
         self.whole = whole;
     }
 
-    fn transport(&mut self, time: Time, ip: &Ip<'_>, out: &mut impl FnMut(&Message<'_>)) {
-        match ip.protocol {
-            protocol::UDP => {
-                let Ok(udp) = gannet_wire::udp(ip) else {
-                    self.skipped.packets += 1;
-                    return;
-                };
-                if !self.ports.contains(&udp.src_port) && !self.ports.contains(&udp.dst_port) {
-                    self.skipped.packets += 1;
-                    return;
-                }
+    fn transport(
+        &mut self,
+        time: Time,
+        Datagram { ip, transport }: &Datagram<'_>,
+        out: &mut impl FnMut(&Message<'_>),
+    ) {
+        let is_wanted = |port| self.ports.contains(&port);
+        match transport {
+            wire::Transport::Udp(udp) if is_wanted(udp.src_port) || is_wanted(udp.dst_port) => {
                 // The length field is the sender's word; a shorter one leaves padding behind.
                 let stated = usize::try_from(udp.stated_len()).ok().filter(|n| *n > 0);
                 let wanted =
@@ -186,16 +189,8 @@ impl Extractor {
                     bytes,
                 });
             }
-            protocol::TCP => {
-                let Ok(tcp) = gannet_wire::tcp(ip) else {
-                    self.skipped.packets += 1;
-                    return;
-                };
-                if !self.ports.contains(&tcp.src_port) && !self.ports.contains(&tcp.dst_port) {
-                    self.skipped.packets += 1;
-                    return;
-                }
-                self.streams.segment(time, ip, &tcp, &mut self.skipped, out);
+            wire::Transport::Tcp(tcp) if is_wanted(tcp.src_port) || is_wanted(tcp.dst_port) => {
+                self.streams.segment(time, ip, tcp, &mut self.skipped, out);
             }
             _ => self.skipped.packets += 1,
         }
@@ -222,7 +217,7 @@ pub fn plain<'a>(
     wants: impl FnOnce(&[u8]) -> bool,
 ) -> Plain<'a> {
     if packet.link_type == LinkType::ETHERNET
-        && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
+        && let Some((ip, _)) = wire::plain_ipv4(packet.data, packet.wire_len, false)
     {
         return plain_ip(ports, packet.time, &ip, wants);
     }
@@ -236,11 +231,11 @@ fn plain_other<'a>(
     packet: &Packet<'a>,
     wants: impl FnOnce(&[u8]) -> bool,
 ) -> Plain<'a> {
-    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
-    let Ok(frame) = frame else { return Plain::More };
-    let Network::Ip(data) = frame.network else { return Plain::More };
-    match gannet_wire::ip(data, frame.wire_len, false) {
-        Ok(ip) if ip.fragment.is_none() => plain_ip(ports, packet.time, &ip, wants),
+    let decoded = wire::decode(packet.link_type.0, packet.data, packet.wire_len);
+    match decoded.as_ref().ok().and_then(Decoded::datagram) {
+        Some(datagram) if datagram.ip.fragment.is_none() => {
+            plain_ip(ports, packet.time, &datagram.ip, wants)
+        }
         _ => Plain::More,
     }
 }

@@ -13,7 +13,6 @@ use gannet_base::UidSource;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Limits;
-use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_wire::Ip;
@@ -77,22 +76,13 @@ impl Streams {
         &mut self,
         time: Time,
         ip: &Ip<'_>,
-        tcp: &gannet_wire::Tcp<'_>,
+        segment: &gannet_wire::Tcp<'_>,
         skipped: &mut Skipped,
         out: &mut impl FnMut(&Message<'_>),
     ) {
         self.sweep(time);
-        let (a, b) = ((ip.src, tcp.src_port), (ip.dst, tcp.dst_port));
+        let (a, b) = ((ip.src, segment.src_port), (ip.dst, segment.dst_port));
         let key = if a <= b { (a, b) } else { (b, a) };
-        let segment = Segment {
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags.0,
-            window: tcp.window,
-            options: tcp.options,
-            data: tcp.payload,
-            len: tcp.payload_len,
-        };
         let known = self.connections.contains_key(&key);
         if !known && self.connections.len() >= MAX_CONNECTIONS {
             skipped.streams += 1;
@@ -108,12 +98,12 @@ impl Streams {
         let f = self.connections.entry(key).or_insert_with(fresh);
         let mut listener =
             Listener { time, sides: &mut f.sides, held: &mut self.held, skipped, out };
-        if known && f.tcp.is_reuse(&mut f.conn, time, &segment, &mut listener) {
+        if known && f.tcp.is_reuse(&mut f.conn, time, segment, &mut listener) {
             listener.drop_both();
             (f.conn, f.tcp) = (fresh().conn, Tcp::new(time));
         }
         let from = if (f.conn.id.orig_h, f.conn.id.orig_p) == a { Dir::Orig } else { Dir::Resp };
-        f.tcp.segment(&mut f.conn, time, from, &segment, &Limits::default(), &mut listener);
+        f.tcp.segment(&mut f.conn, time, from, segment, &Limits::default(), &mut listener);
         f.conn.last = time;
     }
 

@@ -6,8 +6,10 @@ use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_event::Id4;
 use gannet_event::Port;
+use gannet_wire::Datagram;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
+use gannet_wire::Network;
 use gannet_wire::protocol;
 
 use super::events::IcmpContext;
@@ -261,19 +263,14 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
             l2.proto = Layer3::Arp;
         }
     }
-    let network = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |_| ());
     let mut headers = PktHdr::default();
-    if let Ok(frame) = &network {
-        match frame.network {
-            gannet_wire::Network::Ip(bytes) => {
-                if let Ok(ip) = gannet_wire::ip(bytes, frame.wire_len, false) {
-                    l2.proto = if ip.version == 4 { Layer3::Ipv4 } else { Layer3::Ipv6 };
-                    // A transport is read in every fragment.
-                    headers = packet(&Ip { fragment: None, ..ip });
-                }
-            }
-            gannet_wire::Network::Arp(_) => l2.proto = Layer3::Arp,
-            _ => {}
+    if let Ok(decoded) = gannet_wire::decode(link_type, data, wire_len) {
+        if let Some(Datagram { ip, .. }) = decoded.datagram() {
+            l2.proto = if ip.version == 4 { Layer3::Ipv4 } else { Layer3::Ipv6 };
+            // A transport is read in every fragment.
+            headers = packet(&Ip { fragment: None, ..*ip });
+        } else if matches!(decoded.frame.network, Network::Arp(_)) {
+            l2.proto = Layer3::Arp;
         }
     }
     let PktHdr { ip, ip6, tcp, udp, icmp } = headers;

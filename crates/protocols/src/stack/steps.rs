@@ -3,9 +3,9 @@
 use gannet_base::Dir;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Repeated;
-use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::Step;
-use gannet_flow::tcp::flag;
+use gannet_wire::Tcp;
+use gannet_wire::TcpFlags;
 
 use super::Session;
 use crate::packet::build;
@@ -55,14 +55,14 @@ fn raise_segment(
     session: &mut Session<'_>,
     conn: &Conn,
     from: Dir,
-    s: &Segment<'_>,
+    s: &Tcp<'_>,
     (seq, ack): (u64, u64),
 ) {
     let is_orig = from.is_orig();
     if session.wants::<TcpPacket<'_>>() {
-        let flags = build::flag_letters(s.flags);
-        let ack = if s.flags & flag::ACK != 0 { ack } else { 0 };
-        let (len, payload) = (u64::from(s.len), s.data);
+        let flags = build::flag_letters(s.flags.0);
+        let ack = if s.flags.any(TcpFlags::ACK) { ack } else { 0 };
+        let (len, payload) = (u64::from(s.payload_len), s.payload);
         session.raise(conn, |c| TcpPacket { c, is_orig, flags: &flags, seq, ack, len, payload });
     }
     if !s.options.is_empty() && (session.wants::<TcpOption>() || session.wants::<TcpOptions<'_>>())

@@ -9,11 +9,12 @@ use super::Step;
 use super::mac;
 use super::network;
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ip::Ip;
 use crate::ipv4;
-use crate::weird::Weird;
+use crate::ipv6;
 
-pub(super) const SOURCE: &str = "ETHERNET";
 /// Bytes of the header.
 const LEN: usize = 14;
 /// Frames must be longer than this.
@@ -28,53 +29,66 @@ mod field {
     pub(super) const ETHERTYPE: usize = 12;
 }
 
-/// IP right after the Ethernet header; `None` for everything else.
+/// Layers down to the IP header of a [plain](plain_ipv4) packet, both counted.
+pub const PLAIN_LAYERS: u8 = 2;
+
+/// The EtherType of IP right after the Ethernet header, and the bytes from there on; `None` for everything else.
 #[inline]
-pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>> {
+fn direct_ip(data: &[u8]) -> Option<(u16, &[u8])> {
     if data.len() <= TOO_SHORT {
         return None;
     }
     let (head, inner) = data.split_first_chunk::<LEN>()?;
-    if !matches!(bytes::u16_at(head, field::ETHERTYPE), IPV4 | IPV6) {
-        return None;
-    }
+    let ethertype = bytes::u16_at(head, field::ETHERTYPE);
+    matches!(ethertype, IPV4 | IPV6).then_some((ethertype, inner))
+}
+
+/// A frame with IP right after the Ethernet header; `None` for everything else.
+#[inline]
+pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>> {
+    let (_, inner) = direct_ip(data)?;
     Some(Frame {
         network: Network::Ip(inner),
         wire_len: wire_len.saturating_sub(LEN as u32),
         depth: depth + 2,
         vlan: None,
         inner_vlan: None,
-        src_mac: mac(head, field::SRC),
-        dst_mac: mac(head, field::DST),
+        src_mac: mac(data, field::SRC),
+        dst_mac: mac(data, field::DST),
     })
 }
 
-/// Layers to the IP header of a [plain](plain_ipv4) frame, both counted.
-pub const PLAIN_LAYERS: u8 = 2;
-
-/// The datagram of an Ethernet frame that carries plain IPv4, and its length from its header on:
-/// the result of [`link`](crate::link()) and [`ip`](crate::ip()) in one step. `None` for everything
-/// else. Without `verify_checksum` the header's checksum is not checked.
+/// The IP headers of nearly all packets at once, and the bytes from there on: IPv4 without options, complete on the wire
+/// and no fragment, right behind an Ethernet header. The result is that of [`decode`](crate::decode()), without a fault
+/// up to the IP header, which is [`PLAIN_LAYERS`] deep. `None` for everything else.
 #[inline]
 pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(Ip<'_>, &[u8])> {
-    if data.len() <= TOO_SHORT {
-        return None;
-    }
-    let (head, inner) = data.split_first_chunk::<LEN>()?;
-    if bytes::u16_at(head, field::ETHERTYPE) != IPV4 {
+    let (ethertype, inner) = direct_ip(data)?;
+    if ethertype != IPV4 {
         return None;
     }
     let ip = ipv4::plain(inner, wire_len.checked_sub(LEN as u32)?, verify_checksum)?;
     Some((ip, inner))
 }
 
-pub(super) fn step<'a>(mut data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Weird> {
+/// The same for IPv6 without extension headers.
+#[inline]
+pub fn plain_ipv6(data: &[u8], wire_len: u32) -> Option<(Ip<'_>, &[u8])> {
+    let (ethertype, inner) = direct_ip(data)?;
+    if ethertype != IPV6 {
+        return None;
+    }
+    let ip = ipv6::plain(inner, wire_len.checked_sub(LEN as u32)?)?;
+    Some((ip, inner))
+}
+
+pub(super) fn step<'a>(mut data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Error> {
     if data.len() <= TOO_SHORT {
-        return Err(Weird::packet("truncated_ethernet_frame", SOURCE));
+        return Err(Error::Truncated(Layer::Ethernet));
     }
     if bytes::u16_at(data, field::ETHERTYPE) == FABRIC_PATH {
         if data.len() <= FABRIC_PATH_LEN + LEN {
-            return Err(Weird::packet("truncated_link_header_cfp", SOURCE));
+            return Err(Error::TruncatedFabricPath);
         }
         data = bytes::from(data, FABRIC_PATH_LEN);
     }
@@ -84,10 +98,8 @@ pub(super) fn step<'a>(mut data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step
     let inner = bytes::from(data, LEN);
     match kind {
         1536.. => Ok(ethertype(kind, inner)),
-        0..=1500 => {
-            ieee8023(kind, inner).ok_or_else(|| Weird::packet("truncated_ethernet_frame", SOURCE))
-        }
-        _ => Err(Weird::packet("undefined_ether_type", SOURCE)),
+        0..=1500 => ieee8023(kind, inner).ok_or(Error::Truncated(Layer::Ethernet)),
+        _ => Err(Error::UndefinedProtocol(Layer::Ethernet)),
     }
 }
 
@@ -133,43 +145,6 @@ mod tests {
         f
     }
 
-    proptest::proptest! {
-        /// A plain datagram reads as it does layer by layer, without a weird.
-        #[test]
-        fn plain_as_layer_by_layer(
-            version in proptest::sample::select(vec![0x45_u8, 0x46, 0x55]),
-            len in proptest::sample::select(vec![0_u16, 19, 20, 21, 28, 40, 60]),
-            fragment in proptest::sample::select(vec![0_u16, 0x4000, 0x2000, 7]),
-            ethertype in proptest::sample::select(vec![[8_u8, 0], [8, 6]]),
-            mut rest in proptest::collection::vec(0_u8.., 0..60),
-            wire_len in 0_u32..100,
-            verify: bool,
-        ) {
-            let mut f = frame(ethertype, &[version, 0]);
-            f.extend_from_slice(&len.to_be_bytes());
-            f.extend_from_slice(&[0, 1]);
-            f.extend_from_slice(&fragment.to_be_bytes());
-            f.append(&mut rest);
-            if let Some((ip, bytes)) = plain_ipv4(&f, wire_len, verify) {
-                let frame = link(1, &f, wire_len).unwrap();
-                let mut odd = 0;
-                let same = crate::ip_with(bytes, frame.wire_len, verify, &mut |_| odd += 1).unwrap();
-                proptest::prop_assert_eq!((frame.network, frame.depth), (Network::Ip(bytes), PLAIN_LAYERS));
-                proptest::prop_assert_eq!((ip, odd), (same, 0));
-            }
-        }
-    }
-
-    #[test]
-    fn plain_frames_are_taken() {
-        let mut f = frame([8, 0], &[0x45, 0, 0, 28, 0, 1, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1]);
-        f.extend_from_slice(&[192, 0, 2, 2, 0, 53, 4, 210, 0, 8, 0, 0]);
-        let (ip, bytes) = plain_ipv4(&f, 42, false).unwrap();
-        assert_eq!((ip.protocol, ip.payload.len(), bytes.len()), (17, 8, 28));
-        assert!(plain_ipv4(&f, 42, true).is_none(), "a wrong checksum");
-        assert!(plain_ipv4(&f, 41, false).is_none(), "shorter than it says");
-    }
-
     #[test]
     fn ip_and_arp() {
         let f = frame([8, 0], &[0x45; 30]);
@@ -185,11 +160,11 @@ mod tests {
 
     #[test]
     fn short_and_undefined_frames() {
-        let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err().name;
-        assert_eq!(e(&frame([8, 0], &[0x45, 0])), "truncated_ethernet_frame");
-        assert_eq!(e(&frame([0x05, 0xdd], &[0; 20])), "undefined_ether_type");
-        assert_eq!(e(&frame([0x89, 0x03], &[0; 16])), "truncated_link_header_cfp");
-        assert_eq!(e(&frame([0, 9], &[0xff; 20])), "no_suitable_analyzer_found");
+        let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err();
+        assert_eq!(e(&frame([8, 0], &[0x45, 0])), Error::Truncated(Layer::Ethernet));
+        assert_eq!(e(&frame([0x05, 0xdd], &[0; 20])), Error::UndefinedProtocol(Layer::Ethernet));
+        assert_eq!(e(&frame([0x89, 0x03], &[0; 16])), Error::TruncatedFabricPath);
+        assert_eq!(e(&frame([0, 9], &[0xff; 20])), Error::NotDissected(Layer::Novell));
     }
 
     #[test]

@@ -8,10 +8,9 @@ use super::link_type;
 use super::mac;
 use super::network;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "IEEE802_11";
-pub(super) const RADIO: &str = "IEEE802_11_RADIO";
 /// Bytes of the header of a data frame with three addresses.
 const LEN: usize = 24;
 const ADDR_LEN: usize = 6;
@@ -63,7 +62,7 @@ const AGGREGATE: u8 = 0x80;
 /// The filter passes every frame that it need not read to decide. For 802.11 it reads the type
 /// field of data frames, behind headers of several lengths, and a filter that reads beyond the
 /// captured bytes rejects the frame. So data frames that are truncated or have no data are rejected
-/// and report no weird.
+/// and report no fault.
 pub fn passes(link_type: u16, data: &[u8]) -> bool {
     let has = |n: usize| data.len() >= n;
     let little = || usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
@@ -115,19 +114,19 @@ fn is_padded(data: &[u8]) -> Option<bool> {
     Some(flags & PADDED != 0)
 }
 
-pub(super) fn step_radiotap(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step_radiotap(data: &[u8]) -> Result<Step<'_>, Error> {
     let len = usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
     if data.len() <= 3 || data.len() <= len {
-        return Err(Weird::packet("truncated_radiotap_header", RADIO));
+        return Err(Error::Truncated(Layer::Radiotap));
     }
     Ok(Step::Into(Kind::Ieee80211, bytes::from(data, len)))
 }
 
-pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Weird> {
-    let truncated = || Weird::packet("truncated_802_11_header", SOURCE);
+pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Error> {
+    let truncated = Error::Truncated(Layer::Ieee80211);
     let mut len = LEN;
     if data.len() <= len {
-        return Err(truncated());
+        return Err(truncated);
     }
     let control = bytes::u8_at(data, field::CONTROL);
     if control & DATA == 0 || control & NO_DATA != 0 {
@@ -139,7 +138,7 @@ pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>
         len += ADDR_LEN;
     }
     if data.len() <= len {
-        return Err(truncated());
+        return Err(truncated);
     }
     let mut aggregate = false;
     if control & QOS != 0 {
@@ -150,7 +149,7 @@ pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>
         len += QOS_LEN;
     }
     if data.len() <= len {
-        return Err(truncated());
+        return Err(truncated);
     }
     let (src, dst) = match direction {
         TO_DS => (field::ADDR_2, field::ADDR_3),
@@ -165,9 +164,9 @@ pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>
 }
 
 /// The bytes that follow an 802.11 header; LLC control frames are skipped.
-fn snap(data: &[u8]) -> Result<Step<'_>, Weird> {
+fn snap(data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() < SNAP_LEN {
-        return Err(Weird::packet("truncated_802_11_llc_header", SOURCE));
+        return Err(Error::TruncatedIeee80211Llc);
     }
     if !data.starts_with(&SNAP) {
         return Ok(Step::Stop(Network::Nothing));
@@ -176,7 +175,7 @@ fn snap(data: &[u8]) -> Result<Step<'_>, Weird> {
 }
 
 /// The frames of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in order. The first invalid one ends the
-/// aggregate: the iterator yields its weird, then `invalid_802_11_amsdu_inner_packet`.
+/// aggregate: the iterator yields its fault, then [`Error::InvalidSubframe`].
 #[derive(Clone, Debug)]
 pub struct Subframes<'a> {
     outer: Frame<'a>,
@@ -200,9 +199,9 @@ impl<'a> Subframes<'a> {
         self.failed = true;
     }
 
-    fn end(&mut self, weird: Weird) -> Option<Result<Frame<'a>, Weird>> {
+    fn end(&mut self, error: Error) -> Option<Result<Frame<'a>, Error>> {
         self.data = &[];
-        Some(Err(weird))
+        Some(Err(error))
     }
 
     fn frame(&self, network: Network<'a>, at: usize) -> Frame<'a> {
@@ -212,22 +211,22 @@ impl<'a> Subframes<'a> {
 }
 
 impl<'a> Iterator for Subframes<'a> {
-    type Item = Result<Frame<'a>, Weird>;
+    type Item = Result<Frame<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             self.failed = false;
-            return self.end(Weird::packet("invalid_802_11_amsdu_inner_packet", SOURCE));
+            return self.end(Error::InvalidSubframe);
         }
         if self.data.is_empty() {
             return None;
         }
         if self.data.len() < SUBFRAME_LEN {
-            return self.end(Weird::packet("truncated_802_11_amsdu_header", SOURCE));
+            return self.end(Error::TruncatedSubframeHeader);
         }
         let len = usize::from(bytes::u16_at(self.data, field::SUBFRAME_LEN));
         let Some(inner) = self.data.get(SUBFRAME_LEN..SUBFRAME_LEN + len) else {
-            return self.end(Weird::packet("truncated_802_11_amsdu_packet", SOURCE));
+            return self.end(Error::TruncatedSubframe);
         };
         let at = self.whole_len - self.data.len() + SUBFRAME_LEN + SNAP_LEN;
         let rest = bytes::from(self.data, SUBFRAME_LEN + len);
@@ -242,9 +241,9 @@ impl<'a> Iterator for Subframes<'a> {
                 self.fail();
                 self.next()
             }
-            Err(weird) => {
+            Err(error) => {
                 self.fail();
-                Some(Err(weird))
+                Some(Err(error))
             }
         }
     }
@@ -288,11 +287,11 @@ mod tests {
         assert!(nothing(&header(DATA | NO_DATA, 0, &[0; 9])));
         assert!(nothing(&header(DATA | QOS, PROTECTED, &[0; 9])));
         assert!(nothing(&header(DATA, 0, &[0x42; 9])));
-        let e = |f: &[u8]| link_with(105, f, f.len() as u32, 1, &mut |_| {}).unwrap_err().name;
-        assert_eq!(e(&header(DATA, 0, &[])), "truncated_802_11_header");
-        assert_eq!(e(&header(DATA, 3, &[0; 6])), "truncated_802_11_header");
-        assert_eq!(e(&header(DATA | QOS, 0, &[0; 2])), "truncated_802_11_header");
-        assert_eq!(e(&header(DATA, 0, &[0; 7])), "truncated_802_11_llc_header");
+        let e = |f: &[u8]| link_with(105, f, f.len() as u32, 1, &mut |_| {}).unwrap_err();
+        assert_eq!(e(&header(DATA, 0, &[])), Error::Truncated(Layer::Ieee80211));
+        assert_eq!(e(&header(DATA, 3, &[0; 6])), Error::Truncated(Layer::Ieee80211));
+        assert_eq!(e(&header(DATA | QOS, 0, &[0; 2])), Error::Truncated(Layer::Ieee80211));
+        assert_eq!(e(&header(DATA, 0, &[0; 7])), Error::TruncatedIeee80211Llc);
     }
 
     #[test]
@@ -325,18 +324,18 @@ mod tests {
         }
         assert!(passes(1, b"") && passes(101, b""));
         assert!(!passes(127, &[0, 0, 0xff, 0xff]) && !passes(163, &[0xff; 8]) && !passes(119, b""));
-        // Without the filter, these frames are weird.
+        // Without the filter, these frames are faulty.
         for frame in [&null, &data[..24], &ack[..]] {
-            let e = link(105, frame, frame.len() as u32).unwrap_err().name;
-            assert_eq!(e, "truncated_802_11_header");
+            let e = link(105, frame, frame.len() as u32).unwrap_err();
+            assert_eq!(e, Error::Truncated(Layer::Ieee80211));
         }
     }
 
     #[test]
     fn radiotap_is_skipped() {
         let mut f = vec![0, 0, 5, 0, 9];
-        let e = link_with(127, &f, 5, 1, &mut |_| {}).unwrap_err().name;
-        assert_eq!(e, "truncated_radiotap_header");
+        let e = link_with(127, &f, 5, 1, &mut |_| {}).unwrap_err();
+        assert_eq!(e, Error::Truncated(Layer::Radiotap));
         f.extend_from_slice(&header(DATA | QOS, 0, &[&[0, 0][..], &IP].concat()));
         assert_eq!(link(127, &f, 99).unwrap().network, Network::Ip(&[0x45]));
     }
@@ -359,24 +358,17 @@ mod tests {
         let f = header(DATA | QOS, 0, &subs);
         let v = link(105, &f, f.len() as u32).unwrap();
         assert_eq!(v.wire_len as usize, subs.len() - 2);
-        let got: Vec<_> =
-            v.subframes().map(|s| s.map(|f| (f.network, f.wire_len)).map_err(|w| w.name)).collect();
+        let got: Vec<_> = v.subframes().map(|s| s.map(|f| (f.network, f.wire_len))).collect();
         let left = |at: usize| (subs.len() - 2 - at) as u32;
         let ip = Network::Ip(&[0x45]);
-        assert_eq!(
-            got,
-            [Ok((ip, left(22))), Ok((ip, left(46))), Err("invalid_802_11_amsdu_inner_packet")]
-        );
-        let names = |more: &[u8]| {
+        assert_eq!(got, [Ok((ip, left(22))), Ok((ip, left(46))), Err(Error::InvalidSubframe)]);
+        let errors = |more: &[u8]| {
             let f = header(DATA | QOS, 0, &[&[AGGREGATE, 0][..], more].concat());
             let v = link(105, &f, f.len() as u32).unwrap();
-            v.subframes().filter_map(|s| s.err()).map(|w| w.name).collect::<Vec<_>>()
+            v.subframes().filter_map(|s| s.err()).collect::<Vec<_>>()
         };
-        assert_eq!(names(&[0; 13]), ["truncated_802_11_amsdu_header"]);
-        assert_eq!(names(&[1; 15]), ["truncated_802_11_amsdu_packet"]);
-        assert_eq!(
-            names(&[0; 14]),
-            ["truncated_802_11_llc_header", "invalid_802_11_amsdu_inner_packet"]
-        );
+        assert_eq!(errors(&[0; 13]), [Error::TruncatedSubframeHeader]);
+        assert_eq!(errors(&[1; 15]), [Error::TruncatedSubframe]);
+        assert_eq!(errors(&[0; 14]), [Error::TruncatedIeee80211Llc, Error::InvalidSubframe]);
     }
 }

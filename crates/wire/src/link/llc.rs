@@ -4,11 +4,8 @@ use super::Network;
 use super::Step;
 use super::network;
 use crate::bytes;
-use crate::weird::Weird;
-
-pub(super) const LLC: &str = "LLC";
-pub(super) const SNAP: &str = "SNAP";
-pub(super) const NOVELL: &str = "NOVELL_802_3";
+use crate::error::Error;
+use crate::error::Layer;
 
 /// Offset of the destination service access point in an LLC header.
 const DESTINATION: usize = 0;
@@ -22,22 +19,22 @@ fn header_len(data: &[u8]) -> Option<usize> {
 }
 
 /// No service access point is dissected: the rest is the header.
-pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     match header_len(data) {
         Some(len) if len <= data.len() => {
             let ethertype = u32::from(bytes::u8_at(data, DESTINATION));
             Ok(Step::Network(Network::Other { ethertype, data }))
         }
-        _ => Err(Weird::packet("truncated_llc_header", LLC)),
+        _ => Err(Error::Truncated(Layer::Llc)),
     }
 }
 
-pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Error> {
     let Some(llc) = header_len(data) else {
-        return Err(Weird::packet("truncated_snap_llc_header", SNAP));
+        return Err(Error::TruncatedSnapLlc);
     };
     if data.len() < llc + SNAP_LEN {
-        return Err(Weird::packet("truncated_snap_header", SNAP));
+        return Err(Error::Truncated(Layer::Snap));
     }
     let kind = bytes::u16_at(data, llc + 3);
     let inner = bytes::from(data, llc + SNAP_LEN);
@@ -51,17 +48,13 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
 }
 
 /// The payload would be IPX, which is not dissected.
-pub(super) fn novell() -> Weird {
-    Weird::packet("no_suitable_analyzer_found", NOVELL)
+pub(super) fn novell() -> Error {
+    Error::NotDissected(Layer::Novell)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(step: Result<Step<'_>, Weird>) -> &'static str {
-        step.err().map_or("fine", |w| w.name)
-    }
 
     #[test]
     fn llc_leads_nowhere() {
@@ -71,8 +64,8 @@ mod tests {
         assert!(
             matches!(other, Ok(Step::Network(n)) if n == Network::Other { ethertype: 0x42, data })
         );
-        assert_eq!(name(step(&[0x42, 0x42, 0])), "truncated_llc_header");
-        assert_eq!(name(step(&[0x42, 0x42])), "truncated_llc_header");
+        assert_eq!(step(&[0x42, 0x42, 0]).err(), Some(Error::Truncated(Layer::Llc)));
+        assert_eq!(step(&[0x42, 0x42]).err(), Some(Error::Truncated(Layer::Llc)));
     }
 
     #[test]
@@ -83,7 +76,7 @@ mod tests {
         let d = snap(0x0c);
         let other = step_snap(&d);
         assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0xc_0800, .. }))));
-        assert_eq!(name(step_snap(&d[..7])), "truncated_snap_header");
-        assert_eq!(name(step_snap(&d[..2])), "truncated_snap_llc_header");
+        assert_eq!(step_snap(&d[..7]).err(), Some(Error::Truncated(Layer::Snap)));
+        assert_eq!(step_snap(&d[..2]).err(), Some(Error::TruncatedSnapLlc));
     }
 }

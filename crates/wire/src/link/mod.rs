@@ -21,12 +21,14 @@ mod vntag;
 
 pub use ethernet::PLAIN_LAYERS;
 pub use ethernet::plain_ipv4;
+pub use ethernet::plain_ipv6;
 pub use ieee80211::Subframes;
 pub use ieee80211::passes as passes_filter;
 
 use crate::MAX_DEPTH;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
 /// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Other types are read as
 /// bare IP.
@@ -134,27 +136,27 @@ enum Kind {
 }
 
 impl Kind {
-    /// As weird.log's `source` column has it.
-    fn name(self) -> &'static str {
+    fn layer(self) -> Layer {
         match self {
-            Self::Ethernet => ethernet::SOURCE,
-            Self::Fddi => fddi::SOURCE,
-            Self::Ieee80211 => ieee80211::SOURCE,
-            Self::Llc => llc::LLC,
-            Self::Loop | Self::Null => null::SOURCE,
-            Self::Mpls => mpls::SOURCE,
-            Self::Nflog => nflog::SOURCE,
-            Self::Novell => llc::NOVELL,
-            Self::Pbb => pbb::SOURCE,
-            Self::Ppp => ppp::PPP,
-            Self::PppSerial => ppp::PPP_SERIAL,
-            Self::Pppoe => pppoe::SOURCE,
-            Self::Radiotap => ieee80211::RADIO,
-            Self::Sll => sll::SLL,
-            Self::Sll2 => sll::SLL2,
-            Self::Snap => llc::SNAP,
-            Self::Vlan => vlan::SOURCE,
-            Self::VnTag => vntag::SOURCE,
+            Self::Ethernet => Layer::Ethernet,
+            Self::Fddi => Layer::Fddi,
+            Self::Ieee80211 => Layer::Ieee80211,
+            Self::Llc => Layer::Llc,
+            Self::Loop => Layer::Loop,
+            Self::Mpls => Layer::Mpls,
+            Self::Nflog => Layer::Nflog,
+            Self::Novell => Layer::Novell,
+            Self::Null => Layer::Null,
+            Self::Pbb => Layer::Pbb,
+            Self::Ppp => Layer::Ppp,
+            Self::PppSerial => Layer::PppSerial,
+            Self::Pppoe => Layer::Pppoe,
+            Self::Radiotap => Layer::Radiotap,
+            Self::Sll => Layer::Sll,
+            Self::Sll2 => Layer::Sll2,
+            Self::Snap => Layer::Snap,
+            Self::Vlan => Layer::Vlan,
+            Self::VnTag => Layer::VnTag,
         }
     }
 }
@@ -183,25 +185,25 @@ fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
 /// the wire, in bytes.
 ///
 /// # Errors
-/// The weird that stops the dissection. Weirds that do not stop it are dropped: see [`link_with`].
+/// The fault that stops the dissection. Faults that do not stop it are dropped: see [`link_with`].
 #[inline]
-pub fn link(link_type: u16, data: &[u8], wire_len: u32) -> Result<Frame<'_>, Weird> {
+pub fn link(link_type: u16, data: &[u8], wire_len: u32) -> Result<Frame<'_>, Error> {
     link_with(link_type, data, wire_len, 0, &mut |_| {})
 }
 
-/// Like [`link`], for a frame inside of `depth` layers. Reports the weirds that do not stop the
+/// Like [`link`], for a frame inside of `depth` layers. Reports the faults that do not stop the
 /// dissection to `odd`, in order.
 ///
 /// # Errors
-/// The weird that stops the dissection, also for more than [`MAX_DEPTH`] layers.
+/// The fault that stops the dissection, also for more than [`MAX_DEPTH`] layers.
 #[inline]
 pub fn link_with<'a>(
     link_type: u16,
     data: &'a [u8],
     wire_len: u32,
     depth: u8,
-    odd: &mut impl FnMut(Weird),
-) -> Result<Frame<'a>, Weird> {
+    odd: &mut impl FnMut(Error),
+) -> Result<Frame<'a>, Error> {
     if link_type == link_type::ETHERNET
         && depth + 2 <= MAX_DEPTH
         && let Some(frame) = ethernet::direct(data, wire_len, depth)
@@ -211,10 +213,9 @@ pub fn link_with<'a>(
     walk(link_type, data, wire_len, depth, odd, &mut |_| {})
 }
 
-/// Calls `layer` with the name of each layer down to the network layer, as in weird.log's `source`
-/// column.
-pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(&'static str)) {
-    // The dissection of the frame itself reports the weirds.
+/// Calls `layer` with each layer down to the network layer.
+pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(Layer)) {
+    // The dissection of the frame itself reports the faults.
     let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
 }
 
@@ -223,9 +224,9 @@ fn walk<'a>(
     data: &'a [u8],
     wire_len: u32,
     depth: u8,
-    odd: &mut impl FnMut(Weird),
-    layer: &mut impl FnMut(&'static str),
-) -> Result<Frame<'a>, Weird> {
+    odd: &mut impl FnMut(Error),
+    layer: &mut impl FnMut(Layer),
+) -> Result<Frame<'a>, Error> {
     let mut frame = Frame {
         network: Network::Nothing,
         wire_len,
@@ -235,7 +236,7 @@ fn walk<'a>(
         src_mac: None,
         dst_mac: None,
     };
-    let mut source = "ROOT";
+    let mut last = None;
     let mut step = match first(link_type) {
         Some(kind) => Step::Into(kind, data),
         None => Step::Network(Network::Ip(data)),
@@ -244,7 +245,7 @@ fn walk<'a>(
     loop {
         if !matches!(step, Step::Stop(_)) {
             if frame.depth >= MAX_DEPTH {
-                return Err(Weird::packet("max_packet_analyzer_depth_exceeded", source));
+                return Err(Error::TooDeep(last));
             }
             frame.depth += 1;
         }
@@ -255,8 +256,8 @@ fn walk<'a>(
                 break;
             }
         };
-        source = kind.name();
-        layer(source);
+        last = Some(kind.layer());
+        layer(kind.layer());
         step = match kind {
             Kind::Ethernet => ethernet::step(inner, &mut frame)?,
             Kind::Fddi => fddi::step(inner)?,
@@ -325,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn layers_by_name() {
+    fn layers_of_a_frame() {
         let mut d = vec![0; 12];
         d.extend_from_slice(&[0x81, 0, 0, 1, 0x88, 0xcc, 2, 7]);
-        let mut names = Vec::new();
-        link_layers(1, &d, &mut |name| names.push(name));
-        assert_eq!(names, ["ETHERNET", "VLAN"]);
+        let mut layers = Vec::new();
+        link_layers(1, &d, &mut |layer| layers.push(layer));
+        assert_eq!(layers, [Layer::Ethernet, Layer::Vlan]);
         let network = link(1, &d, 20).unwrap().network;
         assert_eq!(network, Network::Other { ethertype: 0x88cc, data: &[2, 7] });
     }
@@ -341,17 +342,17 @@ mod tests {
         for _ in 0..40 {
             d.extend_from_slice(&[0x81, 0, 0, 1]);
         }
-        let mut names = Vec::new();
-        let e = link_with(1, &d, d.len() as u32, 0, &mut |w| names.push(w.name)).unwrap_err();
-        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "VLAN"));
+        let mut odd = Vec::new();
+        let e = link_with(1, &d, d.len() as u32, 0, &mut |w| odd.push(w)).unwrap_err();
+        assert_eq!(e, Error::TooDeep(Some(Layer::Vlan)));
         // Twenty-five layers: one Ethernet, the rest tags, two of which are stored.
-        assert_eq!(names, ["triple_tagged_vlan_unsupported"; 22]);
+        assert_eq!(odd, [Error::ThirdVlan; 22]);
         let mut ip = vec![0; 12];
         ip.extend_from_slice(&[8, 0, 0x45, 0, 0, 20]);
         assert!(link_with(1, &ip, 18, 23, &mut |_| {}).is_ok());
         let e = link_with(1, &ip, 18, 24, &mut |_| {}).unwrap_err();
-        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "ETHERNET"));
+        assert_eq!(e, Error::TooDeep(Some(Layer::Ethernet)));
         let e = link_with(1, &ip, 18, 25, &mut |_| {}).unwrap_err();
-        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "ROOT"));
+        assert_eq!(e, Error::TooDeep(None));
     }
 }

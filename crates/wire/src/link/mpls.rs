@@ -3,17 +3,17 @@
 use super::Network;
 use super::Step;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "MPLS";
 /// Bytes of one label stack entry.
 const LEN: usize = 4;
 const BOTTOM_OF_STACK: u8 = 0x01;
 
-pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Error> {
     loop {
         if data.len() <= LEN {
-            return Err(Weird::packet("truncated_link_header", SOURCE));
+            return Err(Error::Truncated(Layer::Mpls));
         }
         let bottom = bytes::u8_at(data, 2) & BOTTOM_OF_STACK != 0;
         data = bytes::from(data, LEN);
@@ -31,7 +31,7 @@ mod tests {
     fn labels_are_popped() {
         let d = [0, 1, 0x00, 64, 0, 2, 0x01, 64, 0x45, 0];
         assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x45, 0])))));
-        assert!(step(&d[..8]).is_err_and(|w| w.name == "truncated_link_header"));
+        assert!(step(&d[..8]).is_err_and(|w| w == Error::Truncated(Layer::Mpls)));
         assert!(step(&[0; 64]).is_err());
     }
 }

@@ -3,10 +3,9 @@
 use super::Network;
 use super::Step;
 use crate::bytes;
-use crate::weird::Addl;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "NFLOG";
 /// Bytes of family, version and resource id, and of each value's length and type.
 const LEN: usize = 4;
 const PAYLOAD: u16 = 9;
@@ -14,13 +13,14 @@ const PAYLOAD: u16 = 9;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() <= LEN {
-        return Err(Weird::packet("truncated_nflog_header", SOURCE));
+        return Err(Error::Truncated(Layer::Nflog));
     }
     let family = bytes::u8_at(data, 0);
-    if bytes::u8_at(data, 1) != 0 {
-        return Err(Weird::packet("unknown_nflog_version", SOURCE));
+    let version = bytes::u8_at(data, 1);
+    if version != 0 {
+        return Err(Error::UnknownVersion(Layer::Nflog, version));
     }
     data = bytes::from(data, LEN);
     // Lengths and types are in the byte order of the capturing host; libpcap swaps them to that of
@@ -32,7 +32,7 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
     };
     loop {
         if data.len() <= LEN {
-            return Err(Weird::packet("nflog_no_pcap_payload", SOURCE));
+            return Err(Error::NflogWithoutPacket);
         }
         let len = usize::from(number(data, 0));
         if number(data, 2) == PAYLOAD {
@@ -42,14 +42,13 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
                 _ => Network::Other { ethertype: u32::from(family), data: inner },
             }));
         }
-        let bad = Weird::packet("nflog_bad_tlv_len", SOURCE);
         if len < LEN {
-            return Err(bad);
+            return Err(Error::NflogValueTooShort);
         }
         // The stated length leaves out the padding to four bytes.
         let skip = len.next_multiple_of(4);
         if skip > data.len() {
-            return Err(bad.with(Addl::Above(skip, data.len())));
+            return Err(Error::NflogValueTooLong(skip, data.len()));
         }
         data = bytes::from(data, skip);
     }
@@ -59,29 +58,29 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
 mod tests {
     use super::*;
 
-    fn name(d: &[u8]) -> String {
-        step(d).err().map_or(String::new(), |w| w.to_string())
+    fn error(d: &[u8]) -> Error {
+        step(d).err().unwrap()
     }
 
     #[test]
     fn the_packet_is_found_among_the_values() {
         let d = [2, 0, 0, 0, 5, 0, 1, 0, 7, 0, 0, 0, 6, 0, 9, 0, 0x45, 1];
         assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x45, 1])))));
-        assert_eq!(name(&d[..12]), "nflog_no_pcap_payload");
+        assert_eq!(error(&d[..12]), Error::NflogWithoutPacket);
     }
 
     #[test]
     fn hosts_of_either_byte_order() {
         let d = [10, 0, 0, 0, 0, 5, 0, 1, 7, 0, 0, 0, 0, 6, 0, 9, 0x60, 1];
         assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x60, 1])))));
-        assert_eq!(name(&[2, 0, 0, 0, 0, 9, 0, 1, 0]), "nflog_bad_tlv_len ((12 > 5))");
+        assert_eq!(error(&[2, 0, 0, 0, 0, 9, 0, 1, 0]), Error::NflogValueTooLong(12, 5));
     }
 
     #[test]
     fn values_that_do_not_fit() {
-        assert_eq!(name(&[2, 0, 0, 0]), "truncated_nflog_header");
-        assert_eq!(name(&[2, 1, 0, 0, 0]), "unknown_nflog_version");
-        assert_eq!(name(&[2, 0, 0, 0, 3, 0, 1, 0, 0]), "nflog_bad_tlv_len");
-        assert_eq!(name(&[2, 0, 0, 0, 9, 0, 1, 0, 0]), "nflog_bad_tlv_len ((12 > 5))");
+        assert_eq!(error(&[2, 0, 0, 0]), Error::Truncated(Layer::Nflog));
+        assert_eq!(error(&[2, 1, 0, 0, 0]), Error::UnknownVersion(Layer::Nflog, 1));
+        assert_eq!(error(&[2, 0, 0, 0, 3, 0, 1, 0, 0]), Error::NflogValueTooShort);
+        assert_eq!(error(&[2, 0, 0, 0, 9, 0, 1, 0, 0]), Error::NflogValueTooLong(12, 5));
     }
 }

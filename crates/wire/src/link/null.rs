@@ -3,24 +3,24 @@
 use super::Network;
 use super::Step;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "NULL";
 const LEN: usize = 4;
 
 /// The address family in little-endian order.
-pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     family(data, u32::swap_bytes)
 }
 
 /// The address family in network order.
-pub(super) fn step_loop(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step_loop(data: &[u8]) -> Result<Step<'_>, Error> {
     family(data, |f| f)
 }
 
-fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Weird> {
+fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Error> {
     if data.len() <= LEN {
-        return Err(Weird::packet("null_analyzer_failed", SOURCE));
+        return Err(Error::Truncated(Layer::Null));
     }
     let inner = bytes::from(data, LEN);
     Ok(Step::Network(match order(bytes::u32_at(data, 0)) {
@@ -44,6 +44,6 @@ mod tests {
         }
         let other = Network::Other { ethertype: 7, data: &[0x60] };
         assert_eq!(link(0, &[7, 0, 0, 0, 0x60], 5).unwrap().network, other);
-        assert_eq!(link(0, &[2, 0, 0, 0], 4).unwrap_err().name, "null_analyzer_failed");
+        assert_eq!(link(0, &[2, 0, 0, 0], 4).unwrap_err(), Error::Truncated(Layer::Null));
     }
 }

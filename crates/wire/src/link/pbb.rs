@@ -3,23 +3,25 @@
 use super::Kind;
 use super::Step;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "PBB";
 /// Bytes of the tag with both customer addresses and the EtherType.
 const LEN: usize = 18;
 /// Where the customer's frame starts.
 const CUSTOMER: usize = 4;
 
-pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() <= LEN {
-        return Err(Weird::packet("truncated_PBB_header", SOURCE));
+        return Err(Error::Truncated(Layer::Pbb));
     }
     Ok(Step::Into(Kind::Ethernet, bytes::from(data, CUSTOMER)))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Error;
+    use crate::Layer;
     use crate::Network;
     use crate::link;
 
@@ -31,6 +33,6 @@ mod tests {
         f.extend_from_slice(&[8, 0, 0x45, 0, 0]);
         let v = link(1, &f, f.len() as u32).unwrap();
         assert_eq!((v.network, v.src_mac), (Network::Ip(&[0x45, 0, 0]), Some([3; 6])));
-        assert_eq!(link(1, &f[..32], 32).unwrap_err().name, "truncated_PBB_header");
+        assert_eq!(link(1, &f[..32], 32).unwrap_err(), Error::Truncated(Layer::Pbb));
     }
 }

@@ -4,30 +4,29 @@ use super::Kind;
 use super::Network;
 use super::Step;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const PPP: &str = "PPP";
-pub(super) const PPP_SERIAL: &str = "PPPSERIAL";
 /// Bytes of the protocol field, and of HDLC address, control and protocol.
 const LEN: usize = 2;
 const HDLC_LEN: usize = 4;
 
-pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() <= LEN {
-        return Err(Weird::packet("truncated_ppp_header", PPP));
+        return Err(Error::Truncated(Layer::Ppp));
     }
     if data.starts_with(&[0xff, 0x03]) {
         if data.len() <= HDLC_LEN {
-            return Err(Weird::packet("truncated_ppp_hdlc_header", PPP));
+            return Err(Error::TruncatedHdlc);
         }
         return Ok(with_mpls(bytes::u16_at(data, LEN), bytes::from(data, HDLC_LEN)));
     }
     Ok(with_mpls(bytes::u16_at(data, 0), bytes::from(data, LEN)))
 }
 
-pub(super) fn step_serial(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step_serial(data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() <= HDLC_LEN {
-        return Err(Weird::packet("truncated_ppp_serial_header", PPP_SERIAL));
+        return Err(Error::Truncated(Layer::PppSerial));
     }
     Ok(with_mpls(bytes::u16_at(data, LEN), bytes::from(data, HDLC_LEN)))
 }
@@ -63,8 +62,8 @@ mod tests {
 
     #[test]
     fn cut_headers() {
-        assert_eq!(link(9, &[0, 0x21], 2).unwrap_err().name, "truncated_ppp_header");
-        assert_eq!(link(9, &[0xff, 3, 0, 0x21], 4).unwrap_err().name, "truncated_ppp_hdlc_header");
-        assert_eq!(link(50, &[0; 4], 4).unwrap_err().name, "truncated_ppp_serial_header");
+        assert_eq!(link(9, &[0, 0x21], 2).unwrap_err(), Error::Truncated(Layer::Ppp));
+        assert_eq!(link(9, &[0xff, 3, 0, 0x21], 4).unwrap_err(), Error::TruncatedHdlc);
+        assert_eq!(link(50, &[0; 4], 4).unwrap_err(), Error::Truncated(Layer::PppSerial));
     }
 }

@@ -5,10 +5,9 @@ use super::Kind;
 use super::Step;
 use super::ethernet;
 use crate::bytes;
-use crate::weird::Addl;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "VLAN";
 /// Bytes of tag control and the type of what follows.
 const LEN: usize = 4;
 
@@ -22,19 +21,18 @@ const ID_MASK: u16 = 0x0fff;
 pub(super) fn step<'a>(
     data: &'a [u8],
     frame: &mut Frame<'a>,
-    odd: &mut impl FnMut(Weird),
-) -> Result<Step<'a>, Weird> {
-    let truncated = || Weird::packet("truncated_VLAN_header", SOURCE);
+    odd: &mut impl FnMut(Error),
+) -> Result<Step<'a>, Error> {
+    let truncated = Error::Truncated(Layer::Vlan);
     if data.len() <= LEN {
-        return Err(truncated());
+        return Err(truncated);
     }
     let id = bytes::u16_at(data, field::CONTROL) & ID_MASK;
     if frame.vlan.is_none() {
         frame.vlan = Some(id);
     } else {
         if frame.inner_vlan.is_some() {
-            odd(Weird::packet("triple_tagged_vlan_unsupported", SOURCE)
-                .with(Addl::Text("inner VLAN tag overwritten")));
+            odd(Error::ThirdVlan);
         }
         frame.inner_vlan = Some(id);
     }
@@ -43,13 +41,15 @@ pub(super) fn step<'a>(
     match kind {
         0x8100 => Ok(Step::Into(Kind::Vlan, inner)),
         1536.. => Ok(ethernet::tagged(kind, inner)),
-        0..=1500 => ethernet::ieee8023(kind, inner).ok_or_else(truncated),
-        _ => Err(Weird::packet("undefined_vlan_protocol", SOURCE)),
+        0..=1500 => ethernet::ieee8023(kind, inner).ok_or(truncated),
+        _ => Err(Error::UndefinedProtocol(Layer::Vlan)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Error;
+    use crate::Layer;
     use crate::Network;
     use crate::link;
     use crate::link_with;
@@ -79,15 +79,14 @@ mod tests {
         let mut odd = Vec::new();
         let v = link_with(1, &f, f.len() as u32, 0, &mut |w| odd.push(w)).unwrap();
         assert_eq!((v.vlan, v.inner_vlan), (Some(1), Some(3)));
-        assert_eq!(odd[0].name, "triple_tagged_vlan_unsupported");
-        assert_eq!(odd[0].addl.to_string(), "inner VLAN tag overwritten");
+        assert_eq!(odd, [Error::ThirdVlan]);
     }
 
     #[test]
     fn tags_that_lead_nowhere() {
-        let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err().name;
-        assert_eq!(e(&tags(&[[0, 1, 8, 0]], &[])), "truncated_VLAN_header");
-        assert_eq!(e(&tags(&[[0, 1, 0, 40]], &[3])), "truncated_VLAN_header");
-        assert_eq!(e(&tags(&[[0, 1, 0x05, 0xdd]], &[0; 8])), "undefined_vlan_protocol");
+        let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err();
+        assert_eq!(e(&tags(&[[0, 1, 8, 0]], &[])), Error::Truncated(Layer::Vlan));
+        assert_eq!(e(&tags(&[[0, 1, 0, 40]], &[3])), Error::Truncated(Layer::Vlan));
+        assert_eq!(e(&tags(&[[0, 1, 0x05, 0xdd]], &[0; 8])), Error::UndefinedProtocol(Layer::Vlan));
     }
 }

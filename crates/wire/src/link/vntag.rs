@@ -4,15 +4,15 @@ use super::Kind;
 use super::Network;
 use super::Step;
 use crate::bytes;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-pub(super) const SOURCE: &str = "VNTAG";
 const LEN: usize = 6;
 const ETHERTYPE: usize = 4;
 
-pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     if data.len() <= LEN {
-        return Err(Weird::packet("truncated_vntag_header", SOURCE));
+        return Err(Error::Truncated(Layer::VnTag));
     }
     Ok(match bytes::u16_at(data, ETHERTYPE) {
         0x8100 | 0x88a8 | 0x9100 => Step::Into(Kind::Vlan, bytes::from(data, LEN)),
@@ -25,6 +25,8 @@ pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Error;
+    use crate::Layer;
     use crate::Network;
     use crate::link;
 
@@ -34,6 +36,6 @@ mod tests {
         f.extend_from_slice(&[0x89, 0x26, 0, 0, 0, 0, 0x81, 0, 0, 5, 8, 0, 0x45]);
         let v = link(1, &f, f.len() as u32).unwrap();
         assert_eq!((v.network, v.vlan), (Network::Ip(&[0x45]), Some(5)));
-        assert_eq!(link(1, &f[..20], 20).unwrap_err().name, "truncated_vntag_header");
+        assert_eq!(link(1, &f[..20], 20).unwrap_err(), Error::Truncated(Layer::VnTag));
     }
 }

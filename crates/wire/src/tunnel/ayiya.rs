@@ -3,9 +3,9 @@
 use super::Inner;
 use super::Refusal;
 use crate::bytes;
+use crate::error::Layer;
 use crate::protocol;
 
-const SOURCE: &str = "AYIYA";
 /// Bytes before identity and signature.
 const MIN_LEN: usize = 8;
 /// Operation: forward what follows.
@@ -24,7 +24,7 @@ mod field {
 /// Reads a UDP payload as AYIYA.
 ///
 /// # Errors
-/// A violation for a truncated header, `ayiya_empty_packet` if nothing follows it, and
+/// A violation for a truncated header, [`Error::EmptyTunnel`](crate::Error::EmptyTunnel) if nothing follows it, and
 /// [`Refusal::Ignored`] for operations other than forwarding.
 pub fn ayiya(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
     let truncated = Refusal::violation("Truncated AYIYA", &[]);
@@ -38,7 +38,7 @@ pub fn ayiya(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
         return Err(Refusal::Ignored);
     }
     if inner.is_empty() {
-        return Err(Refusal::empty("ayiya_empty_packet", SOURCE));
+        return Err(Refusal::empty(Layer::Ayiya));
     }
     Ok(match bytes::u8_at(data, field::NEXT) {
         protocol::IPV4 | protocol::IPV6 => Inner::Ip(inner),
@@ -55,6 +55,7 @@ pub fn looks_like_ayiya(data: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn packet(operation: u8, next: u8, inner: &[u8]) -> Vec<u8> {
         let mut p = vec![0x41, 0x52, 0x10 | operation, next, 0, 0, 0, 0];
@@ -75,8 +76,8 @@ mod tests {
     #[test]
     fn cut_and_empty_packets() {
         let p = packet(1, 41, &[]);
-        let Err(Refusal::Weird { weird, confirmed }) = ayiya(&p) else { panic!("no weird") };
-        assert_eq!((weird.name, confirmed), ("ayiya_empty_packet", true));
+        let error = Error::EmptyTunnel(Layer::Ayiya);
+        assert_eq!(ayiya(&p), Err(Refusal::Faulty { error, confirmed: true }));
         for len in 0..p.len() {
             assert!(matches!(ayiya(&p[..len]), Err(Refusal::Violation { .. })));
         }

@@ -3,10 +3,9 @@
 use super::Inner;
 use super::Refusal;
 use crate::bytes;
-use crate::weird::Addl;
-use crate::weird::Weird;
+use crate::error::Error;
+use crate::error::Layer;
 
-const SOURCE: &str = "GENEVE";
 /// Bytes before the options, and of an option before its data.
 const LEN: usize = 8;
 const OPTION_LEN: usize = 4;
@@ -64,24 +63,23 @@ impl<'a> Geneve<'a> {
 /// Reads a UDP payload as Geneve.
 ///
 /// # Errors
-/// A violation for truncated headers, `geneve_invalid_version` for any version but 0, and
-/// `geneve_empty_packet` if nothing follows.
+/// A violation for truncated headers, [`Error::UnknownVersion`] for any version but 0, and
+/// [`Error::EmptyTunnel`] if nothing follows.
 pub fn geneve(data: &[u8]) -> Result<Geneve<'_>, Refusal<'_>> {
     let Some((head, rest)) = data.split_first_chunk::<LEN>() else {
         return Err(Refusal::violation("Geneve header truncation", data));
     };
     let version = head[field::VERSION_LEN] >> 6;
     if version != 0 {
-        let weird = Weird::flow("geneve_invalid_version", SOURCE, None)
-            .with(Addl::Number(u32::from(version)));
-        return Err(Refusal::Weird { weird, confirmed: false });
+        let error = Error::UnknownVersion(Layer::Geneve, version);
+        return Err(Refusal::Faulty { error, confirmed: false });
     }
     let options_len = usize::from(head[field::VERSION_LEN] & 0x3f) * 4;
     let Some((options, inner)) = rest.split_at_checked(options_len) else {
         return Err(Refusal::violation("Geneve option header truncation", data));
     };
     if inner.is_empty() {
-        return Err(Refusal::empty("geneve_empty_packet", SOURCE));
+        return Err(Refusal::empty(Layer::Geneve));
     }
     let protocol = bytes::u16_at(head, field::PROTOCOL);
     let vni = bytes::u24_at(head, field::VNI);
@@ -123,10 +121,8 @@ mod tests {
             violation(cut),
             Some(Refusal::violation("Geneve option header truncation", cut))
         );
-        assert!(matches!(geneve(&PACKET[..20]), Err(Refusal::Weird { confirmed: true, .. })));
-        let Err(Refusal::Weird { weird, confirmed: false }) = geneve(&[0x40; 9]) else {
-            panic!("no weird")
-        };
-        assert_eq!(weird.to_string(), "geneve_invalid_version (1)");
+        assert!(matches!(geneve(&PACKET[..20]), Err(Refusal::Faulty { confirmed: true, .. })));
+        let error = Error::UnknownVersion(Layer::Geneve, 1);
+        assert_eq!(violation(&[0x40; 9]), Some(Refusal::Faulty { error, confirmed: false }));
     }
 }

@@ -4,11 +4,10 @@
 use super::Inner;
 use super::ip_in_ip_with;
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::protocol;
-use crate::weird::Addl;
-use crate::weird::Weird;
 
-const SOURCE: &str = "GRE";
 /// Bytes of flags, version and protocol.
 const MIN_LEN: usize = 4;
 const ETHERNET_LEN: usize = 14;
@@ -46,47 +45,39 @@ pub struct Gre<'a> {
 /// addresses of a failure are those of the enclosing IP header.
 ///
 /// # Errors
-/// The weird that stops the dissection: `truncated_GRE`, `unknown_gre_version`,
-/// `egre_protocol_type`, `gre_routing`, `unknown_gre_flags`, `non_ip_packet_in_encap`, and for
-/// version 1 those of [`ip_in_ip`](super::ip_in_ip()).
-pub fn gre(data: &[u8]) -> Result<Gre<'_>, Weird> {
+/// The fault that stops the dissection; for version 1 also those of [`ip_in_ip`](super::ip_in_ip()).
+pub fn gre(data: &[u8]) -> Result<Gre<'_>, Error> {
     gre_with(data, &mut |_| {})
 }
 
-/// Like [`gre`], and reports the weirds of IPv6 extension headers in version 1 to `odd`.
+/// Like [`gre`], and reports the faults of IPv6 extension headers in version 1 to `odd`.
 ///
 /// # Errors
 /// As [`gre`].
-pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Weird)) -> Result<Gre<'a>, Weird> {
-    let weird = |name| Weird::flow(name, SOURCE, None);
+pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'a>, Error> {
+    let truncated = Error::Truncated(Layer::Gre);
     if data.len() < MIN_LEN {
-        return Err(weird("truncated_GRE"));
+        return Err(truncated);
     }
     let flags = bytes::u16_at(data, 0);
     let kind = bytes::u16_at(data, 2);
     let version = flags & flag::VERSION;
     let len = header_len(flags);
     let carried = match version {
-        0 => carried(data, flags, kind, len).ok_or_else(|| weird("truncated_GRE"))?,
+        0 => carried(data, flags, kind, len).ok_or(truncated)?,
         1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, what: What::Ppp },
-        1 => {
-            let addl = Addl::Field("proto", u32::from(kind));
-            return Err(weird("egre_protocol_type").with(addl));
-        }
-        other => {
-            let addl = Addl::Field("version", u32::from(other));
-            return Err(weird("unknown_gre_version").with(addl));
-        }
+        1 => return Err(Error::EnhancedGreType(kind)),
+        other => return Err(Error::UnknownVersion(Layer::Gre, other as u8)),
     };
     if flags & flag::ROUTING != 0 {
-        return Err(weird("gre_routing"));
+        return Err(Error::GreRouting);
     }
     if flags & flag::RESERVED != 0 {
-        return Err(weird("unknown_gre_flags"));
+        return Err(Error::GreFlags);
     }
     let start = len + carried.skip;
     if data.len() < start + carried.need {
-        return Err(weird("truncated_GRE"));
+        return Err(truncated);
     }
     let payload = bytes::from(data, start);
     let inner = match carried.what {
@@ -97,7 +88,7 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Weird)) -> Result<Gre<'
             let protocol = match bytes::u16_at(data, len + 2) {
                 0x0021 => protocol::IPV4,
                 0x0057 => protocol::IPV6,
-                _ => return Err(weird("non_ip_packet_in_encap")),
+                _ => return Err(Error::GreWithoutIp),
             };
             Inner::Ip(ip_in_ip_with(payload, protocol, odd)?)
         }
@@ -169,8 +160,8 @@ mod tests {
         p
     }
 
-    fn name(p: &[u8]) -> String {
-        gre(p).map_or_else(|w| w.to_string(), |_| "fine".into())
+    fn error(p: &[u8]) -> Error {
+        gre(p).unwrap_err()
     }
 
     fn v4() -> Vec<u8> {
@@ -185,21 +176,21 @@ mod tests {
         let g = gre(&p).unwrap();
         assert_eq!((g.version, g.protocol, g.key), (0, 0x0800, Some(7)));
         assert_eq!(g.inner, Inner::Ip(&[0x45, 9]));
-        assert_eq!(name(&p[..15]), "truncated_GRE");
-        assert_eq!(name(&p[..3]), "truncated_GRE");
+        assert_eq!(error(&p[..15]), Error::Truncated(Layer::Gre));
+        assert_eq!(error(&p[..3]), Error::Truncated(Layer::Gre));
     }
 
     #[test]
     fn ethernet_and_erspan() {
         let inner = |p: &[u8]| gre(p).unwrap().inner.data().len();
         assert_eq!(inner(&packet(0, 0x6558, &[1; 15])), 15);
-        assert_eq!(name(&packet(0, 0x6558, &[1; 14])), "truncated_GRE");
+        assert_eq!(error(&packet(0, 0x6558, &[1; 14])), Error::Truncated(Layer::Gre));
         assert_eq!(inner(&packet(0, 0x88be, &[1; 15])), 15);
         assert_eq!(inner(&packet(0x1000, 0x88be, &[1; 4 + 8 + 14])), 14);
-        assert_eq!(name(&packet(0x1000, 0x88be, &[1; 4 + 8 + 13])), "truncated_GRE");
+        assert_eq!(error(&packet(0x1000, 0x88be, &[1; 4 + 8 + 13])), Error::Truncated(Layer::Gre));
         assert_eq!(inner(&packet(0, 0x22eb, &[0; 12 + 15])), 15);
         assert_eq!(inner(&packet(0, 0x22eb, &[1; 12 + 8 + 15])), 15);
-        assert_eq!(name(&packet(0, 0x22eb, &[1; 12 + 8 + 14])), "truncated_GRE");
+        assert_eq!(error(&packet(0, 0x22eb, &[1; 12 + 8 + 14])), Error::Truncated(Layer::Gre));
         assert!(matches!(gre(&packet(0, 0x6558, &[1; 15])).unwrap().inner, Inner::Ethernet(_)));
     }
 
@@ -209,7 +200,7 @@ mod tests {
             assert_eq!(gre(&packet(0, kind, &[1])).unwrap().inner, Inner::Ieee80211(&[1]));
         }
         assert_eq!(gre(&packet(0, 0x8201, &[1])).unwrap().inner, Inner::Ip(&[1]));
-        assert_eq!(name(&packet(0, 0x8200, &[])), "truncated_GRE");
+        assert_eq!(error(&packet(0, 0x8200, &[])), Error::Truncated(Layer::Gre));
     }
 
     #[test]
@@ -218,19 +209,19 @@ mod tests {
         rest.extend_from_slice(&v4());
         let p = packet(0x2001, 0x880b, &rest);
         assert_eq!(gre(&p).unwrap().inner, Inner::Ip(&v4()));
-        assert_eq!(name(&p[..31]), "invalid_inner_IP_version");
+        assert_eq!(error(&p[..31]), Error::InnerVersion);
         let mut longer = p.clone();
         longer[15] = 21;
-        assert_eq!(name(&longer), "truncated_inner_IP");
-        assert_eq!(name(&packet(0x2001, 0x0800, &rest)), "egre_protocol_type (proto=2048)");
+        assert_eq!(error(&longer), Error::InnerTooShort);
+        assert_eq!(error(&packet(0x2001, 0x0800, &rest)), Error::EnhancedGreType(0x0800));
         rest[6] = 0xc0;
-        assert_eq!(name(&packet(0x2001, 0x880b, &rest)), "non_ip_packet_in_encap");
+        assert_eq!(error(&packet(0x2001, 0x880b, &rest)), Error::GreWithoutIp);
     }
 
     #[test]
     fn headers_that_are_refused() {
-        assert_eq!(name(&packet(0x0002, 0x0800, &v4())), "unknown_gre_version (version=2)");
-        assert_eq!(name(&packet(0x4000, 0x0800, &v4())), "gre_routing");
-        assert_eq!(name(&packet(0x0008, 0x0800, &v4())), "unknown_gre_flags");
+        assert_eq!(error(&packet(0x0002, 0x0800, &v4())), Error::UnknownVersion(Layer::Gre, 2));
+        assert_eq!(error(&packet(0x4000, 0x0800, &v4())), Error::GreRouting);
+        assert_eq!(error(&packet(0x0008, 0x0800, &v4())), Error::GreFlags);
     }
 }

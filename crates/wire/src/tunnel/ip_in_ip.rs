@@ -2,11 +2,9 @@
 //! packets wherever a tunnel claims to carry one.
 
 use crate::bytes;
+use crate::error::Error;
 use crate::ipv6;
 use crate::protocol;
-use crate::weird::Weird;
-
-const SOURCE: &str = "IPTUNNEL";
 
 /// Why bytes are not an IP packet of the given version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +17,9 @@ pub(super) enum Misfit {
     Long,
 }
 
-/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. Weirds
+/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. Faults
 /// of IPv6 headers are reported in either case.
-pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Weird)) -> Result<(), Misfit> {
+pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Error)) -> Result<(), Misfit> {
     let version = bytes::u8_at(data, 0) >> 4;
     let total = match protocol {
         protocol::IPV6 => {
@@ -48,27 +46,26 @@ pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Weird)) -> Res
 /// of the enclosing header.
 ///
 /// # Errors
-/// `invalid_inner_IP_version`, `truncated_inner_IP` or `inner_IP_payload_length_mismatch`.
-pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Weird> {
+/// [`Error::InnerVersion`], [`Error::InnerTooShort`] or [`Error::InnerTooLong`].
+pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Error> {
     ip_in_ip_with(data, protocol, &mut |_| {})
 }
 
-/// Like [`ip_in_ip`], and reports the weirds of the packet's IPv6 extension headers to `odd`.
+/// Like [`ip_in_ip`], and reports the faults of the packet's IPv6 extension headers to `odd`.
 ///
 /// # Errors
 /// As [`ip_in_ip`].
 pub fn ip_in_ip_with<'a>(
     data: &'a [u8],
     protocol: u8,
-    odd: &mut impl FnMut(Weird),
-) -> Result<&'a [u8], Weird> {
-    let name = match fit(data, protocol, odd) {
+    odd: &mut impl FnMut(Error),
+) -> Result<&'a [u8], Error> {
+    Err(match fit(data, protocol, odd) {
         Ok(()) => return Ok(data),
-        Err(Misfit::Version) => "invalid_inner_IP_version",
-        Err(Misfit::Short) => "truncated_inner_IP",
-        Err(Misfit::Long) => "inner_IP_payload_length_mismatch",
-    };
-    Err(Weird::flow(name, SOURCE, None))
+        Err(Misfit::Version) => Error::InnerVersion,
+        Err(Misfit::Short) => Error::InnerTooShort,
+        Err(Misfit::Long) => Error::InnerTooLong,
+    })
 }
 
 #[cfg(test)]
@@ -79,17 +76,17 @@ mod tests {
     fn lengths_and_versions() {
         let mut v4 = vec![0x45, 0, 0, 24];
         v4.resize(24, 0);
-        let name = |d: &[u8], p| ip_in_ip(d, p).err().map(|w| w.name);
+        let name = |d: &[u8], p| ip_in_ip(d, p).err();
         assert_eq!(name(&v4, 4), None);
-        assert_eq!(name(&v4[..23], 4), Some("truncated_inner_IP"));
-        assert_eq!(name(&v4[..19], 4), Some("invalid_inner_IP_version"));
+        assert_eq!(name(&v4[..23], 4), Some(Error::InnerTooShort));
+        assert_eq!(name(&v4[..19], 4), Some(Error::InnerVersion));
         let mut v6 = vec![0x60, 0, 0, 0, 0, 4];
         v6.resize(44, 0);
         assert_eq!(name(&v6, 41), None);
-        assert_eq!(name(&v6, 4), Some("invalid_inner_IP_version"));
-        assert_eq!(name(&v6[..39], 41), Some("truncated_inner_IP"));
+        assert_eq!(name(&v6, 4), Some(Error::InnerVersion));
+        assert_eq!(name(&v6[..39], 41), Some(Error::InnerTooShort));
         v6.push(0);
-        assert_eq!(name(&v6, 41), Some("inner_IP_payload_length_mismatch"));
-        assert_eq!(name(&v4, 47), Some("invalid_inner_IP_version"));
+        assert_eq!(name(&v6, 41), Some(Error::InnerTooLong));
+        assert_eq!(name(&v4, 47), Some(Error::InnerVersion));
     }
 }

@@ -8,12 +8,12 @@
 //! the bytes that the capture lacks of the whole frame are added.
 //!
 //! Where the tunnel's header announces IP, the inner packet is checked before it is dissected. This
-//! check finds the weirds of IPv6 extension headers, even if no dissection follows; the `_with`
+//! check finds the faults of IPv6 extension headers, even if no dissection follows; the `_with`
 //! functions report them.
 //!
 //! UDP tunnels are detected by port or content, so a payload may be another protocol. The functions
 //! then fail with a [`Refusal`], which distinguishes a wrong guess ([`Refusal::Violation`]) from
-//! the tunnel's own weirds.
+//! the tunnel's own faults.
 
 mod ayiya;
 mod geneve;
@@ -52,8 +52,9 @@ pub use teredo::teredo_with;
 pub use vxlan::Vxlan;
 pub use vxlan::vxlan;
 
+use crate::error::Error;
+use crate::error::Layer;
 use crate::link_type;
-use crate::weird::Weird;
 
 /// UDP ports on which these tunnels are expected.
 pub mod port {
@@ -135,13 +136,13 @@ pub enum Refusal<'a> {
         reason: Reason,
         /// The bytes in question, as far as logs show them.
         data: &'a [u8],
-        /// A weird of the connection, to report only if the protocol was confirmed before.
-        if_confirmed: Option<&'static str>,
+        /// A fault of the connection, to report only if the protocol was confirmed before.
+        if_confirmed: Option<Error>,
     },
-    /// It is this protocol, but weird.
-    Weird {
-        /// The weird.
-        weird: Weird,
+    /// It is this protocol, but faulty.
+    Faulty {
+        /// The fault.
+        error: Error,
         /// Whether the header was valid, so that the protocol is confirmed nevertheless.
         confirmed: bool,
     },
@@ -174,8 +175,8 @@ impl<'a> Refusal<'a> {
     }
 
     #[cold]
-    fn empty(name: &'static str, source: &'static str) -> Self {
-        Self::Weird { weird: Weird::flow(name, source, None), confirmed: true }
+    fn empty(tunnel: Layer) -> Self {
+        Self::Faulty { error: Error::EmptyTunnel(tunnel), confirmed: true }
     }
 }
 

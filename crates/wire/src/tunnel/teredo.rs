@@ -8,12 +8,11 @@ use super::Refusal;
 use super::ip_in_ip::Misfit;
 use super::ip_in_ip::fit;
 use crate::bytes;
+use crate::error::Error;
+use crate::error::Layer;
 use crate::ipv6;
 use crate::protocol;
-use crate::weird::Weird;
 
-/// The layer of these weirds in weird.log.
-const SOURCE: &str = "TEREDO";
 /// Bytes of an origin indication, and of the fixed parts of an authentication header before and
 /// after its identifier and authentication value.
 const ORIGIN_LEN: usize = 8;
@@ -39,9 +38,9 @@ pub struct Teredo<'a> {
 }
 
 impl Teredo<'_> {
-    /// The weird of an otherwise valid packet: a bubble with a payload.
-    pub fn weird(&self) -> Option<Weird> {
-        self.bubble_with_payload.then(|| Weird::connection("Teredo_bubble_with_payload", SOURCE))
+    /// The fault of an otherwise valid packet: a bubble with a payload.
+    pub fn fault(&self) -> Option<Error> {
+        self.bubble_with_payload.then_some(Error::TeredoBubblePayload)
     }
 }
 
@@ -67,7 +66,7 @@ pub struct Origin {
     pub port: u16,
 }
 
-/// Reads a UDP payload as Teredo. Weirds of invalid headers count only once the protocol is
+/// Reads a UDP payload as Teredo. Faults of invalid headers count only once the protocol is
 /// confirmed, which takes a packet in each direction.
 ///
 /// # Errors
@@ -76,13 +75,13 @@ pub fn teredo(data: &[u8]) -> Result<Teredo<'_>, Refusal<'_>> {
     teredo_with(data, &mut |_| {})
 }
 
-/// Like [`teredo`], and reports the weirds of the packet's extension headers to `odd`.
+/// Like [`teredo`], and reports the faults of the packet's extension headers to `odd`.
 ///
 /// # Errors
 /// As [`teredo`].
 pub fn teredo_with<'a>(
     data: &'a [u8],
-    odd: &mut impl FnMut(Weird),
+    odd: &mut impl FnMut(Error),
 ) -> Result<Teredo<'a>, Refusal<'a>> {
     let mut rest = data;
     let mut origin = None;
@@ -90,31 +89,31 @@ pub fn teredo_with<'a>(
     // At most one header of each kind, so three turns.
     let packet = loop {
         let shown = bytes::cut(data, rest.len());
-        let bad = |odd: Option<&'static str>| Refusal::Violation {
+        let bad = |fault: Option<Error>| Refusal::Violation {
             reason: Reason::Text("Bad Teredo encapsulation"),
             data: shown,
-            if_confirmed: odd,
+            if_confirmed: fault,
         };
         if rest.len() < 2 {
-            return Err(bad(Some("truncated_Teredo")));
+            return Err(bad(Some(Error::Truncated(Layer::Teredo))));
         }
         match bytes::u16_at(rest, 0) {
             0 if origin.is_none() => {
                 let Some((head, after)) = rest.split_first_chunk::<ORIGIN_LEN>() else {
-                    return Err(bad(Some("truncated_Teredo_origin_indication")));
+                    return Err(bad(Some(Error::TruncatedTeredoOrigin)));
                 };
                 origin = Some(read_origin(head));
                 rest = after;
             }
             1 if origin.is_none() && authentication.is_none() => {
                 let Some((header, after)) = read_authentication(rest) else {
-                    return Err(bad(Some("truncated_Teredo_authentication")));
+                    return Err(bad(Some(Error::TruncatedTeredoAuthentication)));
                 };
                 authentication = Some(header);
                 rest = after;
             }
             0x6000..0x7000 if rest.len() < IPV6_LEN => {
-                return Err(bad(Some("truncated_IPv6_in_Teredo")));
+                return Err(bad(Some(Error::TruncatedTeredoIpv6)));
             }
             0x6000..0x7000 => break rest,
             _ => return Err(bad(None)),
@@ -192,7 +191,7 @@ mod tests {
     const ORIGIN: [u8; 8] = [0, 0, 0xff, 0xca, 0x3f, 0xff, 0xfd, 0xfe];
     const AUTH: [u8; 16] = [0, 1, 1, 2, 7, 8, 8, 0, 0, 0, 0, 0, 0, 0, 5, 1];
 
-    fn reason(data: &[u8]) -> (String, usize, Option<&'static str>) {
+    fn reason(data: &[u8]) -> (String, usize, Option<Error>) {
         match teredo(data) {
             Err(Refusal::Violation { reason, data, if_confirmed }) => {
                 (reason.to_string(), data.len(), if_confirmed)
@@ -218,16 +217,16 @@ mod tests {
         let mut data = v6(59, &[]);
         assert!(teredo(&data).unwrap().bubble);
         data.push(0);
-        assert_eq!(teredo(&data).unwrap().weird().unwrap().name, "Teredo_bubble_with_payload");
+        assert_eq!(teredo(&data).unwrap().fault().unwrap(), Error::TeredoBubblePayload);
     }
 
     #[test]
     fn what_is_not_teredo() {
         let bad = |n, w| ("Bad Teredo encapsulation".to_string(), n, w);
-        assert_eq!(reason(&[0]), bad(1, Some("truncated_Teredo")));
-        assert_eq!(reason(&ORIGIN[..7]), bad(7, Some("truncated_Teredo_origin_indication")));
-        assert_eq!(reason(&AUTH[..15]), bad(15, Some("truncated_Teredo_authentication")));
-        assert_eq!(reason(&v6(17, &[])[..39]), bad(39, Some("truncated_IPv6_in_Teredo")));
+        assert_eq!(reason(&[0]), bad(1, Some(Error::Truncated(Layer::Teredo))));
+        assert_eq!(reason(&ORIGIN[..7]), bad(7, Some(Error::TruncatedTeredoOrigin)));
+        assert_eq!(reason(&AUTH[..15]), bad(15, Some(Error::TruncatedTeredoAuthentication)));
+        assert_eq!(reason(&v6(17, &[])[..39]), bad(39, Some(Error::TruncatedTeredoIpv6)));
         assert_eq!(reason(&[0x45; 40]), bad(40, None));
         assert_eq!(reason(&[ORIGIN, ORIGIN].concat()), bad(8, None));
         let mut long = v6(17, &[1; 8]);

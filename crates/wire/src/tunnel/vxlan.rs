@@ -3,8 +3,8 @@
 use super::Inner;
 use super::Refusal;
 use crate::bytes;
+use crate::error::Layer;
 
-const SOURCE: &str = "VXLAN";
 const LEN: usize = 8;
 /// The flag of a valid network identifier.
 const VALID: u8 = 0x08;
@@ -22,7 +22,7 @@ pub struct Vxlan<'a> {
 /// Reads a UDP payload as VXLAN.
 ///
 /// # Errors
-/// A violation for a header that is truncated or lacks the flag, and `vxlan_empty_packet` if
+/// A violation for a header that is truncated or lacks the flag, and [`Error::EmptyTunnel`](crate::Error::EmptyTunnel) if
 /// nothing follows it.
 pub fn vxlan(data: &[u8]) -> Result<Vxlan<'_>, Refusal<'_>> {
     let Some((head, inner)) = data.split_first_chunk::<LEN>() else {
@@ -32,7 +32,7 @@ pub fn vxlan(data: &[u8]) -> Result<Vxlan<'_>, Refusal<'_>> {
         return Err(Refusal::violation("VXLAN 'I' flag not set", data));
     }
     if inner.is_empty() {
-        return Err(Refusal::empty("vxlan_empty_packet", SOURCE));
+        return Err(Refusal::empty(Layer::Vxlan));
     }
     Ok(Vxlan { vni: bytes::u24_at(head, VNI), inner: Inner::Ethernet(inner) })
 }
@@ -47,7 +47,7 @@ mod tests {
         let v = vxlan(&p).unwrap();
         assert_eq!((v.vni, v.inner), (0x0102, Inner::Ethernet(&[9])));
         assert_eq!(vxlan(&p[..7]), Err(Refusal::violation("VXLAN header truncation", &p[..7])));
-        assert!(matches!(vxlan(&p[..8]), Err(Refusal::Weird { confirmed: true, .. })));
+        assert!(matches!(vxlan(&p[..8]), Err(Refusal::Faulty { confirmed: true, .. })));
         assert_eq!(vxlan(&[0; 9]), Err(Refusal::violation("VXLAN 'I' flag not set", &[0; 9])));
     }
 }

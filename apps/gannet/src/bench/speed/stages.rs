@@ -27,7 +27,7 @@ use gannet_log::JsonTimes;
 use gannet_log::Row;
 use gannet_log::Selection;
 use gannet_log::TsvEncoder;
-use gannet_wire::Network;
+use gannet_wire::Datagram;
 use gannet_wire::protocol;
 
 use super::measure::Work;
@@ -217,37 +217,31 @@ fn dissect(path: &Path) -> anyhow::Result<Work> {
 
 #[inline(always)]
 fn headers(packet: &Packet<'_>) -> Option<u64> {
-    let (link_type, data, wire_len) = (packet.link_type, packet.data, packet.wire_len);
     // As the engine does: at once what nearly all are, else layer by layer.
-    if link_type == gannet_capture::LinkType::ETHERNET
-        && let Some((ip, _)) = gannet_wire::plain_ipv4(data, wire_len, false)
+    if packet.link_type == gannet_capture::LinkType::ETHERNET
+        && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
     {
-        return transport(&ip);
+        let ports = match ip.protocol {
+            protocol::TCP => gannet_wire::tcp(&ip).map(|t| (t.src_port, t.dst_port, t.payload)),
+            protocol::UDP => gannet_wire::udp(&ip).map(|u| (u.src_port, u.dst_port, u.payload)),
+            _ => Ok((0, 0, ip.payload)),
+        };
+        return ports.ok().map(digest);
     }
     layers(packet)
 }
 
 #[inline(never)]
 fn layers(packet: &Packet<'_>) -> Option<u64> {
-    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len).ok()?;
-    let Network::Ip(data) = frame.network else { return None };
-    transport(&gannet_wire::ip(data, frame.wire_len, false).ok()?)
+    let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len).ok()?;
+    let Datagram { ip, transport } = decoded.datagram()?;
+    let (src, dst) = transport.ports().unwrap_or_default();
+    Some(digest((src, dst, transport.payload().unwrap_or(ip.payload))))
 }
 
 #[inline(always)]
-fn transport(ip: &gannet_wire::Ip<'_>) -> Option<u64> {
-    let (src, dst, payload) = match ip.protocol {
-        protocol::TCP => {
-            let tcp = gannet_wire::tcp(ip).ok()?;
-            (tcp.src_port, tcp.dst_port, tcp.payload)
-        }
-        protocol::UDP => {
-            let udp = gannet_wire::udp(ip).ok()?;
-            (udp.src_port, udp.dst_port, udp.payload)
-        }
-        _ => (0, 0, ip.payload),
-    };
-    Some(u64::from(src) ^ u64::from(dst) << 16 ^ (payload.len() as u64) << 32)
+fn digest((src, dst, payload): (u16, u16, &[u8])) -> u64 {
+    u64::from(src) ^ u64::from(dst) << 16 ^ (payload.len() as u64) << 32
 }
 
 fn filter(path: &Path, text: &str) -> anyhow::Result<Work> {

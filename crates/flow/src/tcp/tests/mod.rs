@@ -17,14 +17,14 @@ use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::UidSource;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::Consumer;
 use super::Limits;
-use super::Segment;
 use super::State;
 use super::Syn;
 use super::Tcp;
-use super::flag;
 use crate::Conn;
 
 /// The reported events, by the host that sent the segment (not by its role, which a flip changes).
@@ -97,7 +97,7 @@ struct Told {
     /// Milliseconds.
     at: i64,
     back: bool,
-    flags: u8,
+    flags: TcpFlags,
     seq: u32,
     ack: u32,
     len: u32,
@@ -126,14 +126,15 @@ fn parse(line: &str, at: &mut i64) -> Told {
             n += 1;
         } else {
             for c in word.chars() {
-                t.flags |= match c {
-                    'S' => flag::SYN,
-                    'A' => flag::ACK,
-                    'F' => flag::FIN,
-                    'R' => flag::RST,
-                    'U' => flag::URG,
-                    _ => panic!("flag {c}"),
-                };
+                t.flags = t.flags
+                    | match c {
+                        'S' => TcpFlags::SYN,
+                        'A' => TcpFlags::ACK,
+                        'F' => TcpFlags::FIN,
+                        'R' => TcpFlags::RST,
+                        'U' => TcpFlags::URG,
+                        _ => panic!("flag {c}"),
+                    };
             }
         }
     }
@@ -204,14 +205,15 @@ impl Run {
     fn step(&mut self, t: &Told) {
         let data: Vec<u8> = (0..t.len).map(|i| byte(t.seq.wrapping_add(i))).collect();
         let options = t.scale.map(|s| [3, 3, s]);
-        let segment = Segment {
+        let segment = wire::Tcp {
             seq: t.seq,
             ack: t.ack,
             flags: t.flags,
             window: t.window,
             options: options.as_ref().map_or(&[], |o| &o[..]),
-            data: if t.cut { &[] } else { &data },
-            len: t.len,
+            payload: if t.cut { &[] } else { &data },
+            payload_len: t.len,
+            ..wire::Tcp::default()
         };
         let now = time(t.at);
         let again = self.begun && self.tcp.is_reuse(&mut self.conn, now, &segment, &mut self.sink);

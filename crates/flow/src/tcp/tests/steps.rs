@@ -1,6 +1,8 @@
 //! The steps that a consumer sees that observes a connection.
 
 use gannet_base::Dir;
+use gannet_wire as wire;
+use gannet_wire::TcpFlags;
 
 use super::begin;
 use super::byte;
@@ -9,11 +11,9 @@ use super::time;
 use crate::Conn;
 use crate::tcp::Consumer;
 use crate::tcp::Limits;
-use crate::tcp::Segment;
 use crate::tcp::State;
 use crate::tcp::Step;
 use crate::tcp::View;
-use crate::tcp::flag;
 
 /// Notes steps and data, in order.
 #[derive(Default)]
@@ -46,7 +46,9 @@ impl Consumer for Steps {
         let history = String::from_utf8_lossy(conn.history.as_bytes()).into_owned();
         self.seen.push(match step {
             Step::Syn => format!("syn {history}"),
-            Step::Segment { seq, ack, segment, .. } => format!("{seq}+{} {ack}", segment.len),
+            Step::Segment { seq, ack, segment, .. } => {
+                format!("{seq}+{} {ack}", segment.payload_len)
+            }
             Step::Reset | Step::Rejected => format!("{step:?} {:?}", self.view.unwrap().states),
             _ => format!("{step:?}"),
         });
@@ -69,14 +71,14 @@ fn steps(script: &str) -> Vec<String> {
     for line in script.split(';') {
         let t = parse(line, &mut at);
         let data: Vec<u8> = (0..t.len).map(|i| byte(t.seq.wrapping_add(i))).collect();
-        let segment = Segment {
+        let segment = wire::Tcp {
             seq: t.seq,
             ack: t.ack,
             flags: t.flags,
             window: t.window,
-            options: &[],
-            data: &data,
-            len: t.len,
+            payload: &data,
+            payload_len: t.len,
+            ..wire::Tcp::default()
         };
         let from = if t.back { Dir::Resp } else { Dir::Orig };
         tcp.segment(&mut conn, time(t.at), from, &segment, &Limits::default(), &mut steps);
@@ -161,9 +163,10 @@ fn exchanged_roles_show_exchanged_states() {
 fn differences(segments: &[(Dir, u32, u32, &[u8])]) -> Vec<String> {
     let (mut conn, mut tcp) = begin(0);
     let mut steps = Steps::default();
-    for &(from, seq, ack, data) in segments {
-        let (flags, window, len) = (flag::ACK, 1_000, data.len() as u32);
-        let segment = Segment { seq, ack, flags, window, options: &[], data, len };
+    for &(from, seq, ack, payload) in segments {
+        let (flags, window, payload_len) = (TcpFlags::ACK, 1_000, payload.len() as u32);
+        let segment =
+            wire::Tcp { seq, ack, flags, window, payload, payload_len, ..wire::Tcp::default() };
         tcp.segment(&mut conn, time(0), from, &segment, &Limits::default(), &mut steps);
     }
     steps.seen.retain(|step| step.starts_with("16:"));

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use gannet_base::Dir;
+use gannet_wire::TcpFlags;
 use proptest::prelude::*;
 
 use super::Run;
@@ -11,7 +12,6 @@ use super::UP;
 use super::byte;
 use super::time;
 use crate::tcp::Limits;
-use crate::tcp::flag;
 
 /// Row, weirds, and the delivered bytes of each side with `_` for gaps, checked byte by byte.
 fn stream(script: &str, limits: Limits) -> (String, Vec<&'static str>, [String; 2]) {
@@ -202,7 +202,7 @@ fn any_segment() -> impl Strategy<Value = Told> {
         .prop_map(|(at, back, flags, seq, ack, len, window, cut)| Told {
             at,
             back,
-            flags,
+            flags: TcpFlags(flags),
             seq,
             ack,
             len,
@@ -214,7 +214,7 @@ fn any_segment() -> impl Strategy<Value = Told> {
 
 /// Segments of a connection with few weirds.
 fn likely_segment() -> impl Strategy<Value = Told> {
-    let flags = prop_oneof![20 => Just(flag::ACK), 1 => any::<u8>()];
+    let flags = prop_oneof![20 => Just(TcpFlags::ACK), 1 => any::<u8>().prop_map(TcpFlags)];
     let numbers = prop_oneof![20 => 0_u32..60, 1 => any::<u32>()];
     let window = prop_oneof![20 => 900_u16..1_100, 1 => Just(0)];
     (any::<bool>(), flags, numbers.clone(), numbers, 0_u32..20, window, 0_u8..30).prop_map(
@@ -319,9 +319,9 @@ proptest! {
         for (at, len, is_ack) in pieces {
             let seq = first.wrapping_add(at);
             run.step(&if is_ack {
-                Told { back: true, flags: flag::ACK, seq: 301, ack: seq, window: 9, ..Told::default() }
+                Told { back: true, flags: TcpFlags::ACK, seq: 301, ack: seq, window: 9, ..Told::default() }
             } else {
-                Told { flags: flag::ACK, seq, ack: 301, len, window: 9, ..Told::default() }
+                Told { flags: TcpFlags::ACK, seq, ack: 301, len, window: 9, ..Told::default() }
             });
         }
         let missing = run.sink.gaps[0].iter().sum::<u64>();

@@ -10,8 +10,8 @@ use super::Refusal;
 use super::ip_in_ip::Misfit;
 use super::ip_in_ip::fit;
 use crate::bytes;
+use crate::error::Error;
 use crate::protocol;
-use crate::weird::Weird;
 
 /// Bytes of the fixed header, and of the optional fields that any of three flags brings.
 const LEN: usize = 8;
@@ -98,13 +98,13 @@ pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     gtpv1_with(data, &mut |_| {})
 }
 
-/// Like [`gtpv1`], and reports the weirds of the packet's IPv6 extension headers to `odd`.
+/// Like [`gtpv1`], and reports the faults of the packet's IPv6 extension headers to `odd`.
 ///
 /// # Errors
 /// As [`gtpv1`].
 pub fn gtpv1_with<'a>(
     data: &'a [u8],
-    odd: &mut impl FnMut(Weird),
+    odd: &mut impl FnMut(Error),
 ) -> Result<Gtpv1<'a>, Refusal<'a>> {
     let message = gtpv1_message(data)?;
     if let Body::Packet(inner) = message.body {
@@ -194,7 +194,7 @@ fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
     Ok(rest)
 }
 
-fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Weird)) -> Result<Inner<'a>, Refusal<'a>> {
+fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Inner<'a>, Refusal<'a>> {
     if data.len() < 20 {
         return Err(Refusal::violation("Truncated GTPv1", &[]));
     }
