@@ -387,16 +387,17 @@ fn files_that_scripts_read_reach_the_analyzers_of_files_whole() {
             }}
             global __create_analysis_stream: function(description: AnalysisDescription): bool;
             function add_analysis(description: AnalysisDescription): bool {{ return __create_analysis_stream(description); }}
+            global end_of_data: event(name: string, source: string);
             event zeek_init() {{ print add_analysis([$source="{}", $name="a file"]); }}
             event file_new(f: fa_file) {{ print "new", f$source, f?$is_orig; }}
-            event Input::end_of_data(name: string, source: string) {{ print "read", name; }}
-            event file_state_remove(f: fa_file) {{ print "over", f$seen_bytes; terminate(); }}
+            event file_state_remove(f: fa_file) {{ print "over", f$seen_bytes; }}
+            event Input::end_of_data(name: string, source: string) {{ print "read", name; terminate(); }}
             "#,
             file.display()
         );
         let output = zeek(&[], &code);
         let words = String::from_utf8_lossy(&output.stderr);
-        let lines = format!("T\nnew, a file, F\nread, a file\nover, {size}\n");
+        let lines = format!("T\nnew, a file, F\nover, {size}\nread, a file\n");
         assert_eq!(String::from_utf8_lossy(&output.stdout), lines, "{words}");
     }
     std::fs::remove_file(&file).unwrap();

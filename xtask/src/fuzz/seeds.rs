@@ -168,7 +168,7 @@ impl Set {
     fn packet(&mut self, packet: &Packet<'_>, ip: Option<&[u8]>) {
         match &*self.target {
             "link" | "decode" => {
-                self.add([&packet.link_type.0.to_be_bytes(), packet.data].concat())
+                self.add([&packet.link_type.0.to_be_bytes(), packet.data].concat());
             }
             "ip" => self.add(ip.unwrap_or_default().to_vec()),
             _ => {}

@@ -73,6 +73,9 @@ pub struct Inputs {
     streams: Vec<Stream>,
     next_heartbeat: f64,
     next_id: u64,
+    /// Names and sources of files that were read and passed to their analyzers: their end is reported with the next poll,
+    /// after the events of the analyzers.
+    analyzed: Vec<(String, String)>,
 }
 
 struct Stream {
@@ -327,6 +330,9 @@ fn config_options(vm: &Vm<'_>) -> HashMap<String, OptionType> {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
+    for (name, source) in std::mem::take(&mut vm.m.state.inputs.analyzed) {
+        end_of_data(vm, name, source);
+    }
     if vm.m.state.inputs.streams.is_empty() {
         return Ok(false);
     }
@@ -372,10 +378,14 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
         Message::EndOfSend => {
             match &*target {
                 Target::Table { .. } => remove_missing(vm, id, &target, &description)?,
-                Target::Analysis => analyze(vm, &name, Vec::new(), true),
+                Target::Analysis => {
+                    analyze(vm, &name, Vec::new(), true);
+                    vm.m.state.inputs.analyzed.push((name, source));
+                    return Ok(());
+                }
                 Target::Event { .. } => {}
             }
-            vm.queue_named("Input::end_of_data", vec![Value::string(name), Value::string(source)]);
+            end_of_data(vm, name, source);
         }
         Message::Event(event, fields) => {
             if let Some(func) = vm.function_named(event) {
@@ -443,6 +453,10 @@ fn fill(
 /// The values of a record's fields, as several arguments.
 fn spread(value: &Value) -> Vec<Value> {
     value.record().map(|record| record.fields().clone()).unwrap_or_default()
+}
+
+fn end_of_data(vm: &mut Vm<'_>, name: String, source: String) {
+    vm.queue_named("Input::end_of_data", vec![Value::string(name), Value::string(source)]);
 }
 
 /// Passes the next piece of a file to its analyzers.
