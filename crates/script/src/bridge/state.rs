@@ -24,8 +24,8 @@ pub(super) struct States {
     file_plan: Option<FilePlan>,
     /// What ends with this drain.
     gone: Vec<Gone>,
-    /// Records that are up to date with events of this version, by the indices of their connections.
-    shown: (u64, Vec<(usize, Rc<Record>)>),
+    /// Records that are up to date with events of this version, each at the index of its connection.
+    shown: (u64, Vec<Option<Rc<Record>>>),
 }
 
 enum Gone {
@@ -198,12 +198,16 @@ impl States {
             *of = version;
             shown.clear();
         }
-        if let Some((_, record)) = shown.iter().find(|(known, _)| *known == index) {
+        if let Some(Some(record)) = shown.get(index) {
             return Ok(Value::Record(Rc::clone(record)));
         }
         let value = self.connection(vm, ty, state)?;
         if let Value::Record(record) = &value {
-            self.shown.1.push((index, Rc::clone(record)));
+            let shown = &mut self.shown.1;
+            if shown.len() <= index {
+                shown.resize(index + 1, None);
+            }
+            shown[index] = Some(Rc::clone(record));
         }
         Ok(value)
     }
