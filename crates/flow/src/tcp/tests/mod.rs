@@ -93,7 +93,7 @@ fn byte(seq: u32) -> u8 {
 
 /// One segment of a script.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct TestSegment {
     /// Milliseconds.
     at: i64,
     back: bool,
@@ -106,8 +106,8 @@ struct Told {
     cut: bool,
 }
 
-fn parse(line: &str, at: &mut i64) -> Told {
-    let mut t = Told { window: 1_000, ..Told::default() };
+fn parse(line: &str, at: &mut i64) -> TestSegment {
+    let mut t = TestSegment { window: 1_000, ..TestSegment::default() };
     let mut numbers = [0; 3];
     let mut n = 0;
     for word in line.split_whitespace() {
@@ -202,7 +202,7 @@ impl Run {
         }
     }
 
-    fn step(&mut self, t: &Told) {
+    fn step(&mut self, t: &TestSegment) {
         let data: Vec<u8> = (0..t.len).map(|i| byte(t.seq.wrapping_add(i))).collect();
         let options = t.scale.map(|s| [3, 3, s]);
         let segment = wire::Tcp {

@@ -7,7 +7,7 @@ use gannet_wire::TcpFlags;
 use proptest::prelude::*;
 
 use super::Run;
-use super::Told;
+use super::TestSegment;
 use super::UP;
 use super::byte;
 use super::time;
@@ -187,7 +187,7 @@ fn a_stream_ends_once_and_after_its_bytes() {
     assert_eq!(run.sink.resets, 2);
 }
 
-fn any_segment() -> impl Strategy<Value = Told> {
+fn any_segment() -> impl Strategy<Value = TestSegment> {
     let near = prop_oneof![0_u32..40, 90_u32..400, (u32::MAX - 40)..=u32::MAX, any::<u32>()];
     (
         0_i64..3_000,
@@ -199,7 +199,7 @@ fn any_segment() -> impl Strategy<Value = Told> {
         any::<u16>(),
         any::<bool>(),
     )
-        .prop_map(|(at, back, flags, seq, ack, len, window, cut)| Told {
+        .prop_map(|(at, back, flags, seq, ack, len, window, cut)| TestSegment {
             at,
             back,
             flags: TcpFlags(flags),
@@ -213,14 +213,14 @@ fn any_segment() -> impl Strategy<Value = Told> {
 }
 
 /// Segments of a connection with few weirds.
-fn likely_segment() -> impl Strategy<Value = Told> {
+fn likely_segment() -> impl Strategy<Value = TestSegment> {
     let flags = prop_oneof![20 => Just(TcpFlags::ACK), 1 => any::<u8>().prop_map(TcpFlags)];
     let numbers = prop_oneof![20 => 0_u32..60, 1 => any::<u32>()];
     let window = prop_oneof![20 => 900_u16..1_100, 1 => Just(0)];
     (any::<bool>(), flags, numbers.clone(), numbers, 0_u32..20, window, 0_u8..30).prop_map(
         |(back, flags, seq, ack, len, window, cut)| {
             let (mine, other) = if back { (301, 101) } else { (101, 301) };
-            Told {
+            TestSegment {
                 at: 0,
                 back,
                 flags,
@@ -319,9 +319,9 @@ proptest! {
         for (at, len, is_ack) in pieces {
             let seq = first.wrapping_add(at);
             run.step(&if is_ack {
-                Told { back: true, flags: TcpFlags::ACK, seq: 301, ack: seq, window: 9, ..Told::default() }
+                TestSegment { back: true, flags: TcpFlags::ACK, seq: 301, ack: seq, window: 9, ..TestSegment::default() }
             } else {
-                Told { flags: TcpFlags::ACK, seq, ack: 301, len, window: 9, ..Told::default() }
+                TestSegment { flags: TcpFlags::ACK, seq, ack: 301, len, window: 9, ..TestSegment::default() }
             });
         }
         let missing = run.sink.gaps[0].iter().sum::<u64>();
