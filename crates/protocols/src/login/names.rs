@@ -33,3 +33,17 @@ impl Text {
         self.0.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_beyond_the_limit_is_dropped() {
+        let mut text = Text::default();
+        assert_eq!((0..=MAX_LINE).filter(|_| text.push(b'x')).count(), MAX_LINE);
+        assert!(text.take().is_empty());
+        assert!(text.push(b'y'));
+        assert_eq!(text.take_name(), b"y");
+    }
+}
