@@ -151,6 +151,8 @@ pub struct Events {
     /// Packed arguments.
     bytes: Vec<u8>,
     conns: Vec<ConnState>,
+    /// Histories and services of connections that were shown: empty, with room for others.
+    spare: Vec<(Vec<u8>, Vec<&'static str>)>,
     conn_index: UidMap<u32>,
     files: Vec<FileState>,
     file_index: UidMap<u32>,
@@ -185,6 +187,9 @@ pub struct Events {
     /// Repeats what shards recorded.
     pub(crate) player: Player,
 }
+
+/// Most spare vectors of each kind.
+const SPARE: usize = 64;
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
 /// delivered before the next timer.
@@ -501,10 +506,18 @@ impl Events {
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
-            Some(known) => *known = state,
+            Some(known) => {
+                let old = std::mem::replace(known, state);
+                keep(&mut self.spare, old);
+            }
             None => self.conns.push(state),
         }
         Connection(index)
+    }
+
+    /// An empty history and no services, in vectors that may have room.
+    pub fn spare(&mut self) -> (Vec<u8>, Vec<&'static str>) {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// A connection with what is known of it here.
@@ -653,12 +666,24 @@ impl Events {
         self.is_handed_over = true;
         self.queue.clear();
         self.bytes.clear();
-        self.conns.clear();
+        for state in self.conns.drain(..) {
+            keep(&mut self.spare, state);
+        }
         self.conn_index.clear();
         self.files.clear();
         self.file_index.clear();
         self.awaits_end = false;
         self.ends.clear();
+    }
+}
+
+/// Keeps the vectors of a connection for others.
+fn keep(spare: &mut Vec<(Vec<u8>, Vec<&'static str>)>, state: ConnState) {
+    let ConnState { mut history, mut services, .. } = state;
+    if spare.len() < SPARE {
+        history.clear();
+        services.clear();
+        spare.push((history, services));
     }
 }
 

@@ -67,24 +67,72 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*head)
     }
 
+    #[inline]
     fn len(&mut self) -> Option<usize> {
         Some(u32::from_le_bytes(self.take()?) as usize)
     }
 
-    fn bytes(&mut self) -> Option<&'a [u8]> {
+    /// Whether a parameter or field is set: its value follows then. `None` if the bytes end.
+    #[inline]
+    pub fn is_set(&mut self, param: &Param) -> Option<bool> {
+        Some(!param.optional || self.take::<1>()? != [0])
+    }
+
+    /// A `bool`.
+    #[inline]
+    pub fn bool(&mut self) -> Option<bool> {
+        Some(self.take::<1>()? != [0])
+    }
+
+    /// An `int`.
+    #[inline]
+    pub fn int(&mut self) -> Option<i64> {
+        Some(i64::from_le_bytes(self.take()?))
+    }
+
+    /// A `count`.
+    #[inline]
+    pub fn count(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take()?))
+    }
+
+    /// A `double`.
+    #[inline]
+    pub fn double(&mut self) -> Option<f64> {
+        Some(f64::from_le_bytes(self.take()?))
+    }
+
+    /// The nanoseconds of a `time` or an `interval`.
+    #[inline]
+    pub fn nanos(&mut self) -> Option<i64> {
+        self.int()
+    }
+
+    /// An `addr` of sixteen bytes.
+    #[inline]
+    pub fn addr(&mut self) -> Option<[u8; 16]> {
+        self.take()
+    }
+
+    /// The bytes of a `string`.
+    #[inline]
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = self.len()?;
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
     }
 
-    fn port(&mut self) -> Option<(u16, Proto)> {
+    /// A `port`.
+    #[inline]
+    pub fn port(&mut self) -> Option<(u16, Proto)> {
         let number = u16::from_le_bytes(self.take()?);
         let [proto] = self.take()?;
         let proto = match proto {
@@ -98,30 +146,25 @@ impl<'a> Reader<'a> {
 
     /// The value of a parameter or field, `None` if it is unset (or the bytes end).
     pub fn param(&mut self, param: &Param) -> Option<Value<'a>> {
-        if param.optional && self.take::<1>()? == [0] {
-            return None;
-        }
-        self.value(&param.ty)
+        if self.is_set(param)? { self.value(&param.ty) } else { None }
     }
 
     /// The next value, or its head. `None` if the bytes end, which never happens for bytes of a
     /// packer.
     pub fn value(&mut self, ty: &Type) -> Option<Value<'a>> {
         Some(match ty {
-            Type::Bool => Value::Bool(self.take::<1>()? != [0]),
-            Type::Int => Value::Int(i64::from_le_bytes(self.take()?)),
-            Type::Count => Value::Count(u64::from_le_bytes(self.take()?)),
-            Type::Double => Value::Double(f64::from_le_bytes(self.take()?)),
-            Type::Time => Value::Time(Time::from_nanos(i64::from_le_bytes(self.take()?))),
-            Type::Interval => {
-                Value::Interval(Interval::from_nanos(i64::from_le_bytes(self.take()?)))
-            }
+            Type::Bool => Value::Bool(self.bool()?),
+            Type::Int => Value::Int(self.int()?),
+            Type::Count => Value::Count(self.count()?),
+            Type::Double => Value::Double(self.double()?),
+            Type::Time => Value::Time(Time::from_nanos(self.nanos()?)),
+            Type::Interval => Value::Interval(Interval::from_nanos(self.nanos()?)),
             Type::String => Value::String(self.bytes()?),
             Type::Port => {
                 let (number, proto) = self.port()?;
                 Value::Port(number, proto)
             }
-            Type::Addr => Value::Addr(Addr::v6(self.take()?)),
+            Type::Addr => Value::Addr(Addr::v6(self.addr()?)),
             Type::Subnet => {
                 let base = Addr::v6(self.take()?);
                 let [len] = self.take()?;
@@ -165,9 +208,6 @@ impl<'a> Reader<'a> {
 
     /// Passes over a parameter or field.
     pub fn skip_param(&mut self, param: &Param) -> Option<()> {
-        if param.optional && self.take::<1>()? == [0] {
-            return Some(());
-        }
-        self.skip(&param.ty)
+        if self.is_set(param)? { self.skip(&param.ty) } else { Some(()) }
     }
 }

@@ -45,7 +45,11 @@ const UDP_STATES: [u8; 2] = [0, 1];
 /// Bit of a side of an ICMP connection that sent a message, which may not be counted yet.
 const ICMP_SENT: u32 = 3;
 
-fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
+fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {
+    let (mut history, mut services) = sinks.events.spare();
+    history.extend_from_slice(conn.history.as_bytes());
+    let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.script_service());
+    services.extend(conn.services.as_slice().iter().filter_map(service));
     let transport = sinks.events.transport();
     let end = |side: Dir| {
         let sent = conn.sent(side);
@@ -66,7 +70,6 @@ fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
             ..EndpointState::default()
         }
     };
-    let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.script_service());
     ConnState {
         uid: conn.uid,
         id: conn.id,
@@ -74,8 +77,8 @@ fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
         ip_proto: conn.ip_proto,
         start: conn.start,
         duration: conn.last.micros_since(conn.start),
-        history: conn.history.as_bytes().to_vec(),
-        services: conn.services.as_slice().iter().filter_map(service).collect(),
+        history,
+        services,
         ends: [end(Dir::Orig), end(Dir::Resp)],
         vlan: None,
         inner_vlan: None,

@@ -92,7 +92,9 @@ impl Counts {
 
     /// The metrics of a transport, which are made with its first connection.
     fn metrics_of(&mut self, metrics: &mut Metrics, place: usize) -> [usize; 2] {
-        Self::ended(metrics);
+        if self.metrics.iter().all(Option::is_none) {
+            Self::ended(metrics);
+        }
         *self.metrics[place].get_or_insert_with(|| {
             let label = vec![(b"protocol".to_vec(), PROTOCOLS[place].1.as_bytes().to_vec())];
             [

@@ -45,7 +45,6 @@ use std::time::{Duration, Instant};
 
 use gannet_base::Time;
 use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as Head};
-use hashbrown::HashMap;
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -184,13 +183,12 @@ pub fn run(
         let states = States::default();
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
-        let plans = HashMap::new();
         let names_analyzers = calls(&machine.with(&mut program), &["current_analyzer"]);
         let place = place(&machine.with(&mut program), options, &interest, source);
         let run = Run {
             program,
             machine,
-            plans,
+            ways: Vec::new(),
             states,
             names_analyzers,
             matching,
@@ -414,7 +412,8 @@ fn detect(vm: &mut Vm<'_>) {
 struct Run {
     program: Program,
     machine: Machine,
-    plans: HashMap<u16, Option<Rc<EventPlan>>>,
+    /// How events reach scripts, each at its number.
+    ways: Vec<Option<Rc<Way>>>,
     states: States,
     /// Whether scripts ask which analyzer raised an event.
     names_analyzers: bool,
@@ -427,6 +426,75 @@ struct Run {
     flushed: Option<Instant>,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
+}
+
+/// How an event reaches scripts.
+struct Way {
+    kind: Kind,
+    /// Whether statistics count it.
+    is_counted: bool,
+    /// How it is converted, if scripts handle it.
+    plan: Option<EventPlan>,
+}
+
+/// What happens with an event besides its handlers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing.
+    Other,
+    /// A connection begins whose status is reported at intervals.
+    ConnectionBegins,
+    ConnectionRemoved,
+    FileBegins,
+    FileSniff,
+    FileData,
+    FileRemoved,
+    Certificate,
+    AnalyzerInfo,
+    AnalyzerPlanned,
+    RawPacket,
+    PacketBytes,
+    TcpOptions,
+    /// The contents of a transport of this name.
+    Contents(&'static str),
+    InputEnds,
+}
+
+impl Kind {
+    fn of(vm: &Vm<'_>, name: &str) -> Self {
+        match name {
+            "new_connection" if natives::reports_status(vm) => Self::ConnectionBegins,
+            "connection_state_remove" => Self::ConnectionRemoved,
+            "file_new" | "file_over_new_connection" => Self::FileBegins,
+            "file_sniff" => Self::FileSniff,
+            "gannet::file_data" => Self::FileData,
+            "file_state_remove" => Self::FileRemoved,
+            "analyzer_confirmation_info" | "analyzer_violation_info" => Self::AnalyzerInfo,
+            "gannet::analyzer_planned" => Self::AnalyzerPlanned,
+            "raw_packet" => Self::RawPacket,
+            "gannet::packet_bytes" => Self::PacketBytes,
+            "gannet::tcp_options" => Self::TcpOptions,
+            "udp_contents" => Self::Contents("udp"),
+            "tcp_contents" => Self::Contents("tcp"),
+            "net_done" => Self::InputEnds,
+            name if name.starts_with("x509_") => Self::Certificate,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Way {
+    fn new(vm: &Vm<'_>, decl: &'static Decl) -> Self {
+        let is_counted = matches!(
+            decl.name,
+            "new_connection"
+                | "connection_state_remove"
+                | "connection_timeout"
+                | "gannet::packet_done"
+                | "net_done"
+        );
+        Self { kind: Kind::of(vm, decl.name), is_counted, plan: plan_of(vm, decl) }
+    }
 }
 
 /// How an event becomes one of scripts.
@@ -542,90 +610,65 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
-        if event.decl.name == "net_done" {
+        let way = self.way(event.decl);
+        if way.kind == Kind::InputEnds {
             self.loop_drains()?;
         }
         let mut vm = self.machine.with(&mut self.program);
-        if matches!(
-            event.decl.name,
-            "new_connection"
-                | "connection_state_remove"
-                | "connection_timeout"
-                | "gannet::packet_done"
-                | "net_done"
-        ) {
+        if way.is_counted {
             let state = &mut vm.m.state;
             state.traffic.counts.event(&mut state.metrics, event);
         }
-        if event.decl.name == "gannet::packet_bytes" {
-            vm.m.state.traffic.packet = packet_of(event);
-            let traffic = &mut vm.m.state.traffic;
-            traffic.bytes += traffic.packet.as_ref().map_or(0, |packet| packet.len);
-            traffic.link_type = traffic.packet.as_ref().map(|packet| packet.link_type);
-            if let (Some(path), Some(packet)) = (&traffic.write, &traffic.packet)
-                && let Err(error) = traffic.dumps.write(path, packet)
-            {
-                let text = format!("can't write packets to '{path}': {error}");
-                vm.report(crate::diagnostics::Severity::Fatal, text);
-                return Err(Stop::Fatal);
+        match way.kind {
+            Kind::PacketBytes => return packet_bytes(&mut vm, event),
+            Kind::TcpOptions => {
+                let mut reader = event.args();
+                let options = event.decl.params.first().and_then(|param| reader.param(param));
+                if let Some(Head::String(options)) = options {
+                    vm.m.state.traffic.tcp_options = options.to_vec();
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-        if event.decl.name == "gannet::tcp_options" {
-            let mut reader = event.args();
-            let options = event.decl.params.first().and_then(|param| reader.param(param));
-            if let Some(Head::String(options)) = options {
-                vm.m.state.traffic.tcp_options = options.to_vec();
-            }
-            return Ok(());
-        }
-        if event.decl.name == "gannet::file_data" {
-            return listening::data(&mut vm, &mut self.states, event);
+            Kind::FileData => return listening::data(&mut vm, &mut self.states, event),
+            _ => {}
         }
         if let Some(matching) = &mut self.matching
             && matching.event(&mut vm, &mut self.states, event)?
         {
             return Ok(());
         }
-        if event.decl.name == "net_done" {
-            self.over = true;
-            vm.m.state.traffic.packet = None;
-            if vm.m.state.traffic.reads {
-                let path = Value::string(&vm.m.state.traffic.capture);
-                vm.queue_named("Pcap::file_done", vec![path]);
+        match way.kind {
+            Kind::InputEnds => {
+                self.over = true;
+                vm.m.state.traffic.packet = None;
+                if vm.m.state.traffic.reads {
+                    let path = Value::string(&vm.m.state.traffic.capture);
+                    vm.queue_named("Pcap::file_done", vec![path]);
+                }
             }
-        }
-        if event.decl.name == "gannet::analyzer_planned" {
-            return self.states.plan(&mut vm, event);
+            Kind::AnalyzerPlanned => return self.states.plan(&mut vm, event),
+            _ => {}
         }
         let stopped = &mut vm.m.state.traffic.stopped;
         if !stopped.is_empty()
             && let Some(file) = state::first_file(event)
             && stopped.contains(&file.fuid)
         {
-            if event.decl.name == "file_state_remove" {
+            if way.kind == Kind::FileRemoved {
                 stopped.remove(&file.fuid);
             }
             self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
-        let plan = match self.plans.get(&event.decl.id.get()) {
-            Some(plan) => plan.clone(),
-            None => {
-                let plan = plan_of(&vm, event.decl).map(Rc::new);
-                self.plans.insert(event.decl.id.get(), plan.clone());
-                plan
-            }
-        };
-        if event.decl.name.starts_with("x509_")
+        if way.kind == Kind::Certificate
             && certificate_cache::holds(&mut vm, &mut self.states, event)?
         {
             return Ok(());
         }
-        if event.decl.name == "new_connection" {
+        if way.kind == Kind::ConnectionBegins {
             natives::begin_status(&mut vm, &mut self.states, event)?;
         }
-        let Some(plan) = plan else { return self.states.note(&mut vm, event) };
+        let Some(plan) = &way.plan else { return self.states.note(&mut vm, event) };
         let mut args = vec![Value::Unset; plan.count];
         let mut reader = event.args();
         for ((slot, plan), param) in plan.params.iter().zip(event.decl.params) {
@@ -634,33 +677,51 @@ impl Run {
                 *arg = value;
             }
         }
-        self.states.over(&vm.m.state.traffic, event);
-        match event.decl.name {
-            "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
-            "analyzer_confirmation_info" | "analyzer_violation_info" => {
-                note_analyzer(&mut vm, &args);
+        if matches!(way.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
+            self.states.over(&vm.m.state.traffic, event);
+        }
+        match way.kind {
+            Kind::RawPacket => {
+                vm.m.state.traffic.header = args.first().cloned().unwrap_or_default();
             }
-            "file_state_remove" => {
+            Kind::AnalyzerInfo => note_analyzer(&mut vm, &args),
+            Kind::FileRemoved => {
                 vm.m.state.traffic.certificate_cache.forget(event);
                 listening::end(&mut vm, event, args.first());
             }
-            "file_sniff" => {
+            Kind::FileSniff => {
                 if let Some(matching) = &self.matching {
                     matching.sniff(&mut vm, event, &args)?;
                 }
             }
-            "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
-            "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
+            Kind::Contents(transport) if !delivers(&vm, transport, &args) => return Ok(()),
             _ => {}
         }
         let analyzer = if self.names_analyzers { analyzer_of(&vm, event) } else { 0 };
         vm.queue_event_of(plan.func, args, analyzer);
-        if matches!(event.decl.name, "file_new" | "file_over_new_connection") {
+        if way.kind == Kind::FileBegins {
             // Their handlers decide what is reported next.
             vm.drain()?;
             self.states.refresh_again();
         }
         Ok(())
+    }
+
+    /// How an event reaches scripts, which is found once.
+    fn way(&mut self, decl: &'static Decl) -> Rc<Way> {
+        let index = usize::from(decl.id.get());
+        if let Some(Some(way)) = self.ways.get(index) {
+            return Rc::clone(way);
+        }
+        let vm = self.machine.with(&mut self.program);
+        let way = Rc::new(Way::new(&vm, decl));
+        if self.ways.len() <= index {
+            self.ways.resize(index + 1, None);
+        }
+        if let Some(slot) = self.ways.get_mut(index) {
+            *slot = Some(Rc::clone(&way));
+        }
+        way
     }
 
     /// The previous packet is over: its events that are left, as far as the main loop gets with them.
@@ -774,6 +835,22 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
         })
         .collect();
     Some(EventPlan { func, params, count: wanted.len() })
+}
+
+/// Another packet: scripts may ask for it, and the command line to write it.
+fn packet_bytes(vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+    vm.m.state.traffic.packet = packet_of(event);
+    let traffic = &mut vm.m.state.traffic;
+    traffic.bytes += traffic.packet.as_ref().map_or(0, |packet| packet.len);
+    traffic.link_type = traffic.packet.as_ref().map(|packet| packet.link_type);
+    if let (Some(path), Some(packet)) = (&traffic.write, &traffic.packet)
+        && let Err(error) = traffic.dumps.write(path, packet)
+    {
+        let text = format!("can't write packets to '{path}': {error}");
+        vm.report(crate::diagnostics::Severity::Fatal, text);
+        return Err(Stop::Fatal);
+    }
+    Ok(())
 }
 
 /// The packet that an event carries.

@@ -280,16 +280,20 @@ pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
     }
 }
 
+/// An event of connections that is raised at intervals.
+const STATUS: &str = "connection_status_update";
+
+/// Whether scripts handle it.
+pub(super) fn reports_status(vm: &Vm<'_>) -> bool {
+    vm.function_named(STATUS).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
+}
+
 /// A connection begins: `connection_status_update` is due after the interval that scripts set.
 pub(super) fn begin_status(
     vm: &mut Vm<'_>,
     states: &mut super::state::States,
     event: &gannet_event::Raised<'_>,
 ) -> Result<()> {
-    const EVENT: &str = "connection_status_update";
-    if vm.function_named(EVENT).is_none_or(|func| vm.p.functions[func].bodies.is_empty()) {
-        return Ok(());
-    }
     let interval = vm.global_named("connection_status_update_interval").double();
     let (Some(state), Some(ty)) =
         (super::state::first_connection(event), vm.type_named("connection"))
@@ -314,7 +318,7 @@ pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u
         return;
     }
     let Some(record) = super::state::record_of(vm, &key) else { return };
-    vm.queue_named("connection_status_update", vec![Value::Record(record)]);
+    vm.queue_named(STATUS, vec![Value::Record(record)]);
     let interval = vm.global_named("connection_status_update_interval").double();
     let due = vm.m.now + interval;
     vm.add_timer(due, crate::vm::events::Due::Status(uid, key));

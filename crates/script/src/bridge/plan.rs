@@ -18,6 +18,8 @@ use crate::vm::Vm;
 pub(super) enum Plan {
     /// It is passed over: the script has another type, or no use.
     Skip,
+    /// An atomic value, as the script has it as well.
+    Same(Atom),
     /// An atomic value, as this type.
     Atom(TypeId, Tag),
     /// An enumerator.
@@ -32,14 +34,64 @@ pub(super) enum Plan {
     Table(TypeId, Box<Plan>, Box<Plan>),
     /// A key of several parts: fields of a record, in order.
     Key(TypeId, Vec<Plan>),
-    /// A record of this type: for each packed field the place.
-    Record(TypeId, Vec<(Option<u32>, Plan)>),
+    /// A record of this type, of which the last field that is packed has this place: for each packed field the place.
+    Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
     /// `connection`
     Connection(TypeId),
     /// `conn_id`
     ConnId(IdPlan),
     /// `fa_file`
     File(TypeId),
+}
+
+/// Atomic values that events and scripts have alike.
+#[derive(Clone, Copy)]
+pub(super) enum Atom {
+    Bool,
+    Int,
+    Count,
+    Double,
+    Time,
+    Interval,
+    String,
+    Port,
+    Addr,
+}
+
+impl Atom {
+    /// How a packed type is read as a type of scripts, if these are the same.
+    fn of(from: &Type, to: Tag) -> Option<Self> {
+        Some(match (from, to) {
+            (Type::Bool, Tag::Bool) => Self::Bool,
+            (Type::Int, Tag::Int) => Self::Int,
+            (Type::Count, Tag::Count) => Self::Count,
+            (Type::Double, Tag::Double) => Self::Double,
+            (Type::Time, Tag::Time) => Self::Time,
+            (Type::Interval, Tag::Interval) => Self::Interval,
+            (Type::String, Tag::String) => Self::String,
+            (Type::Port, Tag::Port) => Self::Port,
+            (Type::Addr, Tag::Addr) => Self::Addr,
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    fn read(self, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
+        Some(match self {
+            Self::Bool => Value::Bool(from.bool()?),
+            Self::Int => Value::Int(from.int()?),
+            Self::Count => Value::Count(from.count()?),
+            Self::Double => Value::Double(from.double()?),
+            Self::Time => Value::Time(exact(from.nanos()?)),
+            Self::Interval => Value::Interval(exact(from.nanos()?)),
+            Self::String => vm.m.state.traffic.named(from.bytes()?),
+            Self::Port => {
+                let (number, proto) = from.port()?;
+                port(number, proto)
+            }
+            Self::Addr => Value::addr(from.addr()?),
+        })
+    }
 }
 
 impl Plan {
@@ -60,24 +112,21 @@ impl Plan {
                 ),
                 None => Self::Skip,
             },
-            (Type::Record(record), types::Type::Record(fields)) => Self::Record(
-                to,
-                record
-                    .fields
-                    .iter()
-                    .map(|param| {
-                        let offset =
-                            vm.p.names.find(param.name).and_then(|name| fields.offset(name));
-                        let field = offset.and_then(|offset| fields.fields.get(offset));
-                        match (offset, field) {
-                            (Some(offset), Some(field)) => {
-                                (u32::try_from(offset).ok(), Self::new(vm, &param.ty, field.ty))
-                            }
-                            _ => (None, Self::Skip),
+            (Type::Record(record), types::Type::Record(fields)) => {
+                let plan = |param: &Param| {
+                    let offset = vm.p.names.find(param.name).and_then(|name| fields.offset(name));
+                    let field = offset.and_then(|offset| fields.fields.get(offset));
+                    match (offset, field) {
+                        (Some(offset), Some(field)) => {
+                            (u32::try_from(offset).ok(), Self::new(vm, &param.ty, field.ty))
                         }
-                    })
-                    .collect(),
-            ),
+                        _ => (None, Self::Skip),
+                    }
+                };
+                let plans: Vec<_> = record.fields.iter().map(plan).collect();
+                let last = plans.iter().filter_map(|(offset, _)| *offset).max();
+                Self::Record(to, last.unwrap_or_default(), plans)
+            }
             (Type::Connection, types::Type::Record(_)) => Self::Connection(to),
             (Type::ConnId, types::Type::Record(_)) => Self::ConnId(IdPlan::new(vm, to)),
             (Type::File, types::Type::Record(_)) => Self::File(to),
@@ -95,7 +144,10 @@ impl Plan {
                 | Type::Addr
                 | Type::Subnet,
                 _,
-            ) => Self::Atom(to, vm.p.types.tag(to)),
+            ) => {
+                let tag = vm.p.types.tag(to);
+                Atom::of(from, tag).map_or(Self::Atom(to, tag), Self::Same)
+            }
             _ => Self::Skip,
         }
     }
@@ -121,12 +173,18 @@ impl Plan {
         from: &mut Reader<'_>,
         param: &Param,
     ) -> Result<Value, Stop> {
-        match from.param(param) {
-            Some(head) => self.rest(vm, states, event, from, &param.ty, &head),
-            None => Ok(Value::Unset),
+        match (self, from.is_set(param)) {
+            (_, None | Some(false)) => Ok(Value::Unset),
+            (Self::Skip, _) => {
+                // The reader ends with the arguments: unreadable ones need not be skipped.
+                let _ = from.skip(&param.ty);
+                Ok(Value::Unset)
+            }
+            _ => self.read(vm, states, event, from, &param.ty),
         }
     }
 
+    #[inline]
     fn read(
         &self,
         vm: &mut Vm<'_>,
@@ -135,6 +193,9 @@ impl Plan {
         from: &mut Reader<'_>,
         ty: &Type,
     ) -> Result<Value, Stop> {
+        if let Self::Same(atom) = self {
+            return Ok(atom.read(vm, from).unwrap_or_default());
+        }
         match from.value(ty) {
             Some(head) => self.rest(vm, states, event, from, ty, &head),
             None => Ok(Value::Unset),
@@ -153,7 +214,6 @@ impl Plan {
     ) -> Result<Value, Stop> {
         use gannet_event::Value as Head;
         Ok(match (self, head, ty) {
-            (Self::Atom(_, Tag::String), Head::String(text), _) => vm.m.state.traffic.named(text),
             (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
             (Self::Enum, Head::Enum(name), _) => vm.enum_named(name),
             (Self::Opaque(to), Head::Opaque(_, data), _) => {
@@ -190,17 +250,19 @@ impl Plan {
                 }
                 Value::List(Rc::new(List { ty: *list, items }))
             }
-            (Self::Record(to, plans), Head::Record, Type::Record(record)) => {
-                let mut offsets = Vec::with_capacity(plans.len());
-                let mut given = Vec::with_capacity(plans.len());
-                for ((offset, plan), param) in plans.iter().zip(record.fields) {
-                    let value = plan.param(vm, states, event, from, param)?;
-                    if let Some(offset) = offset {
-                        offsets.push(*offset);
-                        given.push(value);
+            (Self::Record(to, last, plans), Head::Record, Type::Record(record)) => {
+                vm.new_record_with(*to, *last, |vm, fields| {
+                    for ((offset, plan), param) in plans.iter().zip(record.fields) {
+                        let value = plan.param(vm, states, event, from, param)?;
+                        if let Some(offset) = offset
+                            && let Some(field) = fields.get_mut(*offset as usize)
+                            && value.is_set()
+                        {
+                            *field = value;
+                        }
                     }
-                }
-                vm.new_record(*to, &offsets, given)?
+                    Ok(())
+                })?
             }
             (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
                 Some(state) => states.shown(vm, *to, (event.version(), *index), state)?,

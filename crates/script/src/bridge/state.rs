@@ -104,7 +104,8 @@ impl States {
     /// An event that no script handles: its connections are known from now on.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         self.over(&vm.m.state.traffic, event);
-        let Some(ty) = vm.type_named("connection") else { return Ok(()) };
+        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty);
+        let Some(ty) = known.or_else(|| vm.type_named("connection")) else { return Ok(()) };
         match (event.decl.name, first_connection(event)) {
             ("new_connection", Some(state)) => {
                 self.mention(vm, ty, state)?;
@@ -176,12 +177,9 @@ impl States {
         ty: TypeId,
         state: &ConnState,
     ) -> Result<Value, Stop> {
-        let record = self.known(vm, ty, state)?;
         let plan = plan_of(vm, ty);
-        if let Some(known) = vm.m.state.traffic.conns.get(&plan.key(state)) {
-            let uid = known.uid;
-            name_it(vm, &record, uid, plan.name());
-        }
+        let record = self.known(vm, &plan, state)?;
+        name_it(vm, &record, state.uid, plan.name());
         Ok(Value::Record(record))
     }
 
@@ -228,13 +226,13 @@ impl States {
         let plan = plan_of(vm, ty);
         let key = plan.key(state);
         if vm.m.state.traffic.names.is_some() || self.conns.contains_key(&state.uid) {
-            self.known(vm, ty, state)?;
+            self.known(vm, &plan, state)?;
             return Ok(key);
         }
         let traffic = &mut vm.m.state.traffic;
         match traffic.conns.get_mut(&key).filter(|known| known.uid == state.uid) {
             Some(known) if known.record.is_some() => {
-                self.known(vm, ty, state)?;
+                self.known(vm, &plan, state)?;
             }
             Some(known) => known.state = Some(Box::new(state.clone())),
             None => {
@@ -249,36 +247,46 @@ impl States {
     fn known(
         &mut self,
         vm: &mut Vm<'_>,
-        ty: TypeId,
+        plan: &ConnPlan,
         state: &ConnState,
     ) -> Result<Rc<Record>, Stop> {
-        let plan = plan_of(vm, ty);
         let key = plan.key(state);
-        let record = match self.conns.get(&state.uid) {
-            Some(record) => Rc::clone(record),
-            None => {
-                let known = vm.m.state.traffic.conns.get(&key);
-                let known = known.filter(|known| known.uid == state.uid);
+        let conns = &mut vm.m.state.traffic.conns;
+        let known = conns.get_mut(&key).filter(|known| known.uid == state.uid);
+        let record = match (self.conns.get(&state.uid), known) {
+            (Some(record), Some(known)) => {
+                if known.record.is_none() {
+                    known.record = Some(Rc::clone(record));
+                    known.state = None;
+                }
+                Rc::clone(record)
+            }
+            (Some(record), None) => {
+                let record = Rc::clone(record);
+                let known = Known::new(state, Some(Rc::clone(&record)), None);
+                conns.insert(key, Box::new(known));
+                record
+            }
+            (None, known) => {
                 let record = match known.and_then(|known| known.record.clone()) {
                     Some(record) => record,
                     None => plan.create(vm, state)?,
                 };
                 self.conns.insert(state.uid, Rc::clone(&record));
+                let conns = &mut vm.m.state.traffic.conns;
+                match conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+                    Some(known) => {
+                        known.record = Some(Rc::clone(&record));
+                        known.state = None;
+                    }
+                    None => {
+                        let known = Known::new(state, Some(Rc::clone(&record)), None);
+                        conns.insert(key, Box::new(known));
+                    }
+                }
                 record
             }
         };
-        let conns = &mut vm.m.state.traffic.conns;
-        match conns.get_mut(&key).filter(|known| known.uid == state.uid) {
-            Some(known) if known.record.is_some() => {}
-            Some(known) => {
-                known.record = Some(Rc::clone(&record));
-                known.state = None;
-            }
-            None => {
-                let known = Known::new(state, Some(Rc::clone(&record)), None);
-                conns.insert(key, Box::new(known));
-            }
-        }
         plan.refresh(vm, &record, state)?;
         Ok(record)
     }
@@ -536,20 +544,20 @@ impl ConnPlan {
             _ => Value::Unset,
         };
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
-        let values = [
-            Value::Time(seconds(state.start.as_nanos())),
-            // As times of floating point differ.
-            Value::Interval(
-                seconds(state.start.as_nanos() + state.duration.as_nanos())
-                    - seconds(state.start.as_nanos()),
-            ),
-            service,
-            Value::string(&state.history),
-            Value::Unset,
-            tag(state.vlan),
-            tag(state.inner_vlan),
-        ];
-        set(record, &self.places, values);
+        let [start, duration, services, history, _, vlan, inner_vlan] = &self.places;
+        let began = seconds(state.start.as_nanos());
+        // As times of floating point differ.
+        let ended = seconds(state.start.as_nanos() + state.duration.as_nanos());
+        record.change(|fields| {
+            fields.set(*start, Value::Time(began));
+            fields.set(*duration, Value::Interval(ended - began));
+            fields.set(*services, service);
+            if fields.get(*history).is_none_or(|known| known.str_bytes() != state.history) {
+                fields.set(*history, Value::string(&state.history));
+            }
+            fields.set(*vlan, tag(state.vlan));
+            fields.set(*inner_vlan, tag(state.inner_vlan));
+        });
         if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
             && !state.tunnels.is_empty()
         {
@@ -585,16 +593,17 @@ impl EndPlan {
         state: &EndpointState,
         texts: &RefCell<HashMap<[u8; 6], Value>>,
     ) {
-        let l2 = state.l2.map_or(Value::Unset, |address| l2_text(texts, address));
-        let values = [
-            Value::Count(state.size),
-            Value::Count(u64::from(state.state)),
-            Value::Count(state.packets),
-            Value::Count(state.ip_bytes),
-            Value::Count(u64::from(state.flow_label)),
-            l2,
-        ];
-        set(record, &self.places, values);
+        let [size, number, packets, ip_bytes, flow_label, l2] = &self.places;
+        record.change(|fields| {
+            fields.set(*size, Value::Count(state.size));
+            fields.set(*number, Value::Count(u64::from(state.state)));
+            fields.set(*packets, Value::Count(state.packets));
+            fields.set(*ip_bytes, Value::Count(state.ip_bytes));
+            fields.set(*flow_label, Value::Count(u64::from(state.flow_label)));
+            if let Some(address) = state.l2 {
+                fields.set(*l2, l2_text(texts, address));
+            }
+        });
     }
 }
 

@@ -159,6 +159,34 @@ pub enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The same value, which borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> Field<'static> {
+        let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
+        let all = |items: Vec<Self>| items.into_iter().map(Self::into_owned).collect();
+        match self {
+            Self::Unset => Field::Unset,
+            Self::Bool(value) => Field::Bool(value),
+            Self::Int(value) => Field::Int(value),
+            Self::Count(value) => Field::Count(value),
+            Self::Port(number, protocol) => Field::Port(number, protocol),
+            Self::Subnet(address, width) => Field::Subnet(address, width),
+            Self::Addr(address) => Field::Addr(address),
+            Self::Double(value) => Field::Double(value),
+            Self::Interval(value) => Field::Interval(value),
+            Self::Time(value) => Field::Time(value),
+            Self::String(text) => Field::String(owned(text)),
+            Self::Enum(text) => Field::Enum(owned(text)),
+            Self::File(text) => Field::File(owned(text)),
+            Self::Func(text) => Field::Func(owned(text)),
+            Self::Pattern(text, ignores_case, single_line) => {
+                Field::Pattern(owned(text), ignores_case, single_line)
+            }
+            Self::Set(items) => Field::Set(all(items)),
+            Self::Vector(items) => Field::Vector(all(items)),
+        }
+    }
+
     /// The bytes of a string or a name; empty for others.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

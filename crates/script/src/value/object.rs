@@ -79,6 +79,12 @@ impl Record {
         drop(old);
     }
 
+    /// Changes several fields in one go. No value may be dropped by that which could reach this record.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Fields<'_>)) {
+        let mut fields = self.fields.borrow_mut();
+        change(&mut Fields { fields: &mut fields });
+    }
+
     /// All fields.
     #[must_use]
     pub fn fields(&self) -> Ref<'_, Vec<Value>> {
@@ -101,6 +107,34 @@ impl Record {
     /// Takes all fields.
     pub(super) fn take(&self) -> Vec<Value> {
         self.fields.take()
+    }
+}
+
+/// Fields of a record that are changed.
+pub(crate) struct Fields<'a> {
+    fields: &'a mut Vec<Value>,
+}
+
+impl Fields<'_> {
+    /// The field at a place, if there is a cell for it.
+    #[inline]
+    pub(crate) fn get(&self, place: Option<usize>) -> Option<&Value> {
+        self.fields.get(place?)
+    }
+
+    /// Changes the field at a place, if there is one and the value is set.
+    #[inline]
+    pub(crate) fn set(&mut self, place: Option<usize>, value: Value) {
+        let Some(place) = place else { return };
+        if !value.is_set() {
+            return;
+        }
+        if place >= self.fields.len() {
+            self.fields.resize(place + 1, Value::Unset);
+        }
+        if let Some(field) = self.fields.get_mut(place) {
+            Value::put(field, value);
+        }
     }
 }
 

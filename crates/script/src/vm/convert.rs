@@ -91,28 +91,24 @@ impl Vm<'_> {
                     return Ok(value.clone());
                 }
                 let plan = self.conversion(from, ty);
-                let target: Vec<TypeId> = self
-                    .p
-                    .types
-                    .record(ty)
-                    .map(|record| record.fields.iter().map(|field| field.ty).collect())
-                    .unwrap_or_default();
-                let mut offsets = Vec::new();
-                let mut given = Vec::new();
-                for (offset, source) in plan.iter().enumerate() {
-                    let Some(source) = source else { continue };
-                    let field = record.get(*source);
-                    if !field.is_set() {
-                        continue;
+                let last = plan.iter().rposition(Option::is_some).unwrap_or_default();
+                let last = u32::try_from(last).unwrap_or(u32::MAX);
+                self.new_record_with(ty, last, |vm, fields| {
+                    for (offset, (field, source)) in fields.iter_mut().zip(plan.iter()).enumerate()
+                    {
+                        let Some(source) = source else { continue };
+                        let given = record.get(*source);
+                        if !given.is_set() {
+                            continue;
+                        }
+                        let target = vm.p.types.record(ty).and_then(|ty| ty.fields.get(offset));
+                        *field = match target.map(|field| field.ty) {
+                            Some(ty) => vm.convert(&given, ty)?,
+                            None => given,
+                        };
                     }
-                    let field = match target.get(offset) {
-                        Some(ty) => self.convert(&field, *ty)?,
-                        None => field,
-                    };
-                    offsets.push(offset as u32);
-                    given.push(field);
-                }
-                self.new_record(ty, &offsets, given)
+                    Ok(())
+                })
             }
             (Value::Table(table), Tag::Table) => {
                 let unspecified =

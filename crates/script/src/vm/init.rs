@@ -33,8 +33,28 @@ pub(crate) enum FieldInit {
 #[derive(Debug)]
 pub(crate) struct Template {
     inits: Vec<FieldInit>,
-    /// How many come before those that are all unset.
-    used: usize,
+    /// The constants among them, up to the last field that has a value at first.
+    first: Vec<Value>,
+    /// The fields whose values are made for each record.
+    made: Vec<u32>,
+}
+
+impl Template {
+    fn new(inits: Vec<FieldInit>) -> Self {
+        let last = inits.iter().rposition(|init| !matches!(init, FieldInit::Unset));
+        let used = last.map_or(0, |last| last + 1);
+        let (mut first, mut made) = (Vec::with_capacity(used), Vec::new());
+        for (index, init) in (0..).zip(&inits).take(used) {
+            first.push(match init {
+                FieldInit::Constant(value) => value.clone(),
+                _ => Value::Unset,
+            });
+            if !matches!(init, FieldInit::Unset | FieldInit::Constant(_)) {
+                made.push(index);
+            }
+        }
+        Self { inits, first, made }
+    }
 }
 
 impl Vm<'_> {
@@ -48,25 +68,47 @@ impl Vm<'_> {
         offsets: &[u32],
         given: Vec<Value>,
     ) -> Result<Value, Stop> {
+        let last = offsets.iter().max().copied().unwrap_or_default();
+        self.new_record_with(ty, last, |_, fields| {
+            for (offset, value) in offsets.iter().zip(given) {
+                if let Some(field) = fields.get_mut(*offset as usize)
+                    && value.is_set()
+                {
+                    *field = value;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A record whose fields `fill` gives values, where it has some, up to the one at `last`; others have their first values.
+    ///
+    /// # Errors
+    /// [`Stop`] where a `&default` failed, or `fill`.
+    pub(crate) fn new_record_with(
+        &mut self,
+        ty: TypeId,
+        last: u32,
+        fill: impl FnOnce(&mut Self, &mut [Value]) -> Result<(), Stop>,
+    ) -> Result<Value, Stop> {
         let template = self.template(ty);
-        let given_to = offsets.iter().max().map_or(0, |last| *last as usize + 1);
-        let used = template.used.max(given_to).min(template.inits.len());
-        let mut fields = vec![Value::Unset; used];
-        for (offset, value) in offsets.iter().zip(given) {
-            if let Some(slot) = fields.get_mut(*offset as usize) {
-                *slot = value;
-            }
-        }
-        for (index, init) in template.inits.iter().enumerate().take(template.used) {
-            if matches!(init, FieldInit::Unset) || fields.get(index).is_none_or(Value::is_set) {
+        let len = template.inits.len();
+        let used = template.first.len().max(last as usize + 1).min(len);
+        let mut fields = Vec::with_capacity(used);
+        fields.extend_from_slice(&template.first);
+        fields.resize(used, Value::Unset);
+        fill(self, &mut fields)?;
+        for index in &template.made {
+            let index = *index as usize;
+            let (Some(init), Some(field)) = (template.inits.get(index), fields.get_mut(index))
+            else {
                 continue;
-            }
-            let value = self.first_value(init)?;
-            if let Some(slot) = fields.get_mut(index) {
-                *slot = value;
+            };
+            if !field.is_set() {
+                *field = self.first_value(init)?;
             }
         }
-        Ok(Value::Record(Record::with_len(ty, fields, template.inits.len())))
+        Ok(Value::Record(Record::with_len(ty, fields, len)))
     }
 
     fn first_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
@@ -111,8 +153,7 @@ impl Vm<'_> {
         crate::value::order::set_optional(ty, optional.collect());
         let inits: Vec<FieldInit> =
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
-        let last = inits.iter().rposition(|init| !matches!(init, FieldInit::Unset));
-        let template = Rc::new(Template { used: last.map_or(0, |last| last + 1), inits });
+        let template = Rc::new(Template::new(inits));
         self.m.instantiated.insert(ty);
         if self.m.templates.len() <= ty.index() {
             self.m.templates.resize(ty.index() + 1, None);

@@ -74,7 +74,7 @@ fn scalar(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
 }
 
 /// A value as writers take it.
-fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
+fn to_field<'v>(vm: &Vm<'_>, value: &'v Value) -> Field<'v> {
     let owned = |bytes: Vec<u8>| Cow::Owned(bytes);
     match value {
         Value::Bool(value) => Field::Bool(*value),
@@ -96,15 +96,16 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
         Value::Addr4(_) | Value::Addr6(_) => Field::Addr(value.addr_bytes().unwrap_or_default()),
         Value::Net4(bytes, width) => Field::Subnet(crate::value::v4(*bytes), *width),
         Value::Net6(net) => Field::Subnet(net.prefix, net.width),
-        Value::Short(_) | Value::Long(_) => Field::String(owned(value.str_bytes().to_vec())),
-        Value::Pattern(pattern) => Field::Pattern(owned(pattern.text().to_vec()), false, false),
+        Value::Short(_) | Value::Long(_) => Field::String(Cow::Borrowed(value.str_bytes())),
+        Value::Pattern(pattern) => Field::Pattern(Cow::Borrowed(pattern.text()), false, false),
         Value::File(file) => Field::File(owned(file.name.clone().into_bytes())),
         Value::Func(_) => Field::Func(owned(cat(vm.p, value))),
         Value::Table(table) => {
-            Field::Set(table.keys().iter().map(|key| to_field(vm, key)).collect())
+            Field::Set(table.keys().iter().map(|key| to_field(vm, key).into_owned()).collect())
         }
         Value::Vector(vector) => {
-            Field::Vector(vector.items().iter().map(|item| to_field(vm, item)).collect())
+            let items = vector.items();
+            Field::Vector(items.iter().map(|item| to_field(vm, item).into_owned()).collect())
         }
         _ => Field::Unset,
     }
@@ -119,7 +120,7 @@ struct Budget {
 
 impl Budget {
     /// Cuts a field to the rest of the limits.
-    fn apply(&mut self, field: &mut Field<'static>) {
+    fn apply(&mut self, field: &mut Field<'_>) {
         match field {
             Field::String(text) => {
                 let allowed = self.limits.field_bytes.min(self.limits.total_bytes);
@@ -165,18 +166,16 @@ pub(super) fn write(
         }
         None => Value::Unset,
     };
-    let mut fields = Vec::with_capacity(filter.sources.len());
+    let mut values = Vec::with_capacity(filter.sources.len());
+    for (from_extension, offsets) in &filter.sources {
+        let root = if *from_extension { &extension } else { record };
+        values.push(at(root, offsets));
+    }
+    let mut fields = Vec::with_capacity(values.len());
     let limits = vm.m.state.log.streams.get(&id.int()).map(|stream| stream.limits);
     let mut budget = limits.map(|limits| Budget { limits, strings: 0, containers: 0 });
-    for (from_extension, offsets) in &filter.sources {
-        let mut value = if *from_extension { extension.clone() } else { record.clone() };
-        for offset in offsets {
-            value = match &value {
-                Value::Record(record) => record.get(*offset),
-                _ => Value::Unset,
-            };
-        }
-        let mut field = to_field(vm, &value);
+    for value in &values {
+        let mut field = to_field(vm, value);
         if let Some(budget) = &mut budget {
             budget.apply(&mut field);
         }
@@ -197,6 +196,16 @@ pub(super) fn write(
         vm.m.state.metrics.add(writes, 1.0);
     }
     Ok(())
+}
+
+/// The value of a field of a record, or of a record in it.
+fn at(root: &Value, offsets: &[usize]) -> Value {
+    match (offsets, root) {
+        ([], _) => root.clone(),
+        ([offset], Value::Record(record)) => record.get(*offset),
+        ([offset, rest @ ..], Value::Record(record)) => at(&record.get(*offset), rest),
+        _ => Value::Unset,
+    }
 }
 
 /// Counts and reports what the limits of a stream took from a record.

@@ -27,9 +27,44 @@ pub fn double_of_log(out: &mut Vec<u8>, value: f64) {
 pub fn seconds_of_log(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+    } else if let Some(micros) = micros(value.abs()) {
+        if value.is_sign_negative() {
+            out.push(b'-');
+        }
+        gannet_log::write_count(out, micros / 1_000_000);
+        let mut digits = *b".000000";
+        let mut rest = micros % 1_000_000;
+        for digit in digits.iter_mut().skip(1).rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        out.extend_from_slice(&digits);
     } else {
         let _ = write!(out, "{value:.6}");
     }
+}
+
+/// Millionths of a number that is not negative, rounded as `{:.6}` rounds its digits: to the nearest, halves to the even one. `None` where they are too many.
+fn micros(value: f64) -> Option<u64> {
+    const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
+    // Below 2^43, so that the result has less than 63 bits.
+    if !(0.0..8.7e12).contains(&value) {
+        return None;
+    }
+    let bits = value.to_bits();
+    let exponent = (bits >> FRACTION) as u32;
+    if exponent < 1_000 {
+        // Less than 2^-23: less than half a millionth.
+        return Some(0);
+    }
+    let mantissa = bits & ((1 << FRACTION) - 1) | 1 << FRACTION;
+    let scaled = u128::from(mantissa) * 1_000_000;
+    // The number is its mantissa / 2^shift: 2^42 has exponent 1,065, so that the shift is from 10 to 75.
+    let shift = 1_075 - exponent;
+    let (whole, rest) = (scaled >> shift, scaled & ((1 << shift) - 1));
+    let half = 1_u128 << (shift - 1);
+    let up = rest > half || rest == half && whole & 1 == 1;
+    u64::try_from(whole + u128::from(up)).ok()
 }
 
 fn digits(out: &mut Vec<u8>, value: f64, precision: usize, exponents: bool) {

@@ -232,6 +232,16 @@ fn json_is_read() {
 
 proptest! {
     #[test]
+    fn seconds_of_logs_have_the_digits_of_any_double(value: f64, near in -1e10..1e10_f64, small in -1e-5..1e-5_f64, tie: i32) {
+        // Whole numbers of 128ths end in halves of millionths.
+        for value in [value, near, small, f64::from(tie) / 128.0, -0.0] {
+            if !value.is_nan() {
+                prop_assert_eq!(text(|out| seconds_of_log(out, value)), format!("{value:.6}"));
+            }
+        }
+    }
+
+    #[test]
     fn doubles_of_json_read_back(value: f64) {
         prop_assume!(value.is_finite());
         let written = text(|out| double_of_json(out, value));

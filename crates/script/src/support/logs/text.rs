@@ -58,16 +58,16 @@ impl TextFormat {
         in_set: bool,
     ) {
         scratch.clear();
+        if self.is_plain(in_row) {
+            if Self::number(out, field) {
+                return;
+            }
+        } else if Self::number(scratch, field) {
+            return self.escaped(out, scratch, in_row, in_set);
+        }
         match field {
             Field::Unset => scratch.extend_from_slice(&self.unset_field),
-            Field::Bool(value) => scratch.push(if *value { b'T' } else { b'F' }),
-            Field::Int(value) => drop(write!(scratch, "{value}")),
-            Field::Count(value) => gannet_log::write_count(scratch, *value),
-            Field::Port(value, _) => gannet_log::write_count(scratch, u64::from(*value)),
-            Field::Subnet(address, width) => format::subnet(scratch, *address, u32::from(*width)),
-            Field::Addr(address) => format::addr(scratch, *address),
             Field::Double(value) => format::double_of_log(scratch, *value),
-            Field::Interval(value) | Field::Time(value) => format::seconds_of_log(scratch, *value),
             Field::String(text) | Field::Enum(text) | Field::File(text) | Field::Func(text) => {
                 return self.string(out, text, in_row, in_set);
             }
@@ -84,8 +84,35 @@ impl TextFormat {
                 }
                 return;
             }
+            // Numbers and addresses were written above.
+            _ => return,
         }
         self.escaped(out, scratch, in_row, in_set);
+    }
+
+    /// Whether no separator is part of a number or an address.
+    fn is_plain(&self, in_row: bool) -> bool {
+        in_row && self.separator == b"\t" && self.set_separator == b","
+    }
+
+    /// Appends a value whose text is a number, an address or a letter: none of these has anything to escape. Returns whether it was one.
+    fn number(out: &mut Vec<u8>, field: &Field<'_>) -> bool {
+        match field {
+            Field::Bool(value) => out.push(if *value { b'T' } else { b'F' }),
+            Field::Int(value) => {
+                if *value < 0 {
+                    out.push(b'-');
+                }
+                gannet_log::write_count(out, value.unsigned_abs());
+            }
+            Field::Count(value) => gannet_log::write_count(out, *value),
+            Field::Port(value, _) => gannet_log::write_count(out, u64::from(*value)),
+            Field::Subnet(address, width) => format::subnet(out, *address, u32::from(*width)),
+            Field::Addr(address) => format::addr(out, *address),
+            Field::Interval(value) | Field::Time(value) => format::seconds_of_log(out, *value),
+            _ => return false,
+        }
+        true
     }
 
     fn string(&self, out: &mut Vec<u8>, text: &[u8], in_row: bool, in_set: bool) {
