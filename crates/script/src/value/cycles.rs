@@ -28,8 +28,10 @@ thread_local! {
     /// Of records of these types, the fields that can: the others need no look.
     static FIELDS: RefCell<HashMap<TypeId, Box<[usize]>>> = RefCell::default();
     static NOTED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
-    /// How many noted values the next search waits for.
+    /// How many noted values the next look at them waits for.
     static LIMIT: Cell<usize> = const { Cell::new(AT_LEAST) };
+    /// How many values were in use after the last search.
+    static IN_USE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A value that can be part of a cycle.
@@ -201,18 +203,36 @@ fn parts(program: &Program) -> Vec<(u32, u32)> {
     edges
 }
 
-/// Whether enough values are noted for a search to pay.
+/// Whether enough values are noted for a look at them to pay.
 #[inline]
 pub(crate) fn is_due() -> bool {
     NOTED.with_borrow(Vec::len) >= LIMIT.get()
 }
 
+/// Forgets the noted values that were freed. Where those that exist are twice as many as after the last search, frees
+/// the ones that only noted values refer to: so garbage is at most as much as what is in use.
+pub(crate) fn look() {
+    let noted = forget_freed();
+    if noted >= AT_LEAST.max(2 * IN_USE.get()) {
+        collect();
+    }
+    let noted = NOTED.with_borrow(Vec::len);
+    LIMIT.set(AT_LEAST.max(noted + noted / 2));
+}
+
+/// Forgets the noted values that were freed. Returns how many exist.
+fn forget_freed() -> usize {
+    NOTED.with_borrow_mut(|noted| {
+        noted.retain(Noted::exists);
+        noted.len()
+    })
+}
+
 /// Frees the noted values that only noted values refer to. Returns how many.
 pub(crate) fn collect() -> usize {
-    let live: Vec<Value> = NOTED.with_borrow_mut(|noted| {
-        noted.retain(Noted::exists);
-        noted.iter().filter_map(Noted::value).collect()
-    });
+    forget_freed();
+    let live: Vec<Value> =
+        NOTED.with_borrow(|noted| noted.iter().filter_map(Noted::value).collect());
     let fields = FIELDS.take();
     // References of noted values: to which address, how many, and where `live` has what they refer to.
     let mut targets: HashMap<usize, (usize, Option<usize>)> = HashMap::new();
@@ -252,7 +272,7 @@ pub(crate) fn collect() -> usize {
     FIELDS.set(fields);
     // `live` keeps each until all are empty: no value is dropped within another.
     let freed = garbage.map(|(value, _)| empty(value)).count();
-    LIMIT.set(AT_LEAST.max(2 * (live.len() - freed)));
+    IN_USE.set(live.len() - freed);
     drop(live);
     freed
 }
@@ -333,6 +353,29 @@ mod tests {
 
     fn record_of(fields: Vec<Value>) -> Rc<Record> {
         Record::new(TypeId(70), fields)
+    }
+
+    #[test]
+    fn garbage_is_bounded_and_what_is_in_use_stays() {
+        all_types();
+        collect();
+        let held: Vec<_> = (0..60_000).map(|_| record_of(vec![Value::Count(7)])).collect();
+        let mut most = 0;
+        for _ in 0..1_000_000 {
+            // A vector that contains itself, and a record that is freed at once.
+            let vector = Vector::new(TypeId(71), Vec::new());
+            vector.items_mut().push(Value::Vector(Rc::clone(&vector)));
+            drop(record_of(Vec::new()));
+            if is_due() {
+                look();
+            }
+            most = most.max(NOTED.with_borrow(Vec::len));
+        }
+        assert!(most < 3 * 2 * held.len(), "{most}");
+        assert!(held.iter().all(|record| record.get(0).count() == 7));
+        drop(held);
+        collect();
+        assert_eq!(NOTED.with_borrow_mut(|noted| { noted.retain(Noted::exists); noted.len() }), 0);
     }
 
     #[test]

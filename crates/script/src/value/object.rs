@@ -54,6 +54,7 @@ impl Record {
     }
 
     /// A field; unset where it does not exist.
+    #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
         match self.fields.borrow().get(index) {
@@ -63,6 +64,7 @@ impl Record {
     }
 
     /// Whether a field is set.
+    #[inline]
     #[must_use]
     pub fn has(&self, index: usize) -> bool {
         self.fields.borrow().get(index).is_some_and(Value::is_set)
@@ -71,9 +73,7 @@ impl Record {
     /// Changes a field.
     pub fn set(&self, index: usize, value: Value) {
         let mut fields = self.fields.borrow_mut();
-        if index >= fields.len() {
-            fields.resize(index + 1, Value::Unset);
-        }
+        grow(&mut fields, index);
         let old = fields.get_mut(index).map(|field| std::mem::replace(field, value));
         drop(fields);
         drop(old);
@@ -110,6 +110,15 @@ impl Record {
     }
 }
 
+/// Makes cells for the fields up to `index`, and for no more: many records live as long as their connections.
+#[inline]
+fn grow(fields: &mut Vec<Value>, index: usize) {
+    if index >= fields.len() {
+        fields.reserve_exact(index + 1 - fields.len());
+        fields.resize(index + 1, Value::Unset);
+    }
+}
+
 /// Fields of a record that are changed.
 pub(crate) struct Fields<'a> {
     fields: &'a mut Vec<Value>,
@@ -129,9 +138,7 @@ impl Fields<'_> {
         if !value.is_set() {
             return;
         }
-        if place >= self.fields.len() {
-            self.fields.resize(place + 1, Value::Unset);
-        }
+        grow(self.fields, place);
         if let Some(field) = self.fields.get_mut(place) {
             Value::put(field, value);
         }

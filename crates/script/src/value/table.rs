@@ -1,9 +1,9 @@
 //! Tables and sets.
 //!
 //! Entries are in an array in the order of their insertion, found through a hash table of their
-//! indices. Removal leaves a gap; gaps are closed when they are many and no loop walks over the
-//! table. With a seed, walks follow the slots of Zeek's dictionary instead, which is stored as
-//! well.
+//! indices; the few of a small table are searched one after the other. Removal leaves a gap; gaps are closed when they
+//! are many and no loop walks over the table. With a seed, walks follow the slots of Zeek's dictionary instead, which is
+//! stored as well.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -63,16 +63,44 @@ pub struct Table {
 
 #[derive(Default)]
 struct State {
-    places: HashTable<u32>,
     entries: Vec<Entry>,
-    /// The widths of keys that are networks.
-    widths: Option<Box<Widths>>,
-    patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
-    order: Option<Box<SlotDict<u32, ()>>>,
-    /// Places without an entry; only where there is an order.
-    free: Vec<u32>,
+    /// The places of entries by their hashes, if the table is [indexed](Self::is_indexed).
+    places: HashTable<u32>,
+    /// How many entries there are.
+    live: u32,
     /// The place that was found last: `t[k]` often follows `k in t`.
     last: Cell<u32>,
+    /// Whether there are, or were, more than [`SMALL`] entries.
+    is_indexed: bool,
+    /// What few tables have.
+    rare: Option<Box<Rare>>,
+}
+
+/// Most entries, gaps among them, of a table without a hash table: most tables of a connection have one or two.
+const SMALL: usize = 8;
+
+#[derive(Default)]
+struct Rare {
+    /// The widths of keys that are networks.
+    widths: Option<Widths>,
+    patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
+    order: Option<Order>,
+}
+
+/// The order of Zeek's dictionary.
+#[derive(Default)]
+struct Order {
+    slots: SlotDict<u32, ()>,
+    /// The hash that the order goes by, for each place.
+    hashes: Vec<u64>,
+    /// Places without an entry.
+    free: Vec<u32>,
+}
+
+impl Rare {
+    fn with_order() -> Option<Box<Self>> {
+        Some(Box::new(Self { order: Some(Order::default()), ..Self::default() }))
+    }
 }
 
 /// How many networks there are of each width.
@@ -127,8 +155,6 @@ struct Entry {
     value: Value,
     /// When it was created, read or written; expiry goes by it.
     time: f64,
-    /// The hash that the order goes by.
-    slot: u64,
 }
 
 impl Table {
@@ -136,11 +162,12 @@ impl Table {
     #[must_use]
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
-        let order = if ordered || order::hashes().is_none() { None } else { Some(Box::default()) };
+        let rare =
+            if ordered || order::hashes().is_none() { None } else { Rare::with_order() };
         let table = Rc::new(Self {
             ty: Cell::new(ty),
             single: Cell::new(single),
-            state: RefCell::new(State { order, ..State::default() }),
+            state: RefCell::new(State { rare, ..State::default() }),
             attrs: RefCell::new(attrs),
             walks: Cell::new(0),
             default_cache: RefCell::new(None),
@@ -173,8 +200,8 @@ impl Table {
     /// Changes its attributes.
     pub fn set_attrs(&self, attrs: Option<Rc<TableAttrs>>) {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
-        if ordered {
-            self.state.borrow_mut().order = None;
+        if ordered && let Some(rare) = &mut self.state.borrow_mut().rare {
+            rare.order = None;
         }
         *self.default_cache.borrow_mut() = None;
         *self.attrs.borrow_mut() = attrs;
@@ -183,7 +210,7 @@ impl Table {
     /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.state.borrow().places.len()
+        self.state.borrow().live as usize
     }
 
     /// Whether there are no entries.
@@ -226,13 +253,13 @@ impl Table {
         self.walks.get() == 0
             && !self.in_change.get()
             && !self.watched.get()
-            && self.state.borrow().order.is_none()
+            && self.state.borrow().order().is_none()
     }
 
     /// Whether there are keys that are networks.
     #[must_use]
     pub fn has_networks(&self) -> bool {
-        self.state.borrow().widths.is_some()
+        self.state.borrow().widths().is_some()
     }
 
     /// The value of the entry whose key is the longest network that has this address or network in it; unset where there is none.
@@ -270,7 +297,7 @@ impl Table {
     #[must_use]
     pub fn find(&self, key: &[Value]) -> Option<usize> {
         let mut state = self.state.borrow_mut();
-        if state.places.is_empty() {
+        if state.live == 0 {
             return None;
         }
         let place = state.find(key, hash_key(key))?;
@@ -289,7 +316,7 @@ impl Table {
     #[must_use]
     pub fn get_or_unset(&self, key: &[Value]) -> Value {
         let mut state = self.state.borrow_mut();
-        if state.places.is_empty() {
+        if state.live == 0 {
             return Value::Unset;
         }
         let Some(place) = state.find(key, hash_key(key)) else { return Value::Unset };
@@ -304,7 +331,7 @@ impl Table {
     #[must_use]
     pub fn find_longest(&self, key: &Value) -> Option<usize> {
         let state = self.state.borrow();
-        let widths = state.widths.as_ref()?;
+        let widths = state.widths()?;
         let version_4 = match key {
             Value::Addr4(address) => Some((*address, 32)),
             Value::Net4(prefix, width) => Some((*prefix, *width)),
@@ -356,7 +383,7 @@ impl Table {
         };
         let state = self.state.borrow();
         let mut found = Vec::new();
-        for width in state.widths.iter().flat_map(|widths| widths.up_to(longest)) {
+        for width in state.widths().into_iter().flat_map(|widths| widths.up_to(longest)) {
             let probe = [Value::subnet(mask(address, width), width)];
             found.extend(state.find(&probe, hash_key(&probe)));
         }
@@ -368,7 +395,7 @@ impl Table {
     pub fn places_matching(&self, text: &[u8]) -> Vec<usize> {
         let set = {
             let mut state = self.state.borrow_mut();
-            match &state.patterns {
+            match state.rare.as_ref().and_then(|rare| rare.patterns.as_ref()) {
                 Some(set) => Rc::clone(set),
                 None => {
                     let mut places = Vec::new();
@@ -382,7 +409,7 @@ impl Table {
                         }
                     }
                     let set = Rc::new((PatternSet::new(texts), places));
-                    state.patterns = Some(Rc::clone(&set));
+                    state.rare.get_or_insert_default().patterns = Some(Rc::clone(&set));
                     set
                 }
             }
@@ -398,7 +425,8 @@ impl Table {
     #[must_use]
     pub fn pattern_stats(&self) -> PatternStats {
         let state = self.state.borrow();
-        state.patterns.as_ref().map(|set| set.0.stats()).unwrap_or_default()
+        let patterns = state.rare.as_ref().and_then(|rare| rare.patterns.as_ref());
+        patterns.map(|set| set.0.stats()).unwrap_or_default()
     }
 
     /// The value at a place.
@@ -466,26 +494,27 @@ impl Table {
     /// Adds an entry that is not there.
     fn add(&self, key: Value, value: Value, time: f64, hash: u64) {
         let state = &mut *self.state.borrow_mut();
-        let reused = state.free.pop();
-        let place = reused.unwrap_or(u32::try_from(state.entries.len()).unwrap_or(u32::MAX));
         if let Value::Net4(..) | Value::Net6(_) = key {
-            state.widths.get_or_insert_default().add(&key);
+            state.rare.get_or_insert_default().widths.get_or_insert_default().add(&key);
         }
-        state.patterns = None;
-        let mut slot = 0;
-        if let Some(order) = &mut state.order {
-            slot = order::hash(&key).unwrap_or(0);
-            order.insert(slot, place, ());
+        let mut reused = None;
+        if let Some(rare) = &mut state.rare {
+            rare.patterns = None;
+            if let Some(order) = &mut rare.order {
+                reused = order.free.pop();
+                let next = u32::try_from(state.entries.len()).unwrap_or(u32::MAX);
+                order.add(&key, reused.unwrap_or(next));
+            }
         }
-        let entry = Entry { hash, key, value, time, slot };
-        match reused.and_then(|place| state.entries.get_mut(place as usize)) {
-            Some(free) => *free = entry,
-            None => state.entries.push(entry),
+        let entry = Entry { hash, key, value, time };
+        match reused.and_then(|place| Some((place, state.entries.get_mut(place as usize)?))) {
+            Some((place, free)) => {
+                *free = entry;
+                state.live += 1;
+                state.index(hash, place);
+            }
+            None => state.push(entry, self.walks.get() == 0),
         }
-        let entries = &state.entries;
-        state.places.insert_unique(hash, place, |place| {
-            entries.get(*place as usize).map_or(0, |entry| entry.hash)
-        });
     }
 
     /// Removes an entry; returns its value.
@@ -498,8 +527,8 @@ impl Table {
 
     /// Removes all entries.
     pub fn clear(&self) {
-        let order = self.state.borrow().order.is_some().then(Box::default);
-        let fresh = State { order, ..State::default() };
+        let rare = if self.state.borrow().order().is_some() { Rare::with_order() } else { None };
+        let fresh = State { rare, ..State::default() };
         let old = self.state.replace(fresh);
         drop(old);
     }
@@ -516,7 +545,7 @@ impl Table {
     #[must_use]
     pub fn entries(&self) -> Vec<(Value, Value)> {
         let state = self.state.borrow();
-        match &state.order {
+        match state.order() {
             None => state
                 .entries
                 .iter()
@@ -524,6 +553,7 @@ impl Table {
                 .map(|entry| (entry.key.clone(), entry.value.clone()))
                 .collect(),
             Some(order) => order
+                .slots
                 .iter()
                 .filter_map(|(place, ())| state.entries.get(*place as usize))
                 .map(|entry| (entry.key.clone(), entry.value.clone()))
@@ -554,17 +584,17 @@ impl Table {
     #[must_use]
     pub fn walk_begins(&self) -> Option<Vec<u32>> {
         self.walks.set(self.walks.get() + 1);
-        self.state.borrow_mut().order.as_mut().map(|order| {
-            order.begin_loop();
-            order.iter().map(|(place, ())| *place).collect()
+        self.state.borrow_mut().slots().map(|slots| {
+            slots.begin_loop();
+            slots.iter().map(|(place, ())| *place).collect()
         })
     }
 
     /// A walk ends.
     pub fn walk_ends(&self) {
         self.walks.set(self.walks.get().saturating_sub(1));
-        if let Some(order) = &mut self.state.borrow_mut().order {
-            order.end_loop();
+        if let Some(slots) = self.state.borrow_mut().slots() {
+            slots.end_loop();
         }
     }
 
@@ -572,20 +602,20 @@ impl Table {
     /// without it.
     #[must_use]
     pub fn robust_begins(&self) -> Option<RobustWalk> {
-        self.state.borrow_mut().order.as_mut().map(|order| order.begin_robust())
+        self.state.borrow_mut().slots().map(|slots| slots.begin_robust())
     }
 
     /// The place of the next entry of such a walk.
     #[must_use]
     pub fn robust_next(&self, walk: &RobustWalk) -> Option<u32> {
         let mut state = self.state.borrow_mut();
-        state.order.as_mut()?.next_robust(walk).map(|(_, place)| place)
+        state.slots()?.next_robust(walk).map(|(_, place)| place)
     }
 
     /// Such a walk ends.
     pub fn robust_ends(&self, walk: RobustWalk) {
-        if let Some(order) = &mut self.state.borrow_mut().order {
-            order.end_robust(walk);
+        if let Some(slots) = self.state.borrow_mut().slots() {
+            slots.end_robust(walk);
         }
     }
 
@@ -616,11 +646,46 @@ impl Entry {
     }
 }
 
+impl Order {
+    /// A key gets a place.
+    fn add(&mut self, key: &Value, place: u32) {
+        let hash = order::hash(key).unwrap_or(0);
+        self.slots.insert(hash, place, ());
+        let index = place as usize;
+        if self.hashes.len() <= index {
+            self.hashes.resize(index + 1, 0);
+        }
+        if let Some(slot) = self.hashes.get_mut(index) {
+            *slot = hash;
+        }
+    }
+
+    fn hash(&self, place: usize) -> u64 {
+        self.hashes.get(place).copied().unwrap_or(0)
+    }
+}
+
 impl State {
+    fn order(&self) -> Option<&Order> {
+        self.rare.as_ref()?.order.as_ref()
+    }
+
+    fn slots(&mut self) -> Option<&mut SlotDict<u32, ()>> {
+        Some(&mut self.rare.as_mut()?.order.as_mut()?.slots)
+    }
+
+    fn widths(&self) -> Option<&Widths> {
+        self.rare.as_ref()?.widths.as_ref()
+    }
+
     /// An entry was looked up: the order may move it to where it belongs.
+    #[inline]
     fn found(&mut self, place: usize) {
-        if let (Some(order), Some(entry)) = (&mut self.order, self.entries.get(place)) {
-            order.get_with(entry.slot, |other| *other as usize == place);
+        if let Some(rare) = &mut self.rare
+            && let Some(order) = &mut rare.order
+        {
+            let hash = order.hash(place);
+            order.slots.get_with(hash, |other| *other as usize == place);
         }
     }
 
@@ -647,36 +712,69 @@ impl State {
         if self.entries.get(last).is_some_and(&is_it) {
             return Some(last);
         }
-        let place = *self
-            .places
-            .find(hash, |place| self.entries.get(*place as usize).is_some_and(&is_it))?;
-        self.last.set(place);
-        Some(place as usize)
+        let place = self.place_of(hash, is_it)?;
+        self.last.set(u32::try_from(place).unwrap_or(u32::MAX));
+        Some(place)
+    }
+
+    /// The place of an entry with this hash that `is_it` holds for.
+    #[inline]
+    fn place_of(&self, hash: u64, is_it: impl Fn(&Entry) -> bool) -> Option<usize> {
+        if !self.is_indexed {
+            return self.entries.iter().position(|entry| entry.hash == hash && is_it(entry));
+        }
+        let place =
+            self.places.find(hash, |place| self.entries.get(*place as usize).is_some_and(&is_it));
+        place.map(|place| *place as usize)
     }
 
     fn search(&self, key: &[Value], hash: u64) -> Option<usize> {
         if let [Value::Count(number)] = key {
-            let is_it = |place: &u32| {
-                self.entries.get(*place as usize).is_some_and(|entry| match entry.key {
-                    Value::Count(other) => other == *number,
-                    Value::Int(other) => u64::try_from(other) == Ok(*number),
-                    _ => false,
-                })
-            };
-            return self.places.find(hash, is_it).map(|place| *place as usize);
+            return self.place_of(hash, |entry| match entry.key {
+                Value::Count(other) => other == *number,
+                Value::Int(other) => u64::try_from(other) == Ok(*number),
+                _ => false,
+            });
         }
-        self.places
-            .find(hash, |place| {
-                self.entries
-                    .get(*place as usize)
-                    .is_some_and(|entry| entry.hash == hash && entry.is(key))
-            })
-            .map(|place| *place as usize)
+        self.place_of(hash, |entry| entry.hash == hash && entry.is(key))
+    }
+
+    /// Appends an entry. `may_move` says whether gaps may be closed for it.
+    fn push(&mut self, entry: Entry, may_move: bool) {
+        let len = self.entries.len();
+        if len == 0 {
+            self.entries.reserve_exact(1);
+        } else if len == SMALL && !self.is_indexed {
+            if may_move && (self.live as usize) < len && self.order().is_none() {
+                self.close_gaps();
+            } else {
+                self.is_indexed = true;
+                for place in self.walk_places() {
+                    let hash = self.entries.get(place as usize).map_or(0, |entry| entry.hash);
+                    self.index(hash, place);
+                }
+            }
+        }
+        let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let hash = entry.hash;
+        self.entries.push(entry);
+        self.live += 1;
+        self.index(hash, place);
+    }
+
+    /// Adds the place of an entry to the hash table, where there is one.
+    fn index(&mut self, hash: u64, place: u32) {
+        if self.is_indexed {
+            let entries = &self.entries;
+            self.places.insert_unique(hash, place, |place| {
+                entries.get(*place as usize).map_or(0, |entry| entry.hash)
+            });
+        }
     }
 
     fn walk_places(&self) -> Vec<u32> {
-        match &self.order {
-            Some(order) => order.iter().map(|(place, ())| *place).collect(),
+        match self.order() {
+            Some(order) => order.slots.iter().map(|(place, ())| *place).collect(),
             None => (0..self.entries.len())
                 .filter(|place| self.entries.get(*place).is_some_and(|entry| entry.key.is_set()))
                 .filter_map(|place| u32::try_from(place).ok())
@@ -688,22 +786,30 @@ impl State {
         let entry = self.entries.get_mut(place)?;
         let key = std::mem::take(&mut entry.key);
         let value = std::mem::take(&mut entry.value);
-        let (hash, slot) = (entry.hash, entry.slot);
+        let hash = entry.hash;
         let wanted = u32::try_from(place).ok()?;
-        if let Ok(found) = self.places.find_entry(hash, |place| *place == wanted) {
+        if self.is_indexed
+            && let Ok(found) = self.places.find_entry(hash, |place| *place == wanted)
+        {
             found.remove();
         }
-        if let (Value::Net4(..) | Value::Net6(_), Some(widths)) = (&key, &mut self.widths) {
-            widths.remove(&key);
+        self.live = self.live.saturating_sub(1);
+        if let Some(rare) = &mut self.rare {
+            rare.patterns = None;
+            if let (Value::Net4(..) | Value::Net6(_), Some(widths)) = (&key, &mut rare.widths) {
+                widths.remove(&key);
+            }
+            if let Some(order) = &mut rare.order {
+                let hash = order.hash(place);
+                order.slots.remove_with(hash, |place| *place == wanted);
+                order.free.push(wanted);
+                return Some(value);
+            }
         }
-        self.patterns = None;
-        if let Some(order) = &mut self.order {
-            order.remove_with(slot, |place| *place == wanted);
-            self.free.push(wanted);
-            return Some(value);
-        }
-        let live = self.places.len();
-        if may_move && self.entries.len() > 16 && self.entries.len() - live > live {
+        let (len, live) = (self.entries.len(), self.live as usize);
+        if may_move && live == 0 {
+            self.entries.clear();
+        } else if may_move && len > 16 && len - live > live {
             self.close_gaps();
         }
         Some(value)
@@ -727,7 +833,9 @@ impl State {
         for place in &mut self.places {
             *place = moved.get(*place as usize).copied().unwrap_or(u32::MAX);
         }
-        self.patterns = None;
+        if let Some(rare) = &mut self.rare {
+            rare.patterns = None;
+        }
     }
 }
 

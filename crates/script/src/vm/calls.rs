@@ -313,8 +313,7 @@ impl Vm<'_> {
             if let Some(slot) = self.m.stack.get_mut(index)
                 && slot.is_set()
             {
-                let old = std::mem::take(slot);
-                drop(old);
+                Value::put(slot, Value::Unset);
             }
         }
     }

@@ -27,6 +27,8 @@ pub struct QueuedEvent {
 #[derive(Default)]
 pub struct Queue {
     events: VecDeque<QueuedEvent>,
+    /// An empty queue, with the room that earlier events had.
+    spare: VecDeque<QueuedEvent>,
     timers: Timers,
 }
 
@@ -238,14 +240,19 @@ impl Vm<'_> {
     /// [`Stop`] where the program stops.
     pub fn drain(&mut self) -> Result<(), Stop> {
         for _ in 0..2 {
-            let generation = std::mem::take(&mut self.m.queue.events);
-            for event in generation {
+            if self.m.queue.events.is_empty() {
+                break;
+            }
+            let next = std::mem::take(&mut self.m.queue.spare);
+            let mut generation = std::mem::replace(&mut self.m.queue.events, next);
+            while let Some(event) = generation.pop_front() {
                 self.dispatch(event)?;
             }
+            self.m.queue.spare = generation;
         }
         self.run_triggers()?;
         if cycles::is_due() {
-            cycles::collect();
+            cycles::look();
         }
         Ok(())
     }
@@ -280,8 +287,8 @@ impl Vm<'_> {
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
-        let name = self.function_name(func);
-        let reporter = name.starts_with("reporter_");
+        let name = self.p.functions.find(func).map(|function| self.p.name(function.name));
+        let reporter = name.is_some_and(|name| name.starts_with("reporter_"));
         let reporting = self.m.reporting;
         if reporter {
             self.m.reporting = true;

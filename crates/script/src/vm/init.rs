@@ -21,6 +21,8 @@ pub(crate) enum FieldInit {
     Constant(Value),
     /// The result of the code of `&default`, as this type.
     Code(Rc<Code>, TypeId),
+    /// The value of a global, as this type; where it is not set, the code that says so.
+    Global(GlobalId, Rc<Code>, TypeId),
     /// An empty table or set.
     Table(TypeId, Option<Rc<TableAttrs>>),
     /// An empty vector.
@@ -119,6 +121,13 @@ impl Vm<'_> {
                 let value = self.execute(code, &[], None, None)?;
                 self.convert(&value, *ty)?
             }
+            FieldInit::Global(global, code, ty) => match self.m.globals.get(global.index()) {
+                Some(value) if value.is_set() => {
+                    let value = value.clone();
+                    self.convert(&value, *ty)?
+                }
+                _ => self.first_value(&FieldInit::Code(Rc::clone(code), *ty))?,
+            },
             FieldInit::Table(ty, attrs) => self.new_table(*ty, attrs.clone()),
             FieldInit::Vector(ty) => Value::Vector(Vector::new(*ty, Vec::new())),
             FieldInit::Record(ty) => self.new_record(*ty, &[], Vec::new())?,
@@ -209,7 +218,18 @@ impl Vm<'_> {
                 if let Some(init) = self.empty_default(expr, ty) {
                     return init;
                 }
-                return FieldInit::Code(self.expr_code(expr), ty);
+                let code = self.expr_code(expr);
+                return match &self.p.exprs[expr].kind {
+                    ExprKind::Global(global) => FieldInit::Global(*global, code, ty),
+                    ExprKind::Record(record)
+                        if record.named
+                            && record.fields.is_empty()
+                            && self.p.exprs[expr].ty == ty =>
+                    {
+                        FieldInit::Record(ty)
+                    }
+                    _ => FieldInit::Code(code, ty),
+                };
             }
         }
         if find_attr(attrs, AttrKind::Optional).is_some() {

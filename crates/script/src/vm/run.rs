@@ -90,7 +90,7 @@ impl Vm<'_> {
                 if !frame.keep {
                     let end = base + frame.code.registers;
                     for slot in &mut self.m.stack[base..end] {
-                        *slot = Value::Unset;
+                        Value::put(slot, Value::Unset);
                     }
                 }
                 if self.m.frames.len() <= floor {
@@ -127,6 +127,28 @@ impl Vm<'_> {
                 }
                 Op::Const { d, k } => {
                     let value = code.consts[k as usize].clone();
+                    set!(d, value);
+                }
+                // The most frequent ones of those that both engines share, where nothing is amiss: without a way around.
+                Op::Field { d, r, i }
+                    if let Value::Record(record) = &reg!(r)
+                        && record.has(usize::from(i)) =>
+                {
+                    let value = record.get(usize::from(i));
+                    set!(d, value);
+                }
+                Op::HasField { d, r, i } => {
+                    let has = match &reg!(r) {
+                        Value::Record(record) => record.has(usize::from(i)),
+                        _ => false,
+                    };
+                    set!(d, Value::Bool(has));
+                }
+                Op::Check { s } if reg!(s).is_set() => (),
+                Op::Global { d, g }
+                    if self.m.globals.get(g.0 as usize).is_some_and(Value::is_set) =>
+                {
+                    let value = self.m.globals[g.0 as usize].clone();
                     set!(d, value);
                 }
                 Op::Jump { to } => {
@@ -325,7 +347,7 @@ impl Vm<'_> {
                             let end = new_base + callee.registers;
                             if from < end {
                                 for slot in &mut self.m.stack[from..end] {
-                                    *slot = Value::Unset;
+                                    Value::put(slot, Value::Unset);
                                 }
                             }
                             self.m.frames.push(Frame {
@@ -373,7 +395,7 @@ impl Vm<'_> {
                             let end = new_base + callee.registers;
                             if from < end {
                                 for slot in &mut self.m.stack[from..end] {
-                                    *slot = Value::Unset;
+                                    Value::put(slot, Value::Unset);
                                 }
                             }
                             self.m.frames.push(Frame {
