@@ -552,7 +552,7 @@ impl ConnPlan {
             fields.set(*start, Value::Time(began));
             fields.set(*duration, Value::Interval(ended - began));
             fields.set(*services, service);
-            if fields.get(*history).is_none_or(|known| known.str_bytes() != state.history) {
+            if fields.get(*history).and_then(Value::bytes) != Some(&*state.history) {
                 fields.set(*history, Value::string(&state.history));
             }
             fields.set(*vlan, tag(state.vlan));
