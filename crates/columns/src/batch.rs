@@ -229,9 +229,9 @@ impl Values {
 
 /// Text that needs no escaping is nearly always ASCII.
 #[inline]
-fn plain(v: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn plain(v: &[u8], out: &mut Vec<u8>) {
     if v.is_ascii() {
-        out.extend_from_slice(v);
+        gannet_log::append(out, v);
     } else {
         gannet_log::column_text(v, out);
     }

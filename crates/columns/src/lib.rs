@@ -23,6 +23,7 @@
 
 mod batch;
 mod error;
+mod group;
 mod output;
 mod parquet_file;
 mod partition;

@@ -1,6 +1,7 @@
 //! Columns as an output of the logs.
 
 use std::io;
+use std::mem;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -19,6 +20,8 @@ use gannet_log::PackedWriter;
 
 use crate::Error;
 use crate::batch::Batch;
+use crate::group::Group;
+use crate::group::Maker;
 use crate::parquet_file::About;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
@@ -55,6 +58,7 @@ impl Output for Columns {
             columns: *self,
             dir: options.dir.clone(),
             logs: Vec::new(),
+            maker: None,
             live: options.live.clone(),
             rotated: None,
         })
@@ -66,8 +70,6 @@ impl Output for Columns {
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
-/// Rows that become arrays at a time, in a Parquet file: few enough that the arrays stay in a near cache.
-const PARQUET_ROWS: usize = 4 << 10;
 /// Most open files of a log. Rows come nearly in the order of time: hardly more than two are
 /// needed.
 const OPEN_PARTS: usize = 4;
@@ -77,6 +79,8 @@ struct Writer {
     /// `None` makes the columns and throws them away.
     dir: Option<PathBuf>,
     logs: Vec<Log>,
+    /// What row groups of Parquet files are made with, once there are some.
+    maker: Option<Maker>,
     /// How files are named that are rotated.
     live: Option<LiveFiles>,
     /// When files were rotated last.
@@ -106,6 +110,13 @@ struct Part {
     file: Option<Kept>,
 }
 
+/// Where rows go.
+struct To<'a> {
+    columns: Columns,
+    dir: Option<&'a Path>,
+    maker: &'a mut Option<Maker>,
+}
+
 /// A collected row.
 #[derive(Clone, Copy)]
 struct Mark {
@@ -114,6 +125,14 @@ struct Mark {
     /// Number in its log.
     number: i64,
     /// Its end.
+    end: u32,
+}
+
+/// A collected row and its place.
+struct Row {
+    time: i64,
+    number: i64,
+    start: u32,
     end: u32,
 }
 
@@ -137,16 +156,18 @@ impl PackedWriter for Writer {
             });
             self.logs.len() - 1
         });
-        let (columns, dir) = (self.columns, self.dir.as_deref());
-        Ok(self.logs[at].write(rows, columns, dir)?)
+        let Self { columns, dir, logs, maker, .. } = self;
+        Ok(logs[at].write(rows, &mut To { columns: *columns, dir: dir.as_deref(), maker })?)
     }
 
     fn close(&mut self, now: Time) -> io::Result<()> {
         let mut result = Ok(());
-        for mut log in self.logs.drain(..) {
+        let Self { columns, dir, logs, maker, .. } = self;
+        let mut to = To { columns: *columns, dir: dir.as_deref(), maker };
+        for mut log in logs.drain(..) {
             // A log that cannot be completed does not keep others from it.
             while let Some(part) = log.open.pop() {
-                let closed = log.close(part, self.columns, self.dir.as_deref(), now.as_nanos());
+                let closed = log.close(part, &mut to, now.as_nanos());
                 result = result.and(closed);
             }
         }
@@ -156,16 +177,17 @@ impl PackedWriter for Writer {
     fn rotate(&mut self, terminating: bool) -> io::Result<()> {
         let (Some(live), Some(dir)) = (self.live.clone(), self.dir.clone()) else { return Ok(()) };
         let mut result = Ok(());
+        let columns = self.columns;
+        let mut to = To { columns, dir: Some(&dir), maker: &mut self.maker };
         for log in &mut self.logs {
             let opened = Time::from_nanos(log.opened);
             // Files of parts have names of their own, which later files do not have.
-            let renames = matches!(self.columns.partition, Partition::None);
+            let renames = matches!(columns.partition, Partition::None);
             while let Some(part) = log.open.pop() {
                 let has_rows = part.file.is_some() || !part.rows.is_empty();
-                let file = file_path(&dir, log.path, self.columns, (part.part, part.number));
+                let file = file_path(&dir, log.path, columns, (part.part, part.number));
                 let end = part.rows.last().map_or(log.opened, |mark| mark.time);
-                let mut closed =
-                    log.close(part, self.columns, Some(&dir), end).map_err(io::Error::from);
+                let mut closed = log.close(part, &mut to, end).map_err(io::Error::from);
                 if has_rows && renames {
                     let complete = || live.complete(log.path, &file, opened, terminating);
                     closed = closed.and_then(|()| complete());
@@ -182,12 +204,8 @@ impl PackedWriter for Writer {
 }
 
 impl Log {
-    fn write(
-        &mut self,
-        rows: PackedRows<'_>,
-        columns: Columns,
-        dir: Option<&Path>,
-    ) -> Result<(), Error> {
+    fn write(&mut self, rows: PackedRows<'_>, to: &mut To<'_>) -> Result<(), Error> {
+        let columns = to.columns;
         let (most_rows, most_bytes) = match columns.format {
             ColumnFormat::Parquet => (ROWS, COLLECTED),
             ColumnFormat::Arrow => (ARROW_ROWS, COLLECTED),
@@ -195,7 +213,7 @@ impl Log {
         for row in rows {
             let time = if self.by_time { time_of(row) } else { None };
             let part = columns.partition.part(time);
-            self.select(part, columns, dir)?;
+            self.select(part, to)?;
             let number = self.rows;
             self.rows += 1;
             let Some(part) = self.open.last_mut() else { return Ok(()) };
@@ -203,7 +221,7 @@ impl Log {
             let end = part.bytes.len() as u32;
             part.rows.push(Mark { time: time.unwrap_or(i64::MIN), number, end });
             if part.rows.len() >= most_rows || part.bytes.len() >= most_bytes {
-                self.write_group(columns, dir, false)?;
+                self.write_group(to)?;
             }
         }
         Ok(())
@@ -211,7 +229,7 @@ impl Log {
 
     /// Makes the part the last of those that are open.
     #[inline]
-    fn select(&mut self, part: i64, columns: Columns, dir: Option<&Path>) -> Result<(), Error> {
+    fn select(&mut self, part: i64, to: &mut To<'_>) -> Result<(), Error> {
         if self.open.last().is_some_and(|last| last.part == part) {
             return Ok(());
         }
@@ -222,7 +240,7 @@ impl Log {
         }
         if self.open.len() == OPEN_PARTS {
             let oldest = self.open.remove(0);
-            self.close(oldest, columns, dir, self.opened)?;
+            self.close(oldest, to, self.opened)?;
         }
         let known = self.parts.iter().position(|(known, _)| *known == part);
         let at = known.unwrap_or_else(|| {
@@ -236,60 +254,60 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the rows that are collected of the last part that is open; `is_last` if no others follow.
-    fn write_group(
-        &mut self,
-        columns: Columns,
-        dir: Option<&Path>,
-        is_last: bool,
-    ) -> Result<(), Error> {
+    /// Writes the rows that are collected of the last part that is open.
+    fn write_group(&mut self, to: &mut To<'_>) -> Result<(), Error> {
         let Self { path, fields, opened, open, by_time, .. } = self;
         let Some(part) = open.last_mut().filter(|part| !part.rows.is_empty()) else {
             return Ok(());
         };
         // A row begins at the end of the previous one.
         let mut start = 0;
-        let mut rows: Vec<_> = Vec::with_capacity(part.rows.len());
-        for mark in &part.rows {
-            rows.push((mark.time, mark.number, start..mark.end as usize));
-            start = mark.end as usize;
-        }
-        let is_parquet = columns.format == ColumnFormat::Parquet;
+        let rows = part.rows.iter().map(|mark| Row {
+            time: mark.time,
+            number: mark.number,
+            start: mem::replace(&mut start, mark.end),
+            end: mark.end,
+        });
+        let mut rows: Vec<_> = rows.collect();
+        let Columns { format, times, .. } = to.columns;
+        let is_parquet = format == ColumnFormat::Parquet;
         if is_parquet && *by_time {
-            rows.sort_by_key(|(time, number, _)| (*time, *number));
+            // Rows are numbered in this order.
+            if !rows.is_sorted_by_key(|row| row.time) {
+                rows.sort_by_key(|row| row.time);
+            }
         }
-        if let Some(dir) = dir
+        if let Some(dir) = to.dir
             && part.file.is_none()
         {
-            let to = file_path(dir, path, columns, (part.part, part.number));
+            let path = file_path(dir, path, to.columns, (part.part, part.number));
             part.file = Some(if is_parquet {
-                // Of a log that has no more rows than these, bloom filters are small.
-                let most = if is_last { rows.len() } else { ROWS };
-                let about = About { name: path, fields, unit: columns.times, opened: *opened };
-                Kept::Parquet(Box::new(ParquetFile::create(&to, about, most)?))
+                let about = About { name: self.path, fields, unit: times, opened: *opened };
+                Kept::Parquet(Box::new(ParquetFile::create(&path, about)?))
             } else {
-                let file = WholeFile::create(&to)?;
-                let writer = FileWriter::try_new(file, &schema(fields, columns.times))?;
-                Kept::Arrow(Box::new(writer))
+                let file = WholeFile::create(&path)?;
+                Kept::Arrow(Box::new(FileWriter::try_new(file, &schema(fields, times))?))
             });
         }
-        let at_a_time = if is_parquet { PARQUET_ROWS } else { ARROW_ROWS };
-        for rows in rows.chunks(at_a_time) {
-            let mut batch = Batch::new(fields, columns.times, rows.len());
-            for (_, _, place) in rows {
-                batch.push(part.bytes.get(place.clone()).unwrap_or_default());
+        let bytes = |row: &Row| &part.bytes[row.start as usize..row.end as usize];
+        if is_parquet {
+            if to.maker.is_none() {
+                *to.maker = Some(Maker::new()?);
             }
-            let batch = batch.finish()?;
-            match &mut part.file {
-                Some(Kept::Parquet(file)) => {
-                    file.write(&batch, rows.iter().map(|(_, number, _)| *number).collect())?;
+            if let Some(maker) = to.maker {
+                let mut group = Group::new(fields, times, rows.len(), maker);
+                group.take(&part.bytes, rows.iter().map(|row| (row.start, row.number)));
+                if let Some(Kept::Parquet(file)) = &mut part.file {
+                    file.write(group)?;
                 }
-                Some(Kept::Arrow(file)) => file.write(&batch)?,
-                None => {}
             }
-        }
-        if let Some(Kept::Parquet(file)) = &mut part.file {
-            file.end_group()?;
+        } else {
+            let mut batch = Batch::new(fields, times, rows.len());
+            rows.iter().for_each(|row| batch.push(bytes(row)));
+            let batch = batch.finish()?;
+            if let Some(Kept::Arrow(file)) = &mut part.file {
+                file.write(&batch)?;
+            }
         }
         part.bytes.clear();
         part.rows.clear();
@@ -297,15 +315,9 @@ impl Log {
     }
 
     /// Completes the file of a part.
-    fn close(
-        &mut self,
-        part: Part,
-        columns: Columns,
-        dir: Option<&Path>,
-        now: i64,
-    ) -> Result<(), Error> {
+    fn close(&mut self, part: Part, to: &mut To<'_>, now: i64) -> Result<(), Error> {
         self.open.push(part);
-        let written = self.write_group(columns, dir, true);
+        let written = self.write_group(to);
         let part = self.open.pop();
         written?;
         match part.and_then(|part| part.file) {

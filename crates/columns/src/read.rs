@@ -21,6 +21,8 @@ use gannet_log::Field;
 use gannet_log::Kind;
 use gannet_log::RowPacker;
 use gannet_log::Type;
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -45,16 +47,22 @@ pub struct ParquetRows {
     pub opened: Time,
     /// Packet time at the end, if the metadata has it.
     pub closed: Time,
-    batches: ParquetRecordBatchReader,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    /// The next row group.
+    group: usize,
+    /// Rows of the one before.
+    batches: Option<ParquetRecordBatchReader>,
 }
 
 impl ParquetRows {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-        let metadata = builder.metadata().file_metadata().key_value_metadata();
+        let file = File::open(path)?;
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::default())?;
+        let pairs = metadata.metadata().file_metadata().key_value_metadata();
         let value = |key: &str| {
-            let found = metadata?.iter().find(|pair| pair.key == key)?;
+            let found = pairs?.iter().find(|pair| pair.key == key)?;
             found.value.as_deref()
         };
         let time = |key| {
@@ -65,17 +73,19 @@ impl ParquetRows {
         let name = value(key::PATH).map(lasting);
         Ok(Self {
             path: name.unwrap_or_else(|| lasting(&stem.unwrap_or_default())),
-            fields: fields_of(builder.schema()),
+            fields: fields_of(metadata.schema()),
             opened: time(key::OPENED),
             closed: time(key::CLOSED),
-            batches: builder.with_batch_size(ROWS).build()?,
+            group: 0,
+            batches: None,
+            file,
+            metadata,
         })
     }
 
     /// The next rows, appended to `rows`; `false` at the end.
     pub fn next(&mut self, rows: &mut RowPacker) -> Result<bool, Error> {
-        let Some(batch) = self.batches.next() else { return Ok(false) };
-        let batch = batch?;
+        let Some(batch) = self.next_batch()? else { return Ok(false) };
         let numbers = batch.column_by_name(ROW).and_then(as_array::<Int64Array>);
         let mut order: Vec<usize> = (0..batch.num_rows()).collect();
         if let Some(numbers) = numbers {
@@ -83,6 +93,25 @@ impl ParquetRows {
         }
         rows_of(&batch, &order, rows)?;
         Ok(true)
+    }
+}
+
+impl ParquetRows {
+    /// Rows of one row group, all of them if it is one of gannet's: only all together have an order.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            if let Some(batch) = self.batches.as_mut().and_then(Iterator::next) {
+                return Ok(Some(batch?));
+            }
+            if self.group == self.metadata.metadata().num_row_groups() {
+                return Ok(None);
+            }
+            let (file, metadata) = (self.file.try_clone()?, self.metadata.clone());
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+            let reader = reader.with_row_groups(vec![self.group]).with_batch_size(ROWS);
+            self.batches = Some(reader.build()?);
+            self.group += 1;
+        }
     }
 }
 

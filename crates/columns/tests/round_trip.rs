@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use gannet_base::Time;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
@@ -24,16 +25,22 @@ use gannet_columns::Partition;
 use gannet_columns::TimeUnit;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_log::Cell;
+use gannet_log::Cells;
+use gannet_log::Field;
 use gannet_log::Fields;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
+use gannet_log::Kind;
 use gannet_log::Logs;
 use gannet_log::Output;
 use gannet_log::PackedRows;
+use gannet_log::PackedStream;
 use gannet_log::RowPacker;
 use gannet_log::Selection;
 use gannet_log::Shape;
 use gannet_log::TextOutput;
+use gannet_log::Type;
 
 const JSON: Format = Format::Json(JsonTimes::Epoch);
 
@@ -225,6 +232,42 @@ fn parquet_and_back_is_the_same_text() {
     eprintln!("{compared} logs compared");
     assert!(compared > 5);
     assert!(different.is_empty(), "{} differences:\n{}", different.len(), different.join("\n"));
+}
+
+/// Row groups that are larger together than what is read at a time, each in another order than the log.
+#[test]
+fn rows_of_many_row_groups_have_the_order_of_the_log() {
+    const ROWS: i64 = 140_000;
+    let own = std::env::temp_dir().join(format!("gannet-groups-{}", std::process::id()));
+    let field = |name, ty| Field { name, ty: Type::Scalar(ty), doc: "", optional: false };
+    let fields: &'static [Field] =
+        Vec::leak(vec![field("ts", "time"), field("n", "count"), field("text", "string")]);
+    let mut packed = RowPacker::default();
+    for n in 0..ROWS {
+        packed.begin();
+        packed.push(&Cell::Time(Time::from_nanos((ROWS - n) * 1_000)));
+        packed.push(&Cell::Count(n as u64));
+        packed.push(&Cell::Plain(&[b'a'; 80]));
+        packed.end();
+    }
+    let options = gannet_log::Options { dir: Some(own.clone()), ..Default::default() };
+    let mut writer = Columns::default().open(&options);
+    let stream = PackedStream::new("test", fields, Time::from_nanos(0));
+    writer.write(&stream, PackedRows::new(packed.rows())).unwrap();
+    writer.close(Time::from_nanos(0)).unwrap();
+    let mut rows = ParquetRows::open(&own.join("test.parquet")).unwrap();
+    let (mut found, mut next) = (RowPacker::default(), 0);
+    while rows.next(&mut found).unwrap() {
+        for row in PackedRows::new(found.rows()) {
+            let mut cells = Cells::new(row);
+            cells.scalar(Kind::Time);
+            assert_eq!(cells.scalar(Kind::Count), Cell::Count(next));
+            next += 1;
+        }
+        found.clear();
+    }
+    assert_eq!(next, ROWS as u64);
+    fs::remove_dir_all(own).unwrap();
 }
 
 #[test]

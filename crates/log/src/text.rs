@@ -182,7 +182,7 @@ fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
 
 /// Appends a text that is usually short.
 #[inline(always)]
-pub(crate) fn append<S: Sink>(out: &mut S, s: &[u8]) {
+pub fn append<S: Sink>(out: &mut S, s: &[u8]) {
     if let Some((a, b)) = ends::<4>(s) {
         out.put_ends(a, b, s.len());
     } else if let Some((a, b)) = ends::<8>(s) {

@@ -57,8 +57,7 @@ impl<'a> PackedEncoder<'a> {
     /// A mark and eight bytes.
     #[inline(always)]
     fn word(&mut self, mark: u8, v: u64) {
-        self.out.put([mark], 1);
-        self.out.put(v.to_le_bytes(), 8);
+        self.out.put(marked(mark, v.to_le_bytes()), 9);
     }
 
     /// A piece of text.
@@ -89,11 +88,17 @@ impl<'a> PackedEncoder<'a> {
     }
 }
 
+/// A mark and a value of eight bytes, for one store of a fixed size.
+#[inline(always)]
+fn marked(mark: u8, v: [u8; 8]) -> [u8; 9] {
+    let [a, b, c, d, e, f, g, h] = v;
+    [mark, a, b, c, d, e, f, g, h]
+}
+
 #[inline(never)]
 fn text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
     let mut out = Room::at(room, at);
-    out.put([mark], 1);
-    out.put((v.len() as u32).to_le_bytes(), 4);
+    out.put(marked(mark, (v.len() as u64).to_le_bytes()), 5);
     append(&mut out, v);
     out.place()
 }
@@ -120,8 +125,7 @@ fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
         out.put([VALUE], 1);
         out.put(host.octets(), 16);
-        out.put([VALUE], 1);
-        out.put(u64::from(port).to_le_bytes(), 8);
+        out.put(marked(VALUE, u64::from(port).to_le_bytes()), 9);
     }
     out.place()
 }

@@ -19,11 +19,13 @@
 //!         3 value                            a time or an interval in seconds (f64), written with six decimals
 //! ```
 
+mod block;
 mod encoder;
 mod output;
 mod reader;
 mod replay;
 
+pub use block::RowBlock;
 pub use encoder::PackedEncoder;
 pub use encoder::RowPacker;
 pub use output::Output;

@@ -176,7 +176,7 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 #[inline(always)]
-fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
+pub(super) fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
     let [mark] = take(from)?;
     if mark == UNSET {
         return Some(Cell::Unset);
@@ -203,7 +203,7 @@ fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
     })
 }
 
-fn list<'a>(from: &mut &'a [u8], kind: Kind) -> Option<List<'a>> {
+pub(super) fn list<'a>(from: &mut &'a [u8], kind: Kind) -> Option<List<'a>> {
     let [mark] = take(from)?;
     if mark != VALUE {
         return None;

@@ -1,0 +1,426 @@
+//! The pages of a column.
+
+use std::io::Write;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::BoundaryOrder;
+use parquet::basic::CompressionCodec;
+use parquet::basic::Encoding;
+use parquet::basic::Type;
+use parquet::bloom_filter::Sbbf;
+use parquet::column::page::CompressedPage;
+use parquet::column::page::Page;
+use parquet::column::page::PageWriter;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::metadata::ColumnIndexBuilder;
+use parquet::file::metadata::OffsetIndexBuilder;
+use parquet::file::metadata::PageEncodingStats;
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::SerializedPageWriter;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::file::writer::TrackedWrite;
+use parquet::schema::types::ColumnDescPtr;
+use zstd::bulk::Compressor;
+
+use super::column::Column;
+use super::column::Numbered;
+use super::column::Values;
+use super::column::write_addr;
+use super::dictionary::Texts;
+use super::encode::common;
+use super::encode::delta;
+use super::encode::hybrid;
+use super::encode::pack;
+use super::encode::width_of;
+
+/// Rows of a page at the most.
+const ROWS: usize = 16 << 10;
+/// The same of points in time, by whose pages readers skip those of other columns.
+const TIME_ROWS: usize = 4 << 10;
+/// About as many bytes has a page at the most.
+const BYTES: usize = 1 << 20;
+/// How often a bloom filter says that it has a value that it has not.
+const FALSE_POSITIVES: f64 = 0.01;
+/// Compression level.
+const LEVEL: i32 = 1;
+
+/// Makes pages of columns, in memory that it keeps.
+pub(super) struct Pages {
+    compressor: Compressor<'static>,
+    /// A page before it is compressed, and after that.
+    body: Vec<u8>,
+    compressed: Vec<u8>,
+    /// The pages of a column.
+    chunk: TrackedWrite<Vec<u8>>,
+}
+
+/// What is written of a column.
+pub(super) struct Wanted {
+    pub(super) descr: ColumnDescPtr,
+    pub(super) rows: usize,
+    /// Whether rows are sorted by it.
+    pub(super) is_sorted: bool,
+    pub(super) bloom: bool,
+}
+
+/// The pages written of a column.
+#[derive(Default)]
+struct Written {
+    encodings: Vec<PageEncodingStats>,
+    compressed: u64,
+    uncompressed: u64,
+    offsets: OffsetIndexBuilder,
+}
+
+impl Pages {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            compressor: Compressor::new(LEVEL)?,
+            body: Vec::new(),
+            compressed: Vec::new(),
+            chunk: TrackedWrite::new(Vec::new()),
+        })
+    }
+
+    /// Writes all of a column to a row group.
+    pub(super) fn write<W: Write + Send>(
+        &mut self,
+        column: &Column,
+        wanted: &Wanted,
+        to: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        let Wanted { descr, rows, is_sorted, bloom } = wanted;
+        let (rows, is_sorted, bloom) = (*rows, *is_sorted, *bloom);
+        self.chunk.inner_mut().clear();
+        let base = self.chunk.bytes_written() as i64;
+        let mut written = Written::default();
+        let dictionary = match self.dictionary(&column.values) {
+            0 => None,
+            entries => {
+                let encoding = Encoding::PLAIN;
+                let page = |buf| Page::DictionaryPage {
+                    buf,
+                    num_values: entries as u32,
+                    encoding,
+                    is_sorted: false,
+                };
+                self.page(page, &mut written)?;
+                Some(0)
+            }
+        };
+        let first = self.chunk.bytes_written() as i64 - base;
+        let is_time = matches!(column.values, Values::Times(..));
+        let mut index = is_time.then(|| ColumnIndexBuilder::new(Type::INT64));
+        let size = column.values.size();
+        let most = if is_time { TIME_ROWS } else { ROWS };
+        let most = most.min((rows * BYTES / size.max(1)).max(1));
+        let (mut levels, mut values) = (0, 0);
+        for start in (0..rows).step_by(most) {
+            let page_rows = most.min(rows - start);
+            let page_levels = levels..column.end(levels, page_rows);
+            let there = column.there(page_levels.clone());
+            let page_values = values..values + there;
+            let encoding = self.data(column, page_levels.clone(), page_values.clone());
+            let page = |buf| Page::DataPage {
+                buf,
+                num_values: page_levels.len() as u32,
+                encoding,
+                def_level_encoding: Encoding::RLE,
+                rep_level_encoding: Encoding::RLE,
+                statistics: None,
+            };
+            let (offset, len) = self.page(page, &mut written)?;
+            written.offsets.append_row_count(page_rows as i64);
+            written.offsets.append_offset_and_size(offset as i64 - base, len as i32);
+            if let (Some(index), Values::Times(times, _)) = (&mut index, &column.values) {
+                let (least, greatest) = bounds(&times[page_values.clone()], is_sorted);
+                let bytes = |v: Option<i64>| v.map_or(Vec::new(), |v| v.to_le_bytes().to_vec());
+                let nulls = page_levels.len() - there;
+                index.append(there == 0, bytes(least), bytes(greatest), nulls as i64);
+            }
+            (levels, values) = (page_levels.end, page_values.end);
+        }
+        if let Some(index) = &mut index {
+            index.set_boundary_order(match is_sorted {
+                true => BoundaryOrder::ASCENDING,
+                false => BoundaryOrder::UNORDERED,
+            });
+        }
+        let metadata = ColumnChunkMetaData::builder(Arc::clone(descr))
+            .set_compression_codec(CompressionCodec::ZSTD)
+            .set_encodings(written.encodings())
+            .set_page_encoding_stats(written.encodings)
+            .set_total_compressed_size(written.compressed as i64)
+            .set_total_uncompressed_size(written.uncompressed as i64)
+            .set_num_values(levels as i64)
+            .set_data_page_offset(first)
+            .set_dictionary_page_offset(dictionary)
+            .set_statistics(statistics(column, wanted, levels - values))
+            .build()?;
+        let close = ColumnCloseResult {
+            bytes_written: written.compressed,
+            rows_written: rows as u64,
+            metadata,
+            bloom_filter: if bloom { column.bloom_filter()? } else { None },
+            column_index: index.map(ColumnIndexBuilder::build).transpose()?,
+            offset_index: Some(written.offsets.build()),
+        };
+        self.chunk.flush()?;
+        // The reader of a chunk owns it, so it is lent.
+        let chunk = Bytes::from(mem::take(self.chunk.inner_mut()));
+        to.append_column(&chunk, close)?;
+        *self.chunk.inner_mut() = chunk.into();
+        Ok(())
+    }
+
+    /// Compresses what is in `body` and writes it. Returns where it begins and its length with its header.
+    fn page(
+        &mut self,
+        page: impl FnOnce(Bytes) -> Page,
+        written: &mut Written,
+    ) -> Result<(u64, usize), ParquetError> {
+        let Self { compressor, body, compressed, chunk } = self;
+        compressed.clear();
+        compressed.reserve(zstd::zstd_safe::compress_bound(body.len()));
+        compressor.compress_to_buffer(body, compressed)?;
+        let page = CompressedPage::new(page(Bytes::copy_from_slice(compressed)), body.len());
+        let encoding = page.encoding();
+        let spec = SerializedPageWriter::new(chunk).write_page(page)?;
+        written.compressed += spec.bytes_written;
+        written.uncompressed += spec.uncompressed_size as u64;
+        let known = written.encodings.iter_mut();
+        let mut known = known.filter(|s| s.page_type == spec.page_type && s.encoding == encoding);
+        match known.next() {
+            Some(stats) => stats.count += 1,
+            None => written.encodings.push(PageEncodingStats {
+                page_type: spec.page_type,
+                encoding,
+                count: 1,
+            }),
+        }
+        body.clear();
+        Ok((spec.offset, spec.bytes_written as usize))
+    }
+
+    /// Puts the entries of a dictionary into `body`; returns their number.
+    fn dictionary(&mut self, values: &Values) -> usize {
+        let body = &mut self.body;
+        body.clear();
+        match values {
+            Values::Doubles(Numbered::Numbers(known, _)) => {
+                body.extend(known.keys.iter().flat_map(|bits| bits.to_le_bytes()));
+                known.keys.len()
+            }
+            Values::Addrs(Numbered::Numbers(known, _)) => {
+                for octets in &known.keys {
+                    let start = body.len() + 4;
+                    body.extend_from_slice(&[0; 4]);
+                    write_addr(*octets, body);
+                    let len = (body.len() - start) as u32;
+                    body[start - 4..start].copy_from_slice(&len.to_le_bytes());
+                }
+                known.keys.len()
+            }
+            Values::Texts(Numbered::Numbers(known, _)) => {
+                for text in known.texts.iter() {
+                    body.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    body.extend_from_slice(text);
+                }
+                known.texts.len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Puts levels and values into `body`.
+    fn data(&mut self, column: &Column, levels: Range<usize>, values: Range<usize>) -> Encoding {
+        let body = &mut self.body;
+        let Column { repetitions, definitions, most, .. } = column;
+        if let Some(repetitions) = repetitions {
+            with_length(body, |body| hybrid(&repetitions[levels.clone()], 1, body));
+        }
+        if *most > 0 {
+            let width = width_of(u64::from(*most));
+            with_length(body, |body| hybrid(&definitions[levels], width, body));
+        }
+        if values.is_empty() {
+            return Encoding::PLAIN;
+        }
+        let mut numbers = |entries: usize, numbers: &[u32]| {
+            let width = width_of(entries as u64 - 1);
+            body.push(width as u8);
+            hybrid(&numbers[values.clone()], width, body);
+            Encoding::RLE_DICTIONARY
+        };
+        match &column.values {
+            Values::Bools(all) => {
+                pack(&all[values], 1, body);
+                Encoding::PLAIN
+            }
+            Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
+                delta(&all[values], body);
+                Encoding::DELTA_BINARY_PACKED
+            }
+            Values::Doubles(Numbered::Full(all)) => {
+                body.extend(all[values].iter().flat_map(|bits| bits.to_le_bytes()));
+                Encoding::PLAIN
+            }
+            Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
+                texts(all, values, body);
+                Encoding::DELTA_LENGTH_BYTE_ARRAY
+            }
+            Values::Doubles(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
+            Values::Addrs(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
+            Values::Texts(Numbered::Numbers(known, all)) => numbers(known.texts.len(), all),
+        }
+    }
+}
+
+impl Written {
+    /// Those of pages and that of levels.
+    fn encodings(&self) -> Vec<Encoding> {
+        let mut all = vec![Encoding::RLE];
+        for stats in &self.encodings {
+            if !all.contains(&stats.encoding) {
+                all.push(stats.encoding);
+            }
+        }
+        all
+    }
+}
+
+/// Lengths, packed, and the bytes.
+fn texts(all: &Texts, values: Range<usize>, body: &mut Vec<u8>) {
+    let ends = &all.ends[values.clone()];
+    let start = if values.start == 0 { 0 } else { all.ends[values.start - 1] };
+    let mut before = start;
+    let lengths: Vec<_> =
+        ends.iter().map(|end| i64::from(end - mem::replace(&mut before, *end))).collect();
+    delta(&lengths, body);
+    body.extend_from_slice(&all.bytes[start as usize..before as usize]);
+}
+
+/// Writes something with its length before it.
+fn with_length(body: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = body.len() + 4;
+    body.extend_from_slice(&[0; 4]);
+    write(body);
+    let len = (body.len() - start) as u32;
+    body[start - 4..start].copy_from_slice(&len.to_le_bytes());
+}
+
+impl Column {
+    /// The end of the levels of some rows that begin at `start`.
+    fn end(&self, start: usize, rows: usize) -> usize {
+        let Some(repetitions) = &self.repetitions else { return start + rows };
+        let begins = repetitions[start..].iter().enumerate().filter(|(_, level)| **level == 0);
+        begins.map(|(at, _)| start + at).nth(rows).unwrap_or(repetitions.len())
+    }
+
+    /// How many values some levels have.
+    fn there(&self, levels: Range<usize>) -> usize {
+        if self.most == 0 {
+            return levels.len();
+        }
+        let definitions = &self.definitions[levels];
+        definitions.iter().map(|level| usize::from(*level == self.most)).sum()
+    }
+
+    /// Tells most values that are not there.
+    fn bloom_filter(&self) -> Result<Option<Sbbf>, ParquetError> {
+        let filter = |values: usize| Sbbf::new_with_ndv_fpp(values as u64, FALSE_POSITIVES);
+        Ok(Some(match &self.values {
+            Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
+                let mut filter = filter(all.len())?;
+                all.iter().for_each(|text| filter.insert(text));
+                filter
+            }
+            Values::Texts(Numbered::Numbers(known, _)) => {
+                let mut filter = filter(known.texts.len())?;
+                known.texts.iter().for_each(|text| filter.insert(text));
+                filter
+            }
+            Values::Addrs(Numbered::Numbers(known, _)) => {
+                let mut filter = filter(known.keys.len())?;
+                let mut text = Vec::new();
+                for octets in &known.keys {
+                    text.clear();
+                    write_addr(*octets, &mut text);
+                    filter.insert(text.as_slice());
+                }
+                filter
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Values {
+    /// About as many bytes do they take.
+    fn size(&self) -> usize {
+        match self {
+            Self::Bools(all) => all.len() / 8,
+            Self::Ints(all) | Self::Ports(all) | Self::Times(all, _) => all.len() * 8,
+            Self::Doubles(Numbered::Full(all)) => all.len() * 8,
+            Self::Addrs(Numbered::Full(all)) | Self::Texts(Numbered::Full(all)) => all.bytes.len(),
+            Self::Doubles(Numbered::Numbers(_, all))
+            | Self::Addrs(Numbered::Numbers(_, all))
+            | Self::Texts(Numbered::Numbers(_, all)) => all.len() * 4,
+        }
+    }
+}
+
+/// How many are missing, and the bounds of numbers.
+fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
+    let bounds_of = |all: &[i64]| bounds(all, wanted.is_sorted);
+    let missing = Some(missing as u64);
+    match &column.values {
+        Values::Bools(all) => {
+            let (least, greatest) = bounds(all, false);
+            let is = |v: Option<u8>| v.map(|v| v != 0);
+            Statistics::boolean(is(least), is(greatest), None, missing, false)
+        }
+        Values::Ports(all) if wanted.descr.physical_type() == Type::INT32 => {
+            let (least, greatest) = bounds_of(all);
+            let narrow = |v: Option<i64>| v.map(|v| v as i32);
+            Statistics::int32(narrow(least), narrow(greatest), None, missing, false)
+        }
+        Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
+            let (least, greatest) = bounds_of(all);
+            Statistics::int64(least, greatest, None, missing, false)
+        }
+        Values::Doubles(all) => {
+            let bits = match all {
+                Numbered::Numbers(known, _) => &known.keys,
+                Numbered::Full(all) => all,
+            };
+            let doubles = bits.iter().map(|bits| f64::from_bits(*bits)).filter(|v| !v.is_nan());
+            let (least, greatest) =
+                doubles.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (v.min(a), v.max(b)));
+            let is_known = least <= greatest;
+            // Of the zeros the bounds are the outer ones, for the order of these is not told.
+            let least = if least == 0.0 { -0.0 } else { least };
+            let greatest = if greatest == 0.0 { 0.0 } else { greatest };
+            let known = |v: f64| is_known.then_some(v);
+            Statistics::double(known(least), known(greatest), None, missing, false)
+        }
+        Values::Addrs(_) | Values::Texts(_) => {
+            Statistics::byte_array(None, None, None, missing, false)
+        }
+    }
+}
+
+/// The least and the greatest.
+fn bounds<T: Copy + Ord>(all: &[T], is_sorted: bool) -> (Option<T>, Option<T>) {
+    if is_sorted || common(all).is_some() {
+        return (all.first().copied(), all.last().copied());
+    }
+    let Some(first) = all.first() else { return (None, None) };
+    let (least, greatest) = all.iter().fold((*first, *first), |(a, b), v| (a.min(*v), b.max(*v)));
+    (Some(least), Some(greatest))
+}
