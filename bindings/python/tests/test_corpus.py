@@ -4,6 +4,7 @@ The captures are in the folder `shared` next to the project, or where GANNET_SHA
 GANNET_SECONDS (120 by default), and the test says how many captures were left; 0 stands for no limit.
 """
 
+import functools
 import math
 import multiprocessing
 import os
@@ -28,19 +29,26 @@ def ordered():
     return all_captures
 
 
+@functools.cache
+def database():
+    """A connection of DuckDB: opening one takes longer than most queries."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
+    return connection
+
+
 def by_readers(log, schema):
     """The rows of a log by each reader of Arrow, as tables."""
-    import duckdb
     import pandas
     import polars
 
     yield "pyarrow", pa.RecordBatchReader.from_stream(log).read_all()
     yield "polars", polars.DataFrame(log).to_arrow().cast(schema)
-    with duckdb.connect() as connection:
-        connection.execute("set TimeZone = 'UTC'")
-        found = connection.sql("from log")
-        # In one batch, so that the order is that of the rows.
-        yield "duckdb", pa.table(found.to_arrow_table()).cast(schema)
+    found = database().sql("from log")
+    # In one batch, so that the order is that of the rows.
+    yield "duckdb", pa.table(found.to_arrow_table()).cast(schema)
     yield "pandas", pa.Table.from_pandas(log.to_pandas(), schema, preserve_index=False)
     if hasattr(pandas.DataFrame, "from_arrow"):
         # pandas' own types turn unset values into NaN, and counts among them into floats: uids are compared.
