@@ -228,17 +228,30 @@ def bench_interrupt(args: argparse.Namespace) -> None:
 
 
 def bench_nfstream(args: argparse.Namespace) -> None:
-    """Flows with the applications that nDPI finds, next to all usual logs."""
-    count = packets_of(args.capture)
-    code = f"result = sum(1 for flow in nfstream.NFStreamer(source={args.capture!r}, n_meters=1))"
-    theirs = show("NFStream, one meter", measure(code, 1, "import nfstream"), count, "packets")
-    code = f"""
-        result = 0
-        for batch in gannet.read({args.capture!r}, threads=1, ignore_checksums=True):
-            result += len(batch)
+    """Flows with the applications that nDPI finds, next to connections with their services, and to all usual logs.
+
+    Rates are by processor time, which favours nobody's threads; the ratios in brackets are by wall time.
     """
-    ours = show("gannet, all usual logs, one thread", measure(code, args.runs), count, "packets")
-    print(f"gannet / NFStream: {ours / theirs:.1f}")
+    count = packets_of(args.capture)
+    theirs = {}
+    for name, code in {
+        "NFStream, flows one by one": f"result = sum(1 for flow in {{}}(source={args.capture!r}, n_meters=1))",
+        "NFStream, to_pandas": f"result = len({{}}(source={args.capture!r}, n_meters=1).to_pandas())",
+    }.items():
+        theirs[name] = measure(code.format("nfstream.NFStreamer"), max(args.runs // 2, 1), "import nfstream")
+        show(name, theirs[name], count, "packets")
+    flows, frame = theirs.values()
+    for threads in (1, 2):
+        read = f"gannet.read({args.capture!r}, threads={threads}, ignore_checksums=True"
+        for name, code, other in (
+            ("conn one by one", f"result = sum(len(batch) for batch in {read}, logs=['conn']))", flows),
+            ("conn as a frame of pandas", f"result = len({read})['conn'].to_pandas())", frame),
+            ("all usual logs as batches", f"result = sum(len(batch) for batch in {read}))", flows),
+        ):
+            one = measure(code, args.runs, "import gannet, pyarrow, pandas")
+            show(f"gannet -t {threads}, {name}", one, count, "packets")
+            ratios = [other[key] / one[key] for key in ("cpu", "wall")]
+            print(f"  times NFStream's: {ratios[0]:.1f} ({ratios[1]:.1f})")
 
 
 def main() -> None:

@@ -11,8 +11,10 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("polars")
 
 
-@pytest.mark.parametrize("module", ["", "._read", "._packets", "._events", ".tasks"])
+@pytest.mark.parametrize("module", ["", "._read", "._packets", "._events", "._sql", ".tasks"])
 def test_examples_of_docstrings(module, tmp_path):
+    if module == "._sql":
+        pytest.importorskip("duckdb")
     module = importlib.import_module("gannet" + module)
     names = {"SAMPLE": SAMPLE, "TMP": str(tmp_path)}
     results = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS)

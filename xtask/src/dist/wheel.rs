@@ -27,6 +27,8 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
         "--profile",
         profile,
         "--strip",
+        "--compression-level",
+        "9",
         "--out",
     ]);
     command.arg(&stage);

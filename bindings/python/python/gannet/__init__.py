@@ -11,7 +11,7 @@ pyarrow, Polars, DuckDB and pandas take without a copy:
 ['conn', 'dns', 'files']
 
 :func:`events` gives what happens in a capture as typed objects, :func:`filter` its packets, :func:`packets` those of
-one connection, :func:`info` what a capture holds, and :mod:`gannet.tasks` divides captures among machines.
+one connection, :func:`info` what a capture holds, :func:`sql` answers queries about its logs, and :mod:`gannet.tasks` divides captures among machines.
 """
 
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from gannet._read import Log, Reader, logs, read
 __version__ = _version()
 
 __all__ = [
+    "Answer",
     "Batch",
     "CaptureError",
     "Event",
@@ -39,14 +40,18 @@ __all__ = [
     "packets",
     "plan",
     "read",
+    "sql",
 ]
 
 if TYPE_CHECKING:
     from gannet._events import Event, event_names, events
     from gannet._packets import Packet, filter, index, info, packets
+    from gannet._sql import Answer, sql
     from gannet.tasks import plan
 
 _LAZY = {
+    "Answer": "gannet._sql",
+    "sql": "gannet._sql",
     "Event": "gannet._events",
     "event_names": "gannet._events",
     "events": "gannet._events",

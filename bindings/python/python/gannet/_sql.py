@@ -1,0 +1,123 @@
+"""SQL over the logs of captures, answered by DuckDB."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Sequence
+
+from gannet._errors import check
+from gannet._read import Reader, _convert, _pandas, _Stream, read
+from gannet._sources import Source
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+def sql(query: str, paths: Source | Sequence[Source], **options: Any) -> Answer:
+    """The answer of a query, in which each log is a table: ``conn``, ``dns``, ``http``.
+
+    DuckDB answers it (``pip install duckdb pyarrow``), with its functions. Captures are analysed while the query runs:
+    once for each log that it names. A column's name with a dot is quoted: ``"id.orig_h"``.
+
+    Args:
+        query: One query that reads.
+        paths: What :func:`read` takes.
+        options: Those of :func:`read`, but for ``logs``.
+
+    >>> import gannet
+    >>> answer = gannet.sql('select "id.resp_p" port, count(*) n from conn group by all order by n desc limit 1', SAMPLE)
+    >>> answer.to_arrow().to_pylist()
+    [{'port': 53, 'n': 4}]
+    """
+    if "logs" in options:
+        raise TypeError("the query names the logs")
+    return Answer(query, read(paths, logs=["all"], **options))
+
+
+class Answer:
+    """The answer of a query. The query runs each time that rows are asked for."""
+
+    def __init__(self, query: str, reader: Reader) -> None:
+        self._query, self._reader = query, reader
+
+    def __repr__(self) -> str:
+        return f"<gannet.Answer of {self._query!r}>"
+
+    def _run(self) -> tuple[pyarrow.Table, list]:
+        """The rows, and the runs that gave them."""
+        try:
+            import duckdb
+        except ImportError as error:
+            raise ImportError("gannet.sql needs DuckDB: pip install duckdb pyarrow") from error
+        tables = [
+            _Table(self._reader, name)
+            for name in self._reader.logs
+            if re.search(rf"(?<!\w){name}(?!\w)", self._query, re.IGNORECASE)
+        ]
+        with duckdb.connect() as connection:
+            connection.execute("set TimeZone = 'UTC'")
+            for table in tables:
+                connection.register(table.name, table)
+            try:
+                answer = connection.sql(self._query)
+                if answer is None:
+                    raise ValueError("the statement has no rows: queries read")
+                rows = answer.to_arrow_table()
+            except Exception:
+                # The exception of an analysis, not what DuckDB makes of it.
+                for raised in (run.take_raised() for table in tables for run in table.runs):
+                    if raised is not None:
+                        raise raised from None
+                raise
+        return rows, [run for table in tables for run in table.runs]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The rows as a table."""
+        rows, runs = self._run()
+        reader = self._reader
+        # Several runs over the same captures report the same damage.
+        reader.damage = runs[0].damage() if runs else []
+        check(reader.damage, reader._errors, rows)
+        return rows
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a Polars frame."""
+        import polars as pl
+
+        try:
+            return pl.DataFrame(self.to_arrow())
+        except Exception as error:
+            _convert(error, pl.DataFrame)
+            raise
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas frame with Arrow's types."""
+        try:
+            return _pandas(self.to_arrow())
+        except Exception as error:
+            _convert(error, _pandas)
+            raise
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows by Arrow's C interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class _Table:
+    """A log as DuckDB scans it: each scan is a run."""
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self._log = reader[name]
+        self.name = name
+        #: The runs that have begun.
+        self.runs: list = []
+
+    def __arrow_c_schema__(self) -> object:
+        return self._log.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        run = self._log._reader._run(self.name)
+        self.runs.append(run)
+        return _Stream(run, self._log).__arrow_c_stream__(requested_schema)
