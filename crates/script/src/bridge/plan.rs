@@ -250,8 +250,8 @@ impl Plan {
                 }
                 Value::List(Rc::new(List { ty: *list, items }))
             }
-            (Self::Record(to, last, plans), Head::Record, Type::Record(record)) => {
-                vm.new_record_with(*to, *last, |vm, fields| {
+            (Self::Record(to, last, plans), Head::Record, Type::Record(record)) => vm
+                .new_record_with(*to, *last, |vm, fields| {
                     for ((offset, plan), param) in plans.iter().zip(record.fields) {
                         let value = plan.param(vm, states, event, from, param)?;
                         if let Some(offset) = offset
@@ -262,8 +262,7 @@ impl Plan {
                         }
                     }
                     Ok(())
-                })?
-            }
+                })?,
             (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
                 Some(state) => states.shown(vm, *to, (event.version(), *index), state)?,
                 None => Value::Unset,

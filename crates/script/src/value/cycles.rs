@@ -375,7 +375,13 @@ mod tests {
         assert!(held.iter().all(|record| record.get(0).count() == 7));
         drop(held);
         collect();
-        assert_eq!(NOTED.with_borrow_mut(|noted| { noted.retain(Noted::exists); noted.len() }), 0);
+        assert_eq!(
+            NOTED.with_borrow_mut(|noted| {
+                noted.retain(Noted::exists);
+                noted.len()
+            }),
+            0
+        );
     }
 
     #[test]

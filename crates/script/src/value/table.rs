@@ -162,8 +162,7 @@ impl Table {
     #[must_use]
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
-        let rare =
-            if ordered || order::hashes().is_none() { None } else { Rare::with_order() };
+        let rare = if ordered || order::hashes().is_none() { None } else { Rare::with_order() };
         let table = Rc::new(Self {
             ty: Cell::new(ty),
             single: Cell::new(single),
