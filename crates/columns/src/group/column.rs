@@ -20,7 +20,7 @@ use crate::schema::TimeUnit;
 /// Values of a column and where they are missing.
 pub(super) struct Column {
     kind: Kind,
-    /// For each row, or for each element and each list without one: how much of it is there, up to `most`.
+    /// For each row, or for each element and each list without one: how many levels of it exist, up to `most`.
     pub(super) definitions: Vec<u8>,
     /// What a value has.
     pub(super) most: u8,
@@ -29,7 +29,7 @@ pub(super) struct Column {
     pub(super) values: Values,
 }
 
-/// The values that are there.
+/// The values that exist.
 pub(super) enum Values {
     Bools(Vec<u8>),
     Ints(Vec<i64>),
@@ -178,7 +178,7 @@ impl Column {
         self.review(0, spare);
     }
 
-    /// Gives dictionaries up that save nothing, once they have more than so many entries.
+    /// Gives dictionaries up that save nothing, once they have more than a number of entries.
     fn review(&mut self, enough: usize, spare: &mut Spare) {
         match &mut self.values {
             Values::Doubles(to) => to.review(enough),
@@ -315,7 +315,7 @@ fn text(cell: Cell<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether hardly more than half of the values were there before.
+/// Whether hardly more than half of the values existed before.
 fn is_poor(distinct: usize, values: usize, enough: usize) -> bool {
     distinct > enough && distinct * 2 > values
 }

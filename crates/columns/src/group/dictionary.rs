@@ -15,7 +15,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The number of a key; `Err` with the new number if it is new. `is` tells whether an entry is it.
+    /// The number of a key; `Err` with the new number if it is new. `is` says whether an entry is it.
     #[inline(always)]
     fn number(&mut self, hash: u64, is: impl Fn(usize) -> bool) -> Result<u32, u32> {
         let new = self.table.len() as u32;

@@ -37,7 +37,7 @@ where
     packed_run(&values[from..], width, out);
 }
 
-/// So many equal values.
+/// A run of equal values.
 fn run_of<T: Into<u64>>(value: T, values: usize, width: u32, out: &mut Vec<u8>) {
     varint((values as u64) << 1, out);
     let bytes = value.into().to_le_bytes();

@@ -331,7 +331,7 @@ impl Column {
         definitions.iter().map(|level| usize::from(*level == self.most)).sum()
     }
 
-    /// Tells most values that are not there.
+    /// Rules out most values that do not exist.
     fn bloom_filter(&self) -> Result<Option<Sbbf>, ParquetError> {
         let filter = |values: usize| Sbbf::new_with_ndv_fpp(values as u64, FALSE_POSITIVES);
         Ok(Some(match &self.values {
@@ -403,7 +403,7 @@ fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
             let (least, greatest) =
                 doubles.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (v.min(a), v.max(b)));
             let is_known = least <= greatest;
-            // Of the zeros the bounds are the outer ones, for the order of these is not told.
+            // Of the zeros the bounds are the outer ones, for the order of these is undefined.
             let least = if least == 0.0 { -0.0 } else { least };
             let greatest = if greatest == 0.0 { 0.0 } else { greatest };
             let known = |v: f64| is_known.then_some(v);

@@ -2,7 +2,7 @@
 
 use super::dictionary::Texts;
 
-/// Memory of the columns of a row group, for those of the next one: to allocate it anew means page faults.
+/// Memory of the columns of a row group, for those of the next one: to allocate it again means page faults.
 #[derive(Default)]
 pub(super) struct Spare {
     bytes: Vec<Vec<u8>>,
@@ -11,7 +11,7 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// Memory for about so many bytes.
+    /// Memory for about that many bytes.
     pub(super) fn bytes(&mut self, len: usize) -> Vec<u8> {
         taken(&mut self.bytes, len)
     }
@@ -24,7 +24,7 @@ impl Spare {
         taken(&mut self.longs, len)
     }
 
-    /// The same for texts of so many bytes.
+    /// The same for texts of that many bytes.
     pub(super) fn texts(&mut self, texts: usize, bytes: usize) -> Texts {
         Texts { bytes: self.bytes(bytes), ends: self.numbers(texts) }
     }

@@ -83,7 +83,7 @@ fn places(bytes: &[u8]) -> Vec<u32> {
     PackedRows::new(bytes).map(|row| (row.as_ptr() as usize - base) as u32).collect()
 }
 
-/// Writes row groups of so many rows each.
+/// Writes row groups of that many rows each.
 fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize) -> Scratch {
     let scratch = Scratch::new();
     let about = About { name: "test", fields, unit: UNIT, opened: 0 };

@@ -97,7 +97,7 @@ fn scalar<'a>(bytes: &'a [u8], place: &mut u32, kind: Kind) -> Cell<'a> {
     found.unwrap_or_else(|| near_the_end(bytes, place, kind))
 }
 
-/// A value of a fixed size, if so many bytes are left.
+/// A value of a fixed size, if that many bytes are left.
 #[inline(always)]
 fn value<'a, const N: usize>(
     bytes: &'a [u8],
