@@ -498,32 +498,19 @@ impl Events {
         }
     }
 
-    fn mention(&mut self, mut state: ConnState, unless_known: bool) -> Connection {
-        if self.recorder.is_some() {
-            let state = self.completed(state);
-            let recorder = self.recorder.as_mut();
-            return recorder.map_or(Connection(0), |of| of.connection(state, unless_known));
+    fn mention(&mut self, state: ConnState, unless_known: bool) -> Connection {
+        let state = self.completed(state);
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.connection(state, unless_known);
         }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
-            // The link layer is that of the first packet, and was looked up.
-            Some(known) if known.id == state.id && self.tunnels.is_empty() => {
-                (state.vlan, state.inner_vlan) = (known.vlan, known.inner_vlan);
-                for (end, known) in state.ends.iter_mut().zip(&known.ends) {
-                    end.l2 = known.l2;
-                }
-                with_changes(&mut state, &self.changed);
+            Some(known) => {
                 let old = std::mem::replace(known, state);
                 keep(&mut self.spare, old);
             }
-            _ => {
-                let state = self.completed(state);
-                match self.conns.get_mut(index as usize) {
-                    Some(known) => *known = state,
-                    None => self.conns.push(state),
-                }
-            }
+            None => self.conns.push(state),
         }
         Connection(index)
     }
@@ -535,7 +522,12 @@ impl Events {
 
     /// A connection with what is known of it here.
     fn completed(&self, mut state: ConnState) -> ConnState {
-        with_changes(&mut state, &self.changed);
+        for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
+            state.services.retain(|s| s != name);
+            if *added {
+                state.services.push(name);
+            }
+        }
         if !self.tunnels.is_empty()
             && let Some(tunnels) = self.tunnels.get(&state.uid)
         {
@@ -682,16 +674,6 @@ impl Events {
         self.file_index.clear();
         self.awaits_end = false;
         self.ends.clear();
-    }
-}
-
-/// Applies changes of services that were delivered, and that the connection itself does not have yet.
-fn with_changes(state: &mut ConnState, changed: &[(Uid, &'static str, bool)]) {
-    for (_, name, added) in changed.iter().filter(|(uid, ..)| *uid == state.uid) {
-        state.services.retain(|s| s != name);
-        if *added {
-            state.services.push(name);
-        }
     }
 }
 
