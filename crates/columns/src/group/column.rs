@@ -111,6 +111,8 @@ impl Column {
 
     /// Takes the next value of each of up to [`BLOCK`] rows.
     pub(super) fn take(&mut self, rows: &mut RowBlock<'_>, spare: &mut Spare) {
+        // Values of a block are collected in arrays of this size: more would be lost.
+        assert!(rows.len() <= BLOCK, "{} rows in a block of {BLOCK}", rows.len());
         let Self { kind, definitions, repetitions, values, .. } = self;
         let there = definitions;
         if let Some(repetitions) = repetitions {

@@ -48,8 +48,12 @@ impl Spare {
     }
 }
 
+/// The least memory that is enough, so that short columns do not hold what long ones need.
 fn taken<T>(from: &mut Vec<Vec<T>>, len: usize) -> Vec<T> {
-    let mut memory = from.pop().unwrap_or_default();
+    let enough = (0..from.len()).filter(|at| from[*at].capacity() >= len);
+    let found = enough.min_by_key(|at| from[*at].capacity());
+    let found = found.or_else(|| (0..from.len()).max_by_key(|at| from[*at].capacity()));
+    let mut memory = found.map(|at| from.swap_remove(at)).unwrap_or_default();
     memory.clear();
     memory.reserve(len);
     memory

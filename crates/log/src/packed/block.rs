@@ -46,6 +46,16 @@ impl<'a> RowBlock<'a> {
         }
     }
 
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// The next value of each row, a single one.
     #[inline(always)]
     pub fn scalars(&mut self, kind: Kind, mut each: impl FnMut(Cell<'a>)) {

@@ -19,7 +19,7 @@ pub(super) enum Plan {
     /// It is passed over: the script has another type, or no use.
     Skip,
     /// An atomic value, as the script has it as well.
-    Same(Atom),
+    Same(Tag),
     /// An atomic value, as this type.
     Atom(TypeId, Tag),
     /// An enumerator.
@@ -44,54 +44,40 @@ pub(super) enum Plan {
     File(TypeId),
 }
 
-/// Atomic values that events and scripts have alike.
-#[derive(Clone, Copy)]
-pub(super) enum Atom {
-    Bool,
-    Int,
-    Count,
-    Double,
-    Time,
-    Interval,
-    String,
-    Port,
-    Addr,
+/// Whether a packed atomic type is the same as the scripts' one with this tag.
+fn is_same(from: &Type, to: Tag) -> bool {
+    matches!(
+        (from, to),
+        (Type::Bool, Tag::Bool)
+            | (Type::Int, Tag::Int)
+            | (Type::Count, Tag::Count)
+            | (Type::Double, Tag::Double)
+            | (Type::Time, Tag::Time)
+            | (Type::Interval, Tag::Interval)
+            | (Type::String, Tag::String)
+            | (Type::Port, Tag::Port)
+            | (Type::Addr, Tag::Addr)
+    )
 }
 
-impl Atom {
-    /// How a packed type is read as a type of scripts, if these are the same.
-    fn of(from: &Type, to: Tag) -> Option<Self> {
-        Some(match (from, to) {
-            (Type::Bool, Tag::Bool) => Self::Bool,
-            (Type::Int, Tag::Int) => Self::Int,
-            (Type::Count, Tag::Count) => Self::Count,
-            (Type::Double, Tag::Double) => Self::Double,
-            (Type::Time, Tag::Time) => Self::Time,
-            (Type::Interval, Tag::Interval) => Self::Interval,
-            (Type::String, Tag::String) => Self::String,
-            (Type::Port, Tag::Port) => Self::Port,
-            (Type::Addr, Tag::Addr) => Self::Addr,
-            _ => return None,
-        })
-    }
-
-    #[inline]
-    fn read(self, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
-        Some(match self {
-            Self::Bool => Value::Bool(from.bool()?),
-            Self::Int => Value::Int(from.int()?),
-            Self::Count => Value::Count(from.count()?),
-            Self::Double => Value::Double(from.double()?),
-            Self::Time => Value::Time(exact(from.nanos()?)),
-            Self::Interval => Value::Interval(exact(from.nanos()?)),
-            Self::String => vm.m.state.traffic.named(from.bytes()?),
-            Self::Port => {
-                let (number, proto) = from.port()?;
-                port(number, proto)
-            }
-            Self::Addr => Value::addr(from.addr()?),
-        })
-    }
+/// Reads a packed value that [is the same](is_same).
+#[inline]
+fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
+    Some(match tag {
+        Tag::Bool => Value::Bool(from.bool()?),
+        Tag::Int => Value::Int(from.int()?),
+        Tag::Count => Value::Count(from.count()?),
+        Tag::Double => Value::Double(from.double()?),
+        Tag::Time => Value::Time(exact(from.nanos()?)),
+        Tag::Interval => Value::Interval(exact(from.nanos()?)),
+        Tag::String => vm.m.state.traffic.named(from.bytes()?),
+        Tag::Port => {
+            let (number, proto) = from.port()?;
+            port(number, proto)
+        }
+        Tag::Addr => Value::addr(from.addr()?),
+        _ => return None,
+    })
 }
 
 impl Plan {
@@ -146,7 +132,7 @@ impl Plan {
                 _,
             ) => {
                 let tag = vm.p.types.tag(to);
-                Atom::of(from, tag).map_or(Self::Atom(to, tag), Self::Same)
+                if is_same(from, tag) { Self::Same(tag) } else { Self::Atom(to, tag) }
             }
             _ => Self::Skip,
         }
@@ -193,8 +179,8 @@ impl Plan {
         from: &mut Reader<'_>,
         ty: &Type,
     ) -> Result<Value, Stop> {
-        if let Self::Same(atom) = self {
-            return Ok(atom.read(vm, from).unwrap_or_default());
+        if let Self::Same(tag) = self {
+            return Ok(read_same(*tag, vm, from).unwrap_or_default());
         }
         match from.value(ty) {
             Some(head) => self.rest(vm, states, event, from, ty, &head),

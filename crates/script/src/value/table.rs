@@ -855,3 +855,126 @@ pub fn make_key(key: &[Value], ty: TypeId) -> Value {
         several => Value::List(Rc::new(List { ty, items: several.to_vec() })),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table() -> Rc<Table> {
+        Table::new(TypeId::ANY, true, None)
+    }
+
+    /// A key of one of several kinds: a number, a short or a long string, a network.
+    fn key(n: u64) -> Value {
+        match n % 4 {
+            0 => Value::Count(n),
+            1 => Value::string(n.to_string()),
+            2 => Value::string(format!("a string that is not in its cell: {n}")),
+            _ => Value::Net4([10, (n >> 8) as u8, n as u8, 0], 24),
+        }
+    }
+
+    fn has(table: &Table, n: u64) -> bool {
+        table.get(&[key(n)]).is_some_and(|value| value.count() == n)
+    }
+
+    #[test]
+    fn entries_are_counted_around_the_size_that_is_indexed() {
+        for count in [1, 7, 8, 9, 10, 17, 1_000, 30_000] {
+            let table = table();
+            for n in 0..count {
+                table.insert(key(n), Value::Count(n), 0.0);
+            }
+            assert_eq!((table.len() as u64, table.entries().len() as u64), (count, count));
+            assert!((0..count).all(|n| has(&table, n)) && !has(&table, count), "{count}");
+            // Every other one goes, and then comes again behind those that stayed.
+            for n in (0..count).step_by(2) {
+                assert_eq!(table.remove(&[key(n)]).map(|value| value.count()), Some(n));
+            }
+            let stayed: Vec<_> = (1..count).step_by(2).collect();
+            let values = |table: &Table| -> Vec<u64> {
+                table.entries().iter().map(|(_, value)| value.count()).collect()
+            };
+            assert_eq!(values(&table), stayed);
+            for n in (0..count).step_by(2) {
+                assert!(!has(&table, n));
+                table.insert(key(n), Value::Count(n), 0.0);
+            }
+            assert_eq!(values(&table), [stayed, (0..count).step_by(2).collect()].concat());
+            for n in 0..count {
+                assert!(table.remove(&[key(n)]).is_some(), "{n} of {count}");
+            }
+            assert!(table.is_empty() && table.entries().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_queue_has_what_was_added_and_not_removed() {
+        // One goes for each that comes: gaps are closed in small tables, too.
+        for waiting in [1, 8, 9, 100] {
+            let table = table();
+            for n in 0..100_000 {
+                table.insert(key(n), Value::Count(n), 0.0);
+                if n >= waiting {
+                    assert!(table.remove(&[key(n - waiting)]).is_some());
+                }
+            }
+            let left: Vec<_> = table.entries().iter().map(|(_, value)| value.count()).collect();
+            assert_eq!(left, (100_000 - waiting..100_000).collect::<Vec<_>>());
+            assert!(table.places_end() as u64 <= 2 * waiting + 17, "{}", table.places_end());
+        }
+    }
+
+    #[test]
+    fn a_walk_sees_each_entry_that_stays() {
+        for count in [5_u64, 8, 9, 40] {
+            let table = table();
+            (0..count).for_each(|n| drop(table.insert(key(n), Value::Count(n), 0.0)));
+            assert!(table.walk_begins().is_none());
+            let (mut at, mut seen) = (0, Vec::new());
+            while let Some((next, _, value)) = table.next_from(at) {
+                at = next;
+                seen.push(value.count());
+                // The one that was seen goes; others come.
+                table.remove(&[key(value.count())]);
+                if seen.len() < 10 {
+                    table.insert(key(1_000 + seen.len() as u64), Value::Count(1_000), 0.0);
+                }
+            }
+            table.walk_ends();
+            assert!(seen.starts_with(&(0..count).collect::<Vec<_>>()), "{seen:?}");
+        }
+    }
+
+    proptest! {
+        /// Any additions and removals leave what a list has in the same order.
+        #[test]
+        fn tables_are_lists_without_repetitions(steps in proptest::collection::vec((0_u64..24, any::<bool>()), 0..300)) {
+            let table = table();
+            let mut list: Vec<(u64, u64)> = Vec::new();
+            for (step, (n, adds)) in (0..).zip(steps) {
+                let at = list.iter().position(|(known, _)| *known == n);
+                if adds {
+                    let before = table.insert(key(n), Value::Count(step), 0.0);
+                    prop_assert_eq!(before.map(|value| value.count()), at.map(|at| list[at].1));
+                    match at {
+                        Some(at) => list[at].1 = step,
+                        None => list.push((n, step)),
+                    }
+                } else {
+                    let removed = table.remove(&[key(n)]).map(|value| value.count());
+                    prop_assert_eq!(removed, at.map(|at| list.remove(at).1));
+                }
+                let found: Vec<_> =
+                    table.entries().iter().map(|(key, value)| (key.clone(), value.count())).collect();
+                prop_assert_eq!(table.len(), list.len());
+                prop_assert_eq!(found.len(), list.len());
+                for ((found, value), (n, step)) in found.iter().zip(&list) {
+                    prop_assert!(equal(found, &key(*n)) && value == step);
+                }
+            }
+        }
+    }
+}
