@@ -9,7 +9,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 /// A connection as it was when an event last mentioned it: Zeek's `connection` record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct ConnState {
     /// Its name in all logs.
     pub uid: Uid,
@@ -35,6 +35,32 @@ pub struct ConnState {
     pub inner_vlan: Option<u16>,
     /// The tunnels that carry it, outermost first.
     pub tunnels: Vec<TunnelState>,
+}
+
+impl Clone for ConnState {
+    fn clone(&self) -> Self {
+        Self {
+            history: self.history.clone(),
+            services: self.services.clone(),
+            tunnels: self.tunnels.clone(),
+            ends: self.ends.clone(),
+            ..*self
+        }
+    }
+
+    /// The same in the vectors that are there.
+    fn clone_from(&mut self, of: &Self) {
+        self.history.clone_from(&of.history);
+        self.services.clone_from(&of.services);
+        self.tunnels.clone_from(&of.tunnels);
+        *self = Self {
+            history: std::mem::take(&mut self.history),
+            services: std::mem::take(&mut self.services),
+            tunnels: std::mem::take(&mut self.tunnels),
+            ends: of.ends.clone(),
+            ..*of
+        };
+    }
 }
 
 /// What the link layer of a connection's first packet says of it.

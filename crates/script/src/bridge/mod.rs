@@ -16,6 +16,7 @@
 //! | `steering` | whether scripts ask something of the analysis while packets are read |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
+//! | `used` | what handlers read of the arguments of an event |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
 //!
 //! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
@@ -37,6 +38,7 @@ pub(crate) mod signatures;
 mod state;
 mod steering;
 mod traffic;
+mod used;
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -48,7 +50,7 @@ use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as He
 
 use crate::command::Options;
 use crate::evaluate::Stop;
-use crate::ids::FuncId;
+use crate::ids::{FuncId, TypeId};
 use crate::program::Program;
 use crate::types::Flavor;
 use crate::value::Value;
@@ -67,6 +69,7 @@ use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Numbered, Packet};
+use used::Used;
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -493,7 +496,11 @@ impl Way {
                 | "gannet::packet_done"
                 | "net_done"
         );
-        Self { kind: Kind::of(vm, decl.name), is_counted, plan: plan_of(vm, decl) }
+        let kind = Kind::of(vm, decl.name);
+        // What happens with other ones looks at their arguments.
+        let is_handled_only =
+            matches!(kind, Kind::Other | Kind::ConnectionBegins | Kind::ConnectionRemoved);
+        Self { kind, is_counted, plan: plan_of(vm, decl, is_handled_only) }
     }
 }
 
@@ -504,6 +511,9 @@ struct EventPlan {
     params: Vec<(Option<usize>, Plan)>,
     /// How many parameters the script's event has.
     count: usize,
+    /// Where no handler reads the connection that the event is about: its type, and whether scripts may look it up, so that
+    /// it is known as it is at this event.
+    skipped: Option<(TypeId, bool)>,
 }
 
 thread_local! {
@@ -677,7 +687,15 @@ impl Run {
                 *arg = value;
             }
         }
-        if matches!(way.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
+        let mut uid = None;
+        if let Some((ty, is_looked_up)) = plan.skipped {
+            let state = state::first_connection(event);
+            uid = state.map(|state| state.uid);
+            self.states.note(&mut vm, event)?;
+            if let (Some(state), true) = (state, is_looked_up) {
+                self.states.mention(&mut vm, ty, state)?;
+            }
+        } else if matches!(way.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
             self.states.over(&vm.m.state.traffic, event);
         }
         match way.kind {
@@ -698,7 +716,7 @@ impl Run {
             _ => {}
         }
         let analyzer = if self.names_analyzers { analyzer_of(&vm, event) } else { 0 };
-        vm.queue_event_of(plan.func, args, analyzer);
+        vm.queue_event_of(plan.func, args, uid, analyzer);
         if way.kind == Kind::FileBegins {
             // Their handlers decide what is reported next.
             vm.drain()?;
@@ -812,8 +830,12 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     named.map_or(0, |known| known.number)
 }
 
+/// Built-in functions that show connections which no argument is.
+const LOOKUPS: [&str; 2] = ["lookup_connection", "lookup_connection_analyzer_id"];
+
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
-fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
+/// What no handler reads is left out if `is_handled_only` says that only handlers see the arguments.
+fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
     if !is_handled(vm, func) && decl.name != "raw_packet" {
         return None;
@@ -823,6 +845,13 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
     let by_name = wanted
         .iter()
         .all(|field| decl.params.iter().any(|param| param.name == vm.p.name(field.name)));
+    let sees_all = !is_handled_only
+        || vm.m.generate_all
+        || vm.m.observer.is_some()
+        || vm.m.state.traffic.names.is_some()
+        || calls(vm, &["backtrace"]);
+    let used = if sees_all { Vec::new() } else { used::of(vm.p, func, wanted.len()) };
+    let mut skipped = None;
     let params = decl
         .params
         .iter()
@@ -831,10 +860,19 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
             let slot = if by_name { named(param.name) } else { Some(place) };
             let field = slot.and_then(|slot| wanted.get(slot));
             let plan = field.map_or(Plan::Skip, |field| Plan::new(vm, &param.ty, field.ty));
+            let plan = match slot.and_then(|slot| used.get(slot)) {
+                Some(used) => {
+                    if let (Plan::Connection(ty), Used::Nothing) = (&plan, used) {
+                        skipped = Some((*ty, calls(vm, &LOOKUPS)));
+                    }
+                    plan.narrowed(used)
+                }
+                None => plan,
+            };
             (slot, plan)
         })
         .collect();
-    Some(EventPlan { func, params, count: wanted.len() })
+    Some(EventPlan { func, params, count: wanted.len(), skipped })
 }
 
 /// Another packet: scripts may ask for it, and the command line to write it.

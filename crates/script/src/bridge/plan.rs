@@ -7,6 +7,7 @@ use gannet_event::{LinkState, Param, Raised, Reader, Type};
 
 use super::state::States;
 use super::traffic::Certificate;
+use super::used::Used;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
@@ -135,6 +136,25 @@ impl Plan {
                 if is_same(from, tag) { Self::Same(tag) } else { Self::Atom(to, tag) }
             }
             _ => Self::Skip,
+        }
+    }
+
+    /// The same without what is not used.
+    pub(super) fn narrowed(self, used: &Used) -> Self {
+        match (self, used) {
+            // The record of a file is known from its first event on.
+            (plan @ Self::File(_), _) | (plan, Used::All) => plan,
+            (_, Used::Nothing) => Self::Skip,
+            (Self::Record(to, last, plans), Used::Fields(fields)) => {
+                let narrow = |(offset, plan): (Option<u32>, Self)| match offset
+                    .and_then(|offset| Some((offset, fields.get(&offset)?)))
+                {
+                    Some((offset, used)) => (Some(offset), plan.narrowed(used)),
+                    None => (None, Self::Skip),
+                };
+                Self::Record(to, last, plans.into_iter().map(narrow).collect())
+            }
+            (plan, Used::Fields(_)) => plan,
         }
     }
 

@@ -234,7 +234,10 @@ impl States {
             Some(known) if known.record.is_some() => {
                 self.known(vm, &plan, state)?;
             }
-            Some(known) => known.state = Some(Box::new(state.clone())),
+            Some(known) => match &mut known.state {
+                Some(last) => ConnState::clone_from(last, state),
+                None => known.state = Some(Box::new(state.clone())),
+            },
             None => {
                 let known = Known::new(state, None, Some(Box::new(state.clone())));
                 traffic.conns.insert(key, Box::new(known));

@@ -125,7 +125,12 @@ impl Vm<'_> {
     /// The packet and the connection that the current event is about.
     fn traffic(&self) -> Option<Traffic> {
         let packet = self.m.state.traffic.number;
-        let uid = crate::bif::log::field(self, &self.m.subject, "uid").text();
+        let uid = match self.m.subject_uid.map(|uid| uid.text()) {
+            Some((text, len)) => {
+                String::from_utf8_lossy(text.get(..len).unwrap_or_default()).into_owned()
+            }
+            None => crate::bif::log::field(self, &self.m.subject, "uid").text(),
+        };
         (packet > 0).then_some(Traffic { packet, uid })
     }
 

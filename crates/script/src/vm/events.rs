@@ -19,6 +19,8 @@ pub struct QueuedEvent {
     pub args: Vec<Value>,
     /// The time that it is said to be of.
     pub time: f64,
+    /// The connection that it is about, where no argument is.
+    pub uid: Option<gannet_base::Uid>,
     /// The number of the analyzer that raised it; 0 for none.
     pub analyzer: u64,
 }
@@ -144,15 +146,21 @@ impl Vm<'_> {
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
         if self.is_raised(func) {
             let time = self.m.now;
-            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer: 0 });
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, uid: None, analyzer: 0 });
         }
     }
 
     /// Queues an event that an analyzer of this number raised.
-    pub(crate) fn queue_event_of(&mut self, func: FuncId, args: Vec<Value>, analyzer: u64) {
+    pub(crate) fn queue_event_of(
+        &mut self,
+        func: FuncId,
+        args: Vec<Value>,
+        uid: Option<gannet_base::Uid>,
+        analyzer: u64,
+    ) {
         if self.is_raised(func) {
             let time = self.m.now;
-            self.m.queue.events.push_back(QueuedEvent { func, args, time, analyzer });
+            self.m.queue.events.push_back(QueuedEvent { func, args, time, uid, analyzer });
         }
     }
 
@@ -209,7 +217,7 @@ impl Vm<'_> {
                 Due::Event(func, args) => {
                     if self.is_raised(func) {
                         let time = if self.m.terminating { self.m.now } else { timer.time };
-                        let event = QueuedEvent { func, args, time, analyzer: 0 };
+                        let event = QueuedEvent { func, args, time, uid: None, analyzer: 0 };
                         self.m.queue.events.push_back(event);
                     }
                 }
@@ -275,7 +283,7 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
-        let QueuedEvent { func, args, time, analyzer } = event;
+        let QueuedEvent { func, args, time, uid, analyzer } = event;
         self.announce(func, &args, time)?;
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
@@ -287,6 +295,7 @@ impl Vm<'_> {
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
+        let uid_before = std::mem::replace(&mut self.m.subject_uid, uid);
         let name = self.p.functions.find(func).map(|function| self.p.name(function.name));
         let reporter = name.is_some_and(|name| name.starts_with("reporter_"));
         let reporting = self.m.reporting;
@@ -307,6 +316,7 @@ impl Vm<'_> {
         self.m.reporting = reporting;
         self.m.event_time = before;
         self.m.subject = subject_before;
+        self.m.subject_uid = uid_before;
         Ok(())
     }
 
@@ -318,7 +328,8 @@ impl Vm<'_> {
         }
         let name = Value::string(self.p.name(self.p.functions[func].name));
         let args = self.call_arguments(func, args);
-        let event = QueuedEvent { func: observer, args: vec![name, args], time, analyzer: 0 };
+        let event =
+            QueuedEvent { func: observer, args: vec![name, args], time, uid: None, analyzer: 0 };
         self.dispatch(event)
     }
 
@@ -494,6 +505,7 @@ impl Vm<'_> {
                 func,
                 args: vec![Value::Time(now)],
                 time: now,
+                uid: None,
                 analyzer: 0,
             })?;
         }

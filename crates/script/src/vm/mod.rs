@@ -83,6 +83,8 @@ pub struct Machine {
     pub(crate) generate_all: bool,
     /// The first argument of the current event: errors name its connection.
     pub(crate) subject: Value,
+    /// The connection that the event is about, where no argument is.
+    pub(crate) subject_uid: Option<gannet_base::Uid>,
     pub(crate) vectors: IdMap<TypeId, TypeId>,
     /// Types of sets by their index.
     pub(crate) sets: IdMap<Vec<TypeId>, TypeId>,
@@ -167,6 +169,7 @@ impl Default for Machine {
             delayed: false,
             event_time: 0.0,
             subject: Value::Unset,
+            subject_uid: None,
             vectors: IdMap::default(),
             sets: IdMap::default(),
             observer: None,

@@ -1,0 +1,188 @@
+//! What handlers read of the arguments of an event: the rest need not be made for them.
+
+use hashbrown::HashMap;
+
+use crate::ast::{ExprKind, StmtKind};
+use crate::ids::{BodyId, ExprId, FuncId, Id as _};
+use crate::program::Program;
+use crate::walk;
+
+/// What is read of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Used {
+    /// Nothing.
+    Nothing,
+    /// Of a record, these fields by their places, and whether they are set.
+    Fields(HashMap<u32, Used>),
+    /// All of it, as far as can be said.
+    All,
+}
+
+impl Used {
+    /// The fields that are read: none at first.
+    fn fields(&mut self) -> Option<&mut HashMap<u32, Self>> {
+        if *self == Self::Nothing {
+            *self = Self::Fields(HashMap::new());
+        }
+        match self {
+            Self::Fields(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// The field at the end of a path of fields is read, all of it or only whether it is set.
+    fn add(&mut self, path: &[u32], is_all: bool) {
+        match path {
+            [] if is_all => *self = Self::All,
+            // It is looked at: it has to be there.
+            [] => drop(self.fields()),
+            [first, rest @ ..] => {
+                if let Some(fields) = self.fields() {
+                    fields.entry(*first).or_insert(Self::Nothing).add(rest, is_all);
+                }
+            }
+        }
+    }
+}
+
+/// What the handlers of an event read of each of its parameters.
+pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<Used> {
+    let mut used = vec![Used::Nothing; params];
+    for body in &program.functions[event].bodies {
+        if !add_body(program, *body, &mut used) {
+            return vec![Used::All; params];
+        }
+    }
+    used
+}
+
+/// Adds what a body reads. False where that cannot be said.
+fn add_body(program: &Program, body: BodyId, used: &mut [Used]) -> bool {
+    let body = &program.bodies[body];
+    if body.locals.iter().any(|(_, local)| !local.attrs.is_empty()) {
+        return false;
+    }
+    let mut statements = vec![body.stmt];
+    let mut open: Vec<ExprId> = Vec::new();
+    while let Some(statement) = statements.pop() {
+        if let StmtKind::When(_) = program.stmts[statement].kind {
+            return false;
+        }
+        walk::substatements(program, statement, &mut statements);
+        walk::stmt_expressions(program, statement, &mut open);
+    }
+    while let Some(expr) = open.pop() {
+        match &program.exprs[expr].kind {
+            // They have captures, or attributes whose expressions are no operands.
+            ExprKind::Lambda(_) => return false,
+            ExprKind::Table(table) if !table.attrs.is_empty() => return false,
+            ExprKind::Set(set) if !set.attrs.is_empty() => return false,
+            ExprKind::Local(..) | ExprKind::Field(..) | ExprKind::HasField(..) => {
+                match path(program, expr) {
+                    Some((local, path, is_all)) => {
+                        let param = body.params.get(local).map(|param| *param as usize);
+                        if let Some(used) = param.and_then(|param| used.get_mut(param)) {
+                            used.add(&path, is_all);
+                        }
+                    }
+                    None => walk::operands(program, expr, &mut open),
+                }
+            }
+            _ => walk::operands(program, expr, &mut open),
+        }
+    }
+    true
+}
+
+/// The local whose field an expression is, the places on the way to it, and whether the field is read and not only whether it is set.
+fn path(program: &Program, expr: ExprId) -> Option<(usize, Vec<u32>, bool)> {
+    let (mut at, mut path) = (expr, Vec::new());
+    let is_all = !matches!(program.exprs[expr].kind, ExprKind::HasField(..));
+    loop {
+        match &program.exprs[at].kind {
+            ExprKind::Local(local, _) => {
+                path.reverse();
+                return Some((local.index(), path, is_all));
+            }
+            ExprKind::Field(of, place) => {
+                path.push(*place);
+                at = *of;
+            }
+            ExprKind::HasField(of, place) if at == expr => {
+                path.push(*place);
+                at = *of;
+            }
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::parse::{Input, Parser};
+    use crate::vm::Machine;
+
+    const TYPES: &str = "
+type Inner: record { a: count; b: count; };
+type Outer: record { i: Inner &optional; n: count; };
+global e: event(o: Outer, s: string);
+global f: function(o: Inner): count;
+";
+
+    /// What handlers read of the parameters of `e`.
+    fn used(handlers: &str) -> Vec<Used> {
+        let diagnostics = Diagnostics::default();
+        let mut program = Program { diagnostics, ..Program::default() };
+        let mut machine = Machine::new();
+        let code = format!("{TYPES}{handlers}").into_bytes();
+        let input = Input::Text { name: "test".to_owned(), code };
+        let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+        assert!(parsed.is_ok(), "{handlers}");
+        let event = machine.with(&mut program).function_named("e").unwrap();
+        of(&program, event, 2)
+    }
+
+    fn fields(fields: impl IntoIterator<Item = (u32, Used)>) -> Used {
+        Used::Fields(fields.into_iter().collect())
+    }
+
+    #[test]
+    fn fields_that_are_read_are_found() {
+        let all = used("event e(o: Outer, s: string) { print o, s; }");
+        assert_eq!(all, [Used::All, Used::All]);
+        assert_eq!(used("event e(o: Outer, s: string) { }"), [Used::Nothing, Used::Nothing]);
+        let some = used("event e(o: Outer, s: string) { if ( o?$i ) print o$i$b; }");
+        assert_eq!(some, [fields([(0, fields([(1, Used::All)]))]), Used::Nothing]);
+        // Of several handlers, what any reads; the parameters of one may be fewer.
+        let both = used(
+            "global e: event(s: string);
+             event e(o: Outer, s: string) { print o$n; }
+             event e(s: string) { print |s|; }",
+        );
+        assert_eq!(both, [fields([(1, Used::All)]), Used::All]);
+        let is_set = used("event e(o: Outer, s: string) { print o?$i; }");
+        assert_eq!(is_set, [fields([(0, fields([]))]), Used::Nothing]);
+    }
+
+    #[test]
+    fn what_goes_elsewhere_is_used_as_a_whole() {
+        for handler in [
+            "event e(o: Outer, s: string) { local l = o; print l$n; }",
+            "event e(o: Outer, s: string) { o$n = 3; print o; }",
+            "event e(o: Outer, s: string) { schedule 1sec { e(o, s) }; }",
+            "event e(o: Outer, s: string) { print (function[o](): count { return o$n; })(); }",
+            "event e(o: Outer, s: string) { for ( c in s ) { if ( c == \"x\" ) print vector(o); } }",
+            "event e(o: Outer, s: string) { local t: table[count] of count &default=o$n; print t[1]; }",
+            "event e(o: Outer, s: string) { switch ( s ) { case \"x\": print o; break; } }",
+        ] {
+            assert_eq!(used(handler)[0], Used::All, "{handler}");
+        }
+        let inner = used("event e(o: Outer, s: string) { print f(o$i); }");
+        assert_eq!(inner[0], fields([(0, Used::All)]));
+        // A field that is changed is one that is used.
+        let changed = used("event e(o: Outer, s: string) { o$i$a = o$n; }");
+        assert_eq!(changed[0], fields([(0, fields([(0, Used::All)])), (1, Used::All)]));
+    }
+}
