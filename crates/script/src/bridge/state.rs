@@ -47,6 +47,8 @@ pub(super) struct ConnPlan {
     l2: RefCell<HashMap<[u8; 6], Value>>,
     /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
     tunnel: Option<TunnelPlan>,
+    /// The place of the last field that every connection has.
+    last: u32,
 }
 
 /// How `tunnel` of a connection is made.
@@ -63,6 +65,14 @@ struct EndPlan {
     ty: TypeId,
     /// `size`, `state`, `num_pkts`, `num_bytes_ip`, `flow_label`, `l2_addr`.
     places: [Option<usize>; 6],
+    /// The place of the last of them.
+    last: u32,
+}
+
+/// The last of some places.
+fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
+    let last = places.into_iter().flatten().max();
+    last.map_or(0, |last| u32::try_from(last).unwrap_or(u32::MAX))
 }
 
 /// Places of the fields of `fa_file`.
@@ -95,6 +105,8 @@ impl States {
             if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
                 && !known.analyzers.iter().any(|known| known.number == number)
             {
+                // Most connections have one.
+                known.analyzers.reserve_exact(1);
                 known.analyzers.push(Numbered { tag, number, prefix });
             }
         }
@@ -451,10 +463,12 @@ impl ConnPlan {
             let id = field_type(vm, *element, fields[0]?)?;
             Some(TunnelPlan { place: at, list, element: *element, id: IdPlan::new(vm, id), fields })
         });
+        let of_all = [id, orig, resp].into_iter().chain(places[..5].iter().copied());
         Self {
             ty,
             id: with_type(id).map(|(at, ty)| (at, IdPlan::new(vm, ty))),
             ends: [end(orig), end(resp)],
+            last: last_of(of_all),
             places,
             service,
             scripted_services,
@@ -489,29 +503,47 @@ impl ConnPlan {
     }
 
     fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
-        let mut offsets = Vec::with_capacity(3);
-        let mut given = Vec::with_capacity(3);
-        let mut give = |place: usize, value: Value| {
-            offsets.push(u32::try_from(place).unwrap_or(u32::MAX));
-            given.push(value);
+        let id = match &self.id {
+            Some((place, plan)) => {
+                let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
+                plan.set_tags(&id, [state.vlan, state.inner_vlan]);
+                Some((*place, id))
+            }
+            None => None,
         };
-        if let Some((place, plan)) = &self.id {
-            let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
-            plan.set_tags(&id, [state.vlan, state.inner_vlan]);
-            give(*place, id);
+        let mut ends = [const { None }; 2];
+        for (end, plan) in ends.iter_mut().zip(&self.ends) {
+            if let Some((place, plan)) = plan {
+                *end = Some((*place, plan.create(vm)?));
+            }
         }
-        for (place, plan) in self.ends.iter().flatten() {
-            give(*place, Value::Record(fresh(vm, plan.ty)?));
-        }
-        let record = match vm.new_record(self.ty, &offsets, given)? {
-            Value::Record(record) => record,
-            _ => return Err(Stop::Error),
-        };
+        // With the cells that are filled for each connection.
+        let record = vm.new_record_with(self.ty, self.last, |_, fields| {
+            for (place, value) in id.into_iter().chain(ends.into_iter().flatten()) {
+                if let Some(field) = fields.get_mut(place) {
+                    *field = value;
+                }
+            }
+            Ok(())
+        })?;
+        let Value::Record(record) = record else { return Err(Stop::Error) };
         // Those of tunnels are drawn first.
         for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
             conn_name(vm, uid);
         }
         Ok(record)
+    }
+
+    /// Whether `service` of a record has the services of a connection. It is empty until it is first read.
+    fn shows_services(&self, record: &Record, state: &ConnState) -> bool {
+        let cells = record.stored();
+        match self.places[2].and_then(|place| cells.get(place)) {
+            Some(Value::Table(set)) => {
+                set.len() == state.services.len()
+                    && state.services.iter().all(|name| set.get(&[Value::string(name)]).is_some())
+            }
+            _ => state.services.is_empty(),
+        }
     }
 
     fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &ConnState) -> Result<(), Stop> {
@@ -535,7 +567,7 @@ impl ConnPlan {
             }
         }
         let service = match self.service {
-            Some(ty) if !self.scripted_services => {
+            Some(ty) if !self.scripted_services && !self.shows_services(record, state) => {
                 let table = vm.new_table(ty, None);
                 if let Some(set) = table.table() {
                     for name in &state.services {
@@ -587,7 +619,11 @@ impl EndPlan {
         if is_off || vm.m.state.traffic.without_sizes {
             (places[2], places[3]) = (None, None);
         }
-        Self { ty, places }
+        Self { ty, places, last: last_of(places) }
+    }
+
+    fn create(&self, vm: &mut Vm<'_>) -> Result<Value, Stop> {
+        vm.new_record_with(self.ty, self.last, |_, _| Ok(()))
     }
 
     fn refresh(

@@ -27,6 +27,7 @@ use crate::ids::TypeId;
 use crate::literal::{Literal, Port, Protocol, Subnet};
 use crate::support::pattern::Pattern;
 
+pub(crate) use object::{Defaults, Later};
 pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
 pub use table::Table;
 pub use text::LongStr;

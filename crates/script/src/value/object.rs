@@ -5,17 +5,102 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::rc::Rc;
 
+use super::table::{Table, TableAttrs};
 use super::{Value, cycles};
 use crate::ids::{FuncId, TypeId};
 use crate::literal::PatternSource;
 use crate::support::pattern::{Modes, Pattern};
 
+/// What a new record of a type has: values that all of them begin with, and containers and records that it gets once a
+/// script looks at them.
+#[derive(Debug, Default)]
+pub(crate) struct Defaults {
+    /// How many fields there are.
+    len: usize,
+    /// The first values of fields, up to the last that has one.
+    first: Vec<Value>,
+    /// Fields that get their values later, [`MOST_LATER`] at most.
+    later: Vec<(u32, Later)>,
+}
+
+/// An empty container, or a record of first values, that is made when it is read.
+#[derive(Clone, Debug)]
+pub(crate) enum Later {
+    /// A table or set, and whether its keys have one part.
+    Table(TypeId, bool, Option<Rc<TableAttrs>>),
+    /// A vector.
+    Vector(TypeId),
+    /// A record.
+    Record(TypeId, Rc<Defaults>),
+}
+
+/// As many fields of a record can get their values later: one bit each.
+const MOST_LATER: usize = 32;
+
+impl Later {
+    fn make(&self) -> Value {
+        match self {
+            Self::Table(ty, single, attrs) => Value::Table(Table::new(*ty, *single, attrs.clone())),
+            Self::Vector(ty) => Value::Vector(Vector::new(*ty, Vec::new())),
+            Self::Record(ty, defaults) => {
+                Value::Record(Record::with_defaults(*ty, Vec::new(), defaults))
+            }
+        }
+    }
+}
+
+impl Defaults {
+    /// Those of a record of `len` fields.
+    pub(crate) fn new(len: usize) -> Self {
+        Self { len, ..Self::default() }
+    }
+
+    /// A field begins with this value.
+    pub(crate) fn begin(&mut self, index: usize, value: Value) {
+        grow(&mut self.first, index, &Self::default());
+        if let Some(first) = self.first.get_mut(index) {
+            *first = value;
+        }
+    }
+
+    /// A field gets this value when it is read. False where too many do: it is to be made with the record.
+    pub(crate) fn make_later(&mut self, index: u32, later: Later) -> bool {
+        let fits = self.later.len() < MOST_LATER;
+        if fits {
+            self.later.push((index, later));
+        }
+        fits
+    }
+
+    /// How many fields there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first values of this many fields.
+    pub(crate) fn cells(&self, count: usize) -> Vec<Value> {
+        let mut cells = Vec::with_capacity(count);
+        cells.extend_from_slice(self.first.get(..count).unwrap_or(&self.first));
+        cells.resize(count, Value::Unset);
+        cells
+    }
+
+    /// The bit of a field that gets its value later.
+    fn bit(&self, index: usize) -> Option<(u32, &Later)> {
+        let place = self.later.iter().position(|(at, _)| *at as usize == index)?;
+        Some((1 << place, &self.later.get(place)?.1))
+    }
+}
+
 /// A record: its type and one cell per field.
 pub struct Record {
     ty: Cell<TypeId>,
-    /// How many fields it has. Cells of the last ones may be missing while they are unset: scripts add dozens of fields to records of connections, of
-    /// which few are set.
-    len: u32,
+    /// Fields whose values are to be made once they are read, a bit for each of [`Defaults::later`].
+    unmade: Cell<u32>,
+    /// What fields without a cell have.
+    defaults: Option<Rc<Defaults>>,
+    /// Cells of the last fields may be missing while these have their first values: scripts add dozens of fields to records of
+    /// connections, of which few change.
     fields: RefCell<Vec<Value>>,
 }
 
@@ -23,27 +108,78 @@ impl Record {
     /// A record with these fields.
     #[must_use]
     pub fn new(ty: TypeId, fields: Vec<Value>) -> Rc<Self> {
-        let len = fields.len();
-        Self::with_len(ty, fields, len)
+        Self::made(ty, fields, None, 0)
     }
 
-    /// A record with these first fields of `len`; the others are unset.
+    /// A record with these cells for its first fields; what they leave unset is made later if it can be.
     #[must_use]
-    pub fn with_len(ty: TypeId, fields: Vec<Value>, len: usize) -> Rc<Self> {
-        let len = u32::try_from(len).unwrap_or(u32::MAX);
-        let record = Rc::new(Self { ty: Cell::new(ty), len, fields: RefCell::new(fields) });
+    pub(crate) fn with_defaults(
+        ty: TypeId,
+        fields: Vec<Value>,
+        defaults: &Rc<Defaults>,
+    ) -> Rc<Self> {
+        let mut unmade = 0;
+        for (place, (index, _)) in defaults.later.iter().enumerate() {
+            if !fields.get(*index as usize).is_some_and(Value::is_set) {
+                unmade |= 1 << place;
+            }
+        }
+        Self::made(ty, fields, Some(Rc::clone(defaults)), unmade)
+    }
+
+    /// A record of the same type without any cell: [`put_stored`](Self::put_stored) gives it those of its model.
+    pub(crate) fn like(&self) -> Rc<Self> {
+        Self::made(self.ty(), Vec::new(), self.defaults.clone(), self.unmade.get())
+    }
+
+    fn made(
+        ty: TypeId,
+        fields: Vec<Value>,
+        defaults: Option<Rc<Defaults>>,
+        unmade: u32,
+    ) -> Rc<Self> {
+        let (ty, unmade, fields) = (Cell::new(ty), Cell::new(unmade), RefCell::new(fields));
+        let record = Rc::new(Self { ty, unmade, defaults, fields });
         cycles::record(&record);
         record
     }
 
-    /// Adds the cells of unset fields. While a borrow of all fields exists all cells exist, so that nested borrows add none.
+    /// Adds the cells that are missing. While a borrow of all fields exists all cells exist, so that nested borrows add none.
     fn complete(&self) {
-        let len = self.len as usize;
-        if self.fields.borrow().len() < len {
-            let mut fields = self.fields.borrow_mut();
-            let missing = len.saturating_sub(fields.len());
-            fields.reserve_exact(missing);
-            fields.resize(len, Value::Unset);
+        let Some(defaults) = &self.defaults else { return };
+        if self.fields.borrow().len() < defaults.len {
+            grow(&mut self.fields.borrow_mut(), defaults.len - 1, defaults);
+        }
+        if self.unmade.get() > 0 {
+            for (index, _) in &defaults.later {
+                self.make(*index as usize);
+            }
+        }
+    }
+
+    /// Makes the value of a field, if that is to be made.
+    #[cold]
+    fn make(&self, index: usize) -> Value {
+        let Some(defaults) = &self.defaults else { return Value::Unset };
+        let unmade = self.unmade.get();
+        match defaults.bit(index).filter(|(bit, _)| unmade & bit > 0) {
+            Some((_, later)) => {
+                let value = later.make();
+                self.set(index, value.clone());
+                value
+            }
+            None => Value::Unset,
+        }
+    }
+
+    /// A field that has no value in a cell.
+    fn default(&self, index: usize, has_cell: bool) -> Value {
+        let made = if self.unmade.get() > 0 { self.make(index) } else { Value::Unset };
+        match &self.defaults {
+            Some(defaults) if !has_cell && !made.is_set() => {
+                defaults.first.get(index).cloned().unwrap_or_default()
+            }
+            _ => made,
         }
     }
 
@@ -57,9 +193,14 @@ impl Record {
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
-        match self.fields.borrow().get(index) {
-            Some(value) => value.clone(),
-            None => Value::Unset,
+        let fields = self.fields.borrow();
+        match fields.get(index) {
+            Some(value) if value.is_set() => value.clone(),
+            cell => {
+                let has_cell = cell.is_some();
+                drop(fields);
+                self.default(index, has_cell)
+            }
         }
     }
 
@@ -67,22 +208,54 @@ impl Record {
     #[inline]
     #[must_use]
     pub fn has(&self, index: usize) -> bool {
-        self.fields.borrow().get(index).is_some_and(Value::is_set)
+        match self.fields.borrow().get(index) {
+            Some(value) if value.is_set() => true,
+            cell => self.has_default(index, cell.is_some()),
+        }
+    }
+
+    fn has_default(&self, index: usize, has_cell: bool) -> bool {
+        let Some(defaults) = &self.defaults else { return false };
+        let unmade = self.unmade.get();
+        unmade > 0 && defaults.bit(index).is_some_and(|(bit, _)| unmade & bit > 0)
+            || !has_cell && defaults.first.get(index).is_some_and(Value::is_set)
+    }
+
+    /// The first value of a field need not be made: the field gets another one.
+    #[inline]
+    fn given(&self, index: usize) {
+        let unmade = self.unmade.get();
+        if unmade > 0
+            && let Some((bit, _)) = self.defaults.as_ref().and_then(|all| all.bit(index))
+        {
+            self.unmade.set(unmade & !bit);
+        }
     }
 
     /// Changes a field.
     pub fn set(&self, index: usize, value: Value) {
+        self.given(index);
         let mut fields = self.fields.borrow_mut();
-        grow(&mut fields, index);
+        if index >= fields.len() {
+            self.grow(&mut fields, index);
+        }
         let old = fields.get_mut(index).map(|field| std::mem::replace(field, value));
         drop(fields);
         drop(old);
     }
 
+    #[cold]
+    fn grow(&self, fields: &mut Vec<Value>, index: usize) {
+        match &self.defaults {
+            Some(defaults) => grow(fields, index, defaults),
+            None => grow(fields, index, &Defaults::default()),
+        }
+    }
+
     /// Changes several fields in one go. No value may be dropped by that which could reach this record.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Fields<'_>)) {
         let mut fields = self.fields.borrow_mut();
-        change(&mut Fields { fields: &mut fields });
+        change(&mut Fields { record: self, fields: &mut fields });
     }
 
     /// All fields.
@@ -100,8 +273,13 @@ impl Record {
     }
 
     /// The cells that exist.
-    pub(super) fn stored(&self) -> Ref<'_, Vec<Value>> {
+    pub(crate) fn stored(&self) -> Ref<'_, Vec<Value>> {
         self.fields.borrow()
+    }
+
+    /// Gives a record that is [like](Self::like) another copies of the cells of that one.
+    pub(crate) fn put_stored(&self, cells: Vec<Value>) {
+        self.fields.replace(cells);
     }
 
     /// Takes all fields.
@@ -110,17 +288,21 @@ impl Record {
     }
 }
 
-/// Makes cells for the fields up to `index`, and for no more: many records live as long as their connections.
-#[inline]
-fn grow(fields: &mut Vec<Value>, index: usize) {
-    if index >= fields.len() {
-        fields.reserve_exact(index + 1 - fields.len());
+/// Makes cells for the fields up to `index`, and for few more: many records live as long as their connections.
+fn grow(fields: &mut Vec<Value>, index: usize, defaults: &Defaults) {
+    let len = fields.len();
+    if index >= len {
+        fields.reserve_exact((index + 1).next_multiple_of(4) - len);
+        if let Some(first) = defaults.first.get(len..=index).or_else(|| defaults.first.get(len..)) {
+            fields.extend_from_slice(first);
+        }
         fields.resize(index + 1, Value::Unset);
     }
 }
 
 /// Fields of a record that are changed.
 pub(crate) struct Fields<'a> {
+    record: &'a Record,
     fields: &'a mut Vec<Value>,
 }
 
@@ -138,7 +320,10 @@ impl Fields<'_> {
         if !value.is_set() {
             return;
         }
-        grow(self.fields, place);
+        self.record.given(place);
+        if place >= self.fields.len() {
+            self.record.grow(self.fields, place);
+        }
         if let Some(field) = self.fields.get_mut(place) {
             Value::put(field, value);
         }
@@ -373,5 +558,66 @@ impl Drop for Iter {
         if let Value::Table(table) = &self.over {
             table.walk_ends();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of five fields: a constant, a table, nothing, a vector, and nothing.
+    fn defaults() -> Rc<Defaults> {
+        let mut defaults = Defaults::new(5);
+        defaults.begin(0, Value::Count(7));
+        assert!(defaults.make_later(1, Later::Table(TypeId(70), true, None)));
+        assert!(defaults.make_later(3, Later::Vector(TypeId(71))));
+        Rc::new(defaults)
+    }
+
+    #[test]
+    fn first_values_take_no_cell_until_they_change() {
+        let record = Record::with_defaults(TypeId(72), Vec::new(), &defaults());
+        assert_eq!(record.get(0).count(), 7);
+        let set: Vec<bool> = (0..6).map(|index| record.has(index)).collect();
+        assert_eq!(set, [true, true, false, true, false, false]);
+        assert!(record.stored().is_empty());
+        let table = record.get(1);
+        assert!(table.table().is_some_and(|table| {
+            record.get(1).table().is_some_and(|again| Rc::ptr_eq(table, again))
+        }));
+        assert_eq!(record.stored().len(), 2);
+        record.set(4, Value::Count(9));
+        assert_eq!((record.get(0).count(), record.get(4).count(), record.has(2)), (7, 9, false));
+        assert!(matches!(
+            record.fields()[..],
+            [Value::Count(7), Value::Table(_), Value::Unset, Value::Vector(_), Value::Count(9)]
+        ));
+    }
+
+    #[test]
+    fn a_field_that_is_given_or_taken_away_is_not_made() {
+        let record =
+            Record::with_defaults(TypeId(72), vec![Value::Count(1), Value::Unset], &defaults());
+        record.set(1, Value::Count(2));
+        record.change(|fields| fields.set(Some(3), Value::Count(3)));
+        assert_eq!([0, 1, 3].map(|index| record.get(index).count()), [1, 2, 3]);
+        let other = Record::with_defaults(TypeId(72), Vec::new(), &defaults());
+        other.set(1, Value::Unset);
+        assert!(!other.has(1) && !other.get(1).is_set() && other.has(3));
+        assert_eq!(other.fields().len(), 5);
+        assert!(!other.has(1));
+    }
+
+    #[test]
+    fn more_fields_than_bits_are_made_at_once() {
+        let mut defaults = Defaults::new(40);
+        let fits: Vec<bool> =
+            (0..40).map(|index| defaults.make_later(index, Later::Vector(TypeId(71)))).collect();
+        assert_eq!(fits.iter().filter(|fits| **fits).count(), 32);
+        assert!(fits[31] && !fits[32]);
+        let record = Record::with_defaults(TypeId(72), Vec::new(), &Rc::new(defaults));
+        assert!(record.has(0) && record.has(31) && !record.has(32));
+        record.set(31, Value::Count(1));
+        assert_eq!(record.fields().iter().filter(|field| field.is_set()).count(), 32);
     }
 }

@@ -7,7 +7,7 @@ use super::Vm;
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
 use crate::support::pattern::Pattern;
-use crate::value::{FuncValue, List, OpaqueValue, Record, Table, Value, Vector};
+use crate::value::{FuncValue, List, OpaqueValue, Table, Value, Vector};
 
 /// How deep a copy goes before it is an error.
 const MAX_DEPTH: usize = 4_000;
@@ -61,14 +61,14 @@ impl Copier {
         }
         let copy = match value {
             Value::Record(record) => {
-                let copy = Record::new(record.ty(), Vec::new());
+                let copy = record.like();
                 self.done.insert(address, Value::Record(Rc::clone(&copy)));
-                let fields = record.fields().clone();
+                let fields = record.stored().clone();
                 let mut copies = Vec::with_capacity(fields.len());
                 for field in &fields {
                     copies.push(self.copy(field)?);
                 }
-                *copy.fields_mut() = copies;
+                copy.put_stored(copies);
                 Value::Record(copy)
             }
             Value::Vector(vector) => {

@@ -400,6 +400,8 @@ impl Vm<'_> {
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
         self.m.state.began = true;
+        // Constants can be relied on now.
+        self.m.templates.clear();
         cycles::learn_types(self.p);
         self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
         crate::bif::prepare(self)?;

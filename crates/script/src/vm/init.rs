@@ -8,9 +8,10 @@ use crate::code::Code;
 use crate::code::compile::table_attrs;
 use crate::evaluate::{Init, Stop};
 use crate::ids::{BodyId, ExprId, GlobalId, Id as _, LocalId, TypeId};
+use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Attrs, Type, attr_expr, find_attr};
 use crate::value::table::{TableAttrs, parts};
-use crate::value::{Record, Value, Vector};
+use crate::value::{Defaults, Later, Record, Value, Vector};
 
 /// The initial value of a field of a new record.
 #[derive(Clone, Debug)]
@@ -35,28 +36,12 @@ pub(crate) enum FieldInit {
 #[derive(Debug)]
 pub(crate) struct Template {
     inits: Vec<FieldInit>,
-    /// The constants among them, up to the last field that has a value at first.
-    first: Vec<Value>,
+    /// Those that need no code.
+    defaults: Rc<Defaults>,
     /// The fields whose values are made for each record.
     made: Vec<u32>,
-}
-
-impl Template {
-    fn new(inits: Vec<FieldInit>) -> Self {
-        let last = inits.iter().rposition(|init| !matches!(init, FieldInit::Unset));
-        let used = last.map_or(0, |last| last + 1);
-        let (mut first, mut made) = (Vec::with_capacity(used), Vec::new());
-        for (index, init) in (0..).zip(&inits).take(used) {
-            first.push(match init {
-                FieldInit::Constant(value) => value.clone(),
-                _ => Value::Unset,
-            });
-            if !matches!(init, FieldInit::Unset | FieldInit::Constant(_)) {
-                made.push(index);
-            }
-        }
-        Self { inits, first, made }
-    }
+    /// How many fields there are up to the last of these.
+    used: usize,
 }
 
 impl Vm<'_> {
@@ -94,11 +79,8 @@ impl Vm<'_> {
         fill: impl FnOnce(&mut Self, &mut [Value]) -> Result<(), Stop>,
     ) -> Result<Value, Stop> {
         let template = self.template(ty);
-        let len = template.inits.len();
-        let used = template.first.len().max(last as usize + 1).min(len);
-        let mut fields = Vec::with_capacity(used);
-        fields.extend_from_slice(&template.first);
-        fields.resize(used, Value::Unset);
+        let used = template.used.max(last as usize + 1).min(template.defaults.len());
+        let mut fields = template.defaults.cells(used);
         fill(self, &mut fields)?;
         for index in &template.made {
             let index = *index as usize;
@@ -110,7 +92,7 @@ impl Vm<'_> {
                 *field = self.first_value(init)?;
             }
         }
-        Ok(Value::Record(Record::with_len(ty, fields, len)))
+        Ok(Value::Record(Record::with_defaults(ty, fields, &template.defaults)))
     }
 
     fn first_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
@@ -162,7 +144,7 @@ impl Vm<'_> {
         crate::value::order::set_optional(ty, optional.collect());
         let inits: Vec<FieldInit> =
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
-        let template = Rc::new(Template::new(inits));
+        let template = Rc::new(self.new_template(inits));
         self.m.instantiated.insert(ty);
         if self.m.templates.len() <= ty.index() {
             self.m.templates.resize(ty.index() + 1, None);
@@ -171,6 +153,39 @@ impl Vm<'_> {
             *slot = Some(Rc::clone(&template));
         }
         template
+    }
+
+    fn new_template(&mut self, inits: Vec<FieldInit>) -> Template {
+        let mut defaults = Defaults::new(inits.len());
+        let mut made = Vec::new();
+        for (index, init) in (0..).zip(&inits) {
+            let later = match init {
+                FieldInit::Unset => continue,
+                FieldInit::Constant(value) => {
+                    defaults.begin(index as usize, value.clone());
+                    continue;
+                }
+                // A table whose entries expire has a timer from its beginning.
+                FieldInit::Table(ty, attrs)
+                    if attrs.as_ref().is_none_or(|attrs| attrs.expire.is_none()) =>
+                {
+                    Some(Later::Table(*ty, self.is_single(*ty), attrs.clone()))
+                }
+                FieldInit::Vector(ty) => Some(Later::Vector(*ty)),
+                // A record in which nothing is made at once.
+                FieldInit::Record(ty) => {
+                    let template = self.template(*ty);
+                    let is_plain = template.made.is_empty();
+                    is_plain.then(|| Later::Record(*ty, Rc::clone(&template.defaults)))
+                }
+                _ => None,
+            };
+            if !later.is_some_and(|later| defaults.make_later(index, later)) {
+                made.push(index);
+            }
+        }
+        let used = made.last().map_or(0, |last| *last as usize + 1);
+        Template { inits, defaults: Rc::new(defaults), made, used }
     }
 
     /// The value of a `&default` that constructs an empty container: without running code.
@@ -189,14 +204,22 @@ impl Vm<'_> {
             }
             _ => return None,
         };
-        if entries > 0 || table_attrs(attrs).is_some() {
+        let attrs = table_attrs(attrs);
+        let is_ordered_only = |attrs: &TableAttrs| {
+            attrs.default.is_none()
+                && attrs.default_insert.is_none()
+                && attrs.expire.is_none()
+                && attrs.expire_func.is_none()
+                && attrs.on_change.is_none()
+        };
+        if entries > 0 || !attrs.as_deref().is_none_or(is_ordered_only) {
             return None;
         }
         // An empty container of no specified type gets that of the field; others keep theirs.
         let specified = |ty: TypeId| self.p.types.table(ty).is_some_and(|t| !t.index.is_empty());
         let own = self.p.exprs[inner].ty;
         let ty = if specified(own) { own } else { ty };
-        specified(ty).then_some(FieldInit::Table(ty, None))
+        specified(ty).then_some(FieldInit::Table(ty, attrs))
     }
 
     fn field_init(&mut self, ty: TypeId, attrs: &Attrs) -> FieldInit {
@@ -210,8 +233,7 @@ impl Vm<'_> {
                     return FieldInit::Constant(Value::literal(literal, self.p.exprs[expr].ty));
                 }
                 if let ExprKind::Global(global) = self.p.exprs[expr].kind
-                    && let crate::symbols::GlobalKind::EnumValue(value) =
-                        self.p.globals[global].kind
+                    && let GlobalKind::EnumValue(value) = self.p.globals[global].kind
                 {
                     return FieldInit::Constant(Value::Enum(self.p.globals[global].ty, value));
                 }
@@ -220,7 +242,19 @@ impl Vm<'_> {
                 }
                 let code = self.expr_code(expr);
                 return match &self.p.exprs[expr].kind {
-                    ExprKind::Global(global) => FieldInit::Global(*global, code, ty),
+                    ExprKind::Global(global) => match self.m.globals.get(global.index()) {
+                        // It is what it is from now on.
+                        Some(value)
+                            if self.m.state.began
+                                && value.is_set()
+                                && !value.owns_memory()
+                                && value.ty() == ty
+                                && self.p.globals[*global].kind == GlobalKind::Constant =>
+                        {
+                            FieldInit::Constant(value.clone())
+                        }
+                        _ => FieldInit::Global(*global, code, ty),
+                    },
                     ExprKind::Record(record)
                         if record.named
                             && record.fields.is_empty()

@@ -14,10 +14,14 @@ use crate::value::{List, Table, Value, Vector};
 impl Vm<'_> {
     /// An empty table or set.
     pub fn new_table(&mut self, ty: TypeId, attrs: Option<Rc<TableAttrs>>) -> Value {
-        let single = self.p.types.table(ty).is_none_or(|table| table.index.len() == 1);
-        let table = Table::new(ty, single, attrs);
+        let table = Table::new(ty, self.is_single(ty), attrs);
         self.watch_expiry(&table);
         Value::Table(table)
+    }
+
+    /// Whether keys of a type of tables have one part.
+    pub(super) fn is_single(&self, ty: TypeId) -> bool {
+        self.p.types.table(ty).is_none_or(|table| table.index.len() == 1)
     }
 
     /// The parts of a key in the table's form: a list as the only part is spread.
