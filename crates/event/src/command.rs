@@ -79,6 +79,8 @@ pub enum Command {
     },
     /// Only packets that match this filter are analyzed; `None`: all.
     Filter(Option<String>),
+    /// Whether to discard a packet is asked for each one from now on.
+    AskToDiscard,
     /// Checksums of packets from these networks are not verified.
     Unchecked(Vec<gannet_base::Subnet>),
     /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.

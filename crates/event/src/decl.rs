@@ -161,6 +161,11 @@ impl Interest {
         self.any = true;
     }
 
+    /// Takes an event out. Others may have a listener.
+    pub fn remove(&mut self, id: Id) {
+        self.bits[usize::from(id.0 >> 6)] &= !(1 << (id.0 & 63));
+    }
+
     /// Whether an event has a listener.
     #[inline]
     pub fn has(&self, id: Id) -> bool {

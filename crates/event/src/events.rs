@@ -313,6 +313,11 @@ impl Events {
         self.interest.has(const { E::DECL.id })
     }
 
+    /// An event has a listener from now on.
+    pub fn want<E: Event>(&mut self) {
+        self.interest.add(E::DECL.id);
+    }
+
     /// Whether an event of this number has a listener.
     #[inline]
     pub fn wants_id(&self, id: Id) -> bool {

@@ -263,6 +263,7 @@ impl Env {
             Command::Connection { .. }
             | Command::File { .. }
             | Command::Filter(_)
+            | Command::AskToDiscard
             | Command::Unchecked(_)
             | Command::Stop => {}
         }

@@ -14,6 +14,7 @@ use gannet_protocols::Tag;
 use gannet_protocols::packet::events::ConnBytesThresholdCrossed;
 use gannet_protocols::packet::events::ConnDurationThresholdCrossed;
 use gannet_protocols::packet::events::ConnPacketsThresholdCrossed;
+use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
 
 use crate::shard::Shard;
@@ -38,6 +39,7 @@ impl Shard {
                 Command::Filter(text) => {
                     self.filter = text.and_then(|text| Filter::parse(&text).ok());
                 }
+                Command::AskToDiscard => self.env.logs.events.want::<DiscardPacket<'_>>(),
                 Command::Unchecked(nets) => self.unchecked = nets,
                 Command::Setting { name: "ConnKey::factory", value } => {
                     self.keyed_by_vlan = value != 0;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use gannet_event::Raised;
+use gannet_event::{Command, Raised};
 
 use super::plan::{Plan, places};
 use super::state::{States, first_connection};
@@ -125,6 +125,7 @@ fn install(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Result<Value> {
         let all = &mut vm.m.state.traffic.address_filters.0[side];
         all.retain(|filter| (filter.prefix, filter.width) != (prefix, width));
         all.push(AddressFilter { prefix, width, flags, probability });
+        vm.m.state.traffic.commands.push(Command::AskToDiscard);
     }
     Ok(Value::Bool(true))
 }
@@ -156,7 +157,7 @@ pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>
 }
 
 fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
-    // Zeek's default scripts can install filters, and nearly never do: the header is made a record for those that exist.
+    // Filters can be taken away again: the header is made a record for those that exist.
     let has_filters = vm.m.state.traffic.address_filters.0.iter().any(|all| !all.is_empty());
     if !has_filters && !has_discarders(vm) {
         return Ok(false);
@@ -202,7 +203,7 @@ fn check(vm: &mut Vm<'_>, name: &str, args: &[Value]) -> Result<bool> {
 }
 
 /// Whether scripts have functions that discard packets.
-fn has_discarders(vm: &Vm<'_>) -> bool {
+pub(super) fn has_discarders(vm: &Vm<'_>) -> bool {
     let found = &vm.m.state.traffic.has_discarders;
     *found.get_or_init(|| DISCARDERS.iter().any(|name| body(vm, name).is_some()))
 }

@@ -167,7 +167,7 @@ pub fn run(
     machine.state.first_packet = now;
     let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
-        let interest = interest(&machine.with(&mut program), source);
+        let mut interest = interest(&machine.with(&mut program), source);
         let scripted =
             machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
         let in_key_order = machine.state.uids.is_deterministic();
@@ -188,6 +188,12 @@ pub fn run(
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let names_analyzers = calls(&machine.with(&mut program), &["current_analyzer"]);
         let place = place(&machine.with(&mut program), options, &interest, source);
+        if !decide::has_discarders(&machine.with(&mut program)) {
+            // Until a filter of addresses is installed, no packet is discarded.
+            let catalogue = source.catalogue();
+            let question = catalogue.iter().find(|decl| decl.name == "gannet::discard_packet");
+            question.into_iter().for_each(|decl| interest.remove(decl.id));
+        }
         let run = Run {
             program,
             machine,
@@ -266,8 +272,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
             "raw_packet" => calls(vm, &["get_current_packet_header"]),
             "gannet::discard_packet" => {
-                decide::DISCARDERS.iter().any(|name| handled(name))
-                    || calls(vm, &decide::INSTALLERS)
+                decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
             }
             "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
             "gannet::watched_connection" => {
