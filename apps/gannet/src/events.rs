@@ -1,11 +1,13 @@
 //! `gannet events`: the typed events of captures, one JSON object a line.
 
+use std::cmp::Reverse;
 use std::io;
 use std::io::BufWriter;
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
@@ -20,6 +22,7 @@ use gannet_event::Place;
 use gannet_event::Raised;
 use gannet_event::write_json;
 use gannet_log::Selection;
+use hashbrown::HashMap;
 
 use crate::analyze;
 use crate::out;
@@ -33,6 +36,7 @@ Examples:
   gannet events trace.pcap                            every event, one JSON object a line
   gannet events --only 'http_*,dns_request' trace.pcap
   gannet events --only dns_request trace.pcap | jq -r .args.query
+  gannet events --count trace.pcap                    how often each event occurs
   gannet events --list                                all events with their parameters
   gannet events --list --only 'ssh_*'                 some of them";
 
@@ -59,9 +63,12 @@ pub(crate) struct Args {
     /// quic,ldap_tcp,ldap_udp,postgresql,redis
     #[arg(long, value_name = "ANALYZERS", value_delimiter = ',')]
     disable: Vec<String>,
-    /// One JSON object a line; always on
+    /// One JSON object a line; always on, but for --count, which prints a single one with it
     #[arg(long)]
     json: bool,
+    /// How often each event occurs, the most frequent first, instead of the events
+    #[arg(long, conflicts_with = "list")]
+    count: bool,
     /// Print the declarations of events with their documentation, and read no capture
     #[arg(long)]
     list: bool,
@@ -124,14 +131,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ..Options::default()
     };
     let closed = Arc::new(AtomicBool::new(false));
-    let lines = Lines {
-        out: BufWriter::with_capacity(1 << 16, io::stdout()),
-        line: Vec::new(),
-        closed: Arc::clone(&closed),
-        commands,
+    let counts = args.count.then(|| Arc::new(Mutex::new(Counts::default())));
+    let listener: Box<dyn Listener> = match &counts {
+        Some(counts) => Box::new(Counter { counts: Arc::clone(counts), commands }),
+        None => Box::new(Lines {
+            out: BufWriter::with_capacity(1 << 16, io::stdout()),
+            line: Vec::new(),
+            closed: Arc::clone(&closed),
+            commands,
+        }),
     };
     let interest = Interest::of(gannet_engine::events(), wanted);
-    let mut engine = Engine::with_listener(options, interest, Box::new(lines));
+    let mut engine = Engine::with_listener(options, interest, listener);
     let mut outcome = Outcome::Done;
     while stop.asked().is_none() && !closed.load(Ordering::Relaxed) {
         match stream.next_batch() {
@@ -148,6 +159,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         engine.end_capture(&path.to_string_lossy());
     }
     engine.finish()?;
+    if let Some(counts) = counts {
+        let text = counts.lock().map_or_else(|_| String::new(), |counts| counts.text(args.json));
+        outcome = outcome.max(out::write(text.as_bytes())?);
+    }
     Ok(stop.asked().unwrap_or(outcome))
 }
 
@@ -201,6 +216,52 @@ impl Listener for Lines {
         self.line.push(b'\n');
         if self.out.write_all(&self.line).is_err() {
             self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        to.append(&mut self.commands);
+    }
+}
+
+/// How often each event occurs.
+#[derive(Default)]
+struct Counts(HashMap<&'static str, u64>);
+
+impl Counts {
+    /// A line an event, or one JSON object.
+    fn text(&self, is_json: bool) -> String {
+        let mut all: Vec<(&str, u64)> = self.0.iter().map(|(name, n)| (*name, *n)).collect();
+        all.sort_by_key(|(name, n)| (Reverse(*n), *name));
+        if is_json {
+            // Names of events have no character that is escaped.
+            let all: Vec<String> = all.iter().map(|(name, n)| format!("\"{name}\":{n}")).collect();
+            return format!("{{{}}}\n", all.join(","));
+        }
+        let width = all.first().map_or(0, |(_, n)| n.to_string().len());
+        all.iter().map(|(name, n)| format!("{n:>width$} {name}\n")).collect()
+    }
+}
+
+/// Counts events.
+struct Counter {
+    counts: Arc<Mutex<Counts>>,
+    /// Requests of the command line to the analysis, until it asks for them.
+    commands: Vec<Command>,
+}
+
+impl Listener for Counter {
+    fn place(&self) -> Place {
+        Place::Anywhere
+    }
+
+    fn wants_packets(&self) -> bool {
+        false
+    }
+
+    fn event(&mut self, event: &Raised<'_>) {
+        if let Ok(mut counts) = self.counts.lock() {
+            *counts.0.entry(event.decl.name).or_default() += 1;
         }
     }
 

@@ -72,3 +72,26 @@ fn an_unknown_name_is_refused() {
     let says = String::from_utf8(output.stderr).unwrap();
     assert!(says.contains("no event is named 'dns_reqest'"), "{says}");
 }
+
+#[test]
+fn counts_are_those_of_the_events_that_are_printed() {
+    let mut printed = std::collections::HashMap::<String, u64>::new();
+    for name in names(&events(&["--all", SAMPLE])) {
+        *printed.entry(name).or_default() += 1;
+    }
+    for threads in ["1", "2", "7"] {
+        let output = events(&["--all", "--count", "-t", threads, SAMPLE]);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<(u64, &str)> = text
+            .lines()
+            .map(|line| line.trim_start().split_once(' ').unwrap())
+            .map(|(count, name)| (count.parse().unwrap(), name))
+            .collect();
+        assert!(lines.is_sorted_by_key(|(count, _)| std::cmp::Reverse(*count)), "{text}");
+        let counted = lines.iter().map(|(count, name)| ((*name).to_owned(), *count));
+        assert_eq!(counted.collect::<std::collections::HashMap<_, _>>(), printed);
+    }
+    let json = events(&["--count", "--json", "--only", "zeek_*", SAMPLE]);
+    assert_eq!(String::from_utf8(json.stdout).unwrap(), "{\"zeek_done\":1,\"zeek_init\":1}\n");
+}

@@ -39,10 +39,9 @@ const BEGINNING: usize = 4096;
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
 
-/// What the first bytes of a file match, and the counts that the event of it shows.
+/// The counts that the event of the first bytes of a file shows.
 #[derive(Debug)]
 pub(crate) struct Matched {
-    meta: Metadata,
     seen: u64,
     missing: u64,
 }
@@ -71,7 +70,7 @@ pub(crate) struct File {
     pub(crate) id: ConnId,
     pub(crate) proto: Proto,
     /// The matches of its first bytes, until reported.
-    pub(crate) matched: Option<Box<Matched>>,
+    pub(crate) matched: Option<Matched>,
     /// Whether the matches of its first bytes are to be reported.
     pub(crate) reports_matches: bool,
     /// Whether the DOS program of an executable is kept for its event.
@@ -298,16 +297,20 @@ impl File {
             return;
         }
         self.bof = Some(beginning.to_vec());
-        let all = sniff::matches(beginning);
+        self.matched = Some(Matched { seen, missing: self.missing });
+    }
+
+    /// What its first bytes match.
+    fn matches(&self) -> Metadata {
+        let all = sniff::matches(self.bof.as_deref().unwrap_or_default());
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
         let all: Vec<_> = all.collect();
-        let meta = Metadata {
+        Metadata {
             mime_type: all.first().map(|m| m.mime),
             mime_types: (!all.is_empty()).then_some(all),
             inferred: Some(true),
-        };
-        self.matched = Some(Box::new(Matched { meta, seen, missing: self.missing }));
+        }
     }
 
     /// Whether matches of its first bytes are to be reported.
@@ -340,11 +343,11 @@ impl File {
     #[cold]
     pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
         let Some(matched) = self.matched.take() else { return };
-        let Matched { meta, seen: seen_bytes, missing: missing_bytes } = *matched;
+        let Matched { seen: seen_bytes, missing: missing_bytes } = matched;
         if sinks.events.wants::<FileSniff>() {
             self.shown = seen_bytes;
             let f = sinks.events.file(FileState { seen_bytes, missing_bytes, ..self.state() });
-            sinks.events.raise(&FileSniff { f, meta });
+            sinks.events.raise(&FileSniff { f, meta: self.matches() });
             sinks.events.mark();
             sinks.events.drain();
             self.obey(sinks, extract);

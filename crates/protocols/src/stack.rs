@@ -234,6 +234,7 @@ impl Session<'_> {
     }
 
     /// Events to come show a TCP connection with the states and sizes of its sides as they are now.
+    #[inline]
     pub fn mention(&mut self, tcp: Option<&tcp::Tcp>) {
         if let Some(tcp) = tcp.filter(|_| self.env.logs.events.any()) {
             self.env.logs.events.set_transport(transport(&tcp.view()));
@@ -716,16 +717,8 @@ impl Session<'_> {
 
 /// What events show of both sides of a TCP connection: its states have Zeek's numbers.
 pub(crate) fn transport(view: &tcp::View) -> TransportState {
-    let number = |state| match state {
-        tcp::State::Inactive => 0,
-        tcp::State::SynSent => 1,
-        tcp::State::SynAckSent => 2,
-        tcp::State::Partial => 3,
-        tcp::State::Established => 4,
-        tcp::State::Closed => 5,
-        tcp::State::Reset => 6,
-    };
-    TransportState { states: view.states.map(number), sizes: view.sizes }
+    // They are numbered as in Zeek.
+    TransportState { states: view.states.map(|state| state as u8), sizes: view.sizes }
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.

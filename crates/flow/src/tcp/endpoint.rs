@@ -135,6 +135,7 @@ impl Endpoint {
     }
 
     /// Payload bytes in sequence space, SYN and FIN not counted.
+    #[inline]
     pub(super) fn size(&self, peer: &Self) -> u64 {
         let aborted = self.prev == State::SynSent && self.state == State::Reset;
         if aborted && peer.state == State::Inactive && !self.no_data_acked() {
@@ -142,12 +143,8 @@ impl Endpoint {
         }
         let last = full(self.last_seq, self.seq_wraps);
         let ack = full(self.ack_seq, self.ack_wraps);
-        let mut size = last.max(ack).wrapping_sub(u64::from(self.start_seq));
-        size = size.saturating_sub(1);
-        if self.fins > 0 {
-            size = size.saturating_sub(1);
-        }
-        size
+        let size = last.max(ack).wrapping_sub(u64::from(self.start_seq));
+        size.saturating_sub(1 + u64::from(self.fins > 0))
     }
 
     /// Whether some of the sent bytes are not yet delivered.

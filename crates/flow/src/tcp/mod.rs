@@ -284,12 +284,10 @@ impl Tcp {
     }
 
     /// The current state of both sides.
+    #[inline]
     pub fn view(&self) -> View {
-        let sides = [Dir::Orig, Dir::Resp];
-        View {
-            states: sides.map(|side| self.endpoint(side).state),
-            sizes: sides.map(|side| self.size(side)),
-        }
+        let [orig, resp] = &self.side;
+        View { states: [orig.state, resp.state], sizes: [orig.size(resp), resp.size(orig)] }
     }
 
     /// Reports both sides to a consumer that asks for it.
