@@ -369,7 +369,7 @@ impl Tcp {
         self.any_segment(conn, now, from, s, limits, c)
     }
 
-    /// The same, with a report of both sides before each other one.
+    /// The same, with a report of both sides before each other one. The consumer knows how they are before the segment.
     #[cold]
     fn watched_segment(
         &mut self,
@@ -380,7 +380,6 @@ impl Tcp {
         limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
-        c.observe(&self.view());
         if self.is_plain(conn, from, s) {
             self.plain_segment(conn, now, from, s, limits, &mut Watched(c));
             return from;

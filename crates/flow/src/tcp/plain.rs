@@ -67,7 +67,10 @@ impl Tcp {
                 self.ack_received(conn, from.other(), rel_ack, c);
             }
         }
-        self.stepped(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack }, c);
+        if C::OBSERVES {
+            // Nothing changed since the consumer last saw both sides.
+            c.step(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack });
+        }
         if s.payload_len > 0 && !underflow {
             self.data_sent(conn, from, rel_seq, s, limits, c);
         }
