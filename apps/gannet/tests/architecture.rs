@@ -34,3 +34,35 @@ fn the_law_on_unsafe_code_names_every_crate_that_has_any() {
         assert_eq!(has_unsafe(&path.join("src")), named, "{name}");
     }
 }
+
+/// The sources of a folder but for `rows.rs`, one after the other.
+fn other_sources(folder: &Path) -> String {
+    let paths = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let others = paths.filter(|path| !path.ends_with("rows.rs") && !path.ends_with("tests.rs"));
+    others.map(|path| if path.is_dir() { other_sources(&path) } else { read(&path) }).collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_protocols_whose_rows_hear_events_are_named() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = read(&root.join("ARCHITECTURE.md"));
+    let names = text.split("The rows of ").nth(1).unwrap().split("hear events").next().unwrap();
+    let folders = fs::read_dir(root.join("crates/protocols/src")).unwrap();
+    let mut hearing = 0;
+    for folder in folders.map(|e| e.unwrap().path()).filter(|path| path.join("rows.rs").is_file()) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let hears = read(&folder.join("rows.rs")).contains("impl Hear<");
+        assert_eq!(hears, names.contains(&format!("`{name}`")), "{name}");
+        if hears {
+            hearing += 1;
+            let others = other_sources(&folder);
+            // An analyzer has its rows, and knows no log and no column.
+            assert!(!others.contains("cx.log(") && !others.contains("Row {"), "{name}");
+        }
+    }
+    assert!(hearing > 2);
+}

@@ -224,6 +224,11 @@ impl Arg for Id4 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection(pub(crate) u32);
 
+impl Connection {
+    /// The connection at hand, in an event that only its rows hear: they have it already.
+    pub const AT_HAND: Self = Self(u32::MAX);
+}
+
 impl Arg for Connection {
     const TYPE: Type = Type::Connection;
     fn pack(&self, to: &mut Packer<'_>) {

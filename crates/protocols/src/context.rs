@@ -140,7 +140,21 @@ fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
     }
 }
 
+/// What hears events where an analyzer raises them, as code of its own: the rows of a protocol.
+pub trait Hear<E> {
+    /// An event of the connection of `cx`. Its argument for the connection stands for that one.
+    fn hear(&mut self, cx: &mut Context<'_>, event: &E);
+}
+
 impl Context<'_> {
+    /// Raises an event of this connection: its listener gets it, if there is one, then `rows`. `make` builds it
+    /// around the connection, for each of them.
+    #[inline]
+    pub fn report<E: Event>(&mut self, rows: &mut impl Hear<E>, make: impl Fn(Connection) -> E) {
+        self.raise(&make);
+        rows.hear(self, &make(Connection::AT_HAND));
+    }
+
     /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
     ///
     /// Handlers see the connection as it is when an event last mentions it in the current packet.

@@ -74,6 +74,7 @@ pub mod xmpp;
 
 pub use analyze::Analyze;
 pub use context::Context;
+pub use context::Hear;
 pub use context::Piece;
 pub use context::Replay;
 pub use context::Request;

@@ -1,25 +1,24 @@
 use gannet_base::Dir;
-use gannet_event::TableOf;
 
 use super::events;
 use super::events::RadiusAttribute;
 use super::events::RadiusMessage;
 use super::message::Message;
 use super::message::attributes_of;
-use super::rows::Session;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    session: Option<Session>,
+    rows: Rows,
 }
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { session: None }
+        Self { rows: Rows::default() }
     }
 }
 
@@ -40,35 +39,20 @@ impl Analyze for Analyzer {
             }
         };
         cx.confirm(Tag::Radius);
-        cx.raise(|c| RadiusMessage { c, result: record(&message) });
-        let session = self.session.get_or_insert_with(|| Session::new(cx.now));
-        if let Some(result) = session.message(&message) {
-            session.write(cx, result, true);
-            self.session = None;
-        }
+        let attributes = message.attributes;
+        cx.report(&mut self.rows, |c| RadiusMessage {
+            c,
+            result: events::Message {
+                code: message.code.into(),
+                trans_id: message.id.into(),
+                authenticator: message.authenticator,
+                attributes: (!attributes.is_empty()).then_some(attributes),
+            },
+        });
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(session) = self.session.take() {
-            session.write(cx, "unknown", false);
-        }
-    }
-}
-
-fn record<'a>(message: &Message<'a>) -> events::Message<'a> {
-    let mut attributes: Vec<(u64, Vec<&[u8]>)> = Vec::new();
-    for a in message.attributes() {
-        let code = u64::from(a.code);
-        match attributes.iter_mut().find(|(known, _)| *known == code) {
-            Some((_, values)) => values.push(a.value),
-            None => attributes.push((code, vec![a.value])),
-        }
-    }
-    events::Message {
-        code: message.code.into(),
-        trans_id: message.id.into(),
-        authenticator: message.authenticator,
-        attributes: (!attributes.is_empty()).then_some(TableOf(attributes)),
+        self.rows.finish(cx);
     }
 }
 

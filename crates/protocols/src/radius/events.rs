@@ -1,7 +1,8 @@
 //! Events of RADIUS.
 
 use gannet_event::Connection;
-use gannet_event::TableOf;
+
+use super::message::Attributes;
 
 gannet_event::record! {
     /// A message (RFC 2865 §3).
@@ -13,7 +14,7 @@ gannet_event::record! {
         /// Authenticates a reply, or salts a request.
         authenticator: &'a [u8] = "authenticator",
         /// Values of attributes by their kind.
-        attributes: Option<TableOf<u64, Vec<&'a [u8]>>> = "attributes",
+        attributes: Option<Attributes<'a>> = "attributes",
     }
 }
 

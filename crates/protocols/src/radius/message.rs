@@ -1,3 +1,8 @@
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::TableOf;
+use gannet_event::Type;
+
 use crate::support::OutOfBound;
 use crate::support::Record;
 
@@ -10,7 +15,46 @@ pub struct Message<'a> {
     pub id: u8,
     /// Sixteen bytes: salt of a request, proof of a reply.
     pub authenticator: &'a [u8],
-    attributes: &'a [u8],
+    /// Its attributes.
+    pub attributes: Attributes<'a>,
+}
+
+/// The attributes of a message, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes<'a>(&'a [u8]);
+
+impl<'a> Attributes<'a> {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+        attributes(self.0)
+    }
+
+    /// The value of the first one of a kind.
+    pub fn first(&self, code: u64) -> Option<&'a [u8]> {
+        self.iter().find(|a| u64::from(a.code) == code).map(|a| a.value)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+/// A table of their values by their kinds.
+impl Arg for Attributes<'_> {
+    const TYPE: Type = TableOf::<u64, Vec<&[u8]>>::TYPE;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let mut table: Vec<(u64, Vec<&[u8]>)> = Vec::new();
+        for Attribute { code, value } in self.iter() {
+            let code = u64::from(code);
+            match table.iter_mut().find(|(known, _)| *known == code) {
+                Some((_, values)) => values.push(value),
+                None => table.push((code, vec![value])),
+            }
+        }
+        TableOf(table).pack(to);
+    }
 }
 
 /// An attribute (RFC 2865 section 5).
@@ -26,13 +70,13 @@ pub struct Attribute<'a> {
 const HEADER: usize = 20;
 
 /// `Access-Request`.
-pub(super) const REQUEST: u8 = 1;
+pub(super) const REQUEST: u64 = 1;
 /// `Access-Accept`.
-pub(super) const ACCEPT: u8 = 2;
+pub(super) const ACCEPT: u64 = 2;
 /// `Access-Reject`.
-pub(super) const REJECT: u8 = 3;
+pub(super) const REJECT: u64 = 3;
 /// `Access-Challenge`.
-pub(super) const CHALLENGE: u8 = 11;
+pub(super) const CHALLENGE: u64 = 11;
 
 impl<'a> Message<'a> {
     /// Parses a datagram. The header's length is not used: attributes extend to the end.
@@ -40,22 +84,13 @@ impl<'a> Message<'a> {
         let mut r = Record::new("RADIUS_PDU", data);
         let head = r.upto("length", 4)?;
         let authenticator = r.upto("authenticator", 16)?;
-        let message = Self { code: head[0], id: head[1], authenticator, attributes: r.rest() };
-        let mut rest = message.attributes;
+        let message =
+            Self { code: head[0], id: head[1], authenticator, attributes: Attributes(r.rest()) };
+        let mut rest = message.attributes.0;
         while !rest.is_empty() {
             attribute(&mut rest)?;
         }
         Ok(message)
-    }
-
-    /// Its attributes in order.
-    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
-        attributes(self.attributes)
-    }
-
-    /// The value of the first attribute of a kind.
-    pub fn first(&self, code: u8) -> Option<&'a [u8]> {
-        self.attributes().find(|a| a.code == code).map(|a| a.value)
     }
 }
 
@@ -94,10 +129,10 @@ pub(super) mod tests {
     fn attributes() {
         let m = message(1, b"\x01\x05bob\x1f\x02");
         let m = Message::parse(&m).unwrap();
-        assert_eq!(m.code, REQUEST);
-        assert_eq!(m.first(1), Some(&b"bob"[..]));
-        assert_eq!(m.first(31), Some(&b""[..]));
-        assert_eq!(m.first(2), None);
+        assert_eq!(u64::from(m.code), REQUEST);
+        assert_eq!(m.attributes.first(1), Some(&b"bob"[..]));
+        assert_eq!(m.attributes.first(31), Some(&b""[..]));
+        assert_eq!(m.attributes.first(2), None);
     }
 
     #[test]

@@ -4,9 +4,11 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 
+use super::events::RadiusMessage;
 use super::message;
-use super::message::Message;
+use super::message::Attributes;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each request for access.
@@ -36,9 +38,33 @@ gannet_log::row! {
     }
 }
 
+/// Writes a row for each request.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Hear<RadiusMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RadiusMessage<'_>) {
+        let message = &event.result;
+        let session = self.0.get_or_insert_with(|| Session::new(cx.now));
+        if let Some(result) = session.message(message.code, message.attributes) {
+            session.write(cx, result, true);
+            self.0 = None;
+        }
+    }
+}
+
+impl Rows {
+    /// The connection ends: the row of a request without an answer is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.0.take() {
+            session.write(cx, "unknown", false);
+        }
+    }
+}
+
 /// A request that is under way.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Session {
     ts: Time,
     username: Option<Vec<u8>>,
     mac: Option<Vec<u8>>,
@@ -49,7 +75,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(ts: Time) -> Self {
+    fn new(ts: Time) -> Self {
         Self {
             ts,
             username: None,
@@ -62,17 +88,18 @@ impl Session {
     }
 
     /// Adds the facts of a message; returns the result, if it ends the request.
-    pub(super) fn message(&mut self, m: &Message<'_>) -> Option<&'static str> {
+    fn message(&mut self, code: u64, all: Option<Attributes<'_>>) -> Option<&'static str> {
+        let value = |code| all.and_then(|all| all.first(code));
         let first = |place: &mut Option<Vec<u8>>, code| {
             if place.is_none() {
-                *place = m.first(code).map(<[u8]>::to_vec);
+                *place = value(code).map(<[u8]>::to_vec);
             }
         };
-        match m.code {
+        match code {
             message::REQUEST => {
                 first(&mut self.username, 1);
                 if self.mac.is_none() {
-                    self.mac = m.first(31).map(mac);
+                    self.mac = value(31).map(mac);
                 }
                 first(&mut self.tunnel_client, 66);
                 first(&mut self.connect_info, 77);
@@ -80,7 +107,7 @@ impl Session {
             message::CHALLENGE => {
                 if self.framed_addr.is_none() {
                     self.framed_addr =
-                        m.first(8).map(|a| Addr::v4(a.first_chunk().copied().unwrap_or_default()));
+                        value(8).map(|a| Addr::v4(a.first_chunk().copied().unwrap_or_default()));
                 }
                 first(&mut self.reply_msg, 18);
             }
@@ -91,7 +118,7 @@ impl Session {
         None
     }
 
-    pub(super) fn write(&self, cx: &mut Context<'_>, result: &'static str, ended: bool) {
+    fn write(&self, cx: &mut Context<'_>, result: &'static str, ended: bool) {
         let ttl = cx.now.micros_since(self.ts);
         cx.log(&RadiusRow {
             ts: self.ts,

@@ -10,15 +10,14 @@ use super::message;
 use super::message::Kex;
 use super::message::KexInit;
 use super::message::Malformed;
+use super::message::Names;
 use super::message::Packet;
 use super::message::Packet1;
-use super::rows;
-use super::rows::Session;
+use super::rows::Rows;
 use super::version::Version;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::policy::software::Found;
 use crate::support::Frames;
 use crate::support::Lines;
 
@@ -33,7 +32,9 @@ pub struct Analyzer {
     side: [Side; 2],
     /// The first side's KEXINIT, until the other side's comes.
     first: Option<(Dir, Vec<u8>)>,
-    session: Option<Session>,
+    /// Whether both sides compress what they encrypt: its sizes say nothing then.
+    compresses: bool,
+    rows: Rows,
     auth: Auth,
     done: bool,
     confirmed: bool,
@@ -58,11 +59,11 @@ enum State {
 impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
-        Self::of(None, Limits::of(cx))
+        Self::of(Rows::default(), false, Limits::of(cx))
     }
 
     /// That has read nothing yet.
-    fn of(session: Option<Session>, limits: Limits) -> Self {
+    fn of(rows: Rows, compresses: bool, limits: Limits) -> Self {
         let side = || Side {
             state: State::Version,
             version: None,
@@ -72,7 +73,8 @@ impl Analyzer {
         Self {
             side: [side(), side()],
             first: None,
-            session,
+            compresses,
+            rows,
             auth: Auth::default(),
             done: false,
             confirmed: false,
@@ -84,10 +86,6 @@ impl Analyzer {
         Version::agree(self.side[0].version, self.side[1].version)
     }
 
-    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
-        self.session.get_or_insert_with(|| Session::new(cx))
-    }
-
     /// Bytes that are encrypted, in one segment.
     fn encrypted(&mut self, cx: &mut Context<'_>, from: Dir, len: usize) {
         cx.raise(|c| SshEncryptedPacket { c, orig: from.is_orig(), len: len as u64 });
@@ -95,14 +93,12 @@ impl Analyzer {
             return;
         }
         let Some(success) = self.auth.segment(from, len) else { return };
-        cx.raise(|c| SshAuthAttempted { c, authenticated: success });
+        cx.report(&mut self.rows, |c| SshAuthAttempted { c, authenticated: success });
         if success {
             let auth_method_none = self.auth.is_first();
             cx.raise(|c| SshAuthSuccessful { c, auth_method_none });
         }
-        if let Some(session) = &mut self.session {
-            self.done |= session.attempt(cx, success) && self.confirmed;
-        }
+        self.done |= success && !self.compresses && self.confirmed;
     }
 
     /// A version line.
@@ -119,13 +115,8 @@ impl Analyzer {
         side.state = State::KexInit;
         side.version = Version::parse(line).or(side.version);
         match from {
-            Dir::Orig => cx.raise(|c| SshClientVersion { c, version: line }),
-            Dir::Resp => cx.raise(|c| SshServerVersion { c, version: line }),
-        }
-        software(cx, from, line);
-        self.session(cx);
-        if let Some(session) = &mut self.session {
-            session.line(cx, from.is_orig(), line);
+            Dir::Orig => cx.report(&mut self.rows, |c| SshClientVersion { c, version: line }),
+            Dir::Resp => cx.report(&mut self.rows, |c| SshServerVersion { c, version: line }),
         }
         Ok(())
     }
@@ -151,10 +142,8 @@ impl Analyzer {
                     let fingerprint = fingerprint(&[key]);
                     raise_md5(cx, &[key]);
                     cx.raise(|c| Ssh2ServerHostKey { c, key });
-                    cx.raise(|c| SshServerHostKeyFingerprint { c, fingerprint: &fingerprint });
-                    if let Some(session) = &mut self.session {
-                        session.fingerprint(fingerprint);
-                    }
+                    let fingerprint = &fingerprint[..];
+                    cx.report(&mut self.rows, |c| SshServerHostKeyFingerprint { c, fingerprint });
                 }
                 raise_exchange(cx, from, kex, &packet, max);
             }
@@ -194,11 +183,13 @@ impl Analyzer {
             (kexinit.languages[0], limits.languages, "SSH_max_kexinit_languages_exceeded"),
             (kexinit.languages[1], limits.languages, "SSH_max_kexinit_languages_exceeded"),
         ] {
-            if let Some(n) = rows::too_many(list, max) {
+            if let Some(n) = Names::new(list, max).too_many() {
                 limit(cx, name, n, max);
             }
         }
-        cx.raise(|c| capabilities(c, &kexinit, !from.is_orig(), &limits));
+        let own = capabilities(&kexinit, !from.is_orig(), &limits);
+        let cookie = kexinit.cookie;
+        cx.report(&mut self.rows, |c| SshCapabilities { c, cookie, capabilities: own });
         let Some((dir, first)) = &self.first else {
             self.first = Some((from, payload.to_vec()));
             return Ok(());
@@ -207,8 +198,10 @@ impl Analyzer {
             return Ok(());
         }
         let Ok(other) = KexInit::within(first, limits.string) else { return Ok(()) };
-        let (client, server) = if from.is_orig() { (kexinit, other) } else { (other, kexinit) };
-        if let Some(name) = rows::common(client.kex, server.kex, limits.kex) {
+        let other = capabilities(&other, from.is_orig(), &limits);
+        let (client, server) = if from.is_orig() { (own, other) } else { (other, own) };
+        self.compresses = compresses(&client, &server);
+        if let Some(name) = client.kex_algorithms.common(&server.kex_algorithms) {
             match Kex::of(name) {
                 Some(kex) => {
                     self.side[0].state = State::Kex(kex);
@@ -220,9 +213,6 @@ impl Analyzer {
             }
         }
         // If they have no known algorithm in common, the next packet may be another list.
-        if let Some(session) = &mut self.session {
-            session.algorithms(&client, &server, &limits);
-        }
         Ok(())
     }
 
@@ -248,7 +238,6 @@ impl Analyzer {
         cx.confirm(Tag::Ssh);
         if !self.confirmed {
             self.confirmed = true;
-            self.session(cx);
             cx.conn.set_timeout(PATIENCE);
         }
     }
@@ -329,14 +318,13 @@ impl Analyze for Analyzer {
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        *self = Self::of(self.session.take(), self.limits);
+        self.rows.begin_again();
+        *self = Self::of(std::mem::take(&mut self.rows), self.compresses, self.limits);
         true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(session) = &mut self.session {
-            session.write(cx);
-        }
+        self.rows.write(cx);
     }
 }
 
@@ -377,31 +365,31 @@ fn raise_md5(cx: &mut Context<'_>, key: &[&[u8]]) {
 }
 
 /// One side's algorithms, as many of each list as are looked at.
-fn capabilities<'a>(
-    c: gannet_event::Connection,
-    kexinit: &KexInit<'a>,
-    is_server: bool,
-    limits: &Limits,
-) -> SshCapabilities<'a> {
+fn capabilities<'a>(kexinit: &KexInit<'a>, is_server: bool, limits: &Limits) -> Capabilities<'a> {
     let both = |[up, down]: [&'a [u8]; 2], max: usize| AlgorithmPrefs {
-        client_to_server: Some(rows::names(up, max)),
-        server_to_client: Some(rows::names(down, max)),
+        client_to_server: Some(Names::new(up, max)),
+        server_to_client: Some(Names::new(down, max)),
     };
-    let [up, down] = kexinit
-        .languages
-        .map(|list| (!list.is_empty()).then(|| rows::names(list, limits.languages)));
-    let languages = (up.is_some() || down.is_some())
-        .then_some(AlgorithmPrefs { client_to_server: up, server_to_client: down });
-    let capabilities = Capabilities {
-        kex_algorithms: rows::names(kexinit.kex, limits.kex),
-        server_host_key_algorithms: rows::names(kexinit.host_key, limits.host_key),
+    let languages = kexinit.languages.map(|list| Names::new(list, limits.languages));
+    let [up, down] = languages.map(|list| (!list.is_empty()).then_some(list));
+    Capabilities {
+        kex_algorithms: Names::new(kexinit.kex, limits.kex),
+        server_host_key_algorithms: Names::new(kexinit.host_key, limits.host_key),
         encryption_algorithms: both(kexinit.cipher, limits.cipher),
         mac_algorithms: both(kexinit.mac, limits.mac),
         compression_algorithms: both(kexinit.compression, limits.compression),
-        languages,
+        languages: (up.is_some() || down.is_some())
+            .then_some(AlgorithmPrefs { client_to_server: up, server_to_client: down }),
         is_server,
-    };
-    SshCapabilities { c, cookie: kexinit.cookie, capabilities }
+    }
+}
+
+/// Whether both directions are compressed, in the same way.
+fn compresses(client: &Capabilities<'_>, server: &Capabilities<'_>) -> bool {
+    let [up, down] = [AlgorithmPrefs::up, AlgorithmPrefs::down].map(|way| {
+        way(&client.compression_algorithms)?.common(&way(&server.compression_algorithms)?)
+    });
+    up == down && matches!(up, Some(b"zlib" | b"zlib@openssh.com"))
 }
 
 /// `SHA256:` and the hash's first 24 bytes in base 64.
@@ -416,19 +404,6 @@ fn fingerprint(key: &[&[u8]]) -> String {
         }
     }
     out
-}
-
-/// Reports the software in a version line, without the protocol's version, if software.log is
-/// enabled.
-fn software(cx: &mut Context<'_>, from: Dir, line: &[u8]) {
-    let Some(mut policy) = cx.env.policy() else { return };
-    let (host, port, kind) = match from {
-        Dir::Orig => (cx.conn.id.orig_h, None, "SSH::CLIENT"),
-        Dir::Resp => (cx.conn.id.resp_h, Some(cx.conn.id.resp_p), "SSH::SERVER"),
-    };
-    let rest = line.strip_prefix(b"SSH").unwrap_or(line);
-    let version = rest.iter().take_while(|c| c.is_ascii_digit() || b".-".contains(c)).count();
-    policy.software(cx.now, &Found { host, port, kind, text: &rest[version..] });
 }
 
 #[cfg(test)]

@@ -2,23 +2,39 @@
 
 use gannet_event::Connection;
 
+use super::message::Names;
+
 gannet_event::record! {
     /// The algorithms one side would use, by direction, best first.
+    #[derive(Clone, Copy, Debug)]
     pub struct AlgorithmPrefs<'a> = "SSH::Algorithm_Prefs" {
         /// From client to server.
-        client_to_server: Option<Vec<&'a [u8]>> = "client_to_server",
+        client_to_server: Option<Names<'a>> = "client_to_server",
         /// From server to client.
-        server_to_client: Option<Vec<&'a [u8]>> = "server_to_client",
+        server_to_client: Option<Names<'a>> = "server_to_client",
+    }
+}
+
+impl<'a> AlgorithmPrefs<'a> {
+    /// Those from client to server.
+    pub(super) fn up(&self) -> Option<Names<'a>> {
+        self.client_to_server
+    }
+
+    /// Those from server to client.
+    pub(super) fn down(&self) -> Option<Names<'a>> {
+        self.server_to_client
     }
 }
 
 gannet_event::record! {
     /// The capabilities of one side (RFC 4253 §7.1).
+    #[derive(Clone, Copy, Debug)]
     pub struct Capabilities<'a> = "SSH::Capabilities" {
         /// Key exchange.
-        kex_algorithms: Vec<&'a [u8]> = "kex_algorithms",
+        kex_algorithms: Names<'a> = "kex_algorithms",
         /// Kinds of host keys.
-        server_host_key_algorithms: Vec<&'a [u8]> = "server_host_key_algorithms",
+        server_host_key_algorithms: Names<'a> = "server_host_key_algorithms",
         /// Encryption.
         encryption_algorithms: AlgorithmPrefs<'a> = "encryption_algorithms",
         /// Message authentication.

@@ -4,6 +4,10 @@
 //! message number. Version 1: length, padding up to eight bytes, message number, payload,
 //! CRC.
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use crate::support::Bytes;
 
 /// Longest packet as announced; longer announcements are taken for this.
@@ -73,6 +77,50 @@ pub fn excess(d: &[u8], max: u32) -> Option<u32> {
 fn string<'a>(b: &mut Bytes<'a>, max: u32) -> Option<&'a [u8]> {
     let n = b.u32()?.min(max);
     b.take(n as usize)
+}
+
+/// A list of names that commas join (RFC 4251 section 5), of which the first few are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names<'a> {
+    text: &'a [u8],
+    most: usize,
+}
+
+impl<'a> Names<'a> {
+    /// The first `most` of a list.
+    pub fn new(text: &'a [u8], most: usize) -> Self {
+        Self { text, most }
+    }
+
+    /// The names that are looked at.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.text.split(|b| *b == b',').take(self.most)
+    }
+
+    /// Whether the list has no text.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// How many names the list holds, if that is more than are looked at.
+    pub fn too_many(&self) -> Option<usize> {
+        let n = self.text.split(|b| *b == b',').count();
+        (n > self.most).then_some(n)
+    }
+
+    /// The first name that a server's list has, too: what both use (RFC 4253 section 7.1).
+    pub fn common(&self, server: &Names<'_>) -> Option<&'a [u8]> {
+        self.iter().find(|name| server.iter().any(|other| other == *name))
+    }
+}
+
+impl Arg for Names<'_> {
+    const TYPE: Type = Type::Vector(&Type::String);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.iter().count());
+        self.iter().for_each(|name| name.pack(to));
+    }
 }
 
 /// `SSH_MSG_KEXINIT` (RFC 4253 section 7.1): the algorithms one side would use, best first, joined

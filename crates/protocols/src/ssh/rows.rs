@@ -1,13 +1,16 @@
 use gannet_base::ConnId;
+use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Enum;
 
-use super::limits::Limits;
-use super::message::KexInit;
+use super::events::*;
+use super::message::Names;
 use super::version;
 use super::version::Disagreement;
 use crate::Context;
+use crate::Hear;
+use crate::policy::software::Found;
 
 gannet_log::row! {
     /// One row for each SSH connection.
@@ -45,20 +48,40 @@ gannet_log::row! {
     }
 }
 
-/// The data of a connection's row.
+/// The row of a connection, from its first version line on.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+/// The data of a row.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Session {
     ts: Time,
     direction: Option<Enum>,
     client: Option<Vec<u8>>,
     server: Option<Vec<u8>>,
     version: Option<u64>,
+    /// The algorithms of the side whose list came first.
+    first: Option<Box<Lists>>,
     algorithms: Option<Algorithms>,
     fingerprint: Option<String>,
     auth_success: Option<bool>,
     auth_attempts: u64,
     logged: bool,
 }
+
+/// The lists of one side, for the time until the other one's come.
+#[derive(Debug)]
+struct Lists {
+    is_server: bool,
+    kex: List,
+    host_key: List,
+    cipher: [List; 2],
+    mac: [List; 2],
+    compression: [List; 2],
+}
+
+/// The names of a list that are looked at, joined by commas.
+type List = Vec<u8>;
 
 #[derive(Debug)]
 struct Algorithms {
@@ -69,8 +92,115 @@ struct Algorithms {
     host_key: Vec<u8>,
 }
 
+impl Rows {
+    /// The analyzer begins again: both sides send their lists again.
+    pub(super) fn begin_again(&mut self) {
+        if let Some(session) = &mut self.0 {
+            session.first = None;
+        }
+    }
+
+    /// Writes the row unless it was.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.write(cx);
+        }
+    }
+
+    /// A version line of either side.
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        software(cx, from, line);
+        let session = self.0.get_or_insert_with(|| Session::new(cx));
+        session.line(cx, from.is_orig(), line);
+    }
+}
+
+impl Hear<SshClientVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SshClientVersion<'_>) {
+        self.line(cx, Dir::Orig, event.version);
+    }
+}
+
+impl Hear<SshServerVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SshServerVersion<'_>) {
+        self.line(cx, Dir::Resp, event.version);
+    }
+}
+
+impl Hear<SshCapabilities<'_>> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshCapabilities<'_>) {
+        let Some(session) = &mut self.0 else { return };
+        let own = &event.capabilities;
+        match &session.first {
+            None => session.first = Some(Box::new(Lists::of(own))),
+            Some(first) if first.is_server == own.is_server => {}
+            Some(first) => session.algorithms = Some(Algorithms::of(first, &Lists::of(own))),
+        }
+    }
+}
+
+impl Hear<SshServerHostKeyFingerprint<'_>> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshServerHostKeyFingerprint<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.fingerprint = Some(event.fingerprint.to_owned());
+        }
+    }
+}
+
+impl Hear<SshAuthAttempted> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SshAuthAttempted) {
+        if let Some(session) = &mut self.0 {
+            session.attempt(cx, event.authenticated);
+        }
+    }
+}
+
+impl Lists {
+    fn of(all: &Capabilities<'_>) -> Self {
+        let list = |names: Names<'_>| names.iter().collect::<Vec<_>>().join(&b',');
+        let both = |prefs: &AlgorithmPrefs<'_>| {
+            [prefs.up(), prefs.down()].map(|names| names.map(list).unwrap_or_default())
+        };
+        Self {
+            is_server: all.is_server,
+            kex: list(all.kex_algorithms),
+            host_key: list(all.server_host_key_algorithms),
+            cipher: both(&all.encryption_algorithms),
+            mac: both(&all.mac_algorithms),
+            compression: both(&all.compression_algorithms),
+        }
+    }
+}
+
+impl Algorithms {
+    /// What two sides agree on.
+    fn of(one: &Lists, other: &Lists) -> Self {
+        let (client, server) = if one.is_server { (other, one) } else { (one, other) };
+        let both = |client: &[List; 2], server: &[List; 2]| {
+            let [up, down] = [0, 1].map(|way| negotiated(&client[way], &server[way]));
+            if up == down {
+                return up.to_vec();
+            }
+            [b"To server: ", up, b", to client: ", down].concat()
+        };
+        Self {
+            cipher: both(&client.cipher, &server.cipher),
+            mac: both(&client.mac, &server.mac),
+            compression: both(&client.compression, &server.compression),
+            kex: negotiated(&client.kex, &server.kex).to_vec(),
+            host_key: negotiated(&client.host_key, &server.host_key).to_vec(),
+        }
+    }
+}
+
+/// The name that two lists have in common.
+fn negotiated<'a>(client: &'a [u8], server: &[u8]) -> &'a [u8] {
+    let (client, server) = (Names::new(client, usize::MAX), Names::new(server, usize::MAX));
+    client.common(&server).unwrap_or(b"Algorithm negotiation failed")
+}
+
 impl Session {
-    pub(super) fn new(cx: &Context<'_>) -> Self {
+    fn new(cx: &Context<'_>) -> Self {
         let id = cx.conn.id;
         let (orig, resp) = (cx.env.is_local(id.orig_h), cx.env.is_local(id.resp_h));
         let way = if orig { "OUTBOUND" } else { "INBOUND" };
@@ -80,6 +210,7 @@ impl Session {
             client: None,
             server: None,
             version: None,
+            first: None,
             algorithms: None,
             fingerprint: None,
             auth_success: None,
@@ -88,8 +219,7 @@ impl Session {
         }
     }
 
-    /// A version line of either side.
-    pub(super) fn line(&mut self, cx: &mut Context<'_>, client: bool, line: &[u8]) {
+    fn line(&mut self, cx: &mut Context<'_>, client: bool, line: &[u8]) {
         let place = if client { &mut self.client } else { &mut self.server };
         *place = Some(line.to_vec());
         self.version = None;
@@ -106,36 +236,8 @@ impl Session {
         }
     }
 
-    /// Both sides' algorithms.
-    pub(super) fn algorithms(
-        &mut self,
-        client: &KexInit<'_>,
-        server: &KexInit<'_>,
-        limits: &Limits,
-    ) {
-        let both = |c: [&[u8]; 2], s: [&[u8]; 2], max: usize| {
-            let (up, down) = (negotiated(c[0], s[0], max), negotiated(c[1], s[1], max));
-            if up == down {
-                return up.to_vec();
-            }
-            [b"To server: ", up, b", to client: ", down].concat()
-        };
-        self.algorithms = Some(Algorithms {
-            cipher: both(client.cipher, server.cipher, limits.cipher),
-            mac: both(client.mac, server.mac, limits.mac),
-            compression: both(client.compression, server.compression, limits.compression),
-            kex: negotiated(client.kex, server.kex, limits.kex).to_vec(),
-            host_key: negotiated(client.host_key, server.host_key, limits.host_key).to_vec(),
-        });
-    }
-
-    /// The server's host key as `SHA256:` and base 64.
-    pub(super) fn fingerprint(&mut self, text: String) {
-        self.fingerprint = Some(text);
-    }
-
-    /// An attempt to log in. Returns whether nothing further is of interest.
-    pub(super) fn attempt(&mut self, cx: &mut Context<'_>, success: bool) -> bool {
+    /// An attempt to log in.
+    fn attempt(&mut self, cx: &mut Context<'_>, success: bool) {
         let compressed = self
             .algorithms
             .as_ref()
@@ -148,11 +250,9 @@ impl Session {
         if success {
             self.write(cx);
         }
-        success && !compressed
     }
 
-    /// Writes the row unless it was.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+    fn write(&mut self, cx: &mut Context<'_>) {
         if std::mem::replace(&mut self.logged, true) {
             return;
         }
@@ -177,23 +277,15 @@ impl Session {
     }
 }
 
-/// The client's first algorithm that the server has, too (RFC 4253 section 7.1), among the first `max` of each.
-pub(super) fn common<'a>(client: &'a [u8], server: &[u8], max: usize) -> Option<&'a [u8]> {
-    let split = |b: &u8| *b == b',';
-    client.split(split).take(max).find(|c| server.split(split).take(max).any(|s| s == *c))
-}
-
-fn negotiated<'a>(client: &'a [u8], server: &[u8], max: usize) -> &'a [u8] {
-    common(client, server, max).unwrap_or(b"Algorithm negotiation failed")
-}
-
-/// The algorithms of a list that are looked at.
-pub(super) fn names(list: &[u8], max: usize) -> Vec<&[u8]> {
-    list.split(|b| *b == b',').take(max).collect()
-}
-
-/// How many algorithms a list holds, if that is more than are looked at.
-pub(super) fn too_many(list: &[u8], max: usize) -> Option<usize> {
-    let n = list.split(|b| *b == b',').count();
-    (n > max).then_some(n)
+/// Reports the software in a version line, without the protocol's version, if software.log is
+/// enabled.
+fn software(cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+    let Some(mut policy) = cx.env.policy() else { return };
+    let (host, port, kind) = match from {
+        Dir::Orig => (cx.conn.id.orig_h, None, "SSH::CLIENT"),
+        Dir::Resp => (cx.conn.id.resp_h, Some(cx.conn.id.resp_p), "SSH::SERVER"),
+    };
+    let rest = line.strip_prefix(b"SSH").unwrap_or(line);
+    let version = rest.iter().take_while(|c| c.is_ascii_digit() || b".-".contains(c)).count();
+    policy.software(cx.now, &Found { host, port, kind, text: &rest[version..] });
 }

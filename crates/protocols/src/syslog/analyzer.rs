@@ -3,14 +3,13 @@ use gannet_base::Dir;
 use super::events::SyslogMessage;
 use super::message::Message;
 use super::message::Priority;
-use super::rows;
-use super::rows::SyslogRow;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// The value for a missing priority.
-const NONE: u64 = 999;
+pub(super) const NONE: u64 = 999;
 
 /// The analyzer of one connection. Messages stand alone: it remembers nothing.
 pub struct Analyzer {}
@@ -33,20 +32,11 @@ impl Analyze for Analyzer {
             return;
         };
         let number = |pick: fn(Priority) -> u8| message.priority.map_or(NONE, |p| pick(p).into());
-        cx.raise(|c| SyslogMessage {
+        cx.report(&mut Rows, |c| SyslogMessage {
             c,
             facility: number(|p| p.facility),
             severity: number(|p| p.severity),
             msg: message.text,
-        });
-        cx.log(&SyslogRow {
-            ts: cx.now,
-            uid: cx.conn.uid,
-            id: cx.conn.id,
-            proto: cx.conn.proto,
-            facility: rows::Facility(message.priority),
-            severity: rows::severity(message.priority),
-            message: message.text,
         });
     }
 }

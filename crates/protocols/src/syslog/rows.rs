@@ -6,7 +6,10 @@ use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
-use super::message::Priority;
+use super::analyzer::NONE;
+use super::events::SyslogMessage;
+use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each syslog message.
@@ -40,23 +43,40 @@ const SEVERITIES: [&str; 8] =
 const UNSPECIFIED: &str = "UNSPECIFIED";
 
 /// The facility in words.
-pub struct Facility(pub(super) Option<Priority>);
+pub struct Facility(u64);
 
 impl Value for Facility {
     const TYPE: Type = Type::Scalar("string");
 
     fn put<E: Encoder>(&self, e: &mut E) {
-        match self.0 {
-            None => e.plain(UNSPECIFIED.as_bytes()),
-            Some(p) => match FACILITIES.get(usize::from(p.facility)) {
-                Some(name) => e.plain(name.as_bytes()),
-                None => e.string(format!("?-{}", p.facility).as_bytes()),
-            },
+        match usize::try_from(self.0).ok().and_then(|facility| FACILITIES.get(facility)) {
+            Some(name) => e.plain(name.as_bytes()),
+            None if self.0 == NONE => e.plain(UNSPECIFIED.as_bytes()),
+            None => e.string(format!("?-{}", self.0).as_bytes()),
         }
     }
 }
 
 /// The severity in words.
-pub(super) fn severity(p: Option<Priority>) -> &'static str {
-    p.map_or(UNSPECIFIED, |p| SEVERITIES[usize::from(p.severity & 7)])
+fn severity(severity: u64) -> &'static str {
+    let known = usize::try_from(severity).ok().and_then(|severity| SEVERITIES.get(severity));
+    known.copied().unwrap_or(UNSPECIFIED)
+}
+
+/// Writes a row for each message.
+pub(super) struct Rows;
+
+impl Hear<SyslogMessage<'_>> for Rows {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SyslogMessage<'_>) {
+        cx.log(&SyslogRow {
+            ts: cx.now,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            proto: cx.conn.proto,
+            facility: Facility(event.facility),
+            severity: severity(event.severity),
+            message: event.msg,
+        });
+    }
 }
