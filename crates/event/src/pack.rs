@@ -225,8 +225,8 @@ impl Arg for Id4 {
 pub struct Connection(pub(crate) u32);
 
 impl Connection {
-    /// The connection at hand, in an event that only its rows hear: they have it already.
-    pub const AT_HAND: Self = Self(u32::MAX);
+    /// The current connection, in an event that only its rows hear: they have it already.
+    pub const CURRENT: Self = Self(u32::MAX);
 }
 
 impl Arg for Connection {

@@ -48,7 +48,7 @@ impl Clone for ConnState {
         }
     }
 
-    /// The same in the vectors that are there.
+    /// The same, in its own vectors.
     fn clone_from(&mut self, of: &Self) {
         self.history.clone_from(&of.history);
         self.services.clone_from(&of.services);

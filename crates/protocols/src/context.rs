@@ -152,7 +152,7 @@ impl Context<'_> {
     #[inline]
     pub fn report<E: Event>(&mut self, rows: &mut impl Hear<E>, make: impl Fn(Connection) -> E) {
         self.raise(&make);
-        rows.hear(self, &make(Connection::AT_HAND));
+        rows.hear(self, &make(Connection::CURRENT));
     }
 
     /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
