@@ -3,7 +3,7 @@ use gannet_base::Dir;
 use super::events::*;
 use super::message;
 use super::message::Due;
-use super::rows::Session;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -20,7 +20,7 @@ pub struct Analyzer {
     frames: [Frames; 2],
     /// The client's minor version.
     minor: u32,
-    session: Option<Session>,
+    rows: Rows,
     /// The server sent its screen parameters: pixels follow.
     shown: bool,
     /// Bytes are missing, or nothing made sense.
@@ -42,7 +42,7 @@ impl Analyzer {
             due: [Due::Version; 2],
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             minor: 0,
-            session: None,
+            rows: Rows::default(),
             shown: false,
             lost: false,
         }
@@ -50,10 +50,6 @@ impl Analyzer {
 
     fn set(&mut self, client: Due, server: Due) {
         self.due = [client, server];
-    }
-
-    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
-        self.session.get_or_insert_with(|| Session::new(cx.now))
     }
 
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
@@ -66,8 +62,7 @@ impl Analyzer {
         match due {
             Due::Version => self.version(cx, from, d)?,
             Due::SecurityType => {
-                cx.raise(|c| RfbAuthenticationType { c, authtype: code() });
-                self.session(cx).method = Some(code());
+                cx.report(&mut self.rows, |c| RfbAuthenticationType { c, authtype: code() });
                 match code() {
                     0 => self.set(Due::ClientInit, Due::Failure),
                     1 => self.set(Due::ClientInit, Due::ServerInit),
@@ -79,8 +74,8 @@ impl Analyzer {
                 self.due[1] = if first == 0 { Due::Failure } else { Due::Wait };
             }
             Due::Selection => {
-                cx.raise(|c| RfbAuthenticationType { c, authtype: first.into() });
-                self.session(cx).method = Some(u32::from(first));
+                let authtype = first.into();
+                cx.report(&mut self.rows, |c| RfbAuthenticationType { c, authtype });
                 match first {
                     1 if self.minor > 7 => self.set(Due::ClientInit, Due::Result),
                     1 => self.set(Due::ClientInit, Due::ServerInit),
@@ -98,11 +93,9 @@ impl Analyzer {
             }
             Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
             Due::Result => {
-                cx.raise(|c| RfbAuthenticationResult { c, result: code() == 0 });
-                cx.raise(|c| RfbAuthResult { c, result: code() != 0 });
-                if let Some(session) = &mut self.session {
-                    session.auth = Some(code() == 0);
-                }
+                let result = code() == 0;
+                cx.report(&mut self.rows, |c| RfbAuthenticationResult { c, result });
+                cx.raise(|c| RfbAuthResult { c, result: !result });
                 match code() {
                     0 => self.due[1] = Due::ServerInit,
                     1 => self.due[1] = Due::Failure,
@@ -111,21 +104,15 @@ impl Analyzer {
             }
             Due::ClientInit => {
                 self.due[0] = Due::Message;
-                cx.raise(|c| RfbShareFlag { c, flag: first != 0 });
-                if let Some(session) = &mut self.session {
-                    session.share = Some(first != 0);
-                }
+                cx.report(&mut self.rows, |c| RfbShareFlag { c, flag: first != 0 });
             }
             Due::ServerInit => {
                 self.shown = true;
                 self.due[1] = Due::Picture;
                 if let Some((width, height, name)) = message::server_init(d) {
-                    cx.raise(|c| RfbServerParameters { c, name, width, height });
+                    let rows = &mut self.rows;
+                    cx.report(rows, |c| RfbServerParameters { c, name, width, height });
                 }
-                let screen = message::server_init(d).map(|(w, h, name)| (w, h, name.to_vec()));
-                let session = self.session(cx);
-                session.screen = screen;
-                session.write(cx);
             }
             Due::Message if matches!(first, 0 | 2..=6) => {}
             Due::Message => {
@@ -144,10 +131,10 @@ impl Analyzer {
     fn version(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
         let (major, minor) = message::version(d)
             .ok_or_else(|| Malformed::Stop("string mismatch at -".to_owned()))?;
-        let (major_version, minor_version) = (major, minor);
+        let (major_version, minor_version, rows) = (major, minor, &mut self.rows);
         match from {
-            Dir::Orig => cx.raise(|c| RfbClientVersion { c, major_version, minor_version }),
-            Dir::Resp => cx.raise(|c| RfbServerVersion { c, major_version, minor_version }),
+            Dir::Orig => cx.report(rows, |c| RfbClientVersion { c, major_version, minor_version }),
+            Dir::Resp => cx.report(rows, |c| RfbServerVersion { c, major_version, minor_version }),
         }
         if from.is_orig() {
             self.minor = message::number(minor);
@@ -160,8 +147,6 @@ impl Analyzer {
         } else {
             self.due[1] = Due::Wait;
         }
-        let version = Some((major.to_vec(), minor.to_vec()));
-        self.session(cx).version[from.index()] = version;
         Ok(())
     }
 }
@@ -207,9 +192,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(session) = &mut self.session {
-            session.write(cx);
-        }
+        self.rows.write(cx);
     }
 }
 

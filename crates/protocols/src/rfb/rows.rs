@@ -2,7 +2,9 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 
+use super::events::*;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each remote desktop.
@@ -36,24 +38,88 @@ gannet_log::row! {
     }
 }
 
-/// The data of a connection's row.
+/// The row of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.0.get_or_insert_with(|| Session::new(cx.now))
+    }
+
+    /// Writes the row unless it was.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.write(cx);
+        }
+    }
+}
+
+impl Hear<RfbClientVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbClientVersion<'_>) {
+        let version = (event.major_version.to_vec(), event.minor_version.to_vec());
+        self.session(cx).client = Some(version);
+    }
+}
+
+impl Hear<RfbServerVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerVersion<'_>) {
+        let version = (event.major_version.to_vec(), event.minor_version.to_vec());
+        self.session(cx).server = Some(version);
+    }
+}
+
+impl Hear<RfbAuthenticationType> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbAuthenticationType) {
+        self.session(cx).method = Some(event.authtype);
+    }
+}
+
+impl Hear<RfbAuthenticationResult> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbAuthenticationResult) {
+        if let Some(session) = &mut self.0 {
+            session.auth = Some(event.result);
+        }
+    }
+}
+
+impl Hear<RfbShareFlag> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbShareFlag) {
+        if let Some(session) = &mut self.0 {
+            session.share = Some(event.flag);
+        }
+    }
+}
+
+impl Hear<RfbServerParameters<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerParameters<'_>) {
+        let session = self.session(cx);
+        session.screen = Some((event.width, event.height, event.name.to_vec()));
+        session.write(cx);
+    }
+}
+
+/// The data of a row.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) ts: Time,
-    /// Major and minor version of client and server.
-    pub(super) version: [Option<(Vec<u8>, Vec<u8>)>; 2],
-    pub(super) method: Option<u32>,
-    pub(super) auth: Option<bool>,
-    pub(super) share: Option<bool>,
-    pub(super) screen: Option<(u16, u16, Vec<u8>)>,
+struct Session {
+    ts: Time,
+    /// Major and minor version of the client.
+    client: Option<(Vec<u8>, Vec<u8>)>,
+    /// The same of the server.
+    server: Option<(Vec<u8>, Vec<u8>)>,
+    method: Option<u32>,
+    auth: Option<bool>,
+    share: Option<bool>,
+    screen: Option<(u16, u16, Vec<u8>)>,
     logged: bool,
 }
 
 impl Session {
-    pub(super) fn new(ts: Time) -> Self {
+    fn new(ts: Time) -> Self {
         Self {
             ts,
-            version: [None, None],
+            client: None,
+            server: None,
             method: None,
             auth: None,
             share: None,
@@ -62,21 +128,20 @@ impl Session {
         }
     }
 
-    /// Writes the row unless it was.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+    fn write(&mut self, cx: &mut Context<'_>) {
         if std::mem::replace(&mut self.logged, true) {
             return;
         }
-        let [client, server] = &self.version;
+        let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let screen = self.screen.as_ref();
         cx.log(&RfbRow {
             ts: self.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
-            client_major_version: client.as_ref().map(|v| &v.0[..]),
-            client_minor_version: client.as_ref().map(|v| &v.1[..]),
-            server_major_version: server.as_ref().map(|v| &v.0[..]),
-            server_minor_version: server.as_ref().map(|v| &v.1[..]),
+            client_major_version: client.map(|v| &v.0[..]),
+            client_minor_version: client.map(|v| &v.1[..]),
+            server_major_version: server.map(|v| &v.0[..]),
+            server_minor_version: server.map(|v| &v.1[..]),
             authentication_method: self.method.map(method),
             auth: self.auth,
             share_flag: self.share,
