@@ -84,6 +84,9 @@ pub(crate) struct Dist {
     /// Seconds since 1970 that stand for the time of the build.
     epoch: u64,
     commit: String,
+    /// Features of the command.
+    features: String,
+    libc: Libc,
     /// The static binary, stripped.
     binary: PathBuf,
 }
@@ -97,6 +100,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut dist = Dist {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         binary: PathBuf::new(),
+        features: args.features.clone(),
+        libc: args.libc.unwrap_or_else(libc),
         out,
         epoch,
         commit,
@@ -111,7 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             What::Deb => deb::build(&dist)?,
             What::Wheel => wheel::build(&dist, &args.wheel_profile)?,
             What::Image => image::build(&dist)?,
-            What::Sbom => sbom::build(&dist, &args.features)?,
+            What::Sbom => sbom::build(&dist)?,
         });
     }
     checksums(&dist.out, &made)
@@ -147,49 +152,50 @@ fn binary(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
 /// Builds the command.
 fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     let arch = std::env::consts::ARCH;
-    let musl = format!("{arch}-unknown-linux-musl");
-    let libc = match args.libc {
-        Some(libc) => libc,
-        None if has_target(&musl) && has("musl-gcc") => Libc::Musl,
-        None => Libc::Crt,
-    };
-    let triple = match libc {
-        Libc::Musl => musl,
+    let triple = match dist.libc {
+        Libc::Musl => format!("{arch}-unknown-linux-musl"),
         Libc::Crt => format!("{arch}-unknown-linux-gnu"),
     };
-    // Paths of this machine are not in the binary, so that other machines build the same bytes.
-    let home = std::env::var("CARGO_HOME").map_or_else(
-        |_| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
-        PathBuf::from,
-    );
-    let flags = [
-        "-Ctarget-feature=+crt-static".to_owned(),
-        format!("--remap-path-prefix={}=/gannet", root().display()),
-        format!("--remap-path-prefix={}=/cargo", home.display()),
-        // The last that fits decides: what build scripts generate.
-        format!("--remap-path-prefix={}=/gannet/target", target().display()),
-    ];
-    // The LuaJIT that mlua builds links a program of its own with musl-gcc, which lacks what gcc's unwinder needs
-    // of glibc: its own unwinder does without.
-    let mut features = args.features.clone();
-    if libc == Libc::Musl && features == "full" {
-        say("note: no Lua in a build with musl: --libc crt has it");
-        features = "columns,self-signed".to_owned();
-    }
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    flags.extend(without_paths());
     let mut command = cargo(&["build", "--locked", "--package", "gannet"]);
-    command.args(["--profile", &args.profile, "--features", &features, "--target", &triple]);
+    command.args(["--profile", &args.profile, "--features", &args.features, "--target", &triple]);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command.env("GANNET_COMMIT", &dist.commit);
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
-    if libc == Libc::Musl {
-        command.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
+    if dist.libc == Libc::Musl {
+        let name = triple.replace('-', "_");
+        command.env(format!("CC_{name}"), "musl-gcc");
+        // gcc's unwinder is for glibc; LuaJIT does without, as its errors need none. The flags of .cargo/config.toml
+        // stay: cc has both.
+        command.env(format!("CFLAGS_{name}"), "-DLUAJIT_NO_UNWIND");
     }
     check(&mut command)?;
     Ok(target().join(&triple).join(folder(&args.profile)).join("gannet"))
 }
 
+/// Paths of this machine are not in what is built, so that other machines build the same bytes.
+fn without_paths() -> [String; 3] {
+    let home = std::env::var("CARGO_HOME").map_or_else(
+        |_| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+        PathBuf::from,
+    );
+    [
+        format!("--remap-path-prefix={}=/gannet", root().display()),
+        format!("--remap-path-prefix={}=/cargo", home.display()),
+        // The last that fits decides: what build scripts generate.
+        format!("--remap-path-prefix={}=/gannet/target", target().display()),
+    ]
+}
+
 fn folder(profile: &str) -> &str {
     if profile == "dev" { "debug" } else { profile }
+}
+
+/// How the command becomes static where nobody says so.
+fn libc() -> Libc {
+    let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    if has_target(&musl) && has("musl-gcc") { Libc::Musl } else { Libc::Crt }
 }
 
 fn has_target(triple: &str) -> bool {
@@ -238,7 +244,7 @@ impl Dist {
         self.manuals(&dir.join("man"))?;
         self.completions(&dir.join("completions"))?;
         copy(&root().join("LICENSE"), &dir.join("LICENSE"), 0o644)?;
-        write(&dir.join("THIRD-PARTY"), &licences::text()?, 0o644)?;
+        write(&dir.join("THIRD-PARTY"), &licences::text(self)?, 0o644)?;
         let to = self.out.join(format!("{name}.tar.xz"));
         self.tar(&stage, &name, &to, "--xz")?;
         Ok(to)

@@ -127,7 +127,8 @@ impl Sender {
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
                 self.headers.len() as _,
-                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                // Signed with glibc, unsigned with musl.
+                (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
             )
         };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())

@@ -45,7 +45,7 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
     copy(&systemd.join("gannet@.service"), &usr.join("lib/systemd/system/gannet@.service"), 0o644)?;
     copy(&systemd.join("gannet.sysusers"), &usr.join("lib/sysusers.d/gannet.conf"), 0o644)?;
     let doc = usr.join("share/doc/gannet");
-    write(&doc.join("copyright"), &copyright()?, 0o644)?;
+    write(&doc.join("copyright"), &copyright(dist)?, 0o644)?;
     write(&doc.join("changelog"), &changelog(dist), 0o644)?;
     gzip(&doc.join("changelog"))?;
     write(
@@ -89,7 +89,7 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
 }
 
 /// Debian's form of the licences.
-fn copyright() -> anyhow::Result<String> {
+fn copyright(dist: &Dist) -> anyhow::Result<String> {
     let own = fs::read_to_string(root().join("LICENSE"))?;
     let mut text = String::from(
         "This package was made by `cargo xtask dist` from the sources of gannet.\n\n\
@@ -99,7 +99,7 @@ fn copyright() -> anyhow::Result<String> {
     text.push_str(
         "\nThe texts of the GPL, LGPL and Apache licence are in /usr/share/common-licenses.\n\n",
     );
-    text.push_str(&without_apache(&licences::text()?));
+    text.push_str(&without_apache(&licences::text(dist)?));
     Ok(text)
 }
 

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
 use anyhow::ensure;
 use serde_json::Value;
 
+use super::Dist;
+use super::Libc;
 use crate::workspace::cargo;
+use crate::workspace::root;
 
 /// A library in the command.
 pub(super) struct Library {
@@ -22,32 +26,10 @@ pub(super) struct Library {
 
 /// All libraries that the command links, by name.
 pub(super) fn libraries(features: &str) -> anyhow::Result<Vec<Library>> {
-    let tree = cargo(&[
-        "tree",
-        "--locked",
-        "--package",
-        "gannet",
-        "--features",
-        features,
-        "--edges",
-        "normal",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}",
-    ])
-    .output()
-    .context("cargo tree")?;
-    ensure!(tree.status.success(), "cargo tree: {}", String::from_utf8_lossy(&tree.stderr));
-    let tree = String::from_utf8(tree.stdout)?;
-    // `name v1.2.3 (…)`
-    let linked: Vec<_> = tree
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some((words.next()?, words.next()?.strip_prefix('v')?))
-        })
-        .collect();
+    let mut linked = tree(features, "normal")?;
+    // What they compile: a crate such as luajit-src brings sources alone, so it is needed to build and is linked.
+    let sources = tree(features, "normal,build")?;
+    linked.extend(sources.into_iter().filter(|(name, _)| name.ends_with("-src")));
     let output = cargo(&["metadata", "--locked", "--format-version", "1"]).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", output.status);
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
@@ -56,7 +38,7 @@ pub(super) fn libraries(features: &str) -> anyhow::Result<Vec<Library>> {
         let text = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
         let (name, version) = (text("name"), text("version"));
         let is_ours = package["source"].is_null();
-        if is_ours || !linked.contains(&(&*name, &*version)) {
+        if is_ours || !linked.contains(&(name.clone(), version.clone())) {
             continue;
         }
         let manifest = text("manifest_path");
@@ -77,37 +59,129 @@ pub(super) fn libraries(features: &str) -> anyhow::Result<Vec<Library>> {
     Ok(all.into_values().collect())
 }
 
-/// The licence files of a folder.
+/// Names and versions of the crates that these edges reach.
+fn tree(features: &str, edges: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let mut command = cargo(&["tree", "--locked", "--package", "gannet", "--prefix", "none"]);
+    command.args(["--format", "{p}", "--features", features, "--edges", edges]);
+    let output = command.output().context("cargo tree")?;
+    ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+    // `name v1.2.3 (…)`
+    let of_line = |line: &str| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned()))
+    };
+    Ok(String::from_utf8(output.stdout)?.lines().filter_map(of_line).collect())
+}
+
+/// The licence files of a folder, and of the C sources in the folders below.
 fn texts(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let mut names: Vec<_> = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    names.sort_by_key(fs::DirEntry::file_name);
-    let mut texts = Vec::new();
-    for entry in names {
-        let name = entry.file_name().to_string_lossy().to_uppercase();
-        let is_licence = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"]
-            .iter()
-            .any(|start| name.starts_with(start));
-        if is_licence && entry.path().is_file() {
-            texts.push(String::from_utf8_lossy(&fs::read(entry.path())?).replace('\r', ""));
+    let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            found.extend(texts(&path)?);
+        } else if is_licence(&entry.file_name().to_string_lossy()) {
+            let text = String::from_utf8_lossy(&fs::read(&path)?).replace('\r', "");
+            if !is_gpl(&text) {
+                found.push(text);
+            }
         }
     }
-    Ok(texts)
+    Ok(found)
+}
+
+fn is_licence(name: &str) -> bool {
+    let starts = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
+    let is_program = [".sh", ".py", ".rs", ".c", ".h"].iter().any(|end| name.ends_with(end));
+    let name = name.to_uppercase();
+    starts.iter().any(|start| name.starts_with(start)) && !is_program
+}
+
+/// Whether a text is that of the GPL or LGPL: sources that have it offer another licence, too, or have it for programs
+/// that are not linked.
+fn is_gpl(text: &str) -> bool {
+    let title = text.trim_start().get(..40).unwrap_or_default();
+    ["GNU GENERAL PUBLIC", "GNU LESSER GENERAL"].iter().any(|start| title.starts_with(start))
 }
 
 /// The licences of all libraries as one text: each text once, with the libraries that it is of.
-pub(super) fn text() -> anyhow::Result<String> {
-    let libraries = libraries("full")?;
+pub(super) fn text(dist: &Dist) -> anyhow::Result<String> {
+    let mut libraries = libraries(&dist.features)?;
+    libraries.extend(runtime(dist)?);
     let mut out = String::from("gannet contains these libraries:\n\n");
     let mut by_text: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for library in &libraries {
         let Library { name, version, licence, repository, texts } = library;
         out.push_str(&format!("{name} {version}: {licence} {repository}\n"));
         for text in texts {
-            by_text.entry(text.trim()).or_default().push(format!("{name} {version}"));
+            let names = by_text.entry(text.trim()).or_default();
+            let name = format!("{name} {version}");
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
         }
     }
     for (text, names) in by_text {
         out.push_str(&format!("\n{}\n{}\n\n{text}\n", "-".repeat(72), names.join(", ")));
     }
     Ok(out)
+}
+
+/// What every program of Rust links: Rust's standard library, and the C library.
+pub(super) fn runtime(dist: &Dist) -> anyhow::Result<Vec<Library>> {
+    let library = |name: &str, version: &str, licence: &str, repository: &str| Library {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        licence: licence.to_owned(),
+        repository: repository.to_owned(),
+        texts: Vec::new(),
+    };
+    let rust = include_str!("../../../rust-toolchain.toml");
+    let rust = rust.split("channel = \"").nth(1).and_then(|rest| rest.split('"').next());
+    let rust = rust.context("rust-toolchain.toml names no channel")?;
+    let std = library("rust-std", rust, "MIT OR Apache-2.0", "https://github.com/rust-lang/rust");
+    let libc = match dist.libc {
+        // It comes with the target of Rust, whose version decides.
+        Libc::Musl => Library {
+            texts: vec![fs::read_to_string(root().join("packaging/licences/musl"))?],
+            ..library("musl", MUSL, "MIT", "https://musl.libc.org")
+        },
+        Libc::Crt => library("glibc", &glibc()?, "LGPL-2.1-or-later", "https://sourceware.org/glibc/"),
+    };
+    Ok(vec![std, libc])
+}
+
+/// The musl of Rust's target: src/ci/docker/scripts/musl.sh in Rust's sources names it.
+const MUSL: &str = "1.2.5";
+
+/// The version of this system's C library: `ldd (GLIBC) 2.36` is the first line.
+fn glibc() -> anyhow::Result<String> {
+    let output = Command::new("ldd").arg("--version").output().context("ldd")?;
+    let text = String::from_utf8(output.stdout)?;
+    let version = text.lines().next().and_then(|line| line.split_whitespace().last());
+    Ok(version.context("ldd says no version")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_sources_in_the_crates_are_listed_with_their_licences() {
+        let all = libraries("full").unwrap();
+        let texts = |name: &str| all.iter().find(|l| l.name == name).unwrap().texts.concat();
+        assert!(texts("luajit-src").contains("Mike Pall"));
+        assert!(texts("libmimalloc-sys").contains("Daan Leijen"));
+        let zstd = texts("zstd-sys");
+        assert!(zstd.contains("Meta Platforms") && !zstd.contains("GNU GENERAL PUBLIC LICENSE\n"));
+        assert!(!all.iter().any(|l| l.name == "cc"), "cc builds and is not linked");
+    }
+
+    #[test]
+    fn scripts_are_no_licences() {
+        assert!(is_licence("LICENSE-MIT") && is_licence("Copyright") && is_licence("COPYING.0BSD"));
+        assert!(!is_licence("license-check.sh") && !is_licence("readme.md"));
+    }
 }

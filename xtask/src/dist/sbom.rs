@@ -5,21 +5,24 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Dist;
-use super::licences::libraries;
+use super::licences;
 use super::write;
 
-pub(super) fn build(dist: &Dist, features: &str) -> anyhow::Result<PathBuf> {
-    let components: Vec<_> = libraries(features)?
-        .into_iter()
-        .map(|library| {
-            let purl = format!("pkg:cargo/{}@{}", library.name, library.version);
+pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
+    let of_crates = licences::libraries(&dist.features)?.into_iter().map(|one| ("cargo", one));
+    let others = licences::runtime(dist)?.into_iter().map(|one| ("generic", one));
+    let components: Vec<_> = of_crates
+        .chain(others)
+        .map(|(kind, library)| {
+            let licence: Vec<_> = library.licence.split('/').map(str::trim).collect();
+            let purl = format!("pkg:{kind}/{}@{}", library.name, library.version);
             json!({
                 "type": "library",
                 "bom-ref": purl,
                 "name": library.name,
                 "version": library.version,
                 "purl": purl,
-                "licenses": [{"expression": library.licence.replace('/', " OR ")}],
+                "licenses": [{"expression": licence.join(" OR ")}],
             })
         })
         .collect();

@@ -10,15 +10,23 @@ use anyhow::ensure;
 use super::Dist;
 use super::copy;
 use super::has;
+use super::licences;
+use super::without_paths;
+use super::write;
 use crate::workspace::check;
 use crate::workspace::root;
 use crate::workspace::say;
 use crate::workspace::target;
 
+/// Where pip puts texts, below the environment.
+const DOC: &str = "data/share/doc/gannet-net";
+
 pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
     ensure!(has("maturin"), "no maturin: pip install maturin ziglang");
     let python = root().join("bindings/python");
-    copy(&dist.binary, &python.join("gannet_net.data/scripts/gannet"), 0o755)?;
+    let data = python.join("gannet_net.data");
+    copy(&dist.binary, &data.join("scripts/gannet"), 0o755)?;
+    write(&data.join(DOC).join("THIRD-PARTY"), &licences::text(dist)?, 0o644)?;
     let stage = dist.stage("wheel")?;
     let mut command = Command::new("maturin");
     command.current_dir(&python).args([
@@ -34,6 +42,7 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
     command.arg(&stage);
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
     command.env("CARGO_TARGET_DIR", target());
+    command.env("CARGO_ENCODED_RUSTFLAGS", without_paths().join("\u{1f}"));
     // zig links against the C library of old distributions.
     let has_zig = Command::new("python3")
         .args(["-c", "import ziglang"])
@@ -46,7 +55,11 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
             command.args(["--compatibility", "linux"])
         }
     };
-    check(&mut command)?;
+    let built = check(&mut command);
+    // What `pip install ./bindings/python` builds later has no command of today.
+    fs::remove_dir_all(data.join("scripts"))?;
+    fs::remove_file(data.join(DOC).join("THIRD-PARTY"))?;
+    built?;
     let entries = fs::read_dir(&stage)?.collect::<Result<Vec<_>, _>>()?;
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|e| e == "whl");
     let wheel = entries.iter().map(fs::DirEntry::path).find(is_wheel).context("no wheel")?;
