@@ -53,7 +53,11 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
         "# One file for every distribution: it is meant to be static.\n\
          gannet: statically-linked-binary usr/bin/gannet\n\
          gannet: statically-linked-binary [usr/bin/gannet]\n\
-         gannet: embedded-library\n",
+         gannet: embedded-library\n\
+         # Static, and at any address all the same: nothing is to be loaded.\n\
+         gannet: shared-library-lacks-prerequisites [usr/bin/gannet]\n\
+         # All instances of a unit: no helper of Debian's has a name for them.\n\
+         gannet: maintainer-script-calls-systemctl [prerm:5]\n",
         0o644,
     )?;
     let size = installed(&usr)? / 1024;
@@ -103,18 +107,22 @@ fn copyright(dist: &Dist) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Debian has the text of the Apache licence once for all packages.
+/// Debian has the text of the Apache licence once for all packages. Texts that only mention that licence stay.
 fn without_apache(text: &str) -> String {
-    const END: &str = "END OF TERMS AND CONDITIONS";
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("Apache License")
-        && let Some(end) = rest.get(start..).and_then(|rest| rest.find(END))
-    {
-        out.push_str(rest.get(..start).unwrap_or_default());
-        out.push_str("Apache License 2.0: /usr/share/common-licenses/Apache-2.0");
-        rest = rest.get(start + end + END.len()..).unwrap_or_default();
+    let (mut out, mut is_inside) = (String::new(), false);
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().map_or("", |line| line.trim());
+        if line.trim() == "Apache License" && next.starts_with("Version 2.0") {
+            is_inside = true;
+            out.push_str("Apache License 2.0: /usr/share/common-licenses/Apache-2.0\n");
+        } else if is_inside && line.trim() == "END OF TERMS AND CONDITIONS" {
+            is_inside = false;
+        } else if !is_inside {
+            out.push_str(line);
+        }
     }
-    out + rest
+    out
 }
 
 fn changelog(dist: &Dist) -> String {
@@ -172,9 +180,13 @@ mod tests {
 
     #[test]
     fn the_apache_licence_is_named_and_not_repeated() {
-        let text = "a\nApache License\nlong\nEND OF TERMS AND CONDITIONS\nb\nApache License of c\n";
-        let short = without_apache(text);
-        assert!(!short.contains("long") && short.starts_with("a\n"), "{short}");
-        assert!(short.ends_with("\nb\nApache License of c\n"), "{short}");
+        let text = "MIT, or the Apache License at your option\nMIT\n\
+            \x20 Apache License\n\x20 Version 2.0, January 2004\nlong\n\x20 END OF TERMS AND CONDITIONS\n\
+            b\nApache License of c\n";
+        assert_eq!(
+            without_apache(text),
+            "MIT, or the Apache License at your option\nMIT\n\
+             Apache License 2.0: /usr/share/common-licenses/Apache-2.0\nb\nApache License of c\n"
+        );
     }
 }

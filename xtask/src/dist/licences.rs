@@ -148,7 +148,9 @@ pub(super) fn runtime(dist: &Dist) -> anyhow::Result<Vec<Library>> {
             texts: vec![fs::read_to_string(root().join("packaging/licences/musl"))?],
             ..library("musl", MUSL, "MIT", "https://musl.libc.org")
         },
-        Libc::Crt => library("glibc", &glibc()?, "LGPL-2.1-or-later", "https://sourceware.org/glibc/"),
+        Libc::Crt => {
+            library("glibc", &glibc()?, "LGPL-2.1-or-later", "https://sourceware.org/glibc/")
+        }
     };
     Ok(vec![std, libc])
 }
