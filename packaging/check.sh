@@ -106,6 +106,11 @@ if [ -n "$root" ]; then
     chroot "$root" dpkg -i /gannet.deb
     chroot "$root" gannet --version --verbose
     chroot "$root" sh -c 'dpkg --verify gannet && test -f /usr/lib/systemd/system/gannet@.service'
+    # What the service runs is there.
+    chroot "$root" sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' /usr/lib/systemd/system/gannet@.service |
+        while read -r program; do
+            chroot "$root" test -x "$program" || { echo "the service needs $program" >&2 && exit 1; }
+        done
     alone deb "$root" gannet
     chroot "$root" dpkg --purge gannet
     if chroot "$root" sh -c 'find / -xdev -name "*gannet*" ! -path "/captures/*" ! -path "/proc/*" ! -name gannet.deb' | grep .; then
@@ -137,6 +142,10 @@ PY
     rm -rf "$venv"
 done
 echo "installed for $tried versions of Python"
+if [ "$tried" = 0 ] && compgen -G "$packages/gannet_net-*.whl" >/dev/null; then
+    echo 'no Python to install the wheel in: PYTHONS names some' >&2
+    exit 1
+fi
 
 step 'the same bytes'
 for sums in "$work"/*.sums; do
