@@ -129,7 +129,10 @@ fn source() -> anyhow::Result<(String, u64)> {
         ensure!(output.status.success(), "git {}: {}", args.join(" "), output.status);
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     };
-    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let mut commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    if !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        commit.push_str("-modified");
+    }
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,
         Err(_) => git(&["log", "-1", "--format=%ct"])?,
