@@ -3,17 +3,20 @@
 #
 #   packaging/reproduce.sh [ARGUMENTS of cargo xtask dist]
 #
-# By default the packages that docs/packages.md says are reproducible: static, deb, image and sbom. FIRST names a folder
-# of packages that exist; then only one clone is built.
+# All packages; the wheel where maturin is. WHAT names some of them, and FIRST a folder of packages that exist: then only
+# one clone is built.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gannet-reproduce-XXXX")
 trap 'rm -rf "$work"' EXIT
 
+what=${WHAT:-static deb image sbom$(command -v maturin >/dev/null && echo ' wheel')}
+
 build() {
     git clone --quiet "$top" "$work/$1"
-    (cd "$work/$1" && CARGO_TARGET_DIR=$work/$1/target cargo xtask dist static deb image sbom \
+    # shellcheck disable=SC2086 # words
+    (cd "$work/$1" && CARGO_TARGET_DIR=$work/$1/target cargo xtask dist $what \
         --out "$work/$1-packages" "${@:2}")
     rm -rf "${work:?}/$1"
 }

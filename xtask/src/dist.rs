@@ -252,7 +252,7 @@ impl Dist {
         self.manuals(&dir.join("man"))?;
         self.completions(&dir.join("completions"))?;
         copy(&root().join("LICENSE"), &dir.join("LICENSE"), 0o644)?;
-        write(&dir.join("THIRD-PARTY"), &licences::text(self)?, 0o644)?;
+        write(&dir.join("THIRD-PARTY"), &licences::text(self, false)?, 0o644)?;
         let to = self.out.join(format!("{name}.tar.xz"));
         self.tar(&stage, &name, &to, "--xz")?;
         Ok(to)

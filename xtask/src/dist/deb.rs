@@ -103,7 +103,7 @@ fn copyright(dist: &Dist) -> anyhow::Result<String> {
     text.push_str(
         "\nThe texts of the GPL, LGPL and Apache licence are in /usr/share/common-licenses.\n\n",
     );
-    text.push_str(&without_apache(&licences::text(dist)?));
+    text.push_str(&without_apache(&licences::text(dist, false)?));
     Ok(text)
 }
 

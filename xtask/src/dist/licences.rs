@@ -24,11 +24,11 @@ pub(super) struct Library {
     pub(super) texts: Vec<String>,
 }
 
-/// All libraries that the command links, by name.
-pub(super) fn libraries(features: &str) -> anyhow::Result<Vec<Library>> {
-    let mut linked = tree(features, "normal")?;
+/// All libraries that a package links, by name: the command, with these features, and the module for Python.
+pub(super) fn libraries(features: &str, has_module: bool) -> anyhow::Result<Vec<Library>> {
+    let mut linked = tree(features, has_module, "normal,no-proc-macro")?;
     // What they compile: a crate such as luajit-src brings sources alone, so it is needed to build and is linked.
-    let sources = tree(features, "normal,build")?;
+    let sources = tree(features, has_module, "normal,build")?;
     linked.extend(sources.into_iter().filter(|(name, _)| name.ends_with("-src")));
     let output = cargo(&["metadata", "--locked", "--format-version", "1"]).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", output.status);
@@ -60,9 +60,13 @@ pub(super) fn libraries(features: &str) -> anyhow::Result<Vec<Library>> {
 }
 
 /// Names and versions of the crates that these edges reach.
-fn tree(features: &str, edges: &str) -> anyhow::Result<Vec<(String, String)>> {
+fn tree(features: &str, has_module: bool, edges: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let features: Vec<_> = features.split(',').map(|name| format!("gannet/{name}")).collect();
     let mut command = cargo(&["tree", "--locked", "--package", "gannet", "--prefix", "none"]);
-    command.args(["--format", "{p}", "--features", features, "--edges", edges]);
+    command.args(["--format", "{p}", "--features", &features.join(","), "--edges", edges]);
+    if has_module {
+        command.args(["--package", "gannet-python"]);
+    }
     let output = command.output().context("cargo tree")?;
     ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
     // `name v1.2.3 (…)`
@@ -107,8 +111,8 @@ fn is_gpl(text: &str) -> bool {
 }
 
 /// The licences of all libraries as one text: each text once, with the libraries that it is of.
-pub(super) fn text(dist: &Dist) -> anyhow::Result<String> {
-    let mut libraries = libraries(&dist.features)?;
+pub(super) fn text(dist: &Dist, has_module: bool) -> anyhow::Result<String> {
+    let mut libraries = libraries(&dist.features, has_module)?;
     libraries.extend(runtime(dist)?);
     let mut out = String::from("gannet contains these libraries:\n\n");
     let mut by_text: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -172,13 +176,16 @@ mod tests {
 
     #[test]
     fn c_sources_in_the_crates_are_listed_with_their_licences() {
-        let all = libraries("full").unwrap();
+        let all = libraries("full", false).unwrap();
+        let with_module = libraries("full", true).unwrap();
+        let has = |all: &[Library], name: &str| all.iter().any(|l| l.name == name);
+        assert!(has(&with_module, "pyo3") && !has(&all, "pyo3"));
         let texts = |name: &str| all.iter().find(|l| l.name == name).unwrap().texts.concat();
         assert!(texts("luajit-src").contains("Mike Pall"));
         assert!(texts("libmimalloc-sys").contains("Daan Leijen"));
         let zstd = texts("zstd-sys");
         assert!(zstd.contains("Meta Platforms") && !zstd.contains("GNU GENERAL PUBLIC LICENSE\n"));
-        assert!(!all.iter().any(|l| l.name == "cc"), "cc builds and is not linked");
+        assert!(!has(&all, "cc") && !has(&all, "syn"), "they build and are not linked");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! All libraries, as CycloneDX (1.5) has them.
 
+use std::path::Path;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -9,7 +10,15 @@ use super::licences;
 use super::write;
 
 pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
-    let of_crates = licences::libraries(&dist.features)?.into_iter().map(|one| ("cargo", one));
+    let to = dist.out.join(format!("gannet-{}.cdx.json", dist.version));
+    write_to(dist, false, &to)?;
+    Ok(to)
+}
+
+/// Writes the list of a package with the command, and with the module for Python.
+pub(super) fn write_to(dist: &Dist, has_module: bool, to: &Path) -> anyhow::Result<()> {
+    let of_crates =
+        licences::libraries(&dist.features, has_module)?.into_iter().map(|one| ("cargo", one));
     let others = licences::runtime(dist)?.into_iter().map(|one| ("generic", one));
     let components: Vec<_> = of_crates
         .chain(others)
@@ -41,7 +50,5 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
         },
         "components": components,
     });
-    let to = dist.out.join(format!("gannet-{}.cdx.json", dist.version));
-    write(&to, &format!("{bom:#}\n"), 0o644)?;
-    Ok(to)
+    write(to, &format!("{bom:#}\n"), 0o644)
 }

@@ -11,6 +11,7 @@ use super::Dist;
 use super::copy;
 use super::has;
 use super::licences;
+use super::sbom;
 use super::without_paths;
 use super::write;
 use crate::workspace::check;
@@ -26,7 +27,7 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
     let python = root().join("bindings/python");
     let data = python.join("gannet_net.data");
     copy(&dist.binary, &data.join("scripts/gannet"), 0o755)?;
-    write(&data.join(DOC).join("THIRD-PARTY"), &licences::text(dist)?, 0o644)?;
+    write(&data.join(DOC).join("THIRD-PARTY"), &licences::text(dist, true)?, 0o644)?;
     let stage = dist.stage("wheel")?;
     let mut command = Command::new("maturin");
     command.current_dir(&python).args([
@@ -40,6 +41,10 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
         "--out",
     ]);
     command.arg(&stage);
+    // maturin's own has paths of this machine.
+    let libraries = dist.stage("wheel-sbom")?.join("gannet.cdx.json");
+    sbom::write_to(dist, true, &libraries)?;
+    command.arg("--sbom-include").arg(&libraries);
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
     command.env("CARGO_TARGET_DIR", target());
     command.env("CARGO_ENCODED_RUSTFLAGS", without_paths().join("\u{1f}"));
