@@ -87,6 +87,12 @@ for layer in manifest["layers"]:
 print("entry point", config["config"]["Entrypoint"], "user", config["config"]["User"])
 PY
 alone image "$work/image.root" /usr/bin/gannet
+# As a container runs it: the user of the image, in /data, which is not the user's.
+cp "$top/examples/sample.pcap" "$work/image.root/data"
+rows=$(chroot --userspec=65534:65534 "$work/image.root" /usr/bin/gannet analyze --json --logs conn --out - \
+    /data/sample.pcap | wc -l)
+echo "user 65534: $rows rows of conn.log"
+[ "$rows" -gt 0 ]
 
 step 'Debian package'
 if command -v lintian >/dev/null; then

@@ -200,7 +200,7 @@ fn folder(profile: &str) -> &str {
     if profile == "dev" { "debug" } else { profile }
 }
 
-/// How the command becomes static where nobody says so.
+/// How the command becomes static by default.
 fn libc() -> Libc {
     let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     if has_target(&musl) && has("musl-gcc") { Libc::Musl } else { Libc::Crt }
