@@ -62,6 +62,20 @@ if ldd "$work/static.root/gannet" >/dev/null 2>&1 && ! ldd "$work/static.root/ga
     echo 'the binary needs libraries' >&2
     exit 1
 fi
+"$work/static.root/gannet" --version --verbose | tee "$work/version"
+python3 - "$work/version" "$packages"/gannet-*.cdx.json <<'PY'
+import json, pathlib, sys
+
+lines = dict(line.split(": ", 1) for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if ": " in line)
+features = lines["features"].split(", ")
+bom = json.loads(pathlib.Path(sys.argv[2]).read_text())
+names = {component["name"] for component in bom["components"]}
+for feature, library in {"lua": "luajit-src", "kafka": "rskafka", "sqlite": "libsqlite3-sys", "columns": "parquet"}.items():
+    assert (feature in features) == (library in names), f"the command and its list of libraries differ in {feature}"
+commit = bom["metadata"]["component"]["properties"][0]["value"]
+assert lines["commit"] == commit, f"the command is of {lines['commit']}, the list of {commit}"
+print(len(names), "libraries")
+PY
 alone static "$work/static.root" /gannet
 
 step 'image, its layer as the root'
