@@ -110,13 +110,12 @@ fn copyright(dist: &Dist) -> anyhow::Result<String> {
 /// Debian has the text of the Apache licence once for all packages. Texts that only mention that licence stay.
 fn without_apache(text: &str) -> String {
     let (mut out, mut is_inside) = (String::new(), false);
-    let mut lines = text.split_inclusive('\n').peekable();
-    while let Some(line) = lines.next() {
-        let next = lines.peek().map_or("", |line| line.trim());
-        if line.trim() == "Apache License" && next.starts_with("Version 2.0") {
+    for line in text.split_inclusive('\n') {
+        // The title above has several forms.
+        if line.contains("TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION") {
             is_inside = true;
-            out.push_str("Apache License 2.0: /usr/share/common-licenses/Apache-2.0\n");
-        } else if is_inside && line.trim() == "END OF TERMS AND CONDITIONS" {
+            out.push_str("The text is in /usr/share/common-licenses/Apache-2.0.\n");
+        } else if is_inside && line.contains("END OF TERMS AND CONDITIONS") {
             is_inside = false;
         } else if !is_inside {
             out.push_str(line);
@@ -181,12 +180,12 @@ mod tests {
     #[test]
     fn the_apache_licence_is_named_and_not_repeated() {
         let text = "MIT, or the Apache License at your option\nMIT\n\
-            \x20 Apache License\n\x20 Version 2.0, January 2004\nlong\n\x20 END OF TERMS AND CONDITIONS\n\
-            b\nApache License of c\n";
+            \x20 Apache License\n==\n## TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION\nlong\n\
+            \x20 _END OF TERMS AND CONDITIONS_\nb\nApache License of c\n";
         assert_eq!(
             without_apache(text),
-            "MIT, or the Apache License at your option\nMIT\n\
-             Apache License 2.0: /usr/share/common-licenses/Apache-2.0\nb\nApache License of c\n"
+            "MIT, or the Apache License at your option\nMIT\n  Apache License\n==\n\
+             The text is in /usr/share/common-licenses/Apache-2.0.\nb\nApache License of c\n"
         );
     }
 }
