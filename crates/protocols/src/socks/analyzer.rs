@@ -13,7 +13,7 @@ use super::message::Reply4;
 use super::message::Request4;
 use super::message::login;
 use super::message::methods;
-use super::rows::Session;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Nested;
@@ -47,7 +47,7 @@ pub struct Analyzer {
     /// Analyses the relayed stream.
     relayed: Option<Nested>,
     violated: bool,
-    session: Option<Session>,
+    rows: Rows,
 }
 
 /// A message ended too early.
@@ -62,12 +62,8 @@ impl Analyzer {
             over: false,
             relayed: None,
             violated: false,
-            session: None,
+            rows: Rows::default(),
         }
-    }
-
-    fn session(&mut self, cx: &Context<'_>, version: u8) -> &mut Session {
-        self.session.get_or_insert_with(|| Session::new(cx.now, version))
     }
 
     fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
@@ -139,12 +135,11 @@ impl Analyzer {
                 cx.weird("socks5_unsupported_authentication", &addl, SOURCE);
             } else if from.is_orig() {
                 let (user, password) = login(data).ok_or(Short)?;
-                cx.raise(|c| SocksLoginUserpassRequest { c, user, password });
-                self.session(cx, 5).login(user);
+                cx.report(&mut self.rows, |c| SocksLoginUserpassRequest { c, user, password });
             } else {
                 let code = *data.first().ok_or(Short)?;
-                cx.raise(|c| SocksLoginUserpassReply { c, code: code.into() });
-                self.session(cx, 5).status(5, code);
+                let code = code.into();
+                cx.report(&mut self.rows, |c| SocksLoginUserpassReply { c, code });
             }
         }
         if !from.is_orig() {
@@ -162,7 +157,7 @@ impl Analyzer {
         port: u16,
         user: &[u8],
     ) {
-        cx.raise(|c| SocksRequest {
+        cx.report(&mut self.rows, |c| SocksRequest {
             c,
             version: version.into(),
             request_type: command.into(),
@@ -170,22 +165,18 @@ impl Analyzer {
             p: Port(port, Proto::Tcp),
             user,
         });
-        self.session(cx, version).request(to, port);
         cx.register_tunnel("Tunnel::SOCKS");
         self.done[0] = true;
     }
 
     fn reply(&mut self, cx: &mut Context<'_>, version: u8, code: u8, from: Address<'_>, port: u16) {
-        cx.raise(|c| SocksReply {
+        cx.report(&mut self.rows, |c| SocksReply {
             c,
             version: version.into(),
             reply: code.into(),
             sa: address(from),
             p: Port(port, Proto::Tcp),
         });
-        let session = self.session(cx, version);
-        session.status(version, code);
-        session.bound(from, port);
         cx.confirm(Tag::Socks);
         self.done[1] = true;
     }
@@ -220,8 +211,8 @@ impl Analyze for Analyzer {
         if let Some(mut relayed) = self.relayed.take() {
             relayed.finish(cx);
         }
-        let session = self.session.take();
-        *self = Self { session, ..Self::new(cx) };
+        let rows = std::mem::take(&mut self.rows);
+        *self = Self { rows, ..Self::new(cx) };
         true
     }
 
@@ -231,11 +222,8 @@ impl Analyze for Analyzer {
         }
         // A session that was removed for a violation is not logged.
         let failed = self.violated && stack::blames(cx.conn);
-        if cx.conn.services.contains(Tag::Socks as u8)
-            && !failed
-            && let Some(session) = self.session.take()
-        {
-            session.write(cx);
+        if cx.conn.services.contains(Tag::Socks as u8) && !failed {
+            self.rows.finish(cx);
         }
     }
 }

@@ -4,10 +4,12 @@ use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event as event;
 use gannet_log::Port;
 
-use super::message::Address;
+use super::events::*;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each connection to a proxy.
@@ -19,7 +21,7 @@ gannet_log::row! {
         /// Its originator and responder.
         id: ConnId = "id",
         /// Version of the protocol.
-        version: u8 = "version",
+        version: u64 = "version",
         /// User name of the login at the proxy.
         user: Option<&'a [u8]> = "user",
         /// The password; not captured.
@@ -50,16 +52,67 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(address: Address<'_>, port: u16) -> Self {
-        Self { host: address.host, name: address.name.map(<[u8]>::to_vec), port }
+    fn new(address: &Address<'_>, port: event::Port) -> Self {
+        let name = address.name.map(<[u8]>::to_vec);
+        Self { host: address.host, name, port: port.0 }
     }
 }
 
-/// The row in the making.
+/// The row of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    fn session(&mut self, cx: &Context<'_>, version: u64) -> &mut Session {
+        self.0.get_or_insert_with(|| Session {
+            ts: cx.now,
+            version,
+            user: None,
+            status: None,
+            request: None,
+            bound: None,
+        })
+    }
+
+    /// Writes the row.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.0.take() {
+            session.write(cx);
+        }
+    }
+}
+
+impl Hear<SocksRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksRequest<'_>) {
+        self.session(cx, event.version).request = Some(Peer::new(&event.sa, event.p));
+    }
+}
+
+impl Hear<SocksReply<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksReply<'_>) {
+        let session = self.session(cx, event.version);
+        session.status = Some(status(event.version, event.reply));
+        session.bound = Some(Peer::new(&event.sa, event.p));
+    }
+}
+
+impl Hear<SocksLoginUserpassRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassRequest<'_>) {
+        self.session(cx, 5).user = Some(event.user.to_vec());
+    }
+}
+
+impl Hear<SocksLoginUserpassReply> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassReply) {
+        self.session(cx, 5).status = Some(status(5, event.code));
+    }
+}
+
+/// The data of a row.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Session {
     ts: Time,
-    version: u8,
+    version: u64,
     user: Option<Vec<u8>>,
     status: Option<String>,
     request: Option<Peer>,
@@ -67,27 +120,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(ts: Time, version: u8) -> Self {
-        Self { ts, version, user: None, status: None, request: None, bound: None }
-    }
-
-    pub(super) fn request(&mut self, to: Address<'_>, port: u16) {
-        self.request = Some(Peer::new(to, port));
-    }
-
-    pub(super) fn login(&mut self, user: &[u8]) {
-        self.user = Some(user.to_vec());
-    }
-
-    pub(super) fn status(&mut self, version: u8, code: u8) {
-        self.status = Some(status(version, code));
-    }
-
-    pub(super) fn bound(&mut self, from: Address<'_>, port: u16) {
-        self.bound = Some(Peer::new(from, port));
-    }
-
-    pub(super) fn write(&self, cx: &mut Context<'_>) {
+    fn write(&self, cx: &mut Context<'_>) {
         let (request, bound) = (self.request.as_ref(), self.bound.as_ref());
         cx.log(&SocksRow {
             ts: self.ts,
@@ -108,7 +141,7 @@ impl Session {
 }
 
 /// A status in words, as Zeek gives them.
-fn status(version: u8, code: u8) -> String {
+fn status(version: u64, code: u64) -> String {
     let words = match (version, code) {
         (4, 0x5a) | (5, 0) => "succeeded",
         (4, 0x5b) | (5, 1) => "general SOCKS server failure",
