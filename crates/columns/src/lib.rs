@@ -29,6 +29,7 @@ mod parquet_file;
 mod partition;
 mod read;
 mod schema;
+mod waiting;
 mod whole_file;
 
 pub use batch::Batch;

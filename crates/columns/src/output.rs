@@ -1,6 +1,10 @@
 //! Columns as an output of the logs.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
+use std::iter;
 use std::mem;
 use std::path::Path;
 use std::path::PathBuf;
@@ -29,6 +33,9 @@ use crate::parquet_file::is_time;
 use crate::partition::Partition;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
+use crate::waiting::MEMORY;
+use crate::waiting::Rows;
+use crate::waiting::Waiting;
 use crate::whole_file::WholeFile;
 
 /// Format of the files.
@@ -54,19 +61,31 @@ pub struct Columns {
 
 impl Output for Columns {
     fn open(&self, options: &Options) -> Box<dyn PackedWriter> {
-        Box::new(Writer {
-            columns: *self,
-            dir: options.dir.clone(),
-            logs: Vec::new(),
-            maker: None,
-            live: options.live.clone(),
-            rotated: None,
-        })
+        Box::new(self.writer(options, MEMORY))
     }
 }
 
-/// Most packed bytes of rows collected for one file: its row group ends there. So the memory for a
-/// log is bounded, and row groups depend only on the rows of their file.
+impl Columns {
+    /// A writer that holds at most `memory` bytes of rows in memory until they are written.
+    fn writer(self, options: &Options, memory: usize) -> Writer {
+        Writer {
+            columns: self,
+            dir: options.dir.clone(),
+            logs: Vec::new(),
+            shared: Shared {
+                maker: None,
+                waiting: Waiting::new(memory, options.dir.as_deref()),
+                bytes: Vec::new(),
+                order: Vec::new(),
+            },
+            live: options.live.clone(),
+            rotated: None,
+        }
+    }
+}
+
+/// Most packed bytes of rows collected for one file: its row group ends there. Row groups depend only on
+/// the rows of their file; how many rows of all logs wait in memory is limited by [`Waiting`].
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
@@ -74,13 +93,22 @@ const ARROW_ROWS: usize = 16 << 10;
 /// needed.
 const OPEN_PARTS: usize = 4;
 
+/// What all logs have together.
+struct Shared {
+    /// What row groups of Parquet files are made with, once there are some.
+    maker: Option<Maker>,
+    waiting: Waiting,
+    /// The rows of a group, and their order.
+    bytes: Vec<u8>,
+    order: Vec<Row>,
+}
+
 struct Writer {
     columns: Columns,
     /// `None` makes the columns and throws them away.
     dir: Option<PathBuf>,
     logs: Vec<Log>,
-    /// What row groups of Parquet files are made with, once there are some.
-    maker: Option<Maker>,
+    shared: Shared,
     /// How files are named that are rotated.
     live: Option<LiveFiles>,
     /// When files were rotated last.
@@ -105,8 +133,9 @@ struct Log {
 struct Part {
     part: i64,
     number: u32,
-    bytes: Vec<u8>,
-    rows: Vec<Mark>,
+    rows: Rows,
+    /// The time of the last row written.
+    end: i64,
     file: Option<Kept>,
 }
 
@@ -114,26 +143,18 @@ struct Part {
 struct To<'a> {
     columns: Columns,
     dir: Option<&'a Path>,
-    maker: &'a mut Option<Maker>,
+    shared: &'a mut Shared,
 }
 
 /// A collected row.
 #[derive(Clone, Copy)]
-struct Mark {
+struct Row {
     /// Nanoseconds; rows without a time come first.
     time: i64,
     /// Number in its log.
     number: i64,
-    /// Its end.
-    end: u32,
-}
-
-/// A collected row and its place.
-struct Row {
-    time: i64,
-    number: i64,
+    /// Its place, behind its length.
     start: u32,
-    end: u32,
 }
 
 enum Kept {
@@ -156,18 +177,25 @@ impl PackedWriter for Writer {
             });
             self.logs.len() - 1
         });
-        let Self { columns, dir, logs, maker, .. } = self;
-        Ok(logs[at].write(rows, &mut To { columns: *columns, dir: dir.as_deref(), maker })?)
+        let Self { columns, dir, logs, shared, .. } = self;
+        logs[at].write(rows, &mut To { columns: *columns, dir: dir.as_deref(), shared })?;
+        while shared.waiting.is_over() {
+            let parts = logs.iter_mut().flat_map(|log| &mut log.open);
+            let ages = parts.filter_map(|part| Some((part.rows.oldest()?, part)));
+            let Some((_, oldest)) = ages.min_by_key(|(age, _)| *age) else { break };
+            shared.waiting.move_oldest(&mut oldest.rows)?;
+        }
+        Ok(())
     }
 
     fn close(&mut self, now: Time) -> io::Result<()> {
         let mut result = Ok(());
-        let Self { columns, dir, logs, maker, .. } = self;
-        let mut to = To { columns: *columns, dir: dir.as_deref(), maker };
+        let Self { columns, dir, logs, shared, .. } = self;
+        let mut to = To { columns: *columns, dir: dir.as_deref(), shared };
         for mut log in logs.drain(..) {
             // A log that cannot be completed does not keep others from it.
             while let Some(part) = log.open.pop() {
-                let closed = log.close(part, &mut to, now.as_nanos());
+                let closed = log.close(part, &mut to, Some(now));
                 result = result.and(closed);
             }
         }
@@ -178,16 +206,15 @@ impl PackedWriter for Writer {
         let (Some(live), Some(dir)) = (self.live.clone(), self.dir.clone()) else { return Ok(()) };
         let mut result = Ok(());
         let columns = self.columns;
-        let mut to = To { columns, dir: Some(&dir), maker: &mut self.maker };
+        let mut to = To { columns, dir: Some(&dir), shared: &mut self.shared };
         for log in &mut self.logs {
             let opened = Time::from_nanos(log.opened);
             // Files of parts have names of their own, which later files do not have.
             let renames = matches!(columns.partition, Partition::None);
             while let Some(part) = log.open.pop() {
-                let has_rows = part.file.is_some() || !part.rows.is_empty();
+                let has_rows = part.file.is_some() || part.rows.len > 0;
                 let file = file_path(&dir, log.path, columns, (part.part, part.number));
-                let end = part.rows.last().map_or(log.opened, |mark| mark.time);
-                let mut closed = log.close(part, &mut to, end).map_err(io::Error::from);
+                let mut closed = log.close(part, &mut to, None).map_err(io::Error::from);
                 if has_rows && renames {
                     let complete = || live.complete(log.path, &file, opened, terminating);
                     closed = closed.and_then(|()| complete());
@@ -210,29 +237,43 @@ impl Log {
             ColumnFormat::Parquet => (ROWS, COLLECTED),
             ColumnFormat::Arrow => (ARROW_ROWS, COLLECTED),
         };
-        for row in rows {
-            let time = if self.by_time { time_of(row) } else { None };
-            let part = columns.partition.part(time);
-            self.select(part, to)?;
-            let number = self.rows;
-            self.rows += 1;
-            let Some(part) = self.open.last_mut() else { return Ok(()) };
-            part.bytes.extend_from_slice(row);
-            let end = part.bytes.len() as u32;
-            part.rows.push(Mark { time: time.unwrap_or(i64::MIN), number, end });
-            if part.rows.len() >= most_rows || part.bytes.len() >= most_bytes {
+        // Rows of one part that follow each other are collected together.
+        let (all, mut rest) = (rows.bytes(), rows);
+        let (mut start, mut run, mut bytes) = (0, 0, 0);
+        let mut end = 0;
+        while let Some(row) = rest.next() {
+            let part = match columns.partition {
+                Partition::None => 0,
+                partition => partition.part(if self.by_time { time_of(row) } else { None }),
+            };
+            if self.open.last().is_none_or(|last| last.part != part) {
+                self.collect(&all[start..end], run, to);
+                (start, run, bytes) = (end, 0, 0);
+                self.select(part, to)?;
+            }
+            end = all.len() - rest.bytes().len();
+            run += 1;
+            bytes += row.len();
+            let waiting = self.open.last().map_or((0, 0), |part| (part.rows.len, part.rows.bytes));
+            if waiting.0 + run >= most_rows || waiting.1 + bytes >= most_bytes {
+                self.collect(&all[start..end], run, to);
+                (start, run, bytes) = (end, 0, 0);
                 self.write_group(to)?;
             }
         }
+        self.collect(&all[start..end], run, to);
         Ok(())
     }
 
+    /// Collects rows for the last part that is open.
+    fn collect(&mut self, bytes: &[u8], rows: usize, to: &mut To<'_>) {
+        let Some(part) = self.open.last_mut().filter(|_| rows > 0) else { return };
+        to.shared.waiting.append(&mut part.rows, bytes, rows as u32, self.rows);
+        self.rows += rows as i64;
+    }
+
     /// Makes the part the last of those that are open.
-    #[inline]
     fn select(&mut self, part: i64, to: &mut To<'_>) -> Result<(), Error> {
-        if self.open.last().is_some_and(|last| last.part == part) {
-            return Ok(());
-        }
         if let Some(at) = self.open.iter().position(|open| open.part == part) {
             let found = self.open.remove(at);
             self.open.push(found);
@@ -240,7 +281,7 @@ impl Log {
         }
         if self.open.len() == OPEN_PARTS {
             let oldest = self.open.remove(0);
-            self.close(oldest, to, self.opened)?;
+            self.close(oldest, to, Some(Time::from_nanos(self.opened)))?;
         }
         let known = self.parts.iter().position(|(known, _)| *known == part);
         let at = known.unwrap_or_else(|| {
@@ -249,32 +290,42 @@ impl Log {
         });
         let number = self.parts[at].1;
         self.parts[at].1 += 1;
-        let (bytes, rows) = (Vec::new(), Vec::new());
-        self.open.push(Part { part, number, bytes, rows, file: None });
+        let (rows, end) = (Rows::default(), self.opened);
+        self.open.push(Part { part, number, rows, end, file: None });
         Ok(())
     }
 
     /// Writes the rows that are collected of the last part that is open.
     fn write_group(&mut self, to: &mut To<'_>) -> Result<(), Error> {
         let Self { path, fields, opened, open, by_time, .. } = self;
-        let Some(part) = open.last_mut().filter(|part| !part.rows.is_empty()) else {
+        let Some(part) = open.last_mut().filter(|part| part.rows.len > 0) else {
             return Ok(());
         };
-        // A row begins at the end of the previous one.
-        let mut start = 0;
-        let rows = part.rows.iter().map(|mark| Row {
-            time: mark.time,
-            number: mark.number,
-            start: mem::replace(&mut start, mark.end),
-            end: mark.end,
+        let Shared { maker, waiting, bytes, order } = &mut *to.shared;
+        let rows = mem::take(&mut part.rows);
+        order.clear();
+        order.reserve(rows.len);
+        let numbers = rows.numbers();
+        let len = waiting.copy(&rows, bytes)?;
+        let mut rest = PackedRows::new(bytes);
+        let placed = iter::from_fn(|| {
+            let row = rest.next()?;
+            Some((row, len - rest.bytes().len() - row.len()))
         });
-        let mut rows: Vec<_> = rows.collect();
+        order.extend(placed.zip(numbers).map(|((row, start), number)| {
+            let time = if *by_time { time_of(row) } else { None };
+            Row { time: time.unwrap_or(i64::MIN), number, start: start as u32 }
+        }));
+        waiting.free(rows);
+        if let Some(last) = order.last().filter(|row| row.time != i64::MIN) {
+            part.end = last.time;
+        }
         let Columns { format, times, .. } = to.columns;
         let is_parquet = format == ColumnFormat::Parquet;
         if is_parquet && *by_time {
             // Rows are numbered in this order.
-            if !rows.is_sorted_by_key(|row| row.time) {
-                rows.sort_by_key(|row| row.time);
+            if !order.is_sorted_by_key(|row| row.time) {
+                order.sort_by_key(|row| row.time);
             }
         }
         if let Some(dir) = to.dir
@@ -289,40 +340,37 @@ impl Log {
                 Kept::Arrow(Box::new(FileWriter::try_new(file, &schema(fields, times))?))
             });
         }
-        let bytes = |row: &Row| &part.bytes[row.start as usize..row.end as usize];
         if is_parquet {
-            if to.maker.is_none() {
-                *to.maker = Some(Maker::new()?);
-            }
-            if let Some(maker) = to.maker {
-                let mut group = Group::new(fields, times, rows.len(), maker);
-                group.take(&part.bytes, rows.iter().map(|row| (row.start, row.number)));
-                if let Some(Kept::Parquet(file)) = &mut part.file {
-                    file.write(group)?;
-                }
+            let maker = match maker {
+                Some(maker) => maker,
+                none => none.insert(Maker::new()?),
+            };
+            let mut group = Group::new(fields, times, order.len(), maker);
+            group.take(bytes, order.iter().map(|row| (row.start, row.number)));
+            if let Some(Kept::Parquet(file)) = &mut part.file {
+                file.write(group)?;
             }
         } else {
-            let mut batch = Batch::new(fields, times, rows.len());
-            rows.iter().for_each(|row| batch.push(bytes(row)));
+            let mut batch = Batch::new(fields, times, order.len());
+            PackedRows::new(bytes).for_each(|row| batch.push(row));
             let batch = batch.finish()?;
             if let Some(Kept::Arrow(file)) = &mut part.file {
                 file.write(&batch)?;
             }
         }
-        part.bytes.clear();
-        part.rows.clear();
         Ok(())
     }
 
-    /// Completes the file of a part.
-    fn close(&mut self, part: Part, to: &mut To<'_>, now: i64) -> Result<(), Error> {
+    /// Completes the file of a part, at this time or that of its last row.
+    fn close(&mut self, part: Part, to: &mut To<'_>, now: Option<Time>) -> Result<(), Error> {
         self.open.push(part);
         let written = self.write_group(to);
         let part = self.open.pop();
         written?;
-        match part.and_then(|part| part.file) {
+        let Some(part) = part else { return Ok(()) };
+        match part.file {
             None => Ok(()),
-            Some(Kept::Parquet(file)) => file.finish(now),
+            Some(Kept::Parquet(file)) => file.finish(now.map_or(part.end, Time::as_nanos)),
             Some(Kept::Arrow(file)) => Ok(file.into_inner()?.finish()?),
         }
     }

@@ -75,7 +75,7 @@ impl Drop for WholeFile {
 }
 
 /// An error with the file that it is about.
-fn named(path: &Path, e: &io::Error) -> io::Error {
+pub(crate) fn named(path: &Path, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", path.display()))
 }
 
