@@ -15,6 +15,8 @@ use foldhash::fast::FixedState;
 use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Uid;
+use gannet_base::UidMap;
+use gannet_base::prefetch;
 use gannet_capture::Batch;
 use gannet_capture::Compression;
 use gannet_capture::Format;
@@ -53,9 +55,13 @@ pub struct Builder(Mutex<Lists>);
 
 #[derive(Debug, Default)]
 struct Lists {
-    by_uid: HashMap<Uid, List, FixedState>,
-    /// Connections by their ends, the lower one first, in the order in which shards said so.
-    by_ends: HashMap<(ConnId, Proto), Vec<Uid>, FixedState>,
+    lists: Blocks<List>,
+    /// The place of a list among them.
+    by_uid: UidMap<u32>,
+    /// The lists of packets that are being taken.
+    taken: Vec<u32>,
+    /// Connections and their ends, the lower one first, in the order in which shards said so.
+    begun: Blocks<(Uid, ConnId, Proto)>,
     errors: Vec<(u64, ConnId, Proto)>,
     pieces: Vec<(u64, u64)>,
     /// Fragments that may be missing from their connections.
@@ -76,13 +82,71 @@ struct Lists {
     restarts: Option<(Compression, RestartPoints)>,
 }
 
-/// The packets of one connection, in order.
-#[derive(Debug, Default)]
+/// The packets of one connection, in order: a line of a cache, in which those of most connections are.
+#[derive(Debug)]
+#[repr(align(64))]
 struct List {
-    bytes: Vec<u8>,
-    first: u64,
+    uid: Uid,
+    /// How many.
+    packets: u32,
     last: u64,
-    packets: u64,
+    /// The distances from one to the next.
+    distances: Distances,
+}
+
+#[derive(Debug)]
+enum Distances {
+    Few(u8, [u8; FEW]),
+    Many(Vec<u8>),
+}
+
+/// Bytes in a list itself.
+const FEW: usize = 30;
+
+/// Values that do not move when others come.
+#[derive(Debug)]
+struct Blocks<T>(Vec<Vec<T>>);
+
+/// Values of a block.
+const VALUES: usize = 1 << 10;
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Blocks<T> {
+    fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * VALUES + last.len())
+    }
+
+    fn get(&self, at: usize) -> Option<&T> {
+        self.0.get(at / VALUES)?.get(at % VALUES)
+    }
+
+    fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.0.get_mut(at / VALUES)?.get_mut(at % VALUES)
+    }
+
+    fn push(&mut self, value: T) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < VALUES => last.push(value),
+            _ => {
+                let mut block = Vec::with_capacity(VALUES);
+                block.push(value);
+                self.0.push(block);
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten()
+    }
 }
 
 /// The size of an index.
@@ -102,12 +166,10 @@ pub struct Built {
 impl PacketIndex for Builder {
     fn take(&self, notes: &mut PacketNotes) {
         let mut lists = self.lock();
-        for (number, uid) in &notes.packets {
-            lists.packet(*number, *uid);
-        }
-        for (uid, id, proto) in &notes.begun {
-            lists.bytes += size_of::<(ConnId, Proto, [Uid; 2])>();
-            lists.by_ends.entry((ordered(*id), *proto)).or_default().push(*uid);
+        lists.packets_of(&notes.packets);
+        lists.bytes += notes.begun.len() * size_of::<(Uid, ConnId, Proto)>();
+        for (uid, id, proto) in notes.begun.drain(..) {
+            lists.begun.push((uid, ordered(id), proto));
         }
         lists.errors.append(&mut notes.errors);
         lists.pieces.append(&mut notes.pieces);
@@ -115,53 +177,112 @@ impl PacketIndex for Builder {
     }
 }
 
+/// Packets whose lists are prefetched.
+const AHEAD: usize = 16;
+
 impl Lists {
-    #[inline]
-    fn packet(&mut self, number: u64, uid: Uid) {
-        if self.bytes > MOST {
-            return;
+    /// Takes packets, which are in order for each uid.
+    fn packets_of(&mut self, packets: &[(u64, Uid)]) {
+        // All lists are looked up first, so that one cache miss does not wait for another.
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.clear();
+        for (_, uid) in packets {
+            if self.bytes > MOST {
+                return;
+            }
+            let known = self.by_uid.get(uid).copied();
+            taken.push(known.unwrap_or_else(|| self.begin(*uid)));
         }
-        let list = self.by_uid.entry(uid).or_insert_with(|| {
-            self.bytes += size_of::<(Uid, List)>() + 8;
-            List::default()
-        });
-        let before = list.bytes.len();
-        list.push(number);
-        self.bytes += list.bytes.len() - before;
+        for (n, (at, (number, _))) in taken.iter().zip(packets).enumerate() {
+            if let Some(list) = taken.get(n + AHEAD).and_then(|at| self.lists.get(*at as usize)) {
+                prefetch(list);
+            }
+            let near = taken.get(n + AHEAD / 2).and_then(|at| self.lists.get(*at as usize));
+            if let Some(List { distances: Distances::Many(bytes), .. }) = near {
+                prefetch(bytes.as_ptr().wrapping_add(bytes.len()));
+            }
+            if let Some(list) = self.lists.get_mut(*at as usize) {
+                self.bytes += list.push(*number);
+            }
+        }
+        self.taken = taken;
+    }
+
+    /// Begins the list of a uid.
+    #[cold]
+    fn begin(&mut self, uid: Uid) -> u32 {
+        let new = self.lists.len() as u32;
+        self.bytes += size_of::<(Uid, u32, List)>() + 8;
+        self.lists.push(List::new(uid));
+        self.by_uid.insert(uid, new);
+        new
     }
 }
 
 impl List {
-    /// A packet after all others, or the last one again.
-    #[inline]
-    fn push(&mut self, number: u64) {
-        if self.packets > 0 && number <= self.last {
-            return;
-        }
-        varint::put(&mut self.bytes, number - self.last);
-        if self.packets == 0 {
-            self.first = number;
-        }
-        self.last = number;
-        self.packets += 1;
+    fn new(uid: Uid) -> Self {
+        Self { uid, packets: 0, last: 0, distances: Distances::Few(0, [0; FEW]) }
     }
 
-    fn numbers(&self) -> Vec<u64> {
-        let (mut rest, mut last) = (&self.bytes[..], 0);
-        std::iter::from_fn(|| {
+    /// A packet after all others, or the last one again. Returns how many bytes it takes beyond those of the list.
+    #[inline]
+    fn push(&mut self, number: u64) -> usize {
+        if self.packets > 0 && number <= self.last {
+            return 0;
+        }
+        let distance = number - self.last;
+        self.last = number;
+        self.packets += 1;
+        match &mut self.distances {
+            Distances::Few(len, bytes) => {
+                let (at, more) = (usize::from(*len), varint::len(distance));
+                if let Some(place) = bytes.get_mut(at..at + more) {
+                    varint::write(place, distance);
+                    *len += more as u8;
+                    return 0;
+                }
+                let mut many = Vec::with_capacity(2 * FEW);
+                many.extend_from_slice(&bytes[..at]);
+                varint::put(&mut many, distance);
+                self.distances = Distances::Many(many);
+                at + more
+            }
+            Distances::Many(bytes) => {
+                let before = bytes.len();
+                varint::put(bytes, distance);
+                bytes.len() - before
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.distances {
+            Distances::Few(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Distances::Many(bytes) => bytes,
+        }
+    }
+
+    /// The first packet; 0 if there is none.
+    fn first(&self) -> u64 {
+        varint::take(&mut self.bytes()).unwrap_or_default()
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let (mut rest, mut last) = (self.bytes(), 0);
+        std::iter::from_fn(move || {
             last += varint::take(&mut rest)?;
             Some(last)
         })
-        .collect()
     }
 
     /// More packets, in any order.
     fn extend(&mut self, more: impl IntoIterator<Item = u64>) {
-        let mut numbers = self.numbers();
-        numbers.extend(more);
+        let mut numbers: Vec<_> = self.numbers().chain(more).collect();
         numbers.sort_unstable();
-        *self = Self::default();
-        numbers.into_iter().for_each(|number| self.push(number));
+        *self = Self::new(self.uid);
+        numbers.into_iter().for_each(|number| {
+            self.push(number);
+        });
     }
 }
 
@@ -253,9 +374,9 @@ impl Builder {
             None => Default::default(),
         };
         let (packets, forgotten) = (lists.packets, lists.forgotten);
-        let entries = lists.finish();
-        let count = entries.len() as u64;
-        let (table, blocks) = blocks(entries);
+        let lists = lists.finish();
+        let count = lists.len() as u64;
+        let (table, blocks) = blocks(lists.iter());
         let header = Header {
             seekable,
             compression: compression.filter(|_| seekable),
@@ -312,74 +433,110 @@ fn declares(head: &[u8], interface: u32) -> bool {
 
 impl Lists {
     /// All lists by their keys.
-    fn finish(mut self) -> Vec<(u64, List)> {
+    fn finish(mut self) -> Blocks<List> {
         if !self.pieces.is_empty() {
-            let mut pieces: HashMap<u64, Vec<u64>> = HashMap::new();
-            for (number, piece) in &self.pieces {
-                pieces.entry(*number).or_default().push(*piece);
-            }
-            for list in self.by_uid.values_mut() {
-                let numbers = list.numbers();
-                let more: Vec<_> =
-                    numbers.iter().filter_map(|n| pieces.get(n)).flatten().copied().collect();
+            let mut pieces = std::mem::take(&mut self.pieces);
+            pieces.sort_unstable();
+            for list in self.lists.iter_mut() {
+                let first = list.first();
+                let from = pieces.partition_point(|(of, _)| *of < first);
+                // Few lists have a packet that completes a datagram.
+                let of_list = pieces.get(from..).unwrap_or_default();
+                if of_list.first().is_none_or(|(of, _)| *of > list.last) {
+                    continue;
+                }
+                let (mut more, mut rest) = (Vec::new(), of_list.iter().peekable());
+                for number in list.numbers() {
+                    while let Some((of, piece)) = rest.next_if(|(of, _)| *of <= number) {
+                        more.extend((*of == number).then_some(*piece));
+                    }
+                    if rest.peek().is_none() {
+                        break;
+                    }
+                }
                 if !more.is_empty() {
                     list.extend(more);
                 }
             }
         }
-        let mut more: HashMap<Uid, Vec<u64>> = HashMap::new();
-        for (number, id, proto) in &self.errors {
-            // Of the connections between these ends, the last that began before.
-            let known = self.by_ends.get(&(ordered(*id), *proto)).into_iter().flatten();
-            let began = known.filter_map(|uid| Some((self.by_uid.get(uid)?.first, *uid)));
-            let about = began.filter(|(first, _)| first < number).max();
-            if let Some((_, uid)) = about {
-                more.entry(uid).or_default().push(*number);
+        // Only the ends that errors name.
+        let mut by_ends: HashMap<(ConnId, Proto), Vec<u32>, FixedState> = HashMap::default();
+        for (_, id, proto) in &self.errors {
+            by_ends.entry((ordered(*id), *proto)).or_default();
+        }
+        if !by_ends.is_empty() {
+            for (uid, id, proto) in self.begun.iter() {
+                if let Some(known) = by_ends.get_mut(&(*id, *proto)) {
+                    known.extend(self.by_uid.get(uid));
+                }
             }
         }
-        for (uid, numbers) in more {
-            if let Some(list) = self.by_uid.get_mut(&uid) {
+        let mut more: HashMap<u32, Vec<u64>> = HashMap::new();
+        for (number, id, proto) in &self.errors {
+            // Of the connections between these ends, the last that began before.
+            let known = by_ends.get(&(ordered(*id), *proto)).into_iter().flatten();
+            let began = known.filter_map(|at| {
+                let list = self.lists.get(*at as usize)?;
+                Some((list.first(), list.uid, *at))
+            });
+            let about = began.filter(|(first, ..)| first < number).max();
+            if let Some((.., at)) = about {
+                more.entry(at).or_default().push(*number);
+            }
+        }
+        for (at, numbers) in more {
+            if let Some(list) = self.lists.get_mut(at as usize) {
                 list.extend(numbers);
             }
         }
-        let mut entries: Vec<_> = self
-            .by_uid
-            .into_iter()
-            .map(|(uid, list)| {
-                let (text, len) = uid.text();
-                (key(text.get(..len).unwrap_or_default()), list)
-            })
-            .collect();
-        entries.sort_by(|a, b| (a.0, a.1.first, &a.1.bytes).cmp(&(b.0, b.1.first, &b.1.bytes)));
-        entries
+        self.lists
     }
 }
 
 /// The table of blocks and the blocks. Those of one key are in one block.
-fn blocks(entries: Vec<(u64, List)>) -> (Vec<Entry>, Vec<u8>) {
-    let (mut table, mut all) = (Vec::new(), Vec::new());
-    let (mut block, mut first, mut last) = (Vec::new(), 0, 0);
-    let mut close = |block: &mut Vec<u8>, first: u64| {
-        if !block.is_empty() {
-            let (offset, len) = (all.len() as u64, block.len() as u32);
-            table.push(Entry { first, offset, len, check: check(block) as u32 });
-            all.append(block);
-        }
+fn blocks<'a>(lists: impl Iterator<Item = &'a List>) -> (Vec<Entry>, Vec<u8>) {
+    let of = |list: &'a List| {
+        let (text, len) = list.uid.text();
+        (key(text.get(..len).unwrap_or_default()), list)
     };
-    for (key, list) in entries {
-        if block.len() >= BLOCK && key != last {
-            close(&mut block, first);
+    let mut entries: Vec<_> = lists.map(of).collect();
+    entries.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| (a.1.first(), a.1.bytes()).cmp(&(b.1.first(), b.1.bytes())))
+    });
+    blocks_by_key(&entries)
+}
+
+fn blocks_by_key(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
+    /// Bytes of the key and the lengths before a list, about.
+    const AROUND: usize = 10;
+    let bytes = entries.iter().map(|(_, list)| list.bytes().len() + AROUND).sum();
+    let (mut table, mut all) = (Vec::new(), Vec::<u8>::with_capacity(bytes));
+    let (mut begin, mut first, mut last) = (0, 0, 0);
+    let mut close = |all: &[u8], begin: usize, first: u64| {
+        let block = all.get(begin..).unwrap_or_default();
+        if !block.is_empty() {
+            let (offset, len) = (begin as u64, block.len() as u32);
+            table.push(Entry { first, offset, len, check: check(block) as u32 });
         }
-        if block.is_empty() {
-            (first, last) = (key, key);
+        all.len()
+    };
+    for (n, (key, list)) in entries.iter().enumerate() {
+        if let Some((_, list)) = entries.get(n + AHEAD) {
+            prefetch(*list);
         }
-        varint::put(&mut block, key - last);
-        varint::put(&mut block, list.packets);
-        varint::put(&mut block, list.bytes.len() as u64);
-        block.extend_from_slice(&list.bytes);
-        last = key;
+        if all.len() - begin >= BLOCK && *key != last {
+            begin = close(&all, begin, first);
+        }
+        if all.len() == begin {
+            (first, last) = (*key, *key);
+        }
+        varint::put(&mut all, key - last);
+        varint::put(&mut all, u64::from(list.packets));
+        varint::put(&mut all, list.bytes().len() as u64);
+        all.extend_from_slice(list.bytes());
+        last = *key;
     }
-    close(&mut block, first);
+    close(&all, begin, first);
     (table, all)
 }
 
@@ -402,13 +559,16 @@ fn whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// The table and the blocks of lists by their uids.
 #[cfg(test)]
 pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
+    let uid = gannet_base::UidSource::new(0).connection(0, 0);
     let list = |numbers: &[u64]| {
-        let mut list = List::default();
-        numbers.iter().for_each(|number| list.push(*number));
+        let mut list = List::new(uid);
+        numbers.iter().for_each(|number| {
+            list.push(*number);
+        });
         list
     };
-    let mut entries: Vec<_> =
-        lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();
+    let lists: Vec<_> = lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();
+    let mut entries: Vec<_> = lists.iter().map(|(key, list)| (*key, list)).collect();
     entries.sort_by_key(|entry| entry.0);
-    blocks(entries)
+    blocks_by_key(&entries)
 }

@@ -1,12 +1,30 @@
 //! Numbers of variable length: seven bits a byte, the lowest first.
 
 /// Appends a number.
+#[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut v: u64) {
     while v >= 0x80 {
         out.push(v as u8 | 0x80);
         v >>= 7;
     }
     out.push(v as u8);
+}
+
+/// Bytes of a number.
+#[inline]
+pub(crate) fn len(v: u64) -> usize {
+    (u64::BITS - (v | 1).leading_zeros()).div_ceil(7) as usize
+}
+
+/// Writes a number into exactly [`len`] bytes.
+#[inline]
+pub(crate) fn write(out: &mut [u8], mut v: u64) {
+    let Some((last, others)) = out.split_last_mut() else { return };
+    for byte in others {
+        *byte = v as u8 | 0x80;
+        v >>= 7;
+    }
+    *last = v as u8;
 }
 
 /// Takes a number from the front.
@@ -38,6 +56,9 @@ mod tests {
             let v: u64 = v >> shift;
             let mut out = Vec::new();
             super::put(&mut out, v);
+            let mut same = vec![0; super::len(v)];
+            super::write(&mut same, v);
+            prop_assert_eq!(&same, &out);
             let mut rest = &out[..];
             prop_assert_eq!(super::take(&mut rest), Some(v));
             prop_assert!(rest.is_empty());
