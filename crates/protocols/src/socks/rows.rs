@@ -64,7 +64,7 @@ pub(super) struct Rows(Option<Session>);
 
 impl Rows {
     fn session(&mut self, cx: &Context<'_>, version: u64) -> &mut Session {
-        self.0.get_or_insert_with(|| Session {
+        self.0.get_or_insert(Session {
             ts: cx.now,
             version,
             user: None,
