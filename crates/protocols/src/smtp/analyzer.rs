@@ -181,13 +181,17 @@ impl Analyzer {
     }
 
     /// The line without CRs at its end: some clients end lines with more than one.
+    #[inline]
     fn without_cr<'a>(&self, cx: &mut Context<'_>, from: Dir, line: &'a [u8]) -> &'a [u8] {
         let is_client = from == self.client;
-        let extra = line.iter().rev().take_while(|&&b| b == b'\r').count();
-        if extra > 0 {
+        let mut rest = line;
+        while let [before @ .., b'\r'] = rest {
+            rest = before;
+        }
+        if rest.len() < line.len() {
             self.unexpected(cx, is_client, "more than one <CR> at the end of line", line);
         }
-        let line = &line[..line.len() - extra];
+        let line = rest;
         if cx.wants::<SmtpUnexpected<'_>>() && memchr::memchr2(b'\r', b'\n', line).is_some() {
             let msg = "Bare <CR> or <LF> appears in the middle of line";
             self.unexpected(cx, is_client, msg, line);

@@ -97,6 +97,11 @@ impl<'a> Names<'a> {
         self.text.split(|b| *b == b',').take(self.most)
     }
 
+    /// Bytes of the list, commas and names that are not looked at among them.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// Whether the list has no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()

@@ -61,7 +61,7 @@ struct Session {
     server: Option<Vec<u8>>,
     version: Option<u64>,
     /// The algorithms of the side whose list came first.
-    first: Option<Box<Lists>>,
+    first: Option<Lists>,
     algorithms: Option<Algorithms>,
     fingerprint: Option<String>,
     auth_success: Option<bool>,
@@ -73,23 +73,18 @@ struct Session {
 #[derive(Debug)]
 struct Lists {
     is_server: bool,
-    kex: List,
-    host_key: List,
-    cipher: [List; 2],
-    mac: [List; 2],
-    compression: [List; 2],
+    parts: Parts<8>,
 }
 
-/// The names of a list that are looked at, joined by commas.
-type List = Vec<u8>;
-
+/// What both sides use: encryption, authentication, compression, key exchange and host key.
 #[derive(Debug)]
-struct Algorithms {
-    cipher: Vec<u8>,
-    mac: Vec<u8>,
-    compression: Vec<u8>,
-    kex: Vec<u8>,
-    host_key: Vec<u8>,
+struct Algorithms(Parts<5>);
+
+/// Texts, one after another.
+#[derive(Debug)]
+struct Parts<const N: usize> {
+    text: Vec<u8>,
+    ends: [usize; N],
 }
 
 impl Rows {
@@ -132,9 +127,9 @@ impl Hear<SshCapabilities<'_>> for Rows {
         let Some(session) = &mut self.0 else { return };
         let own = &event.capabilities;
         match &session.first {
-            None => session.first = Some(Box::new(Lists::of(own))),
+            None => session.first = Some(Lists::of(own)),
             Some(first) if first.is_server == own.is_server => {}
-            Some(first) => session.algorithms = Some(Algorithms::of(first, &Lists::of(own))),
+            Some(first) => session.algorithms = Some(Algorithms::of(first, own)),
         }
     }
 }
@@ -155,48 +150,80 @@ impl Hear<SshAuthAttempted> for Rows {
     }
 }
 
+impl<const N: usize> Parts<N> {
+    /// Texts that `put` appends, of about as many bytes.
+    fn of(bytes: usize, mut put: impl FnMut(usize, &mut Vec<u8>)) -> Self {
+        let (mut text, mut ends) = (Vec::with_capacity(bytes), [0; N]);
+        for (at, end) in ends.iter_mut().enumerate() {
+            put(at, &mut text);
+            *end = text.len();
+        }
+        Self { text, ends }
+    }
+
+    fn get(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[at]]
+    }
+}
+
+/// The lists of one side: key exchange, host key, and encryption, authentication and compression in both directions.
+fn lists<'a>(all: &Capabilities<'a>) -> [Names<'a>; 8] {
+    let both = |prefs: &AlgorithmPrefs<'a>| {
+        [prefs.up(), prefs.down()].map(|names| names.unwrap_or(Names::new(b"", 0)))
+    };
+    let [cipher, mac, compression] =
+        [&all.encryption_algorithms, &all.mac_algorithms, &all.compression_algorithms].map(both);
+    let (kex, host_key) = (all.kex_algorithms, all.server_host_key_algorithms);
+    [kex, host_key, cipher[0], cipher[1], mac[0], mac[1], compression[0], compression[1]]
+}
+
 impl Lists {
     fn of(all: &Capabilities<'_>) -> Self {
-        let list = |names: Names<'_>| names.iter().collect::<Vec<_>>().join(&b',');
-        let both = |prefs: &AlgorithmPrefs<'_>| {
-            [prefs.up(), prefs.down()].map(|names| names.map(list).unwrap_or_default())
-        };
-        Self {
-            is_server: all.is_server,
-            kex: list(all.kex_algorithms),
-            host_key: list(all.server_host_key_algorithms),
-            cipher: both(&all.encryption_algorithms),
-            mac: both(&all.mac_algorithms),
-            compression: both(&all.compression_algorithms),
-        }
+        let lists = lists(all);
+        let bytes = lists.iter().map(Names::len).sum();
+        let parts = Parts::of(bytes, |at, text| {
+            for (place, name) in lists[at].iter().enumerate() {
+                if place > 0 {
+                    text.push(b',');
+                }
+                text.extend_from_slice(name);
+            }
+        });
+        Self { is_server: all.is_server, parts }
     }
 }
 
 impl Algorithms {
-    /// What two sides agree on.
-    fn of(one: &Lists, other: &Lists) -> Self {
-        let (client, server) = if one.is_server { (other, one) } else { (one, other) };
-        let both = |client: &[List; 2], server: &[List; 2]| {
-            let [up, down] = [0, 1].map(|way| negotiated(&client[way], &server[way]));
-            if up == down {
-                return up.to_vec();
-            }
-            [b"To server: ", up, b", to client: ", down].concat()
+    /// What two sides agree on, of which the lists of one came before.
+    fn of(first: &Lists, own: &Capabilities<'_>) -> Self {
+        let second = lists(own);
+        // Those that are stored are the ones that are looked at.
+        let first_list = |at: usize| Names::new(first.parts.get(at), usize::MAX);
+        let common = |at: usize| {
+            let (one, other) = (first_list(at), second[at]);
+            let found = if first.is_server { other.common(&one) } else { one.common(&other) };
+            found.unwrap_or(b"Algorithm negotiation failed")
         };
-        Self {
-            cipher: both(&client.cipher, &server.cipher),
-            mac: both(&client.mac, &server.mac),
-            compression: both(&client.compression, &server.compression),
-            kex: negotiated(&client.kex, &server.kex).to_vec(),
-            host_key: negotiated(&client.host_key, &server.host_key).to_vec(),
-        }
+        Self(Parts::of(128, |at, text| {
+            let (up, down) = match at {
+                3 => (common(0), common(0)),
+                4 => (common(1), common(1)),
+                way => (common(2 + 2 * way), common(3 + 2 * way)),
+            };
+            if up == down {
+                text.extend_from_slice(up);
+            } else {
+                [b"To server: ", up, b", to client: ", down]
+                    .iter()
+                    .for_each(|part| text.extend_from_slice(part));
+            }
+        }))
     }
-}
 
-/// The name that two lists have in common.
-fn negotiated<'a>(client: &'a [u8], server: &[u8]) -> &'a [u8] {
-    let (client, server) = (Names::new(client, usize::MAX), Names::new(server, usize::MAX));
-    client.common(&server).unwrap_or(b"Algorithm negotiation failed")
+    fn compression(&self) -> &[u8] {
+        self.0.get(2)
+    }
 }
 
 impl Session {
@@ -241,7 +268,7 @@ impl Session {
         let compressed = self
             .algorithms
             .as_ref()
-            .is_some_and(|a| matches!(&a.compression[..], b"zlib" | b"zlib@openssh.com"));
+            .is_some_and(|a| matches!(a.compression(), b"zlib" | b"zlib@openssh.com"));
         // Sizes of compressed packets say nothing.
         if !compressed && self.auth_success != Some(true) {
             self.auth_success = Some(success);
@@ -267,11 +294,11 @@ impl Session {
             direction: self.direction,
             client: self.client.as_deref(),
             server: self.server.as_deref(),
-            cipher_alg: a.map(|a| &a.cipher[..]),
-            mac_alg: a.map(|a| &a.mac[..]),
-            compression_alg: a.map(|a| &a.compression[..]),
-            kex_alg: a.map(|a| &a.kex[..]),
-            host_key_alg: a.map(|a| &a.host_key[..]),
+            cipher_alg: a.map(|a| a.0.get(0)),
+            mac_alg: a.map(|a| a.0.get(1)),
+            compression_alg: a.map(|a| a.0.get(2)),
+            kex_alg: a.map(|a| a.0.get(3)),
+            host_key_alg: a.map(|a| a.0.get(4)),
             host_key_fingerprint: self.fingerprint.as_ref().map(|f| f.as_bytes()),
         });
     }

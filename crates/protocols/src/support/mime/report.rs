@@ -81,8 +81,17 @@ impl Report {
     }
 
     /// Content, decoded.
-    pub fn data(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
+    #[inline]
+    pub fn data(&mut self, cx: &mut Context<'_>, data: &[u8]) {
         self.len += data.len() as u64;
+        if cx.env.logs.events.any() {
+            self.collect(cx, data);
+        }
+    }
+
+    /// Collects content for the events that have a listener.
+    #[cold]
+    fn collect(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         if cx.wants::<MimeSegmentData>() {
             let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(1, 1 << 24);
             let mut rest = data;
@@ -123,6 +132,7 @@ impl Report {
     }
 
     /// A line of content ends.
+    #[inline]
     pub fn line_end(&mut self, cx: &mut Context<'_>) {
         if !self.segment.is_empty() {
             let data = &self.segment[..];
