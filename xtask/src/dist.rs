@@ -148,7 +148,15 @@ fn binary(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     };
     let stripped = dist.out.join("gannet");
     fs::copy(&built, &stripped).with_context(|| built.display().to_string())?;
-    check(Command::new("strip").arg("--strip-all").arg(&stripped))?;
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-all");
+    if dist.libc == Libc::Musl {
+        // The standard library has tables for unwinding, and what is optimized together with it gets them, too.
+        for section in [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"] {
+            strip.arg("--remove-section").arg(section);
+        }
+    }
+    check(strip.arg(&stripped))?;
     Ok(stripped)
 }
 
@@ -162,8 +170,9 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
     flags.extend(without_paths());
     if dist.libc == Libc::Musl {
-        // Nothing unwinds: panics abort, and neither musl nor LuaJIT needs tables for it. (glibc's LuaJIT does.) Relocations of a few bytes instead of 24: musl knows them since 1.2.4.
+        // Nothing unwinds: panics abort, and neither musl nor its LuaJIT needs tables for it. (glibc's LuaJIT does.)
         flags.push("-Cforce-unwind-tables=no".to_owned());
+        // Relocations of a few bytes instead of 24: musl knows them since 1.2.4.
         flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned());
     }
     let mut command = cargo(&["build", "--locked", "--package", "gannet"]);

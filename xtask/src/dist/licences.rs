@@ -30,7 +30,9 @@ pub(super) fn libraries(features: &str, has_module: bool) -> anyhow::Result<Vec<
     // What they compile: a crate such as luajit-src brings sources alone, so it is needed to build and is linked.
     let sources = tree(features, has_module, "normal,build")?;
     linked.extend(sources.into_iter().filter(|(name, _)| name.ends_with("-src")));
-    let output = cargo(&["metadata", "--locked", "--format-version", "1"]).output()?;
+    // All features: without, it leaves out the libraries that a member has for others than its usual ones.
+    let metadata = ["metadata", "--locked", "--all-features", "--format-version", "1"];
+    let output = cargo(&metadata).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", output.status);
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let mut all = BTreeMap::new();
@@ -180,6 +182,7 @@ mod tests {
         let with_module = libraries("full", true).unwrap();
         let has = |all: &[Library], name: &str| all.iter().any(|l| l.name == name);
         assert!(has(&with_module, "pyo3") && !has(&all, "pyo3"));
+        assert!(has(&all, "rskafka"), "a feature that is not usual needs it");
         let texts = |name: &str| all.iter().find(|l| l.name == name).unwrap().texts.concat();
         assert!(texts("luajit-src").contains("Mike Pall"));
         assert!(texts("libmimalloc-sys").contains("Daan Leijen"));

@@ -70,5 +70,12 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
     let wheel = entries.iter().map(fs::DirEntry::path).find(is_wheel).context("no wheel")?;
     let to = dist.out.join(wheel.file_name().unwrap_or_default());
     copy(&wheel, &to, 0o644)?;
+    if has("advzip") {
+        // The same files in the same format, packed by trying more.
+        let more = ["--recompress", "--shrink-insane", "--iter", "5", "--quiet"];
+        check(Command::new("advzip").args(more).arg(&to))?;
+    } else {
+        say("note: advzip (of advancecomp) would make the wheel 3 % smaller");
+    }
     Ok(to)
 }
