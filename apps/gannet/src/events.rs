@@ -132,17 +132,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let closed = Arc::new(AtomicBool::new(false));
     let counts = args.count.then(|| Arc::new(Mutex::new(Counts::default())));
-    let listener: Box<dyn Listener> = match &counts {
-        Some(counts) => Box::new(Counter { counts: Arc::clone(counts), commands }),
-        None => Box::new(Lines {
+    let to = match &counts {
+        Some(counts) => To::Counts(Arc::clone(counts)),
+        None => To::Lines(Lines {
             out: BufWriter::with_capacity(1 << 16, io::stdout()),
             line: Vec::new(),
             closed: Arc::clone(&closed),
-            commands,
         }),
     };
     let interest = Interest::of(gannet_engine::events(), wanted);
-    let mut engine = Engine::with_listener(options, interest, listener);
+    let mut engine = Engine::with_listener(options, interest, Box::new(Events { to, commands }));
     let mut outcome = Outcome::Done;
     while stop.asked().is_none() && !closed.load(Ordering::Relaxed) {
         match stream.next_batch() {
@@ -191,17 +190,28 @@ fn list(wanted: impl Fn(&Decl) -> bool) -> anyhow::Result<Outcome> {
     out::write(text.as_bytes())
 }
 
+/// Receives events.
+struct Events {
+    to: To,
+    /// Requests of the command line to the analysis, until it asks for them.
+    commands: Vec<Command>,
+}
+
+/// What becomes of events.
+enum To {
+    Lines(Lines),
+    Counts(Arc<Mutex<Counts>>),
+}
+
 /// Prints events.
 struct Lines {
     out: BufWriter<io::Stdout>,
     line: Vec<u8>,
     /// The reader of standard output is gone, or it cannot be written.
     closed: Arc<AtomicBool>,
-    /// Requests of the command line to the analysis, until it asks for them.
-    commands: Vec<Command>,
 }
 
-impl Listener for Lines {
+impl Listener for Events {
     fn place(&self) -> Place {
         Place::Anywhere
     }
@@ -211,16 +221,29 @@ impl Listener for Lines {
     }
 
     fn event(&mut self, event: &Raised<'_>) {
+        match &mut self.to {
+            To::Lines(lines) => lines.print(event),
+            To::Counts(counts) => {
+                if let Ok(mut counts) = counts.lock() {
+                    *counts.0.entry(event.decl.name).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        to.append(&mut self.commands);
+    }
+}
+
+impl Lines {
+    fn print(&mut self, event: &Raised<'_>) {
         self.line.clear();
         write_json(&mut self.line, event);
         self.line.push(b'\n');
         if self.out.write_all(&self.line).is_err() {
             self.closed.store(true, Ordering::Relaxed);
         }
-    }
-
-    fn commands(&mut self, to: &mut Vec<Command>) {
-        to.append(&mut self.commands);
     }
 }
 
@@ -240,33 +263,6 @@ impl Counts {
         }
         let width = all.first().map_or(0, |(_, n)| n.to_string().len());
         all.iter().map(|(name, n)| format!("{n:>width$} {name}\n")).collect()
-    }
-}
-
-/// Counts events.
-struct Counter {
-    counts: Arc<Mutex<Counts>>,
-    /// Requests of the command line to the analysis, until it asks for them.
-    commands: Vec<Command>,
-}
-
-impl Listener for Counter {
-    fn place(&self) -> Place {
-        Place::Anywhere
-    }
-
-    fn wants_packets(&self) -> bool {
-        false
-    }
-
-    fn event(&mut self, event: &Raised<'_>) {
-        if let Ok(mut counts) = self.counts.lock() {
-            *counts.0.entry(event.decl.name).or_default() += 1;
-        }
-    }
-
-    fn commands(&mut self, to: &mut Vec<Command>) {
-        to.append(&mut self.commands);
     }
 }
 

@@ -386,9 +386,12 @@ fn capabilities<'a>(kexinit: &KexInit<'a>, is_server: bool, limits: &Limits) -> 
 
 /// Whether both directions are compressed, in the same way.
 fn compresses(client: &Capabilities<'_>, server: &Capabilities<'_>) -> bool {
-    let [up, down] = [AlgorithmPrefs::up, AlgorithmPrefs::down].map(|way| {
-        way(&client.compression_algorithms)?.common(&way(&server.compression_algorithms)?)
-    });
+    fn common<'a>(client: Option<Names<'a>>, server: Option<Names<'_>>) -> Option<&'a [u8]> {
+        client?.common(&server?)
+    }
+    let (client, server) = (&client.compression_algorithms, &server.compression_algorithms);
+    let up = common(client.client_to_server, server.client_to_server);
+    let down = common(client.server_to_client, server.server_to_client);
     up == down && matches!(up, Some(b"zlib" | b"zlib@openssh.com"))
 }
 

@@ -15,18 +15,6 @@ gannet_event::record! {
     }
 }
 
-impl<'a> AlgorithmPrefs<'a> {
-    /// Those from client to server.
-    pub(super) fn up(&self) -> Option<Names<'a>> {
-        self.client_to_server
-    }
-
-    /// Those from server to client.
-    pub(super) fn down(&self) -> Option<Names<'a>> {
-        self.server_to_client
-    }
-}
-
 gannet_event::record! {
     /// The capabilities of one side (RFC 4253 §7.1).
     #[derive(Clone, Copy, Debug)]

@@ -170,7 +170,8 @@ impl<const N: usize> Parts<N> {
 /// The lists of one side: key exchange, host key, and encryption, authentication and compression in both directions.
 fn lists<'a>(all: &Capabilities<'a>) -> [Names<'a>; 8] {
     let both = |prefs: &AlgorithmPrefs<'a>| {
-        [prefs.up(), prefs.down()].map(|names| names.unwrap_or(Names::new(b"", 0)))
+        [prefs.client_to_server, prefs.server_to_client]
+            .map(|names| names.unwrap_or(Names::new(b"", 0)))
     };
     let [cipher, mac, compression] =
         [&all.encryption_algorithms, &all.mac_algorithms, &all.compression_algorithms].map(both);

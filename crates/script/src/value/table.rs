@@ -17,7 +17,7 @@ use crate::support::order::{RobustWalk, SlotDict};
 use crate::support::pattern::{PatternSet, PatternStats};
 
 /// Attributes of a table's declaration or constructor.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableAttrs {
     /// `&default`.
     pub default: Option<ExprId>,

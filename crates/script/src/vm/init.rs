@@ -205,14 +205,8 @@ impl Vm<'_> {
             _ => return None,
         };
         let attrs = table_attrs(attrs);
-        let is_ordered_only = |attrs: &TableAttrs| {
-            attrs.default.is_none()
-                && attrs.default_insert.is_none()
-                && attrs.expire.is_none()
-                && attrs.expire_func.is_none()
-                && attrs.on_change.is_none()
-        };
-        if entries > 0 || !attrs.as_deref().is_none_or(is_ordered_only) {
+        let ordered = TableAttrs { ordered: true, ..TableAttrs::default() };
+        if entries > 0 || attrs.as_deref().is_some_and(|attrs| *attrs != ordered) {
             return None;
         }
         // An empty container of no specified type gets that of the field; others keep theirs.
