@@ -2,7 +2,8 @@
 //! the same in the interpreter and as machine code.
 #![no_main]
 
-use gannet_filter::engine::{Kind, View, foreign};
+use gannet_comparators::Kind;
+use gannet_filter::engine::{View, foreign};
 use gannet_filter::{Insn, Program};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

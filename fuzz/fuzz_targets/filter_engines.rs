@@ -2,7 +2,8 @@
 //! what the interpreter says, of the packet cut at every length.
 #![no_main]
 
-use gannet_filter::engine::{Kind, View};
+use gannet_comparators::Kind;
+use gannet_filter::engine::View;
 use gannet_filter::{NoNames, Options, compile};
 
 /// Longer packets only repeat themselves.

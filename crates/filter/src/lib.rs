@@ -42,7 +42,7 @@ mod show;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
+pub use bpf::{Insn, Invalid, MAX_STEPS, MEMORY, Program, TextError, opcode};
 pub use compile::{Compiled, Dialect, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use gannet_capture::Stream;
+use gannet_comparators::Kind;
 use gannet_filter::Program;
 use gannet_filter::engine::Engine;
-use gannet_filter::engine::Kind;
 use gannet_filter::engine::View;
 
 use super::compile::DialectName;
@@ -299,7 +299,7 @@ fn micros(time: Duration) -> String {
 fn libpcap(text: &str, link_type: u16) -> Option<Program> {
     const LONGEST: usize = 4_000;
     let link = gannet_filter::dlt::of_file(link_type);
-    let made = || gannet_filter::engine::libpcap::compile(text, link, 262_144, true).ok();
+    let made = || gannet_comparators::libpcap::compile(text, link, 262_144, true).ok();
     (text.len() <= LONGEST).then(made).flatten()
 }
 
@@ -312,7 +312,7 @@ fn libpcap(_: &str, _: u16) -> Option<Program> {
 /// loading took.
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 fn kernel(program: &Program, views: &[View<'_>]) -> Result<(f64, Duration), String> {
-    use gannet_filter::engine::linux::Timed;
+    use gannet_comparators::linux::Timed;
     let begun = Instant::now();
     let timed = Timed::new(program).map_err(|e| e.to_string())?;
     let compiled = begun.elapsed();

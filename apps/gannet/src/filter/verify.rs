@@ -10,9 +10,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use gannet_capture::Packet;
 use gannet_capture::Stream;
+use gannet_comparators::Kind;
 use gannet_filter::Program;
 use gannet_filter::engine::Engine;
-use gannet_filter::engine::Kind;
 use gannet_filter::engine::View;
 use gannet_filter::engine::trace;
 
@@ -260,7 +260,7 @@ impl Suite {
 #[cfg(all(feature = "foreign", unix))]
 fn libpcap(text: &str, link_type: u16, optimize: bool) -> Result<Program, String> {
     let link = gannet_filter::dlt::of_file(link_type);
-    match gannet_filter::engine::libpcap::compile(text, link, 262_144, optimize) {
+    match gannet_comparators::libpcap::compile(text, link, 262_144, optimize) {
         Ok(program) => Ok(program),
         Err(error) => Err(error.to_string()),
     }

@@ -6,7 +6,7 @@ use super::*;
 
 /// Most instructions of a run. A loop over headers ends long before, at the latest at the end of
 /// the packet, but a foreign program need not.
-pub(crate) const MAX_STEPS: usize = 1 << 24;
+pub const MAX_STEPS: usize = 1 << 24;
 
 const LD_W: u16 = LD | W | ABS;
 const LD_H: u16 = LD | H | ABS;

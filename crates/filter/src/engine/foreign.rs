@@ -141,7 +141,7 @@ fn is_known(code: u16) -> bool {
 /// The first instruction that may read a scratch word before it is written. Backward jumps are
 /// ignored: a word written before a loop stays written. As in the kernel, code behind a return
 /// inherits the state before the return.
-pub(crate) fn unwritten(insns: &[Insn]) -> Option<usize> {
+pub fn unwritten(insns: &[Insn]) -> Option<usize> {
     // A bit for each word that is written on all paths to an instruction.
     let mut written = vec![u16::MAX; insns.len()];
     *written.first_mut()? = 0;

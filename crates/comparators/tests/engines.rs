@@ -6,7 +6,7 @@
 //!
 //! ```sh
 //! GANNET_FILTERS=1000 GANNET_TRACES=rand.pcap:mix.pcap \
-//!     cargo test --profile quick -p gannet-filter --features jit,foreign --test engines -- --nocapture
+//!     cargo test --profile quick -p gannet-comparators --features jit,foreign --test engines -- --nocapture
 //! ```
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use gannet_capture::Reader;
-use gannet_filter::engine::{Engine, Kind, View, trace};
+use gannet_comparators::Kind;
+use gannet_filter::engine::{Engine, View, trace};
 use gannet_filter::proof::{Expressions, Prober};
 use gannet_filter::{NoNames, Options, Program, compile};
 

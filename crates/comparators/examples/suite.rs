@@ -1,7 +1,7 @@
 //! The benchmark filters on captures: nanoseconds per packet of each engine, in one run.
 //!
 //! ```sh
-//! cargo run --profile quick -p gannet-filter --features jit,foreign --example suite -- rand.pcap mix.pcap
+//! cargo run --profile quick -p gannet-comparators --features jit,foreign --example suite -- rand.pcap mix.pcap
 //! ```
 //!
 //! `ROUNDS` is the number of runs of each engine, `PACKETS` the number of packets, `ONLY` selects
@@ -18,9 +18,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use gannet_capture::Reader;
+use gannet_comparators::libpcap::{self, Libpcap};
+use gannet_comparators::linux::Timed;
 use gannet_filter::engine::jit::{Batch, Jit};
-use gannet_filter::engine::libpcap::{self, Libpcap};
-use gannet_filter::engine::linux::Timed;
 use gannet_filter::engine::{Engine, View};
 use gannet_filter::{NoNames, Options, Program, compile};
 
@@ -172,7 +172,7 @@ fn measure(
         }
     };
     #[cfg(feature = "llvm")]
-    let llvm = gannet_filter::engine::llvm::Llvm::new(program).ok();
+    let llvm = gannet_comparators::llvm::Llvm::new(program).ok();
     let mut hits = Vec::new();
     let mut lanes: Vec<Lane<'_>> = vec![
         ("libpcap", Box::new(|| each(views, |v| libpcap.run(v) != 0))),

@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
-use super::ebpf::{self, Ebpf};
-use super::{Engine, Unavailable, View, foreign};
-use crate::{Insn, Program};
+use gannet_filter::engine::ebpf::{self, Ebpf};
+use gannet_filter::engine::{Engine, Unavailable, View, foreign};
+use gannet_filter::{Insn, Program};
 
 /// A pair of sockets: matching packets arrive at the second.
 ///
@@ -20,7 +20,7 @@ pub struct Socket {
 }
 
 fn unavailable(what: &str) -> Unavailable {
-    Unavailable(format!("{what}: {}", io::Error::last_os_error()))
+    Unavailable::new(format!("{what}: {}", io::Error::last_os_error()))
 }
 
 /// Longest datagram.
@@ -32,11 +32,11 @@ impl Socket {
     /// # Errors
     /// If the kernel refuses it, or sockets are not permitted.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
-        foreign::check(program).map_err(|e| Unavailable(e.to_string()))?;
-        foreign::same_meaning(program).map_err(|e| Unavailable(e.into()))?;
-        attach(program.insns())
-            .map(|pair| Self { pair: Mutex::new(pair) })
-            .map_err(|error| Unavailable(format!("the kernel does not take the filter: {error}")))
+        foreign::check(program).map_err(|e| Unavailable::new(e.to_string()))?;
+        foreign::same_meaning(program).map_err(Unavailable::new)?;
+        attach(program.insns()).map(|pair| Self { pair: Mutex::new(pair) }).map_err(|error| {
+            Unavailable::new(format!("the kernel does not take the filter: {error}"))
+        })
     }
 }
 
@@ -160,7 +160,7 @@ impl Timed {
     /// # Errors
     /// If the kernel refuses it, or does not permit this user to load programs.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
-        let code = ebpf::translate(program).map_err(|e| Unavailable(e.to_string()))?;
+        let code = ebpf::translate(program).map_err(|e| Unavailable::new(e.to_string()))?;
         Self::load(&code)
     }
 
@@ -202,21 +202,21 @@ impl Timed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::Random;
-    use crate::{NoNames, Options, compile};
+    use gannet_filter::proof::{Expressions, Random};
+    use gannet_filter::{NoNames, Options, compile, opcode};
 
     /// Programs with a random change that may make them invalid. `GANNET_CHECKS` sets their number;
     /// the kernel needs some milliseconds for each.
     #[test]
     #[allow(clippy::print_stderr)]
     fn the_checker_is_as_strict_as_the_kernel() {
-        let ret = [Insn::new(crate::bpf::RET, 1)];
+        let ret = [Insn::new(opcode::RET, 1)];
         if let Err(error) = attach(&ret) {
             eprintln!("skipped: {error}");
             return;
         }
         let mut random = Random::new(3);
-        let mut expressions = crate::proof::Expressions::new(3);
+        let mut expressions = Expressions::new(3);
         let (mut taken, mut refused) = (0, 0);
         let rounds = std::env::var("GANNET_CHECKS").ok().and_then(|n| n.parse().ok());
         for round in 0..rounds.unwrap_or(300) {

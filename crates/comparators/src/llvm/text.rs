@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::bpf::*;
+use gannet_filter::opcode::*;
+use gannet_filter::{Insn, MAX_STEPS, MEMORY};
 
 /// The function's name.
 pub(super) const NAME: &str = "filter";

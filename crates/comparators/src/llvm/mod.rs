@@ -11,8 +11,8 @@ mod text;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use super::{Engine, Unavailable, View};
-use crate::{Insn, Program};
+use gannet_filter::engine::{Engine, Unavailable, View};
+use gannet_filter::{Insn, Program};
 
 /// Longer programs take LLVM seconds.
 pub const MAX_INSNS: usize = 1 << 13;
@@ -126,7 +126,7 @@ fn symbol(handle: Any, name: &CStr) -> Option<Any> {
 
 fn library() -> Result<&'static Library, Unavailable> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-    let missing = || Unavailable("no libLLVM of version 13 to 20 is installed".into());
+    let missing = || Unavailable::new("no libLLVM of version 13 to 20 is installed");
     LIBRARY.get_or_init(|| VERSIONS.rev().find_map(open)).as_ref().ok_or_else(missing)
 }
 
@@ -154,7 +154,7 @@ fn open(version: u32) -> Option<Library> {
 }
 
 fn unavailable(what: impl std::fmt::Display) -> Unavailable {
-    Unavailable(format!("LLVM: {what}"))
+    Unavailable::new(format!("LLVM: {what}"))
 }
 
 /// A resource of the library with its release function.
@@ -303,7 +303,7 @@ impl Engine for Llvm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::*;
+    use gannet_filter::opcode::*;
 
     #[test]
     #[allow(clippy::print_stderr)]

@@ -4,9 +4,9 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use super::{Engine, Unavailable, View};
-use crate::bpf::{ALU, LSH, RSH};
-use crate::{Insn, Program};
+use gannet_filter::engine::{Engine, Unavailable, View, foreign};
+use gannet_filter::opcode::{ALU, LSH, RSH};
+use gannet_filter::{Insn, Program};
 
 /// `bpf_filter` of the system's libpcap.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ const NAMES: [&CStr; 4] = [c"libpcap.so.0.8", c"libpcap.so.1", c"libpcap.so", c"
 
 fn library() -> Result<&'static Library, Unavailable> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-    let missing = || Unavailable("libpcap is not installed".into());
+    let missing = || Unavailable::new("libpcap is not installed");
     LIBRARY.get_or_init(load).as_ref().ok_or_else(missing)
 }
 
@@ -99,17 +99,17 @@ impl Libpcap {
         let library = library()?;
         let raw = |i: &Insn| RawInsn { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
         let insns: Vec<RawInsn> = program.insns().iter().map(raw).collect();
-        let refused = || Unavailable("libpcap finds the program invalid".into());
+        let refused = || Unavailable::new("libpcap finds the program invalid");
         let len = c_int::try_from(insns.len()).map_err(|_| refused())?;
         // Before 1.10.7, a scratch word that is read before it is written holds garbage from the
         // stack.
-        if super::foreign::unwritten(program.insns()).is_some() {
-            return Err(Unavailable("it reads scratch words that were not written".into()));
+        if foreign::unwritten(program.insns()).is_some() {
+            return Err(Unavailable::new("it reads scratch words that were not written"));
         }
         // In C such a shift is undefined.
         let shifts = |i: &Insn| matches!(i.code, SHIFT_LEFT | SHIFT_RIGHT) && i.k > 31;
         if program.insns().iter().any(shifts) {
-            return Err(Unavailable("it shifts by more than 31 bits, which is not defined".into()));
+            return Err(Unavailable::new("it shifts by more than 31 bits, which is not defined"));
         }
         // SAFETY: `len` instructions exist.
         if unsafe { (library.validate)(insns.as_ptr(), len) } == 0 {
@@ -154,7 +154,7 @@ pub fn compile(
     optimize: bool,
 ) -> Result<Program, Unavailable> {
     let library = library()?;
-    let refused = |what: &str| Unavailable(format!("libpcap: {what}"));
+    let refused = |what: &str| Unavailable::new(format!("libpcap: {what}"));
     let text = std::ffi::CString::new(expression).map_err(|_| refused("a zero in the text"))?;
     // SAFETY: two numbers; the handle is closed below.
     let handle = unsafe { (library.open_dead)(c_int::from(link_type), snaplen as c_int) };
