@@ -32,7 +32,6 @@ use gannet_log::Tapped;
 use crate::extract::ToFolder;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
-use crate::huge_pages;
 use crate::index::Indexing;
 use crate::index::warn_of_forgotten;
 use crate::left_out;
@@ -212,7 +211,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         memory::start_counting();
     }
     let begun = Instant::now();
-    huge_pages::watch();
     let threads = args.threads.map(|n| usize::from(n.get()));
     #[cfg(target_os = "linux")]
     if args.live.is_asked() {

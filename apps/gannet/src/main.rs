@@ -16,7 +16,6 @@ mod events;
 mod extract;
 mod filter;
 mod formats;
-mod huge_pages;
 mod index;
 mod info;
 mod left_out;
@@ -65,7 +64,6 @@ use crate::terminal::Terminal;
 static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
-    memory::give_back_soon();
     open_files::raise_limit();
     let args: Vec<_> = std::env::args_os().collect();
     if let Some(arguments) = zeek::arguments(&args) {

@@ -15,36 +15,8 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use libmimalloc_sys::{mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
-use crate::huge_pages;
-
 /// The allocator of the command.
 pub(crate) struct Counting;
-
-/// mimalloc's option for how long freed memory stays with the process, which its crate has no name
-/// for: the same number in its versions 2 and 3.
-const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-
-/// Milliseconds that it stays: for a second, as by default, a long capture takes a fifth more than it
-/// ever needs at once.
-const STAYS: std::ffi::c_long = 100;
-
-/// Has freed memory given back soon, unless `MIMALLOC_PURGE_DELAY` says otherwise.
-pub(crate) fn give_back_soon() {
-    // SAFETY: sets an entry in mimalloc's table of options, which is checked against its length.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, STAYS) }
-}
-
-/// Does something while memory that is freed stays with the process: what takes it again does not wait for the kernel.
-pub(crate) fn while_freed_stays<T>(make: impl FnOnce() -> T) -> T {
-    // SAFETY: both read or set an entry in mimalloc's table of options, which is checked against its length.
-    let stays = unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
-    // SAFETY: as above; below 0 it stays for ever.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
-    let made = make();
-    // SAFETY: as above.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, stays) };
-    made
-}
 
 /// How many want to know.
 static ON: AtomicUsize = AtomicUsize::new(0);
@@ -122,16 +94,13 @@ fn is_aligned_anyway(size: usize, align: usize) -> bool {
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let take = || {
-            if is_aligned_anyway(layout.size(), layout.align()) {
-                // SAFETY: any size may be asked for.
-                unsafe { mi_malloc(layout.size()) }.cast()
-            } else {
-                // SAFETY: the caller's promise, passed on.
-                unsafe { MiMalloc.alloc(layout) }
-            }
+        let at = if is_aligned_anyway(layout.size(), layout.align()) {
+            // SAFETY: any size may be asked for.
+            unsafe { mi_malloc(layout.size()) }.cast()
+        } else {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { MiMalloc.alloc(layout) }
         };
-        let at = huge_pages::take(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -140,16 +109,13 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let take = || {
-            if is_aligned_anyway(layout.size(), layout.align()) {
-                // SAFETY: any size may be asked for.
-                unsafe { mi_zalloc(layout.size()) }.cast()
-            } else {
-                // SAFETY: the caller's promise, passed on.
-                unsafe { MiMalloc.alloc_zeroed(layout) }
-            }
+        let at = if is_aligned_anyway(layout.size(), layout.align()) {
+            // SAFETY: any size may be asked for.
+            unsafe { mi_zalloc(layout.size()) }.cast()
+        } else {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { MiMalloc.alloc_zeroed(layout) }
         };
-        let at = huge_pages::take(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -171,16 +137,13 @@ unsafe impl GlobalAlloc for Counting {
         if counts {
             sub(at);
         }
-        let take = || {
-            if is_aligned_anyway(size, layout.align()) {
-                // SAFETY: `at` is allocated, by the caller's promise.
-                unsafe { mi_realloc(at.cast(), size) }.cast()
-            } else {
-                // SAFETY: the caller's promise, passed on.
-                unsafe { MiMalloc.realloc(at, layout, size) }
-            }
+        let at = if is_aligned_anyway(size, layout.align()) {
+            // SAFETY: `at` is allocated, by the caller's promise.
+            unsafe { mi_realloc(at.cast(), size) }.cast()
+        } else {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { MiMalloc.realloc(at, layout, size) }
         };
-        let at = huge_pages::take(size, take);
         if counts {
             add(at);
         }

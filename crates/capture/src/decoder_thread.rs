@@ -16,12 +16,12 @@ use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::Sender;
 use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 
 use gannet_inflate::RestartPoints;
 use gannet_inflate::gzip::Checker;
 use gannet_inflate::gzip::Due;
 use gannet_inflate::gzip::HISTORY;
+use gannet_workers::Partner;
 
 use crate::Bytes;
 use crate::shared::Pool;
@@ -63,13 +63,13 @@ impl<R: Input + 'static> Unpacked<R> {
 
     /// Moves decompression to a thread from now on. If no thread can be started, nothing changes.
     fn part(&mut self) {
-        let (hand, taken) = channel::<Worker<R>>();
-        let work = move || {
-            if let Ok(worker) = taken.recv() {
-                worker.run();
+        let (hand, taken) = channel::<(R, Vec<u8>)>();
+        let work = move |empty, full| {
+            if let Ok((input, history)) = taken.recv() {
+                Worker { input, history, empty, full }.run();
             }
         };
-        let Ok(thread) = std::thread::Builder::new().name("unpack".into()).spawn(work) else {
+        let Ok(partner) = Partner::start("unpack", work) else {
             if let Self::Here { threads, .. } = self {
                 *threads = false;
             }
@@ -79,15 +79,13 @@ impl<R: Input + 'static> Unpacked<R> {
         let Self::Here { streamed, .. } = here else { return };
         let (buffer, window, mut input) = streamed.into_parts();
         let history = buffer[window.end.saturating_sub(HISTORY)..window.end].to_vec();
-        let (full, ready) = channel();
-        let (free, empty) = channel();
         for _ in 0..BUFFERS {
-            // The receiver exists.
-            let _ = free.send(Bytes::default());
+            // The thread waits for its input.
+            let _ = partner.send(Bytes::default());
         }
         let checker = input.leave_checks();
-        let _ = hand.send(Worker { input, history, empty, full });
-        let ring = Ring { checker, ready: Some(ready), free: Some(free), thread: Some(thread) };
+        let _ = hand.send((input, history));
+        let ring = Ring { checker, partner };
         let (start, end) = (window.start, window.end);
         *self = Self::DecoderThread(DecoderThread {
             buffer,
@@ -225,22 +223,10 @@ pub(crate) struct DecoderThread {
     failed: Option<io::Error>,
 }
 
-/// The thread, and the channels to and from it.
+/// The thread, and what checks its pieces.
 struct Ring {
     checker: Option<Checker>,
-    ready: Option<Receiver<Piece>>,
-    free: Option<Sender<Bytes>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        (self.ready, self.free) = (None, None);
-        if let Some(thread) = self.thread.take() {
-            // The thread ends after its current piece. A panic was reported, or no longer matters.
-            let _ = thread.join();
-        }
-    }
+    partner: Partner<Bytes, Piece>,
 }
 
 impl DecoderThread {
@@ -250,7 +236,7 @@ impl DecoderThread {
                 return Err(error);
             }
             let Some(ring) = &mut self.ring else { break };
-            let Some(Ok(mut piece)) = ring.ready.as_ref().map(Receiver::recv) else {
+            let Ok(mut piece) = ring.partner.receive() else {
                 self.ring = None;
                 return Err(io::Error::other("the thread that unpacks has panicked"));
             };
@@ -317,9 +303,9 @@ impl DecoderThread {
     /// Returns a read buffer to the thread, or another one if an owner still reads it.
     fn give_back(&mut self, mut buffer: Bytes) {
         self.pool.exchange(&mut buffer);
-        if let Some(Ring { free: Some(free), .. }) = &self.ring {
-            // If the thread has ended, the next receive reports it.
-            let _ = free.send(buffer);
+        if let Some(ring) = &self.ring {
+            // If the thread has ended, the next piece reports it.
+            let _ = ring.partner.send(buffer);
         }
     }
 }

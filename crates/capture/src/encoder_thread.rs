@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::Sender;
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
+
+use gannet_workers::Partner;
 
 use crate::compress::Encoder;
 
@@ -77,12 +77,9 @@ impl Output {
 
 /// A thread that encodes and writes buffers and returns them empty.
 pub(crate) struct EncoderThread {
-    /// `None` once the thread was ordered to end.
-    full: Option<Sender<Order>>,
-    empty: Receiver<Vec<u8>>,
+    partner: Partner<Order, Vec<u8>, io::Result<()>>,
     /// Buffers not yet used.
     unused: usize,
-    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 enum Order {
@@ -95,9 +92,7 @@ const BUFFERS: usize = 2;
 
 impl EncoderThread {
     fn start(mut encoder: Encoder) -> io::Result<Self> {
-        let (full, orders) = channel();
-        let (back, empty) = channel();
-        let work = move || {
+        let work = move |orders: Receiver<Order>, back: Sender<Vec<u8>>| {
             for order in orders {
                 let buffer = match order {
                     Order::Write(mut buffer) => {
@@ -115,8 +110,7 @@ impl EncoderThread {
             }
             encoder.finish()
         };
-        let thread = std::thread::Builder::new().name("write".into()).spawn(work)?;
-        Ok(Self { full: Some(full), empty, unused: BUFFERS, thread: Some(thread) })
+        Ok(Self { partner: Partner::start("write", work)?, unused: BUFFERS })
     }
 
     /// Exchanges the buffer for an empty one.
@@ -126,30 +120,30 @@ impl EncoderThread {
                 self.unused = rest;
                 Vec::with_capacity(buffer.capacity())
             }
-            None => match self.empty.recv() {
+            None => match self.partner.receive() {
                 Ok(other) => other,
                 Err(_) => return self.failed(buffer),
             },
         };
         let bytes = std::mem::replace(buffer, other);
-        match self.full.as_ref().map(|full| full.send(Order::Write(bytes))) {
-            Some(Ok(())) => Ok(()),
-            _ => self.failed(buffer),
+        match self.partner.send(Order::Write(bytes)) {
+            Ok(()) => Ok(()),
+            Err(_) => self.failed(buffer),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.full.as_ref().is_none_or(|full| full.send(Order::Flush).is_err()) {
+        if self.partner.send(Order::Flush).is_err() {
             return self.failed(&mut Vec::new());
         }
         // The answer to this order is the last: all buffers come back before it.
         while self.unused < BUFFERS {
-            match self.empty.recv() {
+            match self.partner.receive() {
                 Ok(_) => self.unused += 1,
                 Err(_) => return self.failed(&mut Vec::new()),
             }
         }
-        match self.empty.recv() {
+        match self.partner.receive() {
             Ok(_) => Ok(()),
             Err(_) => self.failed(&mut Vec::new()),
         }
@@ -162,8 +156,7 @@ impl EncoderThread {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.full = None;
-        match self.thread.take().map(JoinHandle::join) {
+        match self.partner.end() {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(io::Error::other("the thread that writes has panicked")),
             None => Ok(()),

@@ -13,9 +13,9 @@ use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 
 use gannet_base::prefetch;
+use gannet_workers::Workers;
 use memmap2::Advice;
 use memmap2::Mmap;
 #[cfg(unix)]
@@ -231,7 +231,7 @@ impl PageReadahead {
 #[derive(Debug)]
 struct Ahead {
     place: Arc<Place>,
-    thread: Option<JoinHandle<()>>,
+    thread: Workers,
 }
 
 /// The position of the reader.
@@ -262,26 +262,21 @@ impl Ahead {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("pages".into()).spawn(work)?;
-        Ok(Self { place, thread: Some(thread) })
+        let mut thread = Workers::default();
+        thread.start("pages", work)?;
+        Ok(Self { place, thread })
     }
 
     fn reading_at(&self, at: usize) {
         self.place.at.store(at, Ordering::Release);
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
+        self.thread.unpark();
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
         self.place.ended.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // The thread just ends.
-            let _ = thread.join();
-        }
+        self.thread.unpark();
     }
 }
 

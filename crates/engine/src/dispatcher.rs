@@ -6,16 +6,12 @@
 //! transport layer or about other host pairs go to the *global shard*, which runs in the
 //! dispatcher's thread: fragments, tunnels, DHCP, and connections that announce others. The packets
 //! it extracts belong to host pairs again and are passed with the block. A *merge* orders the rows.
-//! Idle threads, including the dispatcher, work on shards and merge: see [`crate::plan`].
+//! Idle threads, including the dispatcher, work on shards and merge: see [`crate::scheduler`].
 //!
 //! Packets are not copied: blocks share the mapped file or the buffer that contains them.
 
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
-use std::thread::JoinHandle;
-use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_base::Proto;
@@ -38,11 +34,11 @@ use gannet_wire::Outline;
 use gannet_wire::Outline6;
 use gannet_wire::Transport;
 use gannet_wire::protocol;
+use gannet_workers::OnPanic;
+use gannet_workers::Workers;
 
 use crate::Options;
 use crate::block::Block;
-use crate::cores::HELD;
-use crate::cores::Origin;
 use crate::gauge::Gauge;
 use crate::merge::Merge;
 use crate::packet_filter::PacketFilter;
@@ -53,7 +49,6 @@ use crate::route::owner_v4;
 use crate::scheduler::CLOSING;
 use crate::scheduler::Ended;
 use crate::scheduler::Shared;
-use crate::scheduler::Stopping;
 use crate::shard::Shard;
 use crate::shard_task::ShardTask;
 use crate::state::State;
@@ -65,7 +60,7 @@ pub(crate) const MAX_SHARDS: usize = u8::MAX as usize;
 pub(crate) struct Dispatcher {
     global: Shard,
     shards: usize,
-    workers: Workers,
+    threads: Threads,
     /// Blocks that the shards use or used.
     blocks: Vec<Arc<Block>>,
     /// The latest time of all packets so far.
@@ -75,31 +70,35 @@ pub(crate) struct Dispatcher {
 }
 
 /// The scheduler, and the threads that work in addition to the caller's.
-struct Workers {
+struct Threads {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    workers: Workers,
 }
 
-impl Drop for Workers {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.stop();
     }
 }
 
-impl Workers {
-    /// Waits for the threads to end; propagates a panic of a thread.
-    fn join(&mut self) {
-        for thread in self.threads.drain(..) {
-            thread.join().unwrap_or_else(|e| resume_unwind(e));
-        }
+impl Threads {
+    /// Starts a thread, whose home is the `n`th shard.
+    fn start(&mut self, n: usize) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.workers.start(format!("worker {n}"), move || {
+            // No thread waits for one that has panicked.
+            let _guard = OnPanic(|| shared.stop());
+            shared.work(n, |_| false);
+        })
     }
 
     /// Leaves the threads to end by themselves once all is done: the allocator releases their
     /// memory, which takes a while. Propagates a panic of a thread.
     fn leave(mut self) {
         if self.shared.is_stopped() {
-            self.join();
+            self.workers.join();
         }
+        self.workers.detach();
     }
 }
 
@@ -148,27 +147,13 @@ impl Dispatcher {
     }
 
     fn of(global: Shard, shards: usize, shared: Shared) -> Self {
-        let workers = Workers { shared: Arc::new(shared), threads: Vec::new() };
-        Self { global, shards, workers, blocks: Vec::new(), latest: Time::ZERO, last: 0 }
+        let threads = Threads { shared: Arc::new(shared), workers: Workers::default() };
+        Self { global, shards, threads, blocks: Vec::new(), latest: Time::ZERO, last: 0 }
     }
 
     /// Starts all threads but the caller's.
     fn start(&mut self) -> io::Result<()> {
-        let Self { shards, workers, .. } = self;
-        let shards = *shards;
-        let origin = Origin::of_caller();
-        for n in 1..shards {
-            let shared = Arc::clone(&workers.shared);
-            let work = move || {
-                let _stopping = Stopping(&shared);
-                let (held, begun) = (origin.hold(n), Instant::now());
-                shared.work(n, |_| begun.elapsed() >= HELD);
-                drop(held);
-                shared.work(n, |_| false);
-            };
-            workers.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
-        }
-        Ok(())
+        (1..self.shards).try_for_each(|n| self.threads.start(n))
     }
 
     /// A capture was read to its end: records the event of that, where events have a listener.
@@ -201,17 +186,17 @@ impl Dispatcher {
         if let Role::Global(outbox) = &mut self.global.role {
             filling.found = std::mem::take(&mut outbox.found);
         }
-        let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
+        let (written, goes_on) = self.threads.shared.add(&block, &mut self.global);
         self.blocks.push(block);
         if !goes_on {
-            self.workers.join();
+            self.threads.workers.join();
         }
         written
     }
 
     /// Analyses all blocks and writes all complete rows.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let written = self.workers.shared.write_out();
+        let written = self.threads.shared.write_out();
         self.release();
         written
     }
@@ -232,10 +217,10 @@ impl Dispatcher {
             self.last = number;
         }
         self.global.pass(number, time);
-        let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
+        let (written, goes_on) = self.threads.shared.add(&block, &mut self.global);
         self.blocks.push(block);
         if !goes_on {
-            self.workers.join();
+            self.threads.workers.join();
         }
         written
     }
@@ -245,14 +230,14 @@ impl Dispatcher {
         &mut self,
         work: impl FnOnce(&mut Logs) -> T,
     ) -> io::Result<Option<T>> {
-        let done = self.workers.shared.with_logs(work);
+        let done = self.threads.shared.with_logs(work);
         self.release();
         done
     }
 
     /// Analyses all blocks, then sums up what all shards hold.
     pub(crate) fn gauge(&mut self) -> Gauge {
-        let mut gauge = self.workers.shared.gauge();
+        let mut gauge = self.threads.shared.gauge();
         gauge.add(&Gauge::of(&mut self.global));
         gauge
     }
@@ -316,15 +301,15 @@ impl Dispatcher {
     /// The end of input. Returns the number of connections, the state report and the written
     /// streams.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
-        let Self { mut global, shards, workers, last, .. } = self;
+        let Self { mut global, shards, threads, last, .. } = self;
         let now = global.now;
         if global.env.logs.events.any() {
             global.note_last(last);
         }
-        workers.shared.end(ShardTask::new(shards, global));
-        workers.shared.work(0, |_| false);
-        let ended = workers.shared.ended();
-        workers.leave();
+        threads.shared.end(ShardTask::new(shards, global));
+        threads.shared.work(0, |_| false);
+        let ended = threads.shared.ended();
+        threads.leave();
         close(ended, now)
     }
 }

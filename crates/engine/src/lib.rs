@@ -9,7 +9,6 @@
 mod block;
 mod community_id;
 mod conn_log;
-mod cores;
 mod dispatcher;
 mod gauge;
 mod limits;

@@ -410,22 +410,12 @@ impl Task {
     }
 }
 
-/// Stops all work if its owner's thread panics.
-pub(crate) struct Stopping<'a>(pub(crate) &'a Shared);
-
-impl Drop for Stopping<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use gannet_base::Time;
     use gannet_log::Logs;
+    use gannet_workers::OnPanic;
 
     use crate::Options;
     use crate::route::Role;
@@ -522,7 +512,7 @@ mod tests {
         let shared = scheduler(2);
         std::thread::scope(|scope| {
             let panics = scope.spawn(|| {
-                let _stopping = Stopping(&shared);
+                let _guard = OnPanic(|| shared.stop());
                 panic!("for the test");
             });
             shared.work(0, |_| false);

@@ -22,13 +22,14 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 
 use gannet_capture::Batch;
 use gannet_capture::Error;
 use gannet_capture::OwnedBatch;
 use gannet_capture::PageReadahead;
 use gannet_capture::Stream;
+use gannet_workers::OnPanic;
+use gannet_workers::Workers;
 
 /// Blocks for each thread that are read and not yet taken; beyond, reading pauses.
 const AHEAD: u64 = 8;
@@ -73,7 +74,7 @@ pub struct Block<M> {
 pub struct WorkerPool<W: Work> {
     shared: Arc<Shared<W::Output>>,
     own: Option<W>,
-    threads: Vec<JoinHandle<W>>,
+    threads: Workers<W>,
     next: u64,
 }
 
@@ -203,15 +204,16 @@ impl<W: Work> WorkerPool<W> {
             ahead: AHEAD * threads.max(1) as u64,
             at_once: if threads > 1 { AT_ONCE } else { 1 },
         });
-        let mut pool = Self { shared, own: Some(worker()), threads: Vec::new(), next: 0 };
+        let mut pool = Self { shared, own: Some(worker()), threads: Workers::default(), next: 0 };
         for _ in 1..threads {
             let (shared, mut work) = (Arc::clone(&pool.shared), worker());
             let run = move || {
-                let _last = Last(&shared);
+                // No thread waits for one that has panicked.
+                let _guard = OnPanic(|| shared.stop());
                 shared.work_on(&mut work);
                 work
             };
-            pool.threads.push(std::thread::Builder::new().name("pipeline".into()).spawn(run)?);
+            pool.threads.start("pipeline", run)?;
         }
         Ok(pool)
     }
@@ -239,7 +241,7 @@ impl<W: Work> WorkerPool<W> {
             if reorder.stopped {
                 drop(reorder);
                 // The pool was finished, or a worker panicked.
-                self.join();
+                self.threads.join();
                 return Ok(None);
             }
             drop(reorder);
@@ -271,45 +273,16 @@ impl<W: Work> WorkerPool<W> {
 
     /// Ends all work; returns the workers with their results, the caller's first.
     pub fn finish(&mut self) -> Vec<W> {
-        self.stop();
+        self.shared.stop();
         let mut all: Vec<W> = self.own.take().into_iter().collect();
-        all.extend(self.join());
+        all.extend(self.threads.join());
         all
-    }
-
-    fn stop(&self) {
-        self.shared.reorder().stopped = true;
-        self.shared.changed.notify_all();
-    }
-
-    /// The workers of ended threads; propagates panics.
-    fn join(&mut self) -> Vec<W> {
-        let joined = self.threads.drain(..).map(JoinHandle::join);
-        joined
-            .map(|worker| worker.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
     }
 }
 
 impl<W: Work> Drop for WorkerPool<W> {
     fn drop(&mut self) {
-        self.stop();
-        for thread in self.threads.drain(..) {
-            // Its result is not needed any more.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Stops all workers if a thread panics, so that none waits for it.
-struct Last<'a, M>(&'a Shared<M>);
-
-impl<M> Drop for Last<'_, M> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.reorder().stopped = true;
-            self.0.changed.notify_all();
-        }
+        self.shared.stop();
     }
 }
 
@@ -400,6 +373,12 @@ impl<M> Shared<M> {
             source.unwrap_or_else(|| self.source.lock().unwrap_or_else(PoisonError::into_inner));
         is_read.store(true, Ordering::Relaxed);
         Reading { source, is_read }
+    }
+
+    /// Ends all work.
+    fn stop(&self) {
+        self.reorder().stopped = true;
+        self.changed.notify_all();
     }
 
     fn reorder(&self) -> MutexGuard<'_, ReorderBuffer<M>> {

@@ -12,7 +12,9 @@ use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
-use std::thread::JoinHandle;
+
+use gannet_workers::OnPanic;
+use gannet_workers::Workers;
 
 use super::frame::Scanner;
 use super::job::Job;
@@ -25,7 +27,7 @@ const DEPTH: usize = 4;
 /// Input that begins with a frame, and its blocks in flight.
 pub(super) struct Ahead<R> {
     shared: Arc<Shared<R>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Workers,
     entropy: Entropy,
     /// The block returned last.
     current: Option<Box<Job>>,
@@ -164,7 +166,11 @@ impl<R: BufRead> Shared<R> {
 
     /// The loop of a helper thread.
     fn help(&self) {
-        let _guard = Guard(self);
+        // The caller does not wait for a block that never comes.
+        let _guard = OnPanic(|| {
+            self.lock().lost = true;
+            self.ready.notify_one();
+        });
         let mut entropy = Entropy::default();
         let mut queue = self.lock();
         while !queue.stop {
@@ -177,18 +183,6 @@ impl<R: BufRead> Shared<R> {
                     queue
                 }
             };
-        }
-    }
-}
-
-/// Reports a panic to the caller, so that it does not wait forever.
-struct Guard<'a, R>(&'a Shared<R>);
-
-impl<R> Drop for Guard<'_, R> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.lock().lost = true;
-            self.0.ready.notify_one();
         }
     }
 }
@@ -216,7 +210,7 @@ impl<R: BufRead> Ahead<R> {
             Shared { queue: Mutex::new(queue), work: Condvar::new(), ready: Condvar::new() };
         Self {
             shared: Arc::new(shared),
-            threads: Vec::new(),
+            threads: Workers::default(),
             entropy: Entropy::default(),
             current: None,
         }
@@ -265,13 +259,13 @@ impl<R: BufRead + Send + 'static> Ahead<R> {
     pub(super) fn start(&mut self, threads: usize) {
         for _ in 0..threads {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new().name("unpack".into());
-            let Ok(thread) = thread.spawn(move || shared.help()) else { break };
-            self.threads.push(thread);
+            if self.threads.start("unpack", move || shared.help()).is_err() {
+                break;
+            }
         }
         let mut queue = self.shared.lock();
-        let depth = DEPTH * (self.threads.len() + 1);
-        while !self.threads.is_empty() && queue.depth < depth {
+        let depth = DEPTH * (self.threads.count() + 1);
+        while self.threads.count() > 0 && queue.depth < depth {
             queue.depth += 1;
             queue.free.push(Box::default());
         }
@@ -283,10 +277,7 @@ impl<R: BufRead + Send + 'static> Ahead<R> {
 impl<R> Drop for Ahead<R> {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
+        // The threads end after their current tasks.
         self.shared.work.notify_all();
-        for thread in self.threads.drain(..) {
-            // The thread ends after its current task. A panic was reported, or no longer matters.
-            let _ = thread.join();
-        }
     }
 }

@@ -1,15 +1,13 @@
 //! How long single insertions take while a map grows.
 //!
 //! Only the work of the maps should count, not the kernel's, which allocates and clears memory two
-//! megabytes at a time in 260 µs: so memory that a map frees stays with the process for the next
-//! turn.
+//! megabytes at a time in 260 µs: the allocator keeps for a second what a map frees, and the next turn takes it again.
 
 use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
 
 use super::maps::{Brown, Clustered};
-use crate::memory::while_freed_stays;
 
 /// Times each insertion is measured; the first ones also take memory from the system.
 const TURNS: usize = 8;
@@ -27,7 +25,7 @@ pub(super) fn run(out: &mut impl Write, keys: &[u64]) -> std::io::Result<()> {
     write!(out, "{:<10}", "map")?;
     PERCENTS.iter().try_for_each(|percent| write!(out, " {:>9}", format!("{percent}%")))?;
     writeln!(out, " {:>10}", "worst")?;
-    let least = while_freed_stays(|| turns(keys));
+    let least = turns(keys);
     for (at, name) in ["clustered", "hashbrown"].into_iter().enumerate() {
         let mut nanos: Vec<u64> = least.iter().map(|least| least[at]).collect();
         nanos.sort_unstable();

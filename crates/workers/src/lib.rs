@@ -1,0 +1,173 @@
+//! Threads that work for an owner: how they start, how their panics reach the owner, and how they end.
+//!
+//! * [`Workers`] are threads that share state with their owner: the shards of an analysis, the threads of a pipeline,
+//!   the decoders of zstd blocks, the readahead of a mapped file. What they do next is their own affair.
+//! * A [`Partner`] is one thread that exchanges messages with its owner: the decoder of gzip, the encoder of a capture.
+//! * [`OnPanic`] wakes those who would wait for a thread that has panicked.
+//!
+//! An owner that is dropped waits for its threads. It has to let them end first: by a flag that they test, or, for a
+//! [`Partner`], by the channels, which are closed then.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicUsize, Ordering};
+//!
+//! let next = Arc::new(AtomicUsize::new(0));
+//! let mut workers = gannet_workers::Workers::default();
+//! for _ in 0..3 {
+//!     let next = Arc::clone(&next);
+//!     workers.start("squares", move || {
+//!         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+//!         numbers.take_while(|n| *n < 100).map(|n| n * n).sum::<usize>()
+//!     })?;
+//! }
+//! assert_eq!(workers.join().iter().sum::<usize>(), 328_350);
+//! # Ok::<_, std::io::Error>(())
+//! ```
+
+mod partner;
+
+use std::io;
+use std::panic::resume_unwind;
+use std::thread::Builder;
+use std::thread::JoinHandle;
+
+pub use crate::partner::Partner;
+
+/// Threads of one owner, each with a result.
+#[derive(Debug)]
+pub struct Workers<T = ()> {
+    threads: Vec<JoinHandle<T>>,
+}
+
+impl<T> Default for Workers<T> {
+    fn default() -> Self {
+        Self { threads: Vec::new() }
+    }
+}
+
+impl<T: Send + 'static> Workers<T> {
+    /// Starts a thread. Debuggers and `top -H` show the first 15 bytes of its name.
+    ///
+    /// # Errors
+    /// If the system has no further thread.
+    pub fn start(
+        &mut self,
+        name: impl Into<String>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<()> {
+        self.threads.push(Builder::new().name(name.into()).spawn(work)?);
+        Ok(())
+    }
+}
+
+impl<T> Workers<T> {
+    /// Number of threads that were started and not joined.
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Wakes the threads that have parked themselves.
+    pub fn unpark(&self) {
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
+    }
+
+    /// Waits for the end of all threads; returns their results in the order in which they started.
+    ///
+    /// # Panics
+    /// If a thread has panicked, with its panic.
+    pub fn join(&mut self) -> Vec<T> {
+        let joined = self.threads.drain(..).map(JoinHandle::join);
+        joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    }
+
+    /// Leaves the threads to end by themselves: nothing waits for them any more.
+    pub fn detach(&mut self) {
+        self.threads.clear();
+    }
+}
+
+impl<T> Drop for Workers<T> {
+    fn drop(&mut self) {
+        for thread in self.threads.drain(..) {
+            // A panic was reported when it happened, and its owner ends.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Calls a function when it is dropped by a panic, so that no other thread waits for this one.
+#[derive(Debug)]
+pub struct OnPanic<F: Fn()>(pub F);
+
+impl<F: Fn()> Drop for OnPanic<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::AssertUnwindSafe;
+    use std::panic::catch_unwind;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_starts() {
+        let mut workers = Workers::default();
+        for n in 0..10 {
+            workers.start("number", move || n).unwrap();
+        }
+        assert_eq!(workers.count(), 10);
+        assert_eq!(workers.join(), (0..10).collect::<Vec<_>>());
+        assert_eq!((workers.count(), workers.join()), (0, Vec::new()));
+    }
+
+    #[test]
+    fn a_panic_reaches_the_owner_and_those_who_wait() {
+        let seen = Arc::new(AtomicBool::new(false));
+        let mut workers = Workers::<()>::default();
+        let flag = Arc::clone(&seen);
+        workers
+            .start("panics", move || {
+                let _woken = OnPanic(|| flag.store(true, Ordering::SeqCst));
+                resume_unwind(Box::new("lost"));
+            })
+            .unwrap();
+        let panic = catch_unwind(AssertUnwindSafe(|| workers.join())).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"lost"));
+        assert!(seen.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn nothing_is_called_without_a_panic() {
+        let seen = AtomicBool::new(false);
+        drop(OnPanic(|| seen.store(true, Ordering::SeqCst)));
+        assert!(!seen.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn parked_threads_are_woken_and_awaited() {
+        let (stop, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let mut workers = Workers::default();
+        let (told, end) = (Arc::clone(&stop), Arc::clone(&ended));
+        workers
+            .start("parked", move || {
+                while !told.load(Ordering::SeqCst) {
+                    std::thread::park();
+                }
+                end.store(true, Ordering::SeqCst);
+            })
+            .unwrap();
+        stop.store(true, Ordering::SeqCst);
+        workers.unpark();
+        drop(workers);
+        assert!(ended.load(Ordering::SeqCst));
+    }
+}
