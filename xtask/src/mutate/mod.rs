@@ -48,32 +48,22 @@ pub(crate) struct Args {
     /// The build of that command
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
-    /// Run here, in whatever profile this was built with
-    #[arg(long, hide = true)]
+    /// Run the engine in the build that runs this, instead of building an optimised one with all checks: a debug build has
+    /// these checks, too, and takes ten times as long
+    #[arg(long)]
     here: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.here {
-        return in_profile(args);
+    if args.here {
+        in_engine(args)?;
+    } else {
+        let (number, from) = (args.number.to_string(), args.from.to_string());
+        let build = ["run", "--profile", "hostile", "--package", "xtask", "--"];
+        let only =
+            ["mutate", "--here", "--command", "0", "--scripts", "0", "--from", &from, &number];
+        check(cargo(&build).args(only))?;
     }
-    let seeds = Seeds::gather()?;
-    say(&format!("{} seeds", seeds.len()));
-    let kept = kept()?;
-    let failures = engine::run(&seeds, args.from..args.from + args.number, &kept)?;
-    ensure!(
-        failures == 0,
-        "{failures} captures broke the engine; they are kept in {}",
-        kept.display()
-    );
-    Ok(())
-}
-
-/// The engine within a process that has all checks and can catch panics, then the command.
-fn in_profile(args: &Args) -> anyhow::Result<()> {
-    let (number, from) = (args.number.to_string(), args.from.to_string());
-    let build = ["run", "--profile", "hostile", "--package", "xtask", "--"];
-    check(cargo(&build).args(["mutate", "--here", "--from", &from, &number]))?;
     if args.command == 0 && args.scripts == 0 {
         return Ok(());
     }
@@ -86,6 +76,20 @@ fn in_profile(args: &Args) -> anyhow::Result<()> {
     if args.scripts > 0 {
         scripts::run(&gannet, &seeds, numbers(args.scripts), &kept()?)?;
     }
+    Ok(())
+}
+
+/// The engine within this process, which can catch panics.
+fn in_engine(args: &Args) -> anyhow::Result<()> {
+    let seeds = Seeds::gather()?;
+    say(&format!("{} seeds", seeds.len()));
+    let kept = kept()?;
+    let failures = engine::run(&seeds, args.from..args.from + args.number, &kept)?;
+    ensure!(
+        failures == 0,
+        "{failures} captures broke the engine; they are kept in {}",
+        kept.display()
+    );
     Ok(())
 }
 
