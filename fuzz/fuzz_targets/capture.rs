@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    gannet_fuzz::capture(data);
+    gannet_fuzz_support::capture(data);
 });

@@ -1,4 +1,4 @@
 //! DceRpc: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(DceRpc);
+gannet_fuzz_support::protocol!(DceRpc);

@@ -1,4 +1,4 @@
 //! Detector: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Detector);
+gannet_fuzz_support::protocol!(Detector);

@@ -3,4 +3,4 @@
 
 use gannet_protocols::dhcp::message::Message;
 
-gannet_fuzz::protocol!(Dhcp, |data| Message::parse(data, &mut 0).is_ok());
+gannet_fuzz_support::protocol!(Dhcp, |data| Message::parse(data, &mut 0).is_ok());

@@ -5,7 +5,7 @@ use gannet_base::Dir;
 use gannet_protocols::dnp3::frame;
 use gannet_protocols::dnp3::objects;
 
-gannet_fuzz::protocol!(Dnp3Tcp, |data| {
+gannet_fuzz_support::protocol!(Dnp3Tcp, |data| {
     let request = objects::check(Dir::Orig, data).is_ok();
     (frame::blocks(data).count(), request, objects::check(Dir::Resp, data).is_ok())
 });

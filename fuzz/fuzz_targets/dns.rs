@@ -3,4 +3,4 @@
 
 use gannet_protocols::dns::message::Header;
 
-gannet_fuzz::protocol!(Dns, Header::parse);
+gannet_fuzz_support::protocol!(Dns, Header::parse);

@@ -1,4 +1,4 @@
 //! Dtls: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Dtls);
+gannet_fuzz_support::protocol!(Dtls);

@@ -1,4 +1,4 @@
 //! Finger: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Finger);
+gannet_fuzz_support::protocol!(Finger);

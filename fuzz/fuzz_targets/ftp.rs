@@ -5,7 +5,7 @@ use gannet_protocols::ftp::Endpoint;
 use gannet_protocols::ftp::Reply;
 use gannet_protocols::ftp::Request;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     Ftp,
     Request::parse,
     Reply::parse,

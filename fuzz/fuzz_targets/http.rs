@@ -3,7 +3,7 @@
 
 use gannet_protocols::http::message;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     Http,
     |data| message::unescape(data, None),
     |data| message::number(data, 16),

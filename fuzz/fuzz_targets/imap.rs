@@ -1,4 +1,4 @@
 //! Imap: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Imap);
+gannet_fuzz_support::protocol!(Imap);

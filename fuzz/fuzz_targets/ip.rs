@@ -1,4 +1,4 @@
 //! IP packets, their transports and tunnels.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gannet_fuzz::ip(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gannet_fuzz_support::ip(data));

@@ -4,4 +4,4 @@
 use gannet_protocols::irc::Dcc;
 use gannet_protocols::irc::Message;
 
-gannet_fuzz::protocol!(Irc, Message::parse, Dcc::parse);
+gannet_fuzz_support::protocol!(Irc, Message::parse, Dcc::parse);

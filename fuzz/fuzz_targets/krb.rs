@@ -1,4 +1,4 @@
 //! KrbTcp: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(KrbTcp);
+gannet_fuzz_support::protocol!(KrbTcp);

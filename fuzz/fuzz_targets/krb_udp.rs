@@ -1,4 +1,4 @@
 //! Krb: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Krb);
+gannet_fuzz_support::protocol!(Krb);

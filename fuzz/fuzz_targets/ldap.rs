@@ -5,7 +5,7 @@ use gannet_protocols::ldap::filter;
 use gannet_protocols::ldap::message;
 use gannet_protocols::support::Bytes;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     LdapTcp,
     |data| message::parse(data, false).is_ok(),
     |data| message::parse(data, true).is_ok(),

@@ -1,4 +1,4 @@
 //! LdapUdp: one conversation over UDP.
 #![no_main]
 
-gannet_fuzz::protocol!(LdapUdp);
+gannet_fuzz_support::protocol!(LdapUdp);

@@ -9,7 +9,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(frame) = gannet_wire::link(u16::from_be_bytes(*link_type), data, len) {
         frame.subframes().for_each(drop);
         if let Network::Ip(packet) = frame.network {
-            gannet_fuzz::ip(packet);
+            gannet_fuzz_support::ip(packet);
         }
     }
 });

@@ -3,4 +3,4 @@
 
 use gannet_protocols::mqtt::message::Packet;
 
-gannet_fuzz::protocol!(Mqtt, Packet::parse);
+gannet_fuzz_support::protocol!(Mqtt, Packet::parse);

@@ -5,6 +5,9 @@ use gannet_protocols::mysql::message::Command;
 use gannet_protocols::mysql::message::Greeting;
 use gannet_protocols::mysql::message::Login;
 
-gannet_fuzz::protocol!(Mysql, Greeting::parse, |data| Login::parse(data, 10).is_ok(), |data| {
-    Command::parse(data, true, u32::MAX).is_ok()
-});
+gannet_fuzz_support::protocol!(
+    Mysql,
+    Greeting::parse,
+    |data| Login::parse(data, 10).is_ok(),
+    |data| { Command::parse(data, true, u32::MAX).is_ok() }
+);

@@ -3,4 +3,4 @@
 
 use gannet_protocols::ntp::message::Message;
 
-gannet_fuzz::protocol!(Ntp, Message::parse);
+gannet_fuzz_support::protocol!(Ntp, Message::parse);

@@ -1,4 +1,4 @@
 //! Pop3: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Pop3);
+gannet_fuzz_support::protocol!(Pop3);

@@ -5,7 +5,7 @@ use gannet_protocols::postgresql::message::Backend;
 use gannet_protocols::postgresql::message::First;
 use gannet_protocols::postgresql::message::Frontend;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     Postgresql,
     |data| First::parse(data).is_ok(),
     |data| Frontend::parse(data, false).is_ok(),

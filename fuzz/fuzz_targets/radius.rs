@@ -3,4 +3,4 @@
 
 use gannet_protocols::radius::Message;
 
-gannet_fuzz::protocol!(Radius, Message::parse);
+gannet_fuzz_support::protocol!(Radius, Message::parse);

@@ -1,4 +1,4 @@
 //! Rdp: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Rdp);
+gannet_fuzz_support::protocol!(Rdp);

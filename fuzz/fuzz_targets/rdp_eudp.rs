@@ -1,4 +1,4 @@
 //! RdpEudp: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(RdpEudp);
+gannet_fuzz_support::protocol!(RdpEudp);

@@ -4,7 +4,7 @@
 use gannet_protocols::redis::command::Commands;
 use gannet_protocols::redis::value::Values;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     Redis,
     |data| {
         let (mut commands, mut data) = (Commands::default(), data);

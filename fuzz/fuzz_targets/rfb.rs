@@ -3,4 +3,4 @@
 
 use gannet_protocols::rfb::message;
 
-gannet_fuzz::protocol!(Rfb, message::version, message::server_init);
+gannet_fuzz_support::protocol!(Rfb, message::version, message::server_init);

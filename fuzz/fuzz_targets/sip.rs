@@ -7,4 +7,4 @@ use gannet_protocols::sip::message::body_length;
 use gannet_protocols::sip::message::count;
 use gannet_protocols::sip::message::header;
 
-gannet_fuzz::protocol!(Sip, Request::parse, Status::parse, header, body_length, count);
+gannet_fuzz_support::protocol!(Sip, Request::parse, Status::parse, header, body_length, count);

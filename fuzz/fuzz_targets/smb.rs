@@ -1,4 +1,4 @@
 //! Smb: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Smb);
+gannet_fuzz_support::protocol!(Smb);

@@ -3,4 +3,4 @@
 
 use gannet_protocols::snmp::Message;
 
-gannet_fuzz::protocol!(Snmp, Message::parse);
+gannet_fuzz_support::protocol!(Snmp, Message::parse);

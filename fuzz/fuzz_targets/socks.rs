@@ -1,4 +1,4 @@
 //! Socks: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Socks);
+gannet_fuzz_support::protocol!(Socks);

@@ -5,4 +5,4 @@ use gannet_protocols::ssh::message::KexInit;
 use gannet_protocols::ssh::message::Packet;
 use gannet_protocols::ssh::message::Packet1;
 
-gannet_fuzz::protocol!(Ssh, Packet::parse, Packet1::parse, KexInit::parse);
+gannet_fuzz_support::protocol!(Ssh, Packet::parse, Packet1::parse, KexInit::parse);

@@ -5,7 +5,7 @@ use gannet_protocols::ssl::message::ClientHello;
 use gannet_protocols::ssl::message::ServerHello;
 use gannet_protocols::ssl::message::certificates;
 
-gannet_fuzz::protocol!(
+gannet_fuzz_support::protocol!(
     Ssl,
     |data| ClientHello::parse(data, |_| false).is_ok(),
     ServerHello::parse,

@@ -3,4 +3,4 @@
 
 use gannet_protocols::syslog::Message;
 
-gannet_fuzz::protocol!(Syslog, Message::parse);
+gannet_fuzz_support::protocol!(Syslog, Message::parse);

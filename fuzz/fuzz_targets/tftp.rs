@@ -3,4 +3,4 @@
 
 use gannet_protocols::tftp::Message;
 
-gannet_fuzz::protocol!(Tftp, Message::parse);
+gannet_fuzz_support::protocol!(Tftp, Message::parse);

@@ -1,4 +1,4 @@
 //! WebSocket: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(WebSocket);
+gannet_fuzz_support::protocol!(WebSocket);

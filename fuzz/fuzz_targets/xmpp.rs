@@ -1,4 +1,4 @@
 //! Xmpp: one conversation.
 #![no_main]
 
-gannet_fuzz::protocol!(Xmpp);
+gannet_fuzz_support::protocol!(Xmpp);

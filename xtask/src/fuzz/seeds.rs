@@ -1,7 +1,7 @@
 //! Seeds of targets: the traffic of captures, in the form that each target takes.
 //!
 //! A target of a protocol gets the conversations on the ports of that protocol, written as
-//! `gannet_fuzz::conversation` reads them; of one without ports, those of captures that bear its
+//! `gannet_fuzz_support::conversation` reads them; of one without ports, those of captures that bear its
 //! name. The others get frames, packets, whole captures, expressions, certificates, scripts.
 
 use std::collections::HashMap;
@@ -242,7 +242,7 @@ struct Flow {
 
 /// The protocol that a target's source names.
 fn spoken(source: &str) -> Option<Tag> {
-    let (_, call) = source.split_once("gannet_fuzz::protocol!(")?;
+    let (_, call) = source.split_once("gannet_fuzz_support::protocol!(")?;
     let name = call.trim_start().split(|c: char| !c.is_alphanumeric()).next()?;
     Tag::ALL.iter().copied().find(|t| format!("{t:?}") == name)
 }
