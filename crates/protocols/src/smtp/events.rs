@@ -1,8 +1,8 @@
 //! Events of SMTP.
 
-use std::borrow::Cow;
-
 use gannet_event::Connection;
+
+use crate::support::text::Upper;
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Smtp);
@@ -14,7 +14,7 @@ gannet_event::events! {
         /// Whether the connection's originator sent it.
         is_orig: bool = "is_orig",
         /// The command in upper case; `.` at the end of a mail, `**` for a line of AUTH.
-        command: Cow<'a, [u8]> = "command",
+        command: Upper<'a> = "command",
         /// Its argument.
         arg: &'a [u8] = "arg",
     }
