@@ -9,7 +9,7 @@ use super::events::MysqlEof;
 use super::events::MysqlError;
 use super::events::MysqlHandshake;
 use super::events::MysqlOk;
-use super::events::MysqlResultRow;
+use super::events::MysqlResultFields;
 use super::events::MysqlServerVersion;
 use super::events::MysqlSslRequest;
 use super::message;
@@ -255,10 +255,10 @@ impl Analyzer {
             self.end_or_ok(cx, b, length)?;
             self.expect = Expect::Nothing;
         } else {
-            let wants = cx.wants::<MysqlResultRow<'_>>();
+            let wants = cx.wants::<MysqlResultFields<'_>>();
             let mut row = Vec::new();
             message::row(first, self.columns, b, |field| row.extend(wants.then_some(field)))?;
-            cx.raise(|c| MysqlResultRow { c, row });
+            cx.raise(|c| MysqlResultFields { c, row });
             self.expect = Expect::Rows;
         }
         Ok(())

@@ -133,7 +133,7 @@ gannet_event::events! {
         pub struct Terminate = "PostgreSQL::terminate" {}
 
         /// A server sends a row.
-        pub struct DataRow = "PostgreSQL::data_row" {
+        pub struct RowSent = "PostgreSQL::data_row" {
             /// Number of its columns.
             column_values: u16 = "column_values",
         }

@@ -79,7 +79,7 @@ fn report(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
             cx.report(&mut Rows, |c| events::Data { c, is_orig, block_num: *block, data });
         }
         Message::Ack { block } => {
-            cx.report(&mut Rows, |c| events::Ack { c, is_orig, block_num: *block })
+            cx.report(&mut Rows, |c| events::Ack { c, is_orig, block_num: *block });
         }
         Message::Error { code, message } => {
             cx.report(&mut Rows, |c| events::Error { c, is_orig, code: *code, msg: message });
