@@ -146,6 +146,12 @@ pub trait Hear<E> {
     fn hear(&mut self, cx: &mut Context<'_>, event: &E);
 }
 
+/// No rows.
+impl<E> Hear<E> for () {
+    #[inline]
+    fn hear(&mut self, _cx: &mut Context<'_>, _event: &E) {}
+}
+
 impl Context<'_> {
     /// Raises an event of this connection: its listener gets it, if there is one, then `rows`. `make` builds it
     /// around the connection, for each of them.

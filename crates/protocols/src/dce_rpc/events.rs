@@ -3,6 +3,7 @@
 use gannet_event::Connection;
 
 use super::message::PacketType;
+use super::message::Uuid;
 
 gannet_event::enumeration!(PacketType = "DCE_RPC::PType", PacketType::name);
 gannet_event::events! {
@@ -47,7 +48,7 @@ gannet_event::events! {
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
         /// The interface, as it lies in the packet.
-        uuid: [u8; 16] = "uuid",
+        uuid: Uuid = "uuid",
         /// Version of the interface.
         ver_major: u16 = "ver_major",
         /// Lower part of the version.
@@ -63,7 +64,7 @@ gannet_event::events! {
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
         /// The interface, as it lies in the packet.
-        uuid: [u8; 16] = "uuid",
+        uuid: Uuid = "uuid",
         /// Version of the interface.
         ver_major: u16 = "ver_major",
         /// Lower part of the version.

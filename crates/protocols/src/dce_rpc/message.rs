@@ -2,6 +2,10 @@
 //!
 //! [C706]: https://pubs.opengroup.org/onlinepubs/9629399/
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use crate::support::Bytes;
 
 /// Length of the common header.
@@ -140,9 +144,7 @@ pub enum Body<'a> {
         /// Context.
         context: u16,
         /// Interface.
-        uuid: u128,
-        /// The same as it lies in the packet.
-        raw: [u8; 16],
+        uuid: Uuid,
         /// Major and minor version.
         version: (u16, u16),
         /// Whether it is a further binding.
@@ -205,7 +207,7 @@ pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -
                 let version = (n.u16()?, n.u16()?);
                 n.bytes.take(20 * usize::from(syntaxes))?;
                 let is_further = header.kind == 14;
-                see(Body::Bind { context, uuid: uuid(raw), raw, version, is_further });
+                see(Body::Bind { context, uuid: Uuid::new(raw), version, is_further });
             }
         }
         // Their answers.
@@ -240,6 +242,30 @@ pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -
         _ => {}
     }
     Some(())
+}
+
+/// An interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uuid {
+    /// Its number.
+    pub number: u128,
+    /// The same as it lies in the packet.
+    pub raw: [u8; 16],
+}
+
+impl Uuid {
+    fn new(raw: [u8; 16]) -> Self {
+        Self { number: uuid(raw), raw }
+    }
+}
+
+/// Its bytes as they lie in the packet.
+impl Arg for Uuid {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.raw.pack(to);
+    }
 }
 
 /// A UUID as its text has it, of which the first three fields lie in little-endian order.
@@ -309,7 +335,8 @@ pub(crate) mod tests {
     fn packets() {
         let raw = *b"\x78\x57\x34\x12\x34\x12\xcd\xab\xef\x00\x01\x23\x45\x67\x89\xac";
         let (version, is_further) = ((0, 0), false);
-        let bound = Body::Bind { context: 1, uuid: SAMR, raw, version, is_further };
+        let bound =
+            Body::Bind { context: 1, uuid: Uuid { number: SAMR, raw }, version, is_further };
         assert_eq!(bodies(&bind()), Some(vec![bound]));
         assert_eq!(bodies(&bind_ack(b"\\PIPE\\a\0")), Some(vec![Body::BindAck(b"\\PIPE\\a")]));
         let called = Body::Request { context: 1, operation: 5, stub: b"\x09\x09" };

@@ -5,10 +5,11 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-use super::message::Body;
+use super::events::*;
 use super::tables::ENDPOINTS;
 use super::tables::OPERATIONS;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each call that is answered.
@@ -83,9 +84,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Processes a packet. `operation` is the last one called in the response's context.
-    pub(super) fn body(&mut self, cx: &mut Context<'_>, pipe: u64, body: Body<'_>, operation: u16) {
-        let now = cx.now;
+    /// The pipe of an event.
+    fn binding(&mut self, now: Time, pipe: u64) -> &mut Binding {
         self.open = true;
         let binding = self.pipes.entry(pipe).or_insert_with(|| Binding {
             ts: now,
@@ -97,26 +97,20 @@ impl Calls {
             operation: None,
         });
         binding.endpoint = binding.uuid.or(binding.endpoint);
-        match body {
-            Body::Bind { context, uuid, .. } => {
-                let (contexts, name) = (&mut binding.contexts, "too_many_dce_rpc_contexts");
-                if contexts.len() < MAX_CONTEXTS || contexts.contains_key(&context) {
-                    contexts.insert(context, uuid);
-                } else {
-                    cx.weird(name, &contexts.len().to_string(), Some("DCE_RPC"));
-                }
-                binding.uuid = Some(uuid);
-                binding.endpoint = Some(uuid);
-            }
-            Body::BindAck(b"") | Body::AlterAck => {}
-            Body::BindAck(name) => binding.pipe = Some(name.to_vec()),
-            Body::Request { .. } => binding.ts = now,
-            Body::Response { context, .. } => {
-                binding.response(now, context, operation);
-                binding.write(cx);
-                self.open = false;
-            }
+        binding
+    }
+
+    /// A context is bound to an interface.
+    fn bind(&mut self, cx: &mut Context<'_>, pipe: u64, context: u16, uuid: u128) {
+        let binding = self.binding(cx.now, pipe);
+        let (contexts, name) = (&mut binding.contexts, "too_many_dce_rpc_contexts");
+        if contexts.len() < MAX_CONTEXTS || contexts.contains_key(&context) {
+            contexts.insert(context, uuid);
+        } else {
+            cx.weird(name, &contexts.len().to_string(), Some("DCE_RPC"));
         }
+        binding.uuid = Some(uuid);
+        binding.endpoint = Some(uuid);
     }
 
     /// A pipe is closed.
@@ -138,6 +132,48 @@ impl Calls {
                 binding.write(cx);
             }
         }
+    }
+}
+
+impl Hear<DceRpcBind> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBind) {
+        self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
+    }
+}
+
+impl Hear<DceRpcAlterContext> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContext) {
+        self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
+    }
+}
+
+impl Hear<DceRpcBindAck<'_>> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBindAck<'_>) {
+        let binding = self.binding(cx.now, event.fid);
+        if !event.sec_addr.is_empty() {
+            binding.pipe = Some(event.sec_addr.to_vec());
+        }
+    }
+}
+
+impl Hear<DceRpcAlterContextResp> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContextResp) {
+        self.binding(cx.now, event.fid);
+    }
+}
+
+impl Hear<DceRpcRequest> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcRequest) {
+        self.binding(cx.now, event.fid).ts = cx.now;
+    }
+}
+
+impl Hear<DceRpcResponse> for Calls {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcResponse) {
+        let binding = self.binding(cx.now, event.fid);
+        binding.response(cx.now, event.ctx_id, event.opnum);
+        binding.write(cx);
+        self.open = false;
     }
 }
 

@@ -219,33 +219,39 @@ impl State {
                 }
                 _ => {}
             }
-            raise(cx, pipe, &part, called);
-            calls.body(cx, pipe, part, called);
+            raise(cx, calls, pipe, &part, called);
         })
     }
 }
 
 /// Raises the events of a part of a packet; `called` is the operation that a response answers.
-fn raise(cx: &mut Context<'_>, fid: u64, part: &Body<'_>, called: u16) {
+fn raise(cx: &mut Context<'_>, rows: &mut Calls, fid: u64, part: &Body<'_>, called: u16) {
     match *part {
-        Body::Bind { context: ctx_id, raw: uuid, version, is_further, .. } => {
+        Body::Bind { context: ctx_id, uuid, version, is_further, .. } => {
             let (ver_major, ver_minor) = version;
             if is_further {
-                cx.raise(|c| DceRpcAlterContext { c, fid, ctx_id, uuid, ver_major, ver_minor });
+                cx.report(rows, |c| DceRpcAlterContext {
+                    c,
+                    fid,
+                    ctx_id,
+                    uuid,
+                    ver_major,
+                    ver_minor,
+                });
             } else {
-                cx.raise(|c| DceRpcBind { c, fid, ctx_id, uuid, ver_major, ver_minor });
+                cx.report(rows, |c| DceRpcBind { c, fid, ctx_id, uuid, ver_major, ver_minor });
             }
         }
-        Body::BindAck(sec_addr) => cx.raise(|c| DceRpcBindAck { c, fid, sec_addr }),
-        Body::AlterAck => cx.raise(|c| DceRpcAlterContextResp { c, fid }),
+        Body::BindAck(sec_addr) => cx.report(rows, |c| DceRpcBindAck { c, fid, sec_addr }),
+        Body::AlterAck => cx.report(rows, |c| DceRpcAlterContextResp { c, fid }),
         Body::Request { context: ctx_id, operation: opnum, stub } => {
             let stub_len = stub.len() as u64;
-            cx.raise(|c| DceRpcRequest { c, fid, ctx_id, opnum, stub_len });
+            cx.report(rows, |c| DceRpcRequest { c, fid, ctx_id, opnum, stub_len });
             cx.raise(|c| DceRpcRequestStub { c, fid, ctx_id, opnum, stub });
         }
         Body::Response { context: ctx_id, stub } => {
             let (opnum, stub_len) = (called, stub.len() as u64);
-            cx.raise(|c| DceRpcResponse { c, fid, ctx_id, opnum, stub_len });
+            cx.report(rows, |c| DceRpcResponse { c, fid, ctx_id, opnum, stub_len });
             cx.raise(|c| DceRpcResponseStub { c, fid, ctx_id, opnum, stub });
         }
     }

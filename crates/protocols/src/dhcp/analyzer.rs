@@ -1,11 +1,11 @@
 use gannet_base::Dir;
+use gannet_event::Id4;
 
 use super::events::AggregateMsgs;
 use super::events::DhcpMessage;
 use super::message::COOKIE;
 use super::message::Message;
-use super::raise;
-use super::shared;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -27,7 +27,6 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        let relayed = self.relayed[from.index()];
         let message = match Message::parse(data, &mut self.relayed[from.index()]) {
             Ok(message) => message,
             Err(e) => {
@@ -35,7 +34,7 @@ impl Analyze for Analyzer {
                 return;
             }
         };
-        if message.options.kind == 0 {
+        if message.msg.m_type == 0 {
             cx.violation(Tag::Dhcp, "no DHCP message type option", b"");
         }
         if message.cookie != COOKIE {
@@ -43,10 +42,13 @@ impl Analyze for Analyzer {
             cx.violation(Tag::Dhcp, &reason, b"");
             return;
         }
-        if cx.wants::<DhcpMessage<'_>>() || cx.wants::<AggregateMsgs<'_>>() {
-            raise::message(cx, from, data, message.options.kind, relayed);
+        let (Message { msg, options, .. }, is_orig) = (message, from.is_orig());
+        cx.report(&mut Rows, |c| DhcpMessage { c, is_orig, msg, options });
+        if cx.wants::<AggregateMsgs<'_>>() {
+            let (ts, uid) = (cx.now, cx.conn.uid);
+            let id = Id4(cx.conn.id, cx.conn.proto, cx.conn.ip_proto);
+            cx.raise(|_| AggregateMsgs { ts, id, uid, is_orig, msg, options });
         }
-        shared::note(cx, cx.conn.id, from, &message);
         if !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Dhcp);

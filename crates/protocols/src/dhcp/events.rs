@@ -1,7 +1,5 @@
 //! Events of DHCP.
 
-use std::borrow::Cow;
-
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -9,8 +7,16 @@ use gannet_base::Uid;
 use gannet_event::Connection;
 use gannet_event::Id4;
 
+use super::message::Addrs;
+use super::message::Codes;
+use super::message::Hardware;
+use super::message::Numbers;
+use super::message::SubOpts;
+use super::message::Unpadded;
+
 gannet_event::record! {
     /// The fixed part of a message (RFC 2131 §2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Msg<'a> = "DHCP::Msg" {
         /// 1 for a client's message, 2 for a server's.
         op: u64 = "op",
@@ -31,26 +37,28 @@ gannet_event::record! {
         /// The relay agent.
         giaddr: Addr = "giaddr",
         /// The client's hardware address.
-        chaddr: Cow<'a, [u8]> = "chaddr",
+        chaddr: Hardware<'a> = "chaddr",
         /// Name of the server's host.
-        sname: &'a [u8] = "sname",
+        sname: Unpadded<'a> = "sname",
         /// Name of the boot file.
-        file_n: &'a [u8] = "file_n",
+        file_n: Unpadded<'a> = "file_n",
     }
 }
 
 gannet_event::record! {
     /// Client identifier (option 61).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ClientId<'a> = "DHCP::ClientID" {
         /// Kind of hardware.
         hwtype: u64 = "hwtype",
         /// Its address.
-        hwaddr: Cow<'a, [u8]> = "hwaddr",
+        hwaddr: Hardware<'a> = "hwaddr",
     }
 }
 
 gannet_event::record! {
     /// Fully qualified name of the client (option 81).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ClientFqdn<'a> = "DHCP::ClientFQDN" {
         /// Flags.
         flags: u64 = "flags",
@@ -75,16 +83,16 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// The options of a message (RFC 2132); of several of a kind the last.
-    #[derive(Default)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Options<'a> = "DHCP::Options" {
         /// Codes of all options, in order.
-        options: Option<Vec<u64>> = "options",
+        options: Option<Codes<'a>> = "options",
         /// Subnet mask (1).
         subnet_mask: Option<Addr> = "subnet_mask",
         /// Routers (3).
-        routers: Option<Vec<Addr>> = "routers",
+        routers: Option<Addrs<'a>> = "routers",
         /// DNS servers (6).
-        dns_servers: Option<Vec<Addr>> = "dns_servers",
+        dns_servers: Option<Addrs<'a>> = "dns_servers",
         /// Name of the client's host (12).
         host_name: Option<&'a [u8]> = "host_name",
         /// The client's domain (15).
@@ -96,7 +104,7 @@ gannet_event::record! {
         /// Data of a vendor's own (43).
         vendor: Option<&'a [u8]> = "vendor",
         /// NetBIOS name servers (44).
-        nbns: Option<Vec<Addr>> = "nbns",
+        nbns: Option<Addrs<'a>> = "nbns",
         /// The address asked for (50).
         addr_request: Option<Addr> = "addr_request",
         /// Time that the address is lent for (51).
@@ -104,7 +112,7 @@ gannet_event::record! {
         /// The server that is meant (54).
         serv_addr: Option<Addr> = "serv_addr",
         /// Options asked for (55).
-        param_list: Option<Vec<u64>> = "param_list",
+        param_list: Option<Numbers<'a>> = "param_list",
         /// Why something was refused (56).
         message: Option<&'a [u8]> = "message",
         /// Longest message (57).
@@ -122,7 +130,7 @@ gannet_event::record! {
         /// Fully qualified name of the client (81).
         client_fqdn: Option<ClientFqdn<'a>> = "client_fqdn",
         /// Suboptions of a relay agent (82).
-        sub_opt: Option<Vec<SubOpt<'a>>> = "sub_opt",
+        sub_opt: Option<SubOpts<'a>> = "sub_opt",
         /// Whether the client may choose its address (116).
         auto_config: Option<bool> = "auto_config",
         /// Where the configuration of proxies is (252).
@@ -130,11 +138,11 @@ gannet_event::record! {
         /// Seconds from UTC (2).
         time_offset: Option<i32> = "time_offset",
         /// Time servers (4).
-        time_servers: Option<Vec<Addr>> = "time_servers",
+        time_servers: Option<Addrs<'a>> = "time_servers",
         /// Name servers of IEN 116 (5).
-        name_servers: Option<Vec<Addr>> = "name_servers",
+        name_servers: Option<Addrs<'a>> = "name_servers",
         /// NTP servers (42).
-        ntp_servers: Option<Vec<Addr>> = "ntp_servers",
+        ntp_servers: Option<Addrs<'a>> = "ntp_servers",
     }
 }
 

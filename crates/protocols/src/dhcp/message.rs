@@ -1,46 +1,29 @@
 //! DHCP datagrams (RFC 2131 §2).
 
 use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
+use super::events::ClientFqdn;
+use super::events::ClientId;
+use super::events::Msg;
+use super::events::Options;
+use super::events::SubOpt;
+use crate::support::Bytes;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
 /// A datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Transaction id.
-    pub xid: u32,
-    /// The address the server hands out (`yiaddr`).
-    pub assigned: Addr,
-    /// The client's hardware address (`chaddr`), all sixteen bytes.
-    pub hardware: &'a [u8; 16],
+    /// The fixed part, and the type of the message.
+    pub msg: Msg<'a>,
     /// The word before the options: [`COOKIE`], otherwise this is plain BOOTP.
     pub cookie: u32,
-    /// The options.
+    /// The options; of several of a kind the last.
     pub options: Options<'a>,
-}
-
-/// The options that are used; of several of a kind the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options<'a> {
-    /// Type of the message (53), of the first such option.
-    pub kind: u8,
-    /// Name of the client's host (12).
-    pub host_name: Option<&'a [u8]>,
-    /// The client's domain (15).
-    pub domain_name: Option<&'a [u8]>,
-    /// The address asked for (50).
-    pub requested: Option<Addr>,
-    /// Seconds the address is lent for (51).
-    pub lease: Option<u32>,
-    /// Why something was refused (56).
-    pub message: Option<&'a [u8]>,
-    /// Vendor class of the sender (60).
-    pub vendor_class: Option<&'a [u8]>,
-    /// Client identifier (61): hardware type and address.
-    pub client_id: Option<(u8, &'a [u8])>,
-    /// Fully qualified name of the client (81).
-    pub client_fqdn: Option<&'a [u8]>,
 }
 
 /// First bytes of the options (RFC 2131 §3).
@@ -57,21 +40,144 @@ impl<'a> Message<'a> {
             return Err(short(data));
         };
         let word = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
-        Ok(Self {
+        let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        let (kind, options) = parse_options(options, relayed, &mut |_| {})?;
+        let msg = Msg {
+            op: head[0].into(),
+            m_type: kind.into(),
             xid: u32::from_be_bytes(word(4)),
-            assigned: Addr::v4(word(16)),
-            hardware: hardware(head),
-            cookie: u32::from_be_bytes(word(236)),
-            options: Options::parse(options, relayed)?,
+            secs: Interval::from_secs(half(8).into()),
+            flags: half(10),
+            ciaddr: Addr::v4(word(12)),
+            yiaddr: Addr::v4(word(16)),
+            siaddr: Addr::v4(word(20)),
+            giaddr: Addr::v4(word(24)),
+            chaddr: Hardware { bytes: &head[28..44], is_text: false },
+            sname: Unpadded(&head[44..108]),
+            file_n: Unpadded(&head[108..236]),
+        };
+        Ok(Self { msg, cookie: u32::from_be_bytes(word(236)), options })
+    }
+}
+
+/// A hardware address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hardware<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Whether they are a text of the sender's.
+    pub is_text: bool,
+}
+
+impl Arg for Hardware<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        if self.is_text {
+            self.bytes.pack(to);
+        } else {
+            mac(self.bytes).as_slice().pack(to);
+        }
+    }
+}
+
+/// A hardware address as text: six bytes, or eight where the seventh and eighth say something;
+/// empty where there are fewer.
+pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
+    let shown = match bytes {
+        [_, _, _, _, _, _] | [_, _, _, _, _, _, 0, 0, ..] => &bytes[..6],
+        [_, _, _, _, _, _, _, _, ..] => &bytes[..8],
+        _ => return Vec::new(),
+    };
+    let mut text = Vec::with_capacity(3 * shown.len());
+    for (i, b) in shown.iter().enumerate() {
+        if i > 0 {
+            text.push(b':');
+        }
+        text.push(b"0123456789abcdef"[usize::from(b >> 4)]);
+        text.push(b"0123456789abcdef"[usize::from(b & 15)]);
+    }
+    text
+}
+
+/// A text in a field of fixed size, without trailing zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpadded<'a>(&'a [u8]);
+
+impl Arg for Unpadded<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        unpadded(self.0).pack(to);
+    }
+}
+
+/// Addresses of IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addrs<'a>(&'a [u8]);
+
+impl Arg for Addrs<'_> {
+    const TYPE: Type = Type::Vector(&Type::Addr);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let addrs = self.0.as_chunks().0;
+        to.list(addrs.len());
+        addrs.iter().for_each(|addr| Addr::v4(*addr).pack(to));
+    }
+}
+
+/// Numbers of a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers<'a>(&'a [u8]);
+
+impl Arg for Numbers<'_> {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|number| u64::from(*number).pack(to));
+    }
+}
+
+/// Suboptions of relay agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubOpts<'a>(&'a [u8]);
+
+impl<'a> SubOpts<'a> {
+    fn iter(&self) -> impl Iterator<Item = SubOpt<'a>> + use<'a> {
+        let mut b = Bytes(self.0);
+        std::iter::from_fn(move || {
+            let (code, size) = (b.u8()?, b.u8()?);
+            Some(SubOpt { code: code.into(), value: b.take(size.into())? })
         })
     }
 }
 
-/// The client's hardware address.
-fn hardware(head: &[u8; FIXED_LEN]) -> &[u8; 16] {
-    match head[28..].first_chunk() {
-        Some(hardware) => hardware,
-        None => &[0; 16],
+impl Arg for SubOpts<'_> {
+    const TYPE: Type = Type::Vector(&SubOpt::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.iter().count());
+        self.iter().for_each(|one| one.pack(to));
+    }
+}
+
+/// The codes of all options, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codes<'a> {
+    options: &'a [u8],
+    /// What [parsing](Message::parse) began with.
+    relayed: u8,
+}
+
+impl Arg for Codes<'_> {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let (mut codes, mut relayed) = (Vec::<u64>::new(), self.relayed);
+        // The options were parsed before.
+        let _ = parse_options(self.options, &mut relayed, &mut |code| codes.push(code.into()));
+        codes.pack(to);
     }
 }
 
@@ -106,16 +212,17 @@ fn word(
 }
 
 /// Takes a list of addresses or numbers off.
-fn list(
-    rest: &mut &[u8],
+fn list<'a>(
+    rest: &mut &'a [u8],
     (record, field): (&'static str, &'static str),
     n: usize,
     size: usize,
-) -> Result<(), OutOfBound> {
+) -> Result<&'a [u8], OutOfBound> {
     let mut r = Record::new(record, rest);
     r.list(field, n as u16, size)?;
+    let items = &rest[..r.at];
     *rest = r.rest();
-    Ok(())
+    Ok(items)
 }
 
 /// The record that Zeek's parser has for an option whose value is text, and its field.
@@ -132,86 +239,158 @@ fn text(code: u8) -> (&'static str, &'static str) {
     }
 }
 
-impl<'a> Options<'a> {
-    /// Reads options up to the one that ends them, or the end of the datagram. Where a type's size is fixed, it is that size
-    /// that is read, whatever the option's length says, as in Zeek.
-    fn parse(mut data: &'a [u8], relayed: &mut u8) -> Result<Self, OutOfBound> {
-        let rest = &mut data;
-        let mut options = Self::default();
-        let mut kind = None;
-        while let Some((&code, behind)) = rest.split_first() {
-            *rest = behind;
-            match code {
-                0 => continue,
-                255 => break,
-                _ => {}
-            }
-            let len = usize::from(take(rest, ("OptionValueWrapper", "length"), 1)?[0]);
-            match code {
-                53 => {
-                    let told = take(rest, ("OptionValue", "msg_type"), 1)?[0];
-                    options.kind = *kind.get_or_insert(told);
-                }
-                12 => options.host_name = Some(take(rest, text(code), len)?),
-                15 => options.domain_name = Some(unpadded(take(rest, text(code), len)?)),
-                50 => {
-                    let addr = word(rest, "ADDR_REQUEST_OPTION", "addr_request")?;
-                    options.requested = Some(Addr::v4(addr));
-                }
-                51 => {
-                    let seconds = word(rest, "LEASE_OPTION", "lease")?;
-                    options.lease = Some(u32::from_be_bytes(seconds));
-                }
-                56 => options.message = Some(take(rest, text(code), len)?),
-                60 => options.vendor_class = Some(take(rest, text(code), len)?),
-                61 => options.client_id = Some(client_id(rest, len)?),
-                81 => options.client_fqdn = Some(client_fqdn(rest, len)?),
-                82 => relay_agent(rest, len, relayed)?,
-                1 => drop(word(rest, "SUBNET_OPTION", "subnet")?),
-                2 => drop(word(rest, "TIME_OFFSET_OPTION", "time_offset")?),
-                28 => drop(word(rest, "BROADCAST_ADDRESS_OPTION", "broadcast_address")?),
-                54 => drop(word(rest, "SERV_ID_OPTION", "serv_addr")?),
-                58 => drop(word(rest, "RENEWAL_TIME_OPTION", "renewal_time")?),
-                59 => drop(word(rest, "REBINDING_TIME_OPTION", "rebinding_time")?),
-                3 => list(rest, ("ROUTER_OPTION", "router_list"), len / 4, 4)?,
-                4 => list(rest, ("TIME_SERVER_OPTION", "timeserver_list"), len / 4, 4)?,
-                5 => list(rest, ("NAME_SERVER_OPTION", "nameserver_list"), len / 4, 4)?,
-                6 => list(rest, ("DNS_SERVER_OPTION", "dns_server_list"), len / 4, 4)?,
-                42 => list(rest, ("NTP_SERVER_OPTION", "ntpserver_list"), len / 4, 4)?,
-                44 => list(rest, ("NBNS_OPTION", "nbns"), len / 4, 4)?,
-                55 => list(rest, ("PAR_REQ_LIST_OPTION", "par_req_list"), len, 1)?,
-                19 => drop(take(rest, ("FORWARDING_OPTION", "forwarding"), 1)?),
-                57 => drop(take(rest, ("MAX_MESSAGE_SIZE_OPTION", "max_msg_size"), 2)?),
-                116 => drop(take(rest, ("AUTO_CONFIG_OPTION", "auto_config"), 1)?),
-                _ => drop(take(rest, text(code), len)?),
-            }
+/// Reads options up to the one that ends them, or the end of the datagram; `see` gets the code of each. Returns the type
+/// of the message as well: the value of the first option 53. Where a type's size is fixed, it is that size that is read,
+/// whatever the option's length says, as in Zeek.
+fn parse_options<'a>(
+    mut data: &'a [u8],
+    relayed: &mut u8,
+    see: &mut impl FnMut(u8),
+) -> Result<(u8, Options<'a>), OutOfBound> {
+    let codes = Some(Codes { options: data, relayed: *relayed });
+    let rest = &mut data;
+    let mut options = Options { options: codes, ..Options::default() };
+    let mut kind = None;
+    while let Some((&code, behind)) = rest.split_first() {
+        *rest = behind;
+        if code == 255 {
+            break;
         }
-        Ok(options)
+        see(code);
+        if code == 0 {
+            continue;
+        }
+        let len = usize::from(take(rest, ("OptionValueWrapper", "length"), 1)?[0]);
+        match code {
+            53 => {
+                let told = take(rest, ("OptionValue", "msg_type"), 1)?[0];
+                kind.get_or_insert(told);
+            }
+            12 => options.host_name = Some(take(rest, text(code), len)?),
+            15 => options.domain_name = Some(unpadded(take(rest, text(code), len)?)),
+            43 => options.vendor = Some(take(rest, text(code), len)?),
+            56 => options.message = Some(take(rest, text(code), len)?),
+            60 => options.vendor_class = Some(take(rest, text(code), len)?),
+            77 => options.user_class = Some(take(rest, text(code), len)?),
+            252 => {
+                let location = take(rest, text(code), len)?;
+                let end = location.strip_suffix(b"\n").unwrap_or(location);
+                options.auto_proxy_config = Some(end);
+            }
+            1 => options.subnet_mask = Some(addr(rest, "SUBNET_OPTION", "subnet")?),
+            28 => {
+                let addr = addr(rest, "BROADCAST_ADDRESS_OPTION", "broadcast_address")?;
+                options.broadcast = Some(addr);
+            }
+            50 => options.addr_request = Some(addr(rest, "ADDR_REQUEST_OPTION", "addr_request")?),
+            54 => options.serv_addr = Some(addr(rest, "SERV_ID_OPTION", "serv_addr")?),
+            2 => {
+                let offset = word(rest, "TIME_OFFSET_OPTION", "time_offset")?;
+                options.time_offset = Some(i32::from_be_bytes(offset));
+            }
+            51 => options.lease = Some(seconds(rest, "LEASE_OPTION", "lease")?),
+            58 => {
+                options.renewal_time = Some(seconds(rest, "RENEWAL_TIME_OPTION", "renewal_time")?);
+            }
+            59 => {
+                let time = seconds(rest, "REBINDING_TIME_OPTION", "rebinding_time")?;
+                options.rebinding_time = Some(time);
+            }
+            3 => options.routers = Some(addrs(rest, ("ROUTER_OPTION", "router_list"), len)?),
+            4 => {
+                let field = ("TIME_SERVER_OPTION", "timeserver_list");
+                options.time_servers = Some(addrs(rest, field, len)?);
+            }
+            5 => {
+                let field = ("NAME_SERVER_OPTION", "nameserver_list");
+                options.name_servers = Some(addrs(rest, field, len)?);
+            }
+            6 => {
+                let field = ("DNS_SERVER_OPTION", "dns_server_list");
+                options.dns_servers = Some(addrs(rest, field, len)?);
+            }
+            42 => {
+                let field = ("NTP_SERVER_OPTION", "ntpserver_list");
+                options.ntp_servers = Some(addrs(rest, field, len)?);
+            }
+            44 => options.nbns = Some(addrs(rest, ("NBNS_OPTION", "nbns"), len)?),
+            55 => {
+                let numbers = list(rest, ("PAR_REQ_LIST_OPTION", "par_req_list"), len, 1)?;
+                options.param_list = Some(Numbers(numbers));
+            }
+            19 => {
+                let flag = take(rest, ("FORWARDING_OPTION", "forwarding"), 1)?[0];
+                options.forwarding = Some(flag != 0);
+            }
+            57 => {
+                let size = take(rest, ("MAX_MESSAGE_SIZE_OPTION", "max_msg_size"), 2)?;
+                options.max_msg_size = Some(u16::from_be_bytes([size[0], size[1]]));
+            }
+            116 => {
+                let flag = take(rest, ("AUTO_CONFIG_OPTION", "auto_config"), 1)?[0];
+                options.auto_config = Some(flag != 0);
+            }
+            61 => options.client_id = Some(client_id(rest, len)?),
+            81 => options.client_fqdn = Some(client_fqdn(rest, len)?),
+            82 => options.sub_opt = Some(SubOpts(relay_agent(rest, len, relayed)?)),
+            _ => drop(take(rest, text(code), len)?),
+        }
     }
+    Ok((kind.unwrap_or_default(), options))
+}
+
+/// Takes an address that is an option's value.
+fn addr(rest: &mut &[u8], record: &'static str, field: &'static str) -> Result<Addr, OutOfBound> {
+    word(rest, record, field).map(Addr::v4)
+}
+
+/// Takes a time in seconds that is an option's value.
+fn seconds(
+    rest: &mut &[u8],
+    record: &'static str,
+    field: &'static str,
+) -> Result<Interval, OutOfBound> {
+    Ok(Interval::from_secs(u32::from_be_bytes(word(rest, record, field)?).into()))
+}
+
+/// Takes the addresses that are an option's value of this length.
+fn addrs<'a>(
+    rest: &mut &'a [u8],
+    field: (&'static str, &'static str),
+    len: usize,
+) -> Result<Addrs<'a>, OutOfBound> {
+    list(rest, field, len / 4, 4).map(Addrs)
 }
 
 /// Type and address of the client's hardware.
-fn client_id<'a>(rest: &mut &'a [u8], len: usize) -> Result<(u8, &'a [u8]), OutOfBound> {
+fn client_id<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientId<'a>, OutOfBound> {
     let mut r = Record::new("Client_Identifier", rest);
-    let kind = r.upto("hwtype", 1)?[0];
+    let hwtype = r.upto("hwtype", 1)?[0];
     r.string("hwaddr", len as i64 - 1)?;
-    let address = &rest[1..r.at];
+    let bytes = &rest[1..r.at];
     *rest = r.rest();
-    Ok((kind, address))
+    let hwaddr = Hardware { bytes, is_text: hwtype == 0 };
+    Ok(ClientId { hwtype: hwtype.into(), hwaddr })
 }
 
 /// The client's name, behind flags and two codes of responses.
-fn client_fqdn<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], OutOfBound> {
+fn client_fqdn<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientFqdn<'a>, OutOfBound> {
     let mut r = Record::new("Client_FQDN", rest);
-    r.upto("rcode2", 3)?;
+    let head = r.upto("rcode2", 3)?;
+    let [flags, rcode1, rcode2] = [head[0], head[1], head[2]].map(u64::from);
     r.string("domain_name", len as i64 - 3)?;
-    let name = &rest[3..r.at];
+    let domain_name = &rest[3..r.at];
     *rest = r.rest();
-    Ok(name)
+    Ok(ClientFqdn { flags, rcode1, rcode2, domain_name })
 }
 
-/// Relay agent information (RFC 3046).
-fn relay_agent(rest: &mut &[u8], len: usize, relayed: &mut u8) -> Result<(), OutOfBound> {
+/// Relay agent information (RFC 3046): its suboptions.
+fn relay_agent<'a>(
+    rest: &mut &'a [u8],
+    len: usize,
+    relayed: &mut u8,
+) -> Result<&'a [u8], OutOfBound> {
+    let all = *rest;
     while !rest.is_empty() {
         let mut r = Record::new("Relay_Agent_SubOption", rest);
         let sub = r.upto("length", 2)?[1];
@@ -222,7 +401,7 @@ fn relay_agent(rest: &mut &[u8], len: usize, relayed: &mut u8) -> Result<(), Out
             break;
         }
     }
-    Ok(())
+    Ok(&all[..all.len() - rest.len()])
 }
 
 /// A name without trailing zeros. One byte alone counts as padding too, as in Zeek.
@@ -251,8 +430,16 @@ pub(super) mod tests {
         b
     }
 
-    fn options(bytes: &[u8]) -> Result<Options<'_>, OutOfBound> {
-        Options::parse(bytes, &mut 0)
+    fn options(bytes: &[u8]) -> Result<(u8, Options<'_>), OutOfBound> {
+        parse_options(bytes, &mut 0, &mut |_| {})
+    }
+
+    #[test]
+    fn hardware_addresses() {
+        assert_eq!(mac(&[2, 0, 0x5e, 0x10, 0, 0xff]), b"02:00:5e:10:00:ff");
+        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 0, 9]), b"02:00:00:00:00:01");
+        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 3]), b"02:00:00:00:00:01:00:03");
+        assert_eq!(mac(&[1, 2, 3]), b"");
     }
 
     #[test]
@@ -264,15 +451,16 @@ pub(super) mod tests {
               \x51\x07\x00\x00\x00full\x00\x00\x37\x02\x01\x03",
         );
         let m = Message::parse(&b, &mut 0).unwrap();
-        assert_eq!((m.xid, m.cookie, m.assigned), (7, COOKIE, Addr::v4([0; 4])));
-        assert_eq!(m.hardware[..6], [2, 0, 0x5e, 0x10, 0, 1]);
+        assert_eq!((m.msg.xid, m.cookie, m.msg.yiaddr), (7, COOKIE, Addr::v4([0; 4])));
+        assert_eq!(m.msg.chaddr.bytes[..6], [2, 0, 0x5e, 0x10, 0, 1]);
         let o = m.options;
         assert_eq!(
-            (o.kind, o.host_name, o.client_fqdn),
+            (m.msg.m_type, o.host_name, o.client_fqdn.map(|fqdn| fqdn.domain_name)),
             (3, Some(&b"host"[..]), Some(&b"full"[..]))
         );
-        assert_eq!(o.requested, Some(Addr::v4([192, 0, 2, 5])));
-        assert_eq!(o.client_id, Some((1, &[2, 0, 0x5e, 0x10, 0, 1][..])));
+        assert_eq!(o.addr_request, Some(Addr::v4([192, 0, 2, 5])));
+        let id = o.client_id.map(|id| (id.hwtype, id.hwaddr.bytes));
+        assert_eq!(id, Some((1, &[2, 0, 0x5e, 0x10, 0, 1][..])));
         assert!(Message::parse(&b[..b.len() - 1], &mut 0).is_ok());
         let short = OutOfBound::new("OptionValueWrapper", "length", 1, 0);
         assert_eq!(Message::parse(&b[..b.len() - 4], &mut 0), Err(short));
@@ -281,14 +469,14 @@ pub(super) mod tests {
     #[test]
     fn fixed_sizes_win_over_lengths() {
         // A type of "two bytes": the second is read as an option without a value.
-        let o = options(b"\x35\x02\x05\x00\x33\x00\x00\x00\x0e\x10\xff").unwrap();
-        assert_eq!((o.kind, o.lease), (5, Some(3600)));
+        let (kind, o) = options(b"\x35\x02\x05\x00\x33\x00\x00\x00\x0e\x10\xff").unwrap();
+        assert_eq!((kind, o.lease), (5, Some(Interval::from_secs(3600))));
     }
 
     #[test]
     fn the_first_type_counts() {
         for (bytes, kind) in [(b"\x35\x01\x02\x35\x01\x05", 2), (b"\x35\x01\0\x35\x01\x05", 0)] {
-            assert_eq!(options(bytes).unwrap().kind, kind);
+            assert_eq!(options(bytes).unwrap().0, kind);
         }
     }
 
@@ -323,18 +511,18 @@ pub(super) mod tests {
 
     #[test]
     fn domains_lose_their_padding() {
-        assert_eq!(options(b"\x0f\x04ab\0\0\xff").unwrap().domain_name, Some(&b"ab"[..]));
-        assert_eq!(options(b"\x0f\x01a\xff").unwrap().domain_name, Some(&b""[..]));
+        assert_eq!(options(b"\x0f\x04ab\0\0\xff").unwrap().1.domain_name, Some(&b"ab"[..]));
+        assert_eq!(options(b"\x0f\x01a\xff").unwrap().1.domain_name, Some(&b""[..]));
     }
 
     #[test]
     fn relay_options_are_summed() {
         let bytes = b"\x52\x06\x01\x01a\x02\x01b\xff";
         let mut sum = 0;
-        assert!(Options::parse(bytes, &mut sum).is_ok());
+        assert!(parse_options(bytes, &mut sum, &mut |_| {}).is_ok());
         assert_eq!(sum, 6);
         // The next option of the same side claims more bytes than available.
-        assert!(Options::parse(bytes, &mut sum).is_err());
+        assert!(parse_options(bytes, &mut sum, &mut |_| {}).is_err());
     }
 
     proptest! {
@@ -343,7 +531,7 @@ pub(super) mod tests {
             let mut b = message(1, [0; 4], &bytes);
             b.pop();
             if let Ok(m) = Message::parse(&b, &mut 0) {
-                prop_assert_eq!(m.xid, 1);
+                prop_assert_eq!(m.msg.xid, 1);
             }
         }
     }

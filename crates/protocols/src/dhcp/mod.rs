@@ -9,7 +9,6 @@ mod analyzer;
 mod detect;
 pub mod events;
 pub mod message;
-mod raise;
 mod rows;
 mod shared;
 

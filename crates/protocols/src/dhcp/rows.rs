@@ -1,6 +1,7 @@
 //! The row of dhcp.log.
 
 use gannet_base::Addr;
+use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -10,6 +11,11 @@ use gannet_log::Type;
 use gannet_log::Value;
 use gannet_log::Vector;
 use gannet_log::row;
+
+use super::events::DhcpMessage;
+use super::shared;
+use crate::Context;
+use crate::Hear;
 
 row! {
     /// One row for each transaction: the messages of one id within a short time.
@@ -90,36 +96,19 @@ impl Value for MessageType {
     }
 }
 
-/// A hardware address as text: six bytes, or eight where the seventh and eighth say something;
-/// empty where there are fewer.
-pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
-    let shown = match bytes {
-        [_, _, _, _, _, _] | [_, _, _, _, _, _, 0, 0, ..] => &bytes[..6],
-        [_, _, _, _, _, _, _, _, ..] => &bytes[..8],
-        _ => return Vec::new(),
-    };
-    let mut text = Vec::with_capacity(3 * shown.len());
-    for (i, b) in shown.iter().enumerate() {
-        if i > 0 {
-            text.push(b':');
-        }
-        text.push(b"0123456789abcdef"[usize::from(b >> 4)]);
-        text.push(b"0123456789abcdef"[usize::from(b & 15)]);
+/// Adds messages to the rows of their transactions, which all connections share.
+pub(super) struct Rows;
+
+impl Hear<DhcpMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DhcpMessage<'_>) {
+        let from = if event.is_orig { Dir::Orig } else { Dir::Resp };
+        shared::note(cx, cx.conn.id, from, (&event.msg, &event.options));
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hardware_addresses() {
-        assert_eq!(mac(&[2, 0, 0x5e, 0x10, 0, 0xff]), b"02:00:5e:10:00:ff");
-        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 0, 9]), b"02:00:00:00:00:01");
-        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 3]), b"02:00:00:00:00:01:00:03");
-        assert_eq!(mac(&[1, 2, 3]), b"");
-    }
 
     #[test]
     fn message_types() {

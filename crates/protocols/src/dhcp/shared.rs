@@ -14,10 +14,11 @@ use gannet_log::Logs;
 use gannet_log::Set;
 use gannet_log::Vector;
 
-use super::message::Message;
+use super::events::Msg;
+use super::events::Options;
+use super::message::mac;
 use super::rows::Dhcp;
 use super::rows::MessageType;
-use super::rows::mac;
 use crate::Context;
 use crate::Env;
 use crate::Tag;
@@ -220,11 +221,15 @@ impl Shared {
     }
 }
 
+/// Both parts of a message.
+type Parts<'a> = (&'a Msg<'a>, &'a Options<'a>);
+
 /// Records the facts of a message. `id` are its endpoints.
-pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Message<'_>) {
+pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: Parts<'_>) {
+    let xid = message.0.xid;
     let (now, uid) = (cx.now, cx.conn.uid);
     let Env { dhcp, logs, weirds, pending, .. } = &mut *cx.env;
-    let known = dhcp.transactions.contains_key(&message.xid);
+    let known = dhcp.transactions.contains_key(&xid);
     if !known && dhcp.transactions.len() >= pending.of(Tag::Dhcp) {
         let count = dhcp.evict(logs).to_string();
         let name = "DHCP_max_tracked_transactions_exceeded";
@@ -232,8 +237,8 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
         weirds.packet(logs, now, &odd);
     }
     let transaction = match known {
-        true => dhcp.transactions.get_mut(&message.xid),
-        false => Some(dhcp.begin(message.xid, now, uid)),
+        true => dhcp.transactions.get_mut(&xid),
+        false => Some(dhcp.begin(xid, now, uid)),
     };
     let Some(transaction) = transaction else { return };
     transaction.add(now, uid, id, from, message);
@@ -241,29 +246,30 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
         software(cx.env, now, id, from, message);
     }
     let Env { dhcp, logs, .. } = &mut *cx.env;
-    let Some(transaction) = dhcp.transactions.get_mut(&message.xid) else { return };
+    let Some(transaction) = dhcp.transactions.get_mut(&xid) else { return };
     let row = &transaction.row;
     if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
         logs.write(row);
         transaction.tell(&mut dhcp.told);
-        dhcp.transactions.remove(&message.xid);
+        dhcp.transactions.remove(&xid);
     }
 }
 
 /// The software that a message states for its sender.
-fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, message: &Message<'_>) {
-    if let Some(transaction) = env.dhcp.transactions.get_mut(&message.xid) {
+fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, (msg, options): Parts<'_>) {
+    let xid = msg.xid;
+    if let Some(transaction) = env.dhcp.transactions.get_mut(&xid) {
         if is_client(id, from) {
             transaction.ports = [id.orig_p, id.resp_p];
         } else if from.is_orig() {
             transaction.ports = [id.resp_p, id.orig_p];
         }
-        if let Some(text) = message.options.vendor_class {
+        if let Some(text) = options.vendor_class {
             transaction.software[from.index()] = Some(text.into());
         }
     }
     if let (Some(text), false, Some(mut policy)) =
-        (message.options.vendor_class, from.is_orig(), env.policy())
+        (options.vendor_class, from.is_orig(), env.policy())
     {
         let found = Found { host: id.resp_h, port: None, kind: "DHCP::SERVER", text };
         policy.software(now, &found);
@@ -279,14 +285,14 @@ const ANY: Addr = Addr::v4([0; 4]);
 const BROADCAST: Addr = Addr::v4([255; 4]);
 
 impl Transaction {
-    fn add(&mut self, now: Time, uid: Uid, id: ConnId, from: Dir, message: &Message<'_>) {
-        let (row, options) = (&mut self.row, &message.options);
+    fn add(&mut self, now: Time, uid: Uid, id: ConnId, from: Dir, (msg, options): Parts<'_>) {
+        let row = &mut self.row;
         row.duration = now - row.ts;
         self.last = now;
         if !row.uids.0.contains(&uid) {
             row.uids.0.push(uid);
         }
-        row.msg_types.0.push(MessageType(options.kind));
+        row.msg_types.0.push(MessageType(msg.m_type as u8));
         let client = is_client(id, from);
         let set = |field: &mut Option<Vec<u8>>, value: Option<&[u8]>| {
             if let Some(value) = value {
@@ -299,24 +305,22 @@ impl Transaction {
                 row.client_addr = Some(id.orig_h);
             }
             set(&mut row.host_name, options.host_name);
-            set(&mut row.client_fqdn, options.client_fqdn);
+            set(&mut row.client_fqdn, options.client_fqdn.map(|fqdn| fqdn.domain_name));
             match options.client_id {
-                Some((1, address)) => row.mac = Some(mac(address)),
-                _ => self.hardware = Some(mac(message.hardware)),
+                Some(id) if id.hwtype == 1 => row.mac = Some(mac(id.hwaddr.bytes)),
+                _ => self.hardware = Some(mac(msg.chaddr.bytes)),
             }
-            row.requested_addr = options.requested.or(row.requested_addr);
+            row.requested_addr = options.addr_request.or(row.requested_addr);
         } else {
             set(&mut row.server_message, options.message);
-            if message.assigned != ANY {
+            if msg.yiaddr != ANY {
                 row.server_addr = Some(if from.is_orig() { id.orig_h } else { id.resp_h });
-                row.assigned_addr = Some(message.assigned);
+                row.assigned_addr = Some(msg.yiaddr);
             }
-            row.mac.get_or_insert_with(|| mac(message.hardware));
+            row.mac.get_or_insert_with(|| mac(msg.chaddr.bytes));
             row.client_addr = row.client_addr.or(row.assigned_addr);
             set(&mut row.domain, options.domain_name);
-            if let Some(seconds) = options.lease {
-                row.lease_time = Some(Interval::from_secs(i64::from(seconds)));
-            }
+            row.lease_time = options.lease.or(row.lease_time);
         }
     }
 }

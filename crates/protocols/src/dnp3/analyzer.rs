@@ -1,5 +1,4 @@
 use gannet_base::Dir;
-use gannet_base::Time;
 
 use super::events::*;
 use super::frame;
@@ -9,8 +8,7 @@ use super::frame::Link;
 use super::frame::Malformed;
 use super::objects;
 use super::raise;
-use super::rows::Dnp3Row;
-use super::rows::Function;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -31,7 +29,7 @@ pub struct Udp(Analyzer);
 struct Analyzer {
     tag: Tag,
     side: [Side; 2],
-    pending: Option<Pending>,
+    rows: Rows,
     done: bool,
 }
 
@@ -44,12 +42,6 @@ struct Side {
     first_seen: bool,
     /// Whether a frame of the message was begun.
     is_open: bool,
-}
-
-/// A request without response.
-struct Pending {
-    ts: Time,
-    function: u8,
 }
 
 /// The connection is not analysed any further; the reason was reported where necessary.
@@ -71,7 +63,7 @@ impl Udp {
 
 impl Analyzer {
     fn new(tag: Tag) -> Self {
-        Self { tag, side: Default::default(), pending: None, done: false }
+        Self { tag, side: Default::default(), rows: Rows::default(), done: false }
     }
 
     fn data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
@@ -203,25 +195,22 @@ impl Analyzer {
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) -> Result<(), Stop> {
         match (from, message) {
             (Dir::Orig, [control, function, ..]) => {
-                cx.raise(|c| Dnp3ApplicationRequestHeader {
+                cx.report(&mut self.rows, |c| Dnp3ApplicationRequestHeader {
                     c,
                     is_orig: true,
                     application: (*control).into(),
                     fc: (*function).into(),
                 });
-                self.pending = Some(Pending { ts: cx.now, function: *function });
             }
             (Dir::Resp, [control, function, a, b, ..]) => {
-                let request = self.pending.take().map(|p| Function(p.function));
                 let iin = u16::from_be_bytes([*a, *b]);
-                cx.raise(|c| Dnp3ApplicationResponseHeader {
+                cx.report(&mut self.rows, |c| Dnp3ApplicationResponseHeader {
                     c,
                     is_orig: false,
                     application: (*control).into(),
                     fc: (*function).into(),
                     iin,
                 });
-                write(cx, cx.now, request, Some(Function(*function)), Some(iin));
             }
             _ => {}
         }
@@ -247,13 +236,12 @@ impl Analyzer {
 
     /// Drops partially parsed data.
     fn suspend(&mut self) {
-        *self = Self { pending: self.pending.take(), ..Self::new(self.tag) };
+        let rows = std::mem::take(&mut self.rows);
+        *self = Self { rows, ..Self::new(self.tag) };
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(p) = self.pending.take() {
-            write(cx, p.ts, Some(Function(p.function)), None, None);
-        }
+        self.rows.finish(cx);
     }
 }
 
@@ -265,17 +253,6 @@ impl Side {
         *data = &data[take..];
         (self.buffer.len() >= n).then_some(&self.buffer)
     }
-}
-
-fn write(
-    cx: &mut Context<'_>,
-    ts: Time,
-    fc_request: Option<Function>,
-    fc_reply: Option<Function>,
-    iin: Option<u16>,
-) {
-    let (uid, id) = (cx.conn.uid, cx.conn.id);
-    cx.log(&Dnp3Row { ts, uid, id, fc_request, fc_reply, iin });
 }
 
 impl Analyze for Tcp {

@@ -5,6 +5,11 @@ use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
+use super::events::Dnp3ApplicationRequestHeader;
+use super::events::Dnp3ApplicationResponseHeader;
+use crate::Context;
+use crate::Hear;
+
 gannet_log::row! {
     /// One row for each request and its response.
     pub struct Dnp3Row = "dnp3" {
@@ -25,7 +30,7 @@ gannet_log::row! {
 
 /// A function code, written as its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Function(pub u8);
+pub struct Function(u64);
 
 const REQUESTS: [&str; 34] = [
     "CONFIRM",
@@ -72,11 +77,55 @@ impl Value for Function {
             0x81 => "RESPONSE",
             0x82 => "UNSOLICITED_RESPONSE",
             0x83 => "AUTHENTICATE_RESP",
-            n => match REQUESTS.get(usize::from(n)) {
+            n => match usize::try_from(n).ok().and_then(|n| REQUESTS.get(n)) {
                 Some(name) => name,
                 None => return e.plain(format!("unknown-{n}").as_bytes()),
             },
         };
         e.plain(name.as_bytes());
     }
+}
+
+/// Writes a row for each response, and for a request without one.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Pending>);
+
+/// A request without response.
+#[derive(Debug)]
+struct Pending {
+    ts: Time,
+    function: Function,
+}
+
+impl Rows {
+    /// The connection ends: the row of a request without response is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(Pending { ts, function }) = self.0.take() {
+            write(cx, ts, Some(function), None, None);
+        }
+    }
+}
+
+impl Hear<Dnp3ApplicationRequestHeader> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationRequestHeader) {
+        self.0 = Some(Pending { ts: cx.now, function: Function(event.fc) });
+    }
+}
+
+impl Hear<Dnp3ApplicationResponseHeader> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationResponseHeader) {
+        let request = self.0.take().map(|pending| pending.function);
+        write(cx, cx.now, request, Some(Function(event.fc)), Some(event.iin));
+    }
+}
+
+fn write(
+    cx: &mut Context<'_>,
+    ts: Time,
+    fc_request: Option<Function>,
+    fc_reply: Option<Function>,
+    iin: Option<u16>,
+) {
+    let (uid, id) = (cx.conn.uid, cx.conn.id);
+    cx.log(&Dnp3Row { ts, uid, id, fc_request, fc_reply, iin });
 }

@@ -5,13 +5,12 @@ use super::message::Reply;
 use super::message::Request;
 use super::nvt::Oddity;
 use super::nvt::Terminal;
+use super::rows::Rows;
 use super::security::Exchange;
 use super::session::SOURCE;
-use super::session::Session;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::policy::software::Found;
 use crate::support::limit_reached;
 
 /// A longer word is no command.
@@ -42,7 +41,7 @@ struct Dialogue {
     exchange: Option<Exchange>,
     /// TLS took over.
     tls: bool,
-    session: Option<Session>,
+    rows: Rows,
 }
 
 impl Analyzer {
@@ -121,15 +120,7 @@ impl Dialogue {
         if b"AUTH".starts_with(word) {
             self.mechanism = request.argument.to_vec();
         }
-        let host = cx.conn.id.orig_h;
-        if word == b"CLNT"
-            && let Some(mut policy) = cx.env.policy()
-        {
-            let text = request.argument;
-            policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
-        }
-        cx.raise(|c| FtpRequest { c, command: word, arg: request.argument });
-        self.session(cx).request(cx, word, request.argument);
+        cx.report(&mut self.rows, |c| FtpRequest { c, command: word, arg: request.argument });
         true
     }
 
@@ -164,14 +155,8 @@ impl Dialogue {
             }
             _ => {}
         }
-        cx.raise(|c| FtpReply { c, code, msg: text, cont_resp: within });
-        self.session(cx).reply(cx, code, text, within);
+        cx.report(&mut self.rows, |c| FtpReply { c, code, msg: text, cont_resp: within });
         !self.tls
-    }
-
-    #[inline]
-    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
-        self.session.get_or_insert_with(|| Session::new(cx))
     }
 }
 
@@ -207,8 +192,8 @@ impl Analyze for Analyzer {
         if let Some(mut exchange) = self.dialogue.exchange.take() {
             exchange.finish(cx);
         }
-        let session = self.dialogue.session.take();
-        self.dialogue = Dialogue { session, ..Dialogue::default() };
+        let rows = std::mem::take(&mut self.dialogue.rows);
+        self.dialogue = Dialogue { rows, ..Dialogue::default() };
         self.terminals = Default::default();
         true
     }
@@ -222,9 +207,7 @@ impl Analyze for Analyzer {
         if request && cx.conn.has_noted(Dir::Orig, gannet_flow::tcp::FIN_NOTED) {
             cx.weird("partial_ftp_request", "", SOURCE);
         }
-        if let Some(mut session) = self.dialogue.session.take() {
-            session.finish(cx);
-        }
+        self.dialogue.rows.finish(cx);
     }
 }
 

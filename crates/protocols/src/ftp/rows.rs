@@ -6,6 +6,14 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Port;
 
+use super::events::FtpReply;
+use super::events::FtpRequest;
+use super::session::Session;
+use crate::Context;
+use crate::Hear;
+use crate::context;
+use crate::policy::software::Found;
+
 gannet_log::row! {
     /// One row for each command that transfers or removes files or prepares that, and at least one a
     /// session.
@@ -42,5 +50,71 @@ gannet_log::row! {
         data_port: Option<Port> = "data_channel.resp_p",
         /// The file.
         fuid: Option<Uid> = "fuid",
+    }
+}
+
+/// The rows of a control connection, from its first line on.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    #[inline]
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.0.get_or_insert_with(|| Session::new(cx))
+    }
+
+    /// The connection ends: the remaining rows are written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut session) = self.0.take() {
+            session.finish(cx);
+        }
+    }
+}
+
+impl Hear<FtpRequest<'_>> for Rows {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpRequest<'_>) {
+        let (host, text) = (cx.conn.id.orig_h, event.arg);
+        if event.command == b"CLNT"
+            && let Some(mut policy) = cx.env.policy()
+        {
+            policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
+        }
+        self.session(cx).request(cx, event.command, event.arg);
+    }
+}
+
+impl Hear<FtpReply<'_>> for Rows {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpReply<'_>) {
+        self.session(cx).reply(cx, event.code, event.msg, event.cont_resp);
+    }
+}
+
+impl Session {
+    /// Writes the row of the last command that is over.
+    pub(super) fn log(&mut self, cx: &mut Context<'_>) {
+        let transfer = cx.env.ftp.take(cx.conn.uid);
+        let uid = &cx.conn.uid;
+        let row = || FtpRow {
+            ts: self.ts,
+            uid,
+            id: &self.id,
+            user: &self.user,
+            password: self.password.as_deref(),
+            command: Some(&self.command[..]).filter(|c| !c.is_empty()),
+            arg: Some(&self.argument[..]).filter(|a| !a.is_empty()),
+            mime_type: transfer.mime_type,
+            file_size: self.file_size,
+            reply_code: self.reply.as_ref().map(|r| r.0),
+            reply_msg: self.reply.as_ref().map(|r| &r.1[..]),
+            passive: self.channel.map(|c| c.passive),
+            data_orig: self.channel.map(|c| c.orig),
+            data_resp: self.channel.map(|c| c.to.addr),
+            data_port: self.channel.map(|c| Port(c.to.port)),
+            fuid: transfer.fuid,
+        };
+        context::log_every(cx.env, cx.now, row);
+        self.logged = true;
     }
 }

@@ -4,17 +4,14 @@ use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
-use gannet_log::Port;
 
 use super::commands::Command;
 use super::commands::best_match;
 use super::message::Endpoint;
 use super::paths;
-use super::rows::FtpRow;
 use crate::Context;
 use crate::Expected;
 use crate::Tag;
-use crate::context;
 use crate::weird::Oddity;
 
 /// Bytes of the user's name and of the password that are kept.
@@ -82,18 +79,18 @@ const UNKNOWN: u64 = 0;
 /// The state of a session, including its next row.
 #[derive(Debug)]
 pub(super) struct Session {
-    ts: Time,
-    id: ConnId,
-    user: Vec<u8>,
+    pub(super) ts: Time,
+    pub(super) id: ConnId,
+    pub(super) user: Vec<u8>,
     /// The user's password is no secret.
     is_guest: bool,
-    password: Option<Vec<u8>>,
+    pub(super) password: Option<Vec<u8>>,
     /// The last command that is over, empty if there is none.
-    command: Vec<u8>,
-    argument: Vec<u8>,
-    file_size: Option<u64>,
-    reply: Option<(u16, Vec<u8>)>,
-    channel: Option<Channel>,
+    pub(super) command: Vec<u8>,
+    pub(super) argument: Vec<u8>,
+    pub(super) file_size: Option<u64>,
+    pub(super) reply: Option<(u16, Vec<u8>)>,
+    pub(super) channel: Option<Channel>,
     directory: Vec<u8>,
     /// Memory for the next one.
     spare_directory: Vec<u8>,
@@ -101,17 +98,17 @@ pub(super) struct Session {
     /// Number of the command that the last reply answered, or [`UNKNOWN`].
     current: Option<u64>,
     last_seq: u64,
-    logged: bool,
+    pub(super) logged: bool,
     /// Memory for the next command.
     spare: Vec<u8>,
 }
 
 /// An announced data connection.
 #[derive(Clone, Copy, Debug)]
-struct Channel {
-    passive: bool,
-    orig: Addr,
-    to: Endpoint,
+pub(super) struct Channel {
+    pub(super) passive: bool,
+    pub(super) orig: Addr,
+    pub(super) to: Endpoint,
 }
 
 impl Session {
@@ -333,31 +330,6 @@ impl Session {
         self.file_size = None;
         self.channel = None;
         self.keep(command.into_memory());
-    }
-
-    fn log(&mut self, cx: &mut Context<'_>) {
-        let transfer = cx.env.ftp.take(cx.conn.uid);
-        let uid = &cx.conn.uid;
-        let row = || FtpRow {
-            ts: self.ts,
-            uid,
-            id: &self.id,
-            user: &self.user,
-            password: self.password.as_deref(),
-            command: Some(&self.command[..]).filter(|c| !c.is_empty()),
-            arg: Some(&self.argument[..]).filter(|a| !a.is_empty()),
-            mime_type: transfer.mime_type,
-            file_size: self.file_size,
-            reply_code: self.reply.as_ref().map(|r| r.0),
-            reply_msg: self.reply.as_ref().map(|r| &r.1[..]),
-            passive: self.channel.map(|c| c.passive),
-            data_orig: self.channel.map(|c| c.orig),
-            data_resp: self.channel.map(|c| c.to.addr),
-            data_port: self.channel.map(|c| Port(c.to.port)),
-            fuid: transfer.fuid,
-        };
-        context::log_every(cx.env, cx.now, row);
-        self.logged = true;
     }
 
     /// The session ends: what still awaits a reply is written, and something in any case.

@@ -42,8 +42,7 @@ impl Inner {
         cx.aid(Tag::Gssapi);
         let whole = message::parse(data, |part| match part {
             Part::State(state) => {
-                cx.raise(|c| GssapiNegResult { c, state });
-                logins.ntlm.outcome(cx, state);
+                cx.report(&mut logins.ntlm, |c| GssapiNegResult { c, state });
             }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),

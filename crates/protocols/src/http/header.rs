@@ -19,6 +19,7 @@ use super::syntax::field;
 use super::syntax::slash_pair;
 use super::syntax::token;
 use crate::support::mime::events::HeaderRec;
+use crate::support::text::Upper;
 
 /// A header field by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +121,7 @@ impl Entity {
     fn raise_all_headers(&mut self, s: &mut Scope<'_, '_>) {
         let (headers, is_orig) = (self.headers.take().unwrap_or_default(), s.from.is_orig());
         let records = headers.fields.iter().enumerate().map(|(n, (name, value))| {
-            let (original_name, name) = (&name[..], name.to_ascii_uppercase().into());
-            (n as u64 + 1, HeaderRec { original_name, name, value })
+            (n as u64 + 1, HeaderRec { original_name: name, name: Upper(name), value })
         });
         s.cx.raise(|c| HttpAllHeaders { c, is_orig, hlist: TableOf(records.collect()) });
         let (ty, subty) = match &headers.content_type {

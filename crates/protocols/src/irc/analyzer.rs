@@ -1,6 +1,4 @@
 use gannet_base::Dir;
-use gannet_base::Interval;
-use gannet_event::SetOf;
 
 use super::events::IrcDccMessage;
 use super::events::IrcJoinMessage;
@@ -8,9 +6,9 @@ use super::events::IrcNickMessage;
 use super::events::IrcPrivmsgMessage;
 use super::events::IrcStarttls;
 use super::events::IrcUserMessage;
-use super::events::JoinInfo;
 use super::message::Dcc;
 use super::message::DccProblem;
+use super::message::Joins;
 use super::message::Message;
 use super::message::Problem;
 use super::message::Verb;
@@ -21,10 +19,9 @@ use super::message::words;
 use super::raise;
 use super::raise::Understood;
 use super::raise::nickname;
-use super::rows::IrcRow;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
-use crate::Expected;
 use crate::Tag;
 use crate::support::Lines;
 
@@ -36,9 +33,6 @@ const CUT_LOSS: usize = 2;
 const MAX_COMMAND: usize = 20;
 /// This many invalid lines are tolerated.
 const MAX_INVALID: u32 = 20;
-/// A transfer that does not begin within this is not expected any longer.
-const AWAIT: Interval = Interval::from_secs(300);
-
 const SOURCE: Option<&str> = Some("IRC");
 
 /// The analyzer of a connection to a server, or between servers.
@@ -51,8 +45,7 @@ pub struct Analyzer {
     reading: Reading,
     /// TLS was given its first bytes.
     handed_over: bool,
-    /// Some message made a session of this.
-    session: bool,
+    rows: Rows,
 }
 
 /// The introduction of a side as a server.
@@ -93,7 +86,7 @@ impl Analyzer {
             servers: [Server::default(); 2],
             reading: Reading::Lines,
             handed_over: false,
-            session: false,
+            rows: Rows::default(),
         }
     }
 
@@ -189,35 +182,16 @@ impl Analyzer {
         server.registered = word == b"SERVER" && message.prefix.is_empty();
     }
 
-    /// The session's row, as of now.
-    fn row<'c>(&mut self, cx: &'c mut Context<'_>) -> &'c mut IrcRow {
-        self.session = true;
-        let (now, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
-        cx.env.irc.session(now, uid, id)
-    }
-
     fn nick(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) {
-        let name = message.params.strip_prefix(b":").unwrap_or(message.params).to_vec();
+        let newnick = message.params.strip_prefix(b":").unwrap_or(message.params);
         let (is_orig, who) = (from.is_orig(), message.prefix);
-        cx.raise(|c| IrcNickMessage { c, is_orig, who, newnick: &name });
-        let row = self.row(cx);
-        if from == Dir::Orig {
-            row.command = Some("NICK");
-            row.value = Some(name.clone());
-            let whole = row.clone();
-            row.nick = Some(name);
-            cx.log(&whole);
-        }
+        cx.report(&mut self.rows, |c| IrcNickMessage { c, is_orig, who, newnick });
     }
 
     fn user(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) {
         let mut parts = words(params, b' ');
-        let mut next = || until_nul(parts.next().unwrap_or_default()).to_vec();
+        let mut next = || until_nul(parts.next().unwrap_or_default());
         let (user, host, server) = (next(), next(), next());
-        let mut addl = host.clone();
-        addl.push(b' ');
-        addl.extend(&server);
-        addl.push(b' ');
         // The words of the real name as they are put together elsewhere: a space after each from
         // the second on.
         let mut name = Vec::new();
@@ -229,24 +203,9 @@ impl Analyzer {
         }
         let name = until_nul(&name);
         let real_name = name.strip_prefix(b":").unwrap_or(name);
-        addl.extend_from_slice(real_name);
-        cx.raise(|c| IrcUserMessage {
-            c,
-            is_orig: from.is_orig(),
-            user: &user,
-            host: &host,
-            server: &server,
-            real_name,
-        });
-        let row = self.row(cx);
-        if from == Dir::Orig {
-            row.command = Some("USER");
-            row.value = Some(user.clone());
-            row.addl = Some(addl);
-            let whole = row.clone();
-            row.user = Some(user);
-            cx.log(&whole);
-        }
+        let is_orig = from.is_orig();
+        let rows = &mut self.rows;
+        cx.report(rows, |c| IrcUserMessage { c, is_orig, user, host, server, real_name });
     }
 
     fn join(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) -> Understood {
@@ -263,13 +222,9 @@ impl Analyzer {
                 list.push(entry);
             }
         }
-        cx.raise(|c| {
-            let (nick, usermode) = (nickname(message.prefix), &b""[..]);
-            let info = |(channel, password)| JoinInfo { nick, channel, password, usermode };
-            let info_list = SetOf(list.iter().copied().map(info).collect());
-            IrcJoinMessage { c, is_orig: from.is_orig(), info_list }
-        });
-        self.joined(cx, from, &list);
+        let (is_orig, nick) = (from.is_orig(), nickname(message.prefix));
+        let info_list = Joins::Client { nick, channels: &list };
+        cx.report(&mut self.rows, |c| IrcJoinMessage { c, is_orig, info_list });
         Ok(())
     }
 
@@ -286,32 +241,10 @@ impl Analyzer {
                 seen.push(user);
             }
         }
-        cx.raise(|c| {
-            let info = |(nick, usermode)| JoinInfo { nick, channel, password: b"", usermode };
-            let info_list = SetOf(seen.iter().map(|user| info(rank(user))).collect());
-            IrcJoinMessage { c, is_orig: from.is_orig(), info_list }
-        });
-        let list: Vec<(&[u8], &[u8])> = seen.iter().map(|_| (channel, &b""[..])).collect();
-        self.joined(cx, from, &list);
+        let is_orig = from.is_orig();
+        let info_list = Joins::Server { channel, users: &seen };
+        cx.report(&mut self.rows, |c| IrcJoinMessage { c, is_orig, info_list });
         Ok(())
-    }
-
-    fn joined(&mut self, cx: &mut Context<'_>, from: Dir, list: &[(&[u8], &[u8])]) {
-        let row = self.row(cx);
-        if from != Dir::Orig {
-            return;
-        }
-        row.command = Some("JOIN");
-        for (channel, key) in list {
-            let row = self.row(cx);
-            row.value = Some(channel.to_vec());
-            row.addl = Some(match key {
-                [] => Vec::new(),
-                key => [b" with channel key: '", *key, b"'"].concat(),
-            });
-            let whole = row.clone();
-            cx.log(&whole);
-        }
     }
 
     fn private_message(
@@ -329,7 +262,7 @@ impl Analyzer {
         let text = text.strip_prefix(&[1]).unwrap_or(text);
         match Dcc::parse(text) {
             Ok(Some(offer)) => {
-                cx.raise(|c| IrcDccMessage {
+                cx.report(&mut self.rows, |c| IrcDccMessage {
                     c,
                     is_orig: from.is_orig(),
                     prefix: message.prefix,
@@ -340,7 +273,6 @@ impl Analyzer {
                     dest_port: offer.port,
                     size: offer.size,
                 });
-                self.offer(cx, offer);
             }
             Ok(None) => {
                 let (is_orig, source, target) = (from.is_orig(), message.prefix, &params[..space]);
@@ -355,40 +287,6 @@ impl Analyzer {
             }
         }
         Ok(())
-    }
-
-    fn offer(&mut self, cx: &mut Context<'_>, offer: Dcc<'_>) {
-        self.row(cx);
-        let (now, uid) = (cx.now, cx.conn.uid);
-        if offer.kind != b"SEND" {
-            return;
-        }
-        if cx.env.irc.is_full(now) {
-            cx.weird("irc_max_dcc_expected_transfers_exceeded", "", None);
-            return;
-        }
-        let row = self.row(cx);
-        row.dcc_file_name = Some(offer.argument.to_vec());
-        row.dcc_file_size = Some(offer.size);
-        let to = (offer.host, offer.port);
-        cx.env.irc.announce((to.0, to.1, cx.conn.is_global()), uid, now);
-        cx.env.expect(
-            cx.conn,
-            None,
-            to,
-            Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
-            now,
-        );
-    }
-}
-
-/// A user of a channel without the marks of rank, and the rank.
-fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
-    match user {
-        [b'@', b'@', nick @ ..] => (nick, b"creator"),
-        [b'@', nick @ ..] => (nick, b"operator"),
-        [b'+', nick @ ..] => (nick, b"voice"),
-        nick => (nick, b"none"),
     }
 }
 
@@ -428,15 +326,13 @@ impl Analyze for Analyzer {
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        let Self { session, lone_cr, .. } = *self;
-        *self = Self { session, lone_cr, ..Self::fresh() };
+        let (rows, lone_cr) = (std::mem::take(&mut self.rows), self.lone_cr);
+        *self = Self { rows, lone_cr, ..Self::fresh() };
         true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if self.session {
-            cx.env.irc.close(cx.conn.uid);
-        }
+        self.rows.finish(cx);
     }
 }
 

@@ -9,7 +9,10 @@ use crate::Tag;
 use crate::ftp::data::BEGINNING as PREFIX;
 use crate::ftp::data::raise_transferred;
 use crate::ftp::events::FileTransferred;
+use crate::irc::events::IrcDccFileType;
 use crate::irc::events::IrcDccSendAck;
+use crate::irc::rows::Transfer;
+use crate::stack::events::FileStarts;
 
 /// The type of a file is detected after this many bytes, or never.
 const BEGINNING: u64 = 4096;
@@ -40,8 +43,7 @@ impl Data {
             return file;
         }
         let (to, now) = (endpoint(cx), cx.now);
-        let offer = cx.env.irc.announced(to, now);
-        let filename = offer.and_then(|row| row.dcc_file_name.clone());
+        let filename = cx.env.irc.file_name(to, now);
         let file = cx.file_start(FileStart {
             source: "IRC_DATA",
             from: Dir::Resp,
@@ -52,9 +54,8 @@ impl Data {
             mime_type: None,
         });
         let fuid = cx.env.files.fuid(file);
-        if let Some(row) = cx.env.irc.announced(to, now) {
-            row.fuid = fuid;
-        }
+        let atype = Tag::IrcData;
+        cx.report(&mut Transfer, |c| FileStarts { c, atype, is_orig: false, fuid });
         self.file = Some(file);
         file
     }
@@ -81,19 +82,12 @@ impl Data {
             return;
         }
         let mime_type = cx.env.files.mime_type(file);
-        let (to, now) = (endpoint(cx), cx.now);
-        let Some(row) = cx.env.irc.announced(to, now) else { return };
-        let mut whole = row.clone();
-        (row.dcc_file_name, row.dcc_file_size, row.dcc_mime_type) = (None, None, None);
-        whole.command = Some("DCC");
-        whole.dcc_mime_type = mime_type.or(whole.dcc_mime_type);
-        cx.log(&whole);
-        cx.env.irc.forget(to);
+        cx.report(&mut Transfer, |c| IrcDccFileType { c, mime_type });
     }
 }
 
 /// The endpoint that was announced, which is that of the connection.
-fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
+pub(super) fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
     (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
 

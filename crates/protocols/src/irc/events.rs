@@ -6,6 +6,8 @@ use gannet_base::Addr;
 use gannet_event::Connection;
 use gannet_event::SetOf;
 
+use super::message::Joins;
+
 gannet_event::record! {
     /// Who joins a channel.
     #[derive(Clone, Copy, Debug)]
@@ -149,7 +151,7 @@ gannet_event::events! {
         /// Users join channels.
         pub struct IrcJoinMessage<'a> = "irc_join_message" {
             /// Who joins what.
-            info_list: SetOf<JoinInfo<'a>> = "info_list",
+            info_list: Joins<'a> = "info_list",
         }
 
         /// A user chooses a name.
@@ -341,6 +343,17 @@ gannet_event::events! {
         pub struct IrcDccSendAck = "irc_dcc_send_ack", opt_in {
             /// Bytes that it has in all.
             bytes_received: u64 = "bytes_received",
+        }
+    }
+
+    with {
+        /// The connection of the transfer.
+        c: Connection = "c",
+    } {
+        /// The type of the file that was offered is known, or will not be.
+        pub struct IrcDccFileType = "gannet::irc_dcc_file_type", opt_in {
+            /// The type.
+            mime_type: Option<&'static str> = "mime_type",
         }
     }
 }

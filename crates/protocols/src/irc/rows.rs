@@ -1,8 +1,17 @@
 //! irc.log: one row a change of name, a channel joined, a file offered and sent.
 
 use gannet_base::ConnId;
+use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+
+use super::data::endpoint;
+use super::events::*;
+use crate::Context;
+use crate::Expected;
+use crate::Hear;
+use crate::Tag;
+use crate::stack::events::FileStarts;
 
 gannet_log::row! {
     /// One row for each NICK, USER, JOIN or DCC transfer.
@@ -52,5 +61,129 @@ impl IrcRow {
             dcc_mime_type: None,
             fuid: None,
         }
+    }
+}
+
+/// A transfer that does not begin within this is not expected any longer.
+const AWAIT: Interval = Interval::from_secs(300);
+
+/// The rows of a connection to a server.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Some message made a session of the connection.
+    has_session: bool,
+}
+
+impl Rows {
+    /// The session's row, as of now.
+    fn row<'c>(&mut self, cx: &'c mut Context<'_>) -> &'c mut IrcRow {
+        self.has_session = true;
+        let (now, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
+        &mut cx.env.irc.session(now, uid, id).row
+    }
+
+    /// The connection ends.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if self.has_session {
+            cx.env.irc.close(cx.conn.uid);
+        }
+    }
+}
+
+impl Hear<IrcNickMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcNickMessage<'_>) {
+        let row = self.row(cx);
+        if event.is_orig {
+            row.command = Some("NICK");
+            row.value = Some(event.newnick.to_vec());
+            let whole = row.clone();
+            row.nick = Some(event.newnick.to_vec());
+            cx.log(&whole);
+        }
+    }
+}
+
+impl Hear<IrcUserMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcUserMessage<'_>) {
+        let row = self.row(cx);
+        if event.is_orig {
+            row.command = Some("USER");
+            row.value = Some(event.user.to_vec());
+            row.addl = Some([event.host, event.server, event.real_name].join(&b' '));
+            let whole = row.clone();
+            row.user = Some(event.user.to_vec());
+            cx.log(&whole);
+        }
+    }
+}
+
+impl Hear<IrcJoinMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcJoinMessage<'_>) {
+        let row = self.row(cx);
+        if !event.is_orig {
+            return;
+        }
+        row.command = Some("JOIN");
+        for join in event.info_list.iter() {
+            let row = self.row(cx);
+            row.value = Some(join.channel.to_vec());
+            row.addl = Some(match join.password {
+                [] => Vec::new(),
+                key => [b" with channel key: '", key, b"'"].concat(),
+            });
+            let whole = row.clone();
+            cx.log(&whole);
+        }
+    }
+}
+
+impl Hear<IrcDccMessage<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccMessage<'_>) {
+        self.row(cx);
+        let (now, uid) = (cx.now, cx.conn.uid);
+        if event.dcc_type != b"SEND" {
+            return;
+        }
+        if cx.env.irc.is_full(now) {
+            cx.weird("irc_max_dcc_expected_transfers_exceeded", "", None);
+            return;
+        }
+        let row = self.row(cx);
+        row.dcc_file_name = Some(event.argument.to_vec());
+        row.dcc_file_size = Some(event.size);
+        let to = (event.address, event.dest_port);
+        cx.env.irc.announce((to.0, to.1, cx.conn.is_global()), uid, now);
+        cx.env.expect(
+            cx.conn,
+            None,
+            to,
+            Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
+            now,
+        );
+    }
+}
+
+/// The row of a transfer, which is that of the session that offered it.
+pub(super) struct Transfer;
+
+impl Hear<FileStarts> for Transfer {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &FileStarts) {
+        let (to, now) = (endpoint(cx), cx.now);
+        if let Some(row) = cx.env.irc.announced(to, now) {
+            row.fuid = event.fuid;
+        }
+    }
+}
+
+impl Hear<IrcDccFileType> for Transfer {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccFileType) {
+        let (to, now) = (endpoint(cx), cx.now);
+        let Some(row) = cx.env.irc.announced(to, now) else { return };
+        let mut whole = row.clone();
+        (row.dcc_file_name, row.dcc_file_size, row.dcc_mime_type) = (None, None, None);
+        whole.command = Some("DCC");
+        whole.dcc_mime_type = event.mime_type.or(whole.dcc_mime_type);
+        cx.log(&whole);
+        cx.env.irc.forget(to);
     }
 }

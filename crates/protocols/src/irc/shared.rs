@@ -39,21 +39,23 @@ impl Default for Shared {
     }
 }
 
+/// A session.
 #[derive(Debug)]
-struct Session {
-    row: IrcRow,
+pub(super) struct Session {
+    /// Its row.
+    pub(super) row: IrcRow,
     open: bool,
     /// Transfers that point here.
     awaited: u32,
 }
 
 impl Shared {
-    /// The row of a session at its newest message.
-    pub(super) fn session(&mut self, now: Time, uid: Uid, id: ConnId) -> &mut IrcRow {
+    /// A session at its newest message.
+    pub(super) fn session(&mut self, now: Time, uid: Uid, id: ConnId) -> &mut Session {
         let new = || Session { row: IrcRow::new(now, uid, id), open: true, awaited: 0 };
         let session = self.sessions.entry(uid).or_insert_with(new);
         session.row.ts = now;
-        &mut session.row
+        session
     }
 
     /// The connection to the server is over.
@@ -86,6 +88,11 @@ impl Shared {
         let entry = self.expected.get_mut(nanos(now), &to)?;
         entry.1 = now;
         self.sessions.get_mut(&entry.0).map(|s| &mut s.row)
+    }
+
+    /// Name of the file that was offered from this endpoint.
+    pub(super) fn file_name(&mut self, to: Endpoint, now: Time) -> Option<Vec<u8>> {
+        self.announced(to, now)?.dcc_file_name.clone()
     }
 
     /// The transfer from this endpoint is not awaited any longer.
@@ -128,7 +135,7 @@ mod tests {
         let host = Addr::v4([192, 0, 2, 1]);
         let id = ConnId { orig_h: host, resp_h: host, orig_p: 1, resp_p: 2 };
         let now = Time::from_secs(1000);
-        shared.session(now, uid, id).nick = Some(b"me".to_vec());
+        shared.session(now, uid, id).row.nick = Some(b"me".to_vec());
         assert!(!shared.is_full(now));
         shared.announce((host, 99, true), uid, now);
         shared.close(uid);

@@ -1,7 +1,9 @@
 use gannet_base::Dir;
 
+use super::certificates;
 use super::message;
 use super::message::Aside;
+use super::message::Message;
 use super::raise;
 use super::rows::Session;
 use crate::Analyze;
@@ -20,18 +22,21 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, dat
     if let Some(n) = aside.long_number {
         cx.long_number(n);
     }
-    session.aside(cx, tag, &aside, parsed.as_ref().ok());
-    if aside.ap_request || parsed.is_ok() {
+    if parsed.as_ref().is_ok_and(Message::counts) {
+        for _ in 0..aside.odd_addresses {
+            cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
+        }
+        certificates::report(cx, session, aside.client_certificate, true);
+        certificates::report(cx, session, aside.server_certificate, false);
+    }
+    if aside.ap_request.is_some() || parsed.is_ok() {
         cx.confirm(tag);
     }
-    for (ticket, options) in &aside.ap_requests {
-        raise::ap_request(cx, ticket, *options, true);
+    for (ticket, options) in aside.ap_request.iter().chain(&aside.ap_requests) {
+        raise::ap_request(cx, session, ticket, *options, true);
     }
     match &parsed {
-        Ok(message) => {
-            raise::message(cx, from, message);
-            session.message(cx, message);
-        }
+        Ok(message) => raise::message(cx, session, from, message),
         Err(e) => cx.violation(tag, &e.to_string(), &[]),
     }
     parsed.is_ok()

@@ -1,9 +1,21 @@
 //! Events of Kerberos.
 
+use std::sync::Arc;
+
 use gannet_base::Addr;
 use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_event::Arg;
 use gannet_event::Connection;
-use std::borrow::Cow;
+use gannet_event::Packer;
+use gannet_event::Type;
+use gannet_files::x509::Certificate;
+
+use super::message::Moment;
+use super::message::Principal;
+use super::raise::HostAddresses;
+use super::raise::Padata;
+use super::raise::Tickets;
 
 gannet_event::record! {
     /// What a client wants of a ticket.
@@ -124,15 +136,15 @@ gannet_event::record! {
         /// The client's realm.
         client_realm: Option<&'a [u8]> = "client_realm",
         /// The client.
-        client_name: Option<Cow<'a, [u8]>> = "client_name",
+        client_name: Option<&'a Principal<'a>> = "client_name",
         /// The service's realm.
         service_realm: Option<&'a [u8]> = "service_realm",
         /// The service.
-        service_name: Option<Cow<'a, [u8]>> = "service_name",
+        service_name: Option<&'a Principal<'a>> = "service_name",
         /// What went wrong, in words.
         error_text: Option<&'a [u8]> = "error_text",
         /// What authentication would be accepted.
-        pa_data: Option<Vec<TypeValue<'a>>> = "pa_data",
+        pa_data: Option<Padata<'a>> = "pa_data",
     }
 }
 
@@ -145,7 +157,7 @@ gannet_event::record! {
         /// The realm that issued it.
         realm: &'a [u8] = "realm",
         /// The service that it is for.
-        service_name: Cow<'a, [u8]> = "service_name",
+        service_name: &'a Principal<'a> = "service_name",
         /// The encryption type.
         cipher: u64 = "cipher",
         /// What is encrypted.
@@ -164,29 +176,29 @@ gannet_event::record! {
         /// Kind of message.
         msg_type: u64 = "msg_type",
         /// Authentication that comes with it.
-        pa_data: Option<Vec<TypeValue<'a>>> = "pa_data",
+        pa_data: Option<Padata<'a>> = "pa_data",
         /// What the client wants of the ticket.
         kdc_options: Option<KdcOptions> = "kdc_options",
         /// The client.
-        client_name: Option<Cow<'a, [u8]>> = "client_name",
+        client_name: Option<&'a Principal<'a>> = "client_name",
         /// The service's realm.
         service_realm: Option<&'a [u8]> = "service_realm",
         /// The service.
-        service_name: Option<Cow<'a, [u8]>> = "service_name",
+        service_name: Option<&'a Principal<'a>> = "service_name",
         /// When the ticket is to become valid.
-        from: Option<Time> = "from",
+        from: Option<Moment> = "from",
         /// When it is to expire.
-        till: Option<Time> = "till",
+        till: Option<Moment> = "till",
         /// Until when it is to be renewable.
-        rtime: Option<Time> = "rtime",
+        rtime: Option<Moment> = "rtime",
         /// A random number.
         nonce: Option<u64> = "nonce",
         /// Encryption types, the preferred one first.
-        encryption_types: Option<Vec<u64>> = "encryption_types",
+        encryption_types: Option<&'a Vec<u64>> = "encryption_types",
         /// Hosts that may use the ticket.
-        host_addrs: Option<Vec<HostAddress<'a>>> = "host_addrs",
+        host_addrs: Option<HostAddresses<'a>> = "host_addrs",
         /// Further tickets.
-        additional_tickets: Option<Vec<TicketRecord<'a>>> = "additional_tickets",
+        additional_tickets: Option<Tickets<'a>> = "additional_tickets",
     }
 }
 
@@ -199,15 +211,28 @@ gannet_event::record! {
         /// Kind of message.
         msg_type: u64 = "msg_type",
         /// Authentication that comes with it.
-        pa_data: Option<Vec<TypeValue<'a>>> = "pa_data",
+        pa_data: Option<Padata<'a>> = "pa_data",
         /// The client's realm.
         client_realm: Option<&'a [u8]> = "client_realm",
         /// The client.
-        client_name: Cow<'a, [u8]> = "client_name",
+        client_name: &'a Principal<'a> = "client_name",
         /// The ticket.
         ticket: TicketRecord<'a> = "ticket",
         /// What only the client can read.
         enc_part: EncryptedData<'a> = "enc_part",
+    }
+}
+
+/// A certificate, as its subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a>(pub(super) &'a Arc<Certificate>);
+
+impl Arg for Subject<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let subject: &str = &self.0.subject;
+        subject.pack(to);
     }
 }
 
@@ -289,7 +314,7 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
         /// Tickets.
-        tickets: Vec<TicketRecord<'a>> = "tickets",
+        tickets: Tickets<'a> = "tickets",
     }
 
     /// A request was refused.
@@ -298,5 +323,17 @@ gannet_event::events! {
         c: Connection = "c",
         /// Why.
         msg: ErrorMsg<'a> = "msg",
+    }
+
+    /// Pre-authentication data has a certificate (PKINIT, RFC 4556).
+    pub struct KrbCertificate<'a> = "gannet::krb_certificate", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether it is the client's.
+        is_client: bool = "is_client",
+        /// Its file.
+        fuid: Uid = "fuid",
+        /// Its subject, if it can be parsed.
+        subject: Option<Subject<'a>> = "subject",
     }
 }

@@ -5,6 +5,11 @@
 
 use std::cell::Cell;
 
+use gannet_base::Time;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use super::reader::Reader;
 use super::reader::content;
 use super::reader::element;
@@ -54,6 +59,27 @@ impl Principal<'_> {
             }
             _ => b"unknown".to_vec(),
         }
+    }
+}
+
+/// Its [text](Principal::text).
+impl Arg for Principal<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.text().as_slice().pack(to);
+    }
+}
+
+/// Seconds since 1970, also beyond what [`Time`] has: those are packed as the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(pub i64);
+
+impl Arg for Moment {
+    const TYPE: Type = Type::Time;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        Time::from_secs(self.0).pack(to);
     }
 }
 
@@ -122,18 +148,6 @@ pub struct Safe<'a> {
     pub number: Option<u64>,
     /// Sender and recipient.
     pub addresses: [Option<Address<'a>>; 2],
-}
-
-impl Request<'_> {
-    /// Whether a ticket that may be forwarded is wanted.
-    pub fn forwardable(&self) -> Option<bool> {
-        self.options.map(|o| o & 0x4000_0000 != 0)
-    }
-
-    /// Whether a ticket that may be renewed is wanted.
-    pub fn renewable(&self) -> Option<bool> {
-        self.options.map(|o| o & 0x0080_0000 != 0)
-    }
 }
 
 /// A ticket, as far as it is not encrypted.
@@ -233,12 +247,12 @@ impl Message<'_> {
 /// Facts found while parsing a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside<'a> {
-    /// An AP-REQ in the pre-authentication data, which counts even if the message turns out to be broken
-    /// further on.
-    pub ap_request: bool,
+    /// Ticket and options of the first AP-REQ in the pre-authentication data, which counts even if the message
+    /// turns out to be broken further on.
+    pub ap_request: Option<(Ticket<'a>, u32)>,
     /// Whether lists are collected, which only events need.
     pub collects: bool,
-    /// Tickets and options of AP-REQs in the pre-authentication data, where they are collected.
+    /// The same of further ones, where they are collected.
     pub ap_requests: Vec<(Ticket<'a>, u32)>,
     /// An address of the wrong length for its family.
     pub odd_addresses: u32,
@@ -500,8 +514,9 @@ fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> 
             1 => {
                 heads::<2>(b)?;
                 let shown = ap_request(b)?;
-                aside.ap_request = true;
-                if aside.collects {
+                if aside.ap_request.is_none() {
+                    aside.ap_request = Some(shown);
+                } else if aside.collects {
                     aside.ap_requests.push(shown);
                 }
             }

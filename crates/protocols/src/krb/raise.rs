@@ -1,10 +1,11 @@
 //! Messages as events.
 
-use std::borrow::Cow;
-
 use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
 use super::events::ApOptions;
 use super::events::EncryptedData;
@@ -30,11 +31,12 @@ use super::message::Address;
 use super::message::Encrypted;
 use super::message::Error;
 use super::message::Message;
-use super::message::Principal;
+use super::message::Moment;
 use super::message::Reply;
 use super::message::Request;
 use super::message::Safe;
 use super::message::Ticket;
+use super::rows::Session;
 use crate::Context;
 
 /// Kinds of requests and replies.
@@ -44,59 +46,96 @@ const TGS_REQ: u64 = 12;
 const TGS_REP: u64 = 13;
 
 /// Raises the event of a ticket that is shown.
-pub(super) fn ap_request(cx: &mut Context<'_>, shown: &Ticket<'_>, options: u32, in_padata: bool) {
+pub(super) fn ap_request(
+    cx: &mut Context<'_>,
+    rows: &mut Session,
+    shown: &Ticket<'_>,
+    options: u32,
+    in_padata: bool,
+) {
     let opts = ApOptions {
         use_session_key: options & 0x4000_0000 != 0,
         mutual_required: options & 0x2000_0000 != 0,
     };
-    cx.raise(|c| KrbApRequest { c, ticket: ticket(shown), opts, in_kdc_padata: in_padata });
+    cx.report(rows, |c| KrbApRequest { c, ticket: ticket(shown), opts, in_kdc_padata: in_padata });
 }
 
-/// Raises the event of a message.
-pub(super) fn message(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
+/// Raises the event of a message: a request or reply has to say itself which it is.
+pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, from: Dir, message: &Message<'_>) {
     let is_orig = from.is_orig();
     match message {
         Message::Request(r) if r.kind == AS_REQ => {
-            cx.raise(|c| KrbAsRequest { c, msg: request(r) });
+            cx.report(rows, |c| KrbAsRequest { c, msg: request(r) });
         }
         Message::Request(r) if r.kind == TGS_REQ => {
-            cx.raise(|c| KrbTgsRequest { c, msg: request(r) });
+            cx.report(rows, |c| KrbTgsRequest { c, msg: request(r) });
         }
         Message::Reply(r) if r.kind == AS_REP => {
-            cx.raise(|c| KrbAsResponse { c, msg: reply(r) });
+            cx.report(rows, |c| KrbAsResponse { c, msg: reply(r) });
         }
         Message::Reply(r) if r.kind == TGS_REP => {
-            cx.raise(|c| KrbTgsResponse { c, msg: reply(r) });
+            cx.report(rows, |c| KrbTgsResponse { c, msg: reply(r) });
         }
         Message::Request(_) | Message::Reply(_) => {}
-        Message::ApRequest(ticket, options) => ap_request(cx, ticket, *options, false),
-        Message::ApReply => cx.raise(|c| KrbApResponse { c }),
-        Message::Error(e) => cx.raise(|c| KrbError { c, msg: error(e) }),
+        Message::ApRequest(ticket, options) => ap_request(cx, rows, ticket, *options, false),
+        Message::ApReply => cx.report(rows, |c| KrbApResponse { c }),
+        Message::Error(e) => cx.report(rows, |c| KrbError { c, msg: error(e) }),
         Message::Private => cx.raise(|c| KrbPriv { c, is_orig }),
         Message::Safe(s) => cx.raise(|c| KrbSafe { c, is_orig, msg: safe(s) }),
         Message::Credentials(all) => {
-            cx.raise(|c| KrbCred { c, is_orig, tickets: all.iter().map(ticket).collect() });
+            cx.raise(|c| KrbCred { c, is_orig, tickets: Tickets(all) });
         }
     }
 }
 
-fn name<'a>(principal: &Principal<'_>) -> Cow<'a, [u8]> {
-    Cow::Owned(principal.text())
+/// Pre-authentication data: types and values.
+#[derive(Clone, Copy, Debug)]
+pub struct Padata<'a>(&'a [(u64, &'a [u8])]);
+
+impl Arg for Padata<'_> {
+    const TYPE: Type = Type::Vector(&TypeValue::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|&(data_type, val)| TypeValue { data_type, val }.pack(to));
+    }
 }
 
-fn ticket<'a>(t: &Ticket<'a>) -> TicketRecord<'a> {
+/// Addresses of hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct HostAddresses<'a>(&'a [Address<'a>]);
+
+impl Arg for HostAddresses<'_> {
+    const TYPE: Type = Type::Vector(&HostAddress::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| address(one).pack(to));
+    }
+}
+
+/// Tickets.
+#[derive(Clone, Copy, Debug)]
+pub struct Tickets<'a>(&'a [Ticket<'a>]);
+
+impl Arg for Tickets<'_> {
+    const TYPE: Type = Type::Vector(&TicketRecord::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| ticket(one).pack(to));
+    }
+}
+
+fn ticket<'a>(t: &'a Ticket<'a>) -> TicketRecord<'a> {
     TicketRecord {
         pvno: t.version,
         realm: t.realm,
-        service_name: name(&t.service),
+        service_name: &t.service,
         cipher: t.cipher,
         ciphertext: Some(t.ciphertext),
         authenticationinfo: None,
     }
-}
-
-fn padata<'a>(all: &[(u64, &'a [u8])]) -> Vec<TypeValue<'a>> {
-    all.iter().map(|(data_type, val)| TypeValue { data_type: *data_type, val }).collect()
 }
 
 fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
@@ -117,27 +156,22 @@ fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
     address
 }
 
-fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
-}
-
-fn request<'a>(r: &Request<'a>) -> KdcRequest<'a> {
-    let at = |t: Option<i64>| t.map(Time::from_secs);
+fn request<'a>(r: &'a Request<'a>) -> KdcRequest<'a> {
     KdcRequest {
         pvno: r.version,
         msg_type: r.kind,
-        pa_data: r.padata.as_deref().map(padata),
+        pa_data: r.padata.as_deref().map(Padata),
         kdc_options: r.options.map(options),
-        client_name: r.client.as_ref().map(name),
+        client_name: r.client.as_ref(),
         service_realm: r.realm,
-        service_name: r.service.as_ref().map(name),
-        from: at(r.from),
-        till: at(r.till),
-        rtime: at(r.renew_till),
+        service_name: r.service.as_ref(),
+        from: r.from.map(Moment),
+        till: r.till.map(Moment),
+        rtime: r.renew_till.map(Moment),
         nonce: r.nonce,
-        encryption_types: some(r.ciphers.clone()),
-        host_addrs: some(r.addresses.iter().map(address).collect()),
-        additional_tickets: some(r.tickets.iter().map(ticket).collect()),
+        encryption_types: Some(&r.ciphers).filter(|list| !list.is_empty()),
+        host_addrs: (!r.addresses.is_empty()).then_some(HostAddresses(&r.addresses)),
+        additional_tickets: (!r.tickets.is_empty()).then_some(Tickets(&r.tickets)),
     }
 }
 
@@ -160,14 +194,14 @@ fn options(flags: u32) -> KdcOptions {
     }
 }
 
-fn reply<'a>(r: &Reply<'a>) -> KdcResponse<'a> {
+fn reply<'a>(r: &'a Reply<'a>) -> KdcResponse<'a> {
     let Encrypted { cipher, key_version, data } = r.encrypted;
     KdcResponse {
         pvno: r.version,
         msg_type: r.kind,
-        pa_data: r.padata.as_deref().map(padata),
+        pa_data: r.padata.as_deref().map(Padata),
         client_realm: Some(r.realm),
-        client_name: name(&r.client),
+        client_name: &r.client,
         ticket: ticket(&r.ticket),
         enc_part: EncryptedData { kvno: key_version, cipher, ciphertext: data },
     }
@@ -179,7 +213,7 @@ fn precise((seconds, micros): (Option<i64>, u64)) -> Option<Time> {
     seconds.map(|s| Time::from_nanos(s.saturating_mul(1_000_000_000).saturating_add(nanos)))
 }
 
-fn error<'a>(e: &Error<'a>) -> ErrorMsg<'a> {
+fn error<'a>(e: &'a Error<'a>) -> ErrorMsg<'a> {
     ErrorMsg {
         pvno: e.version,
         msg_type: e.kind,
@@ -187,11 +221,11 @@ fn error<'a>(e: &Error<'a>) -> ErrorMsg<'a> {
         server_time: precise(e.server_time),
         error_code: e.code,
         client_realm: e.client_realm,
-        client_name: e.client.as_ref().map(name),
+        client_name: e.client.as_ref(),
         service_realm: e.service_realm,
-        service_name: e.service.as_ref().map(name),
+        service_name: e.service.as_ref(),
         error_text: e.text,
-        pa_data: e.padata.as_deref().map(padata),
+        pa_data: e.padata.as_deref().map(Padata),
     }
 }
 

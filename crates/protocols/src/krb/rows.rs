@@ -1,21 +1,18 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_files::x509::Certificate;
 use gannet_log::Date;
 
-use super::certificates::Named;
-use super::message::Aside;
-use super::message::Error;
-use super::message::Message;
+use super::events::*;
+use super::message::Moment;
 use super::message::Principal;
-use super::message::Reply;
-use super::message::Request;
-use super::message::Ticket;
 use super::names;
 use crate::Context;
-use crate::Tag;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each connection: the first request that is answered.
@@ -61,6 +58,20 @@ gannet_log::row! {
 /// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
+/// A certificate as the row names it.
+#[derive(Debug)]
+struct Named {
+    fuid: Uid,
+    certificate: Option<Arc<Certificate>>,
+}
+
+impl Named {
+    /// Its subject.
+    fn subject(&self) -> Option<&str> {
+        self.certificate.as_ref().map(|c| &*c.subject)
+    }
+}
+
 /// The facts of the exchange that becomes the row.
 #[derive(Debug, Default)]
 struct Info {
@@ -87,72 +98,23 @@ pub struct Session {
 }
 
 impl Session {
-    /// Logs the facts that the analyzer `tag` found in a message, and the message if it was
-    /// complete.
-    pub(super) fn aside(
-        &mut self,
-        cx: &mut Context<'_>,
-        tag: Tag,
-        aside: &Aside<'_>,
-        message: Option<&Message<'_>>,
-    ) {
-        if aside.ap_request {
-            self.info(cx.now);
-        }
-        if !message.is_some_and(Message::counts) {
-            return;
-        }
-        for _ in 0..aside.odd_addresses {
-            cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
-        }
-        // As in Zeek, an anonymous client (RFC 8062) has an empty certificate, which is a file
-        // nevertheless.
-        let certificate = |der: Option<&[u8]>, is_reply, cx: &mut Context<'_>| {
-            der.map(|d| Named::new(cx, d, is_reply))
-        };
-        if let Some(c) = certificate(aside.client_certificate, false, cx)
-            && let Some(info) = self.info(cx.now)
-        {
-            info.client_certificate = Some(c);
-        }
-        if let Some(c) = certificate(aside.server_certificate, true, cx)
-            && let Some(info) = self.info(cx.now)
-        {
-            info.server_certificate = Some(c);
-        }
-    }
-
-    pub(super) fn message(&mut self, cx: &mut Context<'_>, message: &Message<'_>) {
-        if !message.counts() {
-            return;
-        }
-        let Some(info) = self.info(cx.now) else { return };
-        match message {
-            Message::Request(r) => info.request(r),
-            Message::ApRequest(t, _) => info.ap_request(t),
-            Message::Reply(r) => {
-                info.reply(r);
-                self.finish(cx);
-            }
-            Message::ApReply => {
-                info.success = Some(true);
-                self.finish(cx);
-            }
-            Message::Error(e) if e.text.is_some_and(|t| IGNORED.contains(&t)) => self.info = None,
-            Message::Error(e) => {
-                info.error(e);
-                self.finish(cx);
-            }
-            Message::Private | Message::Safe(_) | Message::Credentials(_) => {}
-        }
-    }
-
     /// The current exchange; `None` once its row is written.
     fn info(&mut self, now: Time) -> Option<&mut Info> {
         if self.logged {
             return None;
         }
         Some(self.info.get_or_insert_with(|| Box::new(Info { ts: now, ..Info::default() })))
+    }
+
+    fn reply(&mut self, cx: &mut Context<'_>, r: &KdcResponse<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        if info.client.is_none() {
+            info.client = Some(joined(Some(r.client_name), r.client_realm));
+        }
+        info.service = Some(r.ticket.service_name.text());
+        info.cipher = Some(names::cipher(r.ticket.cipher));
+        info.success = Some(true);
+        self.finish(cx);
     }
 
     /// Writes the row, unless there was one.
@@ -182,53 +144,106 @@ impl Session {
     }
 }
 
-impl Info {
-    fn request(&mut self, r: &Request<'_>) {
-        if r.kind == 10 {
-            self.request_type = Some("AS");
-            self.client = Some(joined(r.client.as_ref(), r.realm));
+impl Hear<KrbCertificate<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbCertificate<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        let certificate = event.subject.map(|subject| Arc::clone(subject.0));
+        let named = Some(Named { fuid: event.fuid, certificate });
+        if event.is_client {
+            info.client_certificate = named;
         } else {
-            self.request_type = Some("TGS");
+            info.server_certificate = named;
         }
-        if let Some(service) = &r.service {
+    }
+}
+
+impl Hear<KrbAsRequest<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsRequest<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        info.request_type = Some("AS");
+        info.client = Some(joined(event.msg.client_name, event.msg.service_realm));
+        info.request(&event.msg);
+    }
+}
+
+impl Hear<KrbTgsRequest<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsRequest<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        info.request_type = Some("TGS");
+        info.request(&event.msg);
+    }
+}
+
+impl Hear<KrbApRequest<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbApRequest<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        if !event.in_kdc_padata {
+            info.request_type = Some("AP");
+            info.service = Some(event.ticket.service_name.text());
+            info.cipher = Some(names::cipher(event.ticket.cipher));
+            info.client = Some(joined(None, Some(event.ticket.realm)));
+        }
+    }
+}
+
+impl Hear<KrbAsResponse<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsResponse<'_>) {
+        self.reply(cx, &event.msg);
+    }
+}
+
+impl Hear<KrbTgsResponse<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsResponse<'_>) {
+        self.reply(cx, &event.msg);
+    }
+}
+
+impl Hear<KrbApResponse> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &KrbApResponse) {
+        let Some(info) = self.info(cx.now) else { return };
+        info.success = Some(true);
+        self.finish(cx);
+    }
+}
+
+impl Hear<KrbError<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbError<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        if event.msg.error_text.is_some_and(|text| IGNORED.contains(&text)) {
+            self.info = None;
+        } else {
+            info.error(&event.msg);
+            self.finish(cx);
+        }
+    }
+}
+
+impl Info {
+    fn request(&mut self, r: &KdcRequest<'_>) {
+        if let Some(service) = r.service_name {
             self.service = Some(service.text());
         }
-        self.from = r.from.map(Date).or(self.from);
-        self.till = r.till.map(Date).or(self.till);
-        self.forwardable = r.forwardable().or(self.forwardable);
-        self.renewable = r.renewable().or(self.renewable);
+        let date = |moment: Option<Moment>| moment.map(|moment| Date(moment.0));
+        self.from = date(r.from).or(self.from);
+        self.till = date(r.till).or(self.till);
+        self.forwardable = r.kdc_options.map(|o| o.forwardable).or(self.forwardable);
+        self.renewable = r.kdc_options.map(|o| o.renewable).or(self.renewable);
     }
 
-    fn ap_request(&mut self, t: &Ticket<'_>) {
-        self.request_type = Some("AP");
-        self.service = Some(t.service.text());
-        self.cipher = Some(names::cipher(t.cipher));
-        self.client = Some(joined(None, Some(t.realm)));
-    }
-
-    fn reply(&mut self, r: &Reply<'_>) {
-        if self.client.is_none() {
-            self.client = Some(joined(Some(&r.client), Some(r.realm)));
-        }
-        self.service = Some(r.ticket.service.text());
-        self.cipher = Some(names::cipher(r.ticket.cipher));
-        self.success = Some(true);
-    }
-
-    fn error(&mut self, e: &Error<'_>) {
-        if self.client.is_none() && (e.client.is_some() || e.client_realm.is_some()) {
-            self.client = Some(match &e.client {
+    fn error(&mut self, e: &ErrorMsg<'_>) {
+        if self.client.is_none() && (e.client_name.is_some() || e.client_realm.is_some()) {
+            self.client = Some(match e.client_name {
                 Some(client) => joined(Some(client), e.client_realm),
                 None => e.client_realm.unwrap_or_default().to_vec(),
             });
         }
-        if let Some(service) = &e.service {
+        if let Some(service) = e.service_name {
             self.service = Some(service.text());
         }
         self.success = Some(false);
-        if let Some(text) = e.text {
+        if let Some(text) = e.error_text {
             self.error = Some(text.to_vec().into());
-        } else if let Some(name) = names::error(e.code) {
+        } else if let Some(name) = names::error(e.error_code) {
             self.error = Some(name.as_bytes().into());
         }
     }

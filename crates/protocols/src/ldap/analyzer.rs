@@ -1,5 +1,8 @@
 use gannet_base::Dir;
 
+use super::events::Operation;
+use super::events::OperationSeen;
+use super::events::ProtocolOpcode;
 use super::events::Starttls;
 use super::message;
 use super::message::Auth;
@@ -8,7 +11,7 @@ use super::message::Malformed;
 use super::message::Message;
 use super::message::operation;
 use super::raise;
-use super::rows::Pending;
+use super::rows::Rows;
 use super::sasl;
 use super::sasl::Mode;
 use crate::Analyze;
@@ -28,7 +31,7 @@ const SUCCESS: u8 = 0;
 /// What both transports have in common: the state of one connection.
 struct Core {
     tag: Tag,
-    pending: Pending,
+    rows: Rows,
     mode: Mode,
     /// The mechanism of the last login by SASL.
     mechanism: Vec<u8>,
@@ -52,7 +55,7 @@ impl Core {
     fn new(cx: &Context<'_>, tag: Tag) -> Self {
         Self {
             tag,
-            pending: Pending::default(),
+            rows: Rows::default(),
             mode: Mode::Clear,
             mechanism: Vec::new(),
             tls_requested: false,
@@ -77,7 +80,9 @@ impl Core {
             Body::Extended(name) if **name == *message::START_TLS => self.tls_requested = true,
             _ => {}
         }
-        self.pending.message(cx, &m);
+        let (message_id, opcode) = (m.id, ProtocolOpcode(Some(m.code)));
+        let message = Operation(&m);
+        cx.report(&mut self.rows, |c| OperationSeen { c, message_id, opcode, message });
         if !std::mem::replace(&mut self.confirmed, true) {
             cx.confirm(self.tag);
         }
@@ -175,7 +180,7 @@ impl Core {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.pending.finish(cx);
+        self.rows.finish(cx);
         if let Some(logins) = &mut self.logins {
             logins.rows.finish(cx);
         }
@@ -310,7 +315,7 @@ impl Analyze for Udp {
 
     fn is_idle(&self) -> bool {
         !self.blind
-            && self.core.pending.is_empty()
+            && self.core.rows.is_empty()
             && self.core.mode == Mode::Clear
             && self.core.mechanism.is_empty()
             && !self.core.has_login

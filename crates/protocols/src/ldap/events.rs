@@ -1,8 +1,13 @@
 //! Events of LDAP.
 
+use gannet_event::Arg;
 use gannet_event::Connection;
+use gannet_event::Packer;
+use gannet_event::Type;
 
+use super::message::Message;
 use super::message::Text;
+use super::names;
 
 /// Number of an operation (RFC 4511 section 4.2 and following).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +172,18 @@ gannet_event::enumeration!(SearchDerefAlias = "LDAP::SearchDerefAlias", |code| m
     _ => "LDAP::SearchDerefAlias_Undef",
 });
 
+/// What a message says of its operation: packed as the operation's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation<'a>(pub(super) &'a Message<'a>);
+
+impl Arg for Operation<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        names::operation(self.0.code).pack(to);
+    }
+}
+
 gannet_event::events! {
     crate::events::module_of(crate::Tag::LdapTcp);
 
@@ -255,5 +272,20 @@ gannet_event::events! {
     } {
         /// The connection changes to TLS.
         pub struct Starttls = "LDAP::starttls", opt_in {}
+    }
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+        /// Number of the message.
+        message_id: i64 = "message_id",
+    } {
+        /// A message of an operation was read.
+        pub struct OperationSeen<'a> = "gannet::ldap_operation", opt_in {
+            /// What it is.
+            opcode: ProtocolOpcode = "opcode",
+            /// The operation.
+            message: Operation<'a> = "operation",
+        }
     }
 }

@@ -5,6 +5,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Vector;
 
+use super::events::OperationSeen;
 use super::message::Auth;
 use super::message::Body;
 use super::message::Message;
@@ -12,6 +13,7 @@ use super::message::Outcome;
 use super::message::operation;
 use super::names;
 use crate::Context;
+use crate::Hear;
 use crate::Tag;
 
 gannet_log::row! {
@@ -102,19 +104,19 @@ struct Search {
 
 /// Incomplete operations of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct Rows {
     operations: Vec<Operation>,
     searches: Vec<Search>,
 }
 
-impl Pending {
+impl Rows {
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty() && self.searches.is_empty()
     }
 
     /// A message: it begins a row, adds to one, or ends one.
-    pub(super) fn message(&mut self, cx: &mut Context<'_>, m: &Message<'_>) {
+    fn message(&mut self, cx: &mut Context<'_>, m: &Message<'_>) {
         match m.code {
             operation::SEARCH_REQUEST => {
                 let search = self.search(cx, m.id);
@@ -216,6 +218,12 @@ impl Pending {
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
         self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));
+    }
+}
+
+impl Hear<OperationSeen<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &OperationSeen<'_>) {
+        self.message(cx, event.message.0);
     }
 }
 

@@ -1,18 +1,14 @@
 use gannet_base::Dir;
-use gannet_base::Time;
 
 use super::message;
 use super::message::HEADER;
 use super::message::Header;
 use super::message::Malformed;
 use super::raise;
-use super::rows::Exception;
-use super::rows::Function;
-use super::rows::ModbusRow;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::context;
 use crate::support::Frames;
 
 /// Bytes of a header and the longest length it can tell.
@@ -21,15 +17,7 @@ const MAX_MESSAGE: usize = 6 + 0xffff;
 /// The analyzer of one connection.
 pub struct Analyzer {
     side: [Side; 2],
-    last: Option<Told>,
-}
-
-/// The last header of either side, for the row, also of an exception.
-#[derive(Clone, Copy)]
-struct Told {
-    ts: Time,
-    from: Dir,
-    header: Header,
+    rows: Rows,
 }
 
 struct Side {
@@ -42,25 +30,14 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         let side = || Side { frames: Frames::new(MAX_MESSAGE), header: None };
-        Self { side: [side(), side()], last: None }
-    }
-
-    fn header(cx: &mut Context<'_>, told: Told) {
-        raise::header(cx, told.from, &told.header);
-        let id = cx.conn.id;
-        if let Some(mut policy) = cx.env.policy() {
-            policy.modbus(cx.now, &id);
-        }
-        if told.header.function & 0x80 == 0 {
-            row(cx, told, None);
-        }
+        Self { side: [side(), side()], rows: Rows::default() }
     }
 
     fn body(
         cx: &mut Context<'_>,
+        rows: &mut Rows,
         from: Dir,
         header: &Header,
-        last: Option<Told>,
         body: &[u8],
     ) -> bool {
         match message::check(from, header.function, body) {
@@ -74,32 +51,14 @@ impl Analyzer {
             }
             Ok(()) => {}
         }
-        raise::body(cx, from, header, body);
-        if !from.is_orig()
-            && header.function & 0x80 != 0
-            && let Some(told) = last
-        {
-            row(cx, told, body.first().map(|c| Exception(*c)));
+        if !from.is_orig() && header.function & 0x80 != 0 {
+            raise::exception(cx, rows, header, body);
+        } else {
+            raise::body(cx, from, header, body);
         }
         cx.confirm(Tag::Modbus);
         true
     }
-}
-
-fn row(cx: &mut Context<'_>, told: Told, exception: Option<Exception>) {
-    let Told { ts, from, header } = told;
-    let conn = &*cx.conn;
-    let row = move || ModbusRow {
-        ts,
-        uid: &conn.uid,
-        id: &conn.id,
-        tid: header.transaction,
-        unit: header.unit,
-        func: Function(header.function),
-        pdu_type: if from.is_orig() { "REQ" } else { "RESP" },
-        exception,
-    };
-    context::log_every(cx.env, cx.now, row);
 }
 
 impl Analyze for Analyzer {
@@ -124,9 +83,7 @@ impl Analyze for Analyzer {
                         side.frames.reset();
                         return;
                     };
-                    let told = Told { ts: cx.now, from, header };
-                    self.last = Some(told);
-                    Self::header(cx, told);
+                    raise::header(cx, &mut self.rows, from, &header);
                     side.header = Some(header);
                 }
                 Some(header) => {
@@ -138,7 +95,7 @@ impl Analyze for Analyzer {
                         body
                     };
                     side.header = None;
-                    if !Self::body(cx, from, &header, self.last, body) {
+                    if !Self::body(cx, &mut self.rows, from, &header, body) {
                         side.frames.reset();
                         return;
                     }
@@ -156,6 +113,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
+    use gannet_base::Time;
 
     #[test]
     fn requests_replies_and_exceptions() {

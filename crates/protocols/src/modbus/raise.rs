@@ -4,6 +4,7 @@ use gannet_base::Dir;
 
 use super::events::*;
 use super::message::Header;
+use super::rows::Rows;
 use crate::Context;
 use crate::support::Bytes;
 
@@ -21,9 +22,17 @@ fn headers(h: &Header) -> Headers {
 }
 
 /// Raises the event of a header.
-pub(super) fn header(cx: &mut Context<'_>, from: Dir, h: &Header) {
+#[inline]
+pub(super) fn header(cx: &mut Context<'_>, rows: &mut Rows, from: Dir, h: &Header) {
     let is_orig = from.is_orig();
-    cx.raise(|c| ModbusMessage { c, headers: headers(h), is_orig });
+    cx.report(rows, |c| ModbusMessage { c, headers: headers(h), is_orig });
+}
+
+/// Raises the event of an exception, the body of a response.
+pub(super) fn exception(cx: &mut Context<'_>, rows: &mut Rows, h: &Header, body: &[u8]) {
+    if let Some(code) = body.first() {
+        cx.report(rows, |c| ModbusException { c, headers: headers(h), code: (*code).into() });
+    }
 }
 
 /// States of coils: at most as many as `count` says, a bit each.
@@ -36,7 +45,7 @@ fn registers(bytes: &[u8]) -> Vec<u16> {
     bytes.as_chunks().0.iter().map(|r| u16::from_be_bytes(*r)).collect()
 }
 
-/// Raises the event of a body that was [checked](super::message::check).
+/// Raises the event of a body, but for [exceptions](exception), that was [checked](super::message::check).
 pub(super) fn body(cx: &mut Context<'_>, from: Dir, h: &Header, body: &[u8]) {
     if cx.env.logs.events.any() {
         // A body that is too short for its function was reported already.
@@ -181,11 +190,6 @@ fn request(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
 
 fn response(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
     let headers = headers(h);
-    if h.function & 0x80 != 0 {
-        let code = b.u8()?.into();
-        cx.raise(|c| ModbusException { c, headers, code });
-        return Some(());
-    }
     match h.function {
         1 | 2 => {
             let bytes = usize::from(b.u8()?);

@@ -5,6 +5,13 @@ use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
+use super::events::Headers;
+use super::events::ModbusException;
+use super::events::ModbusMessage;
+use crate::Context;
+use crate::Hear;
+use crate::context;
+
 gannet_log::row! {
     /// One row for each Modbus message.
     pub struct ModbusRow<'a> = "modbus" {
@@ -17,7 +24,7 @@ gannet_log::row! {
         /// Transaction.
         tid: u16 = "tid",
         /// Unit identifier.
-        unit: u8 = "unit",
+        unit: u64 = "unit",
         /// Function.
         func: Function = "func",
         /// `REQ` or `RESP`.
@@ -29,9 +36,9 @@ gannet_log::row! {
 
 /// A function code, written as its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Function(pub u8);
+pub struct Function(u64);
 
-fn function(code: u8) -> Option<&'static str> {
+fn function(code: u64) -> Option<&'static str> {
     Some(match code {
         0x01 => "READ_COILS",
         0x02 => "READ_DISCRETE_INPUTS",
@@ -83,7 +90,7 @@ impl Value for Function {
 
 /// An exception code, written as its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Exception(pub u8);
+pub struct Exception(u64);
 
 impl Value for Exception {
     const TYPE: Type = Type::Scalar("string");
@@ -102,5 +109,62 @@ impl Value for Exception {
             n => return e.plain(format!("unknown-{n}").as_bytes()),
         };
         e.plain(name.as_bytes());
+    }
+}
+
+/// Bit of a function that marks an exception.
+const EXCEPTION: u64 = 0x80;
+
+/// Writes a row for each message: of an exception, once its code is known.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Last>);
+
+/// The last header of either side, also for the row of an exception.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    ts: Time,
+    is_orig: bool,
+    headers: Headers,
+}
+
+impl Hear<ModbusMessage> for Rows {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusMessage) {
+        let &ModbusMessage { headers, is_orig, .. } = event;
+        let last = Last { ts: cx.now, is_orig, headers };
+        self.0 = Some(last);
+        let id = cx.conn.id;
+        if let Some(mut policy) = cx.env.policy() {
+            policy.modbus(cx.now, &id);
+        }
+        if headers.function_code & EXCEPTION == 0 {
+            last.write(cx, None);
+        }
+    }
+}
+
+impl Hear<ModbusException> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusException) {
+        if let Some(last) = self.0 {
+            last.write(cx, Some(Exception(event.code)));
+        }
+    }
+}
+
+impl Last {
+    fn write(self, cx: &mut Context<'_>, exception: Option<Exception>) {
+        let Self { ts, is_orig, headers } = self;
+        let conn = &*cx.conn;
+        let row = move || ModbusRow {
+            ts,
+            uid: &conn.uid,
+            id: &conn.id,
+            tid: headers.tid,
+            unit: headers.uid,
+            func: Function(headers.function_code),
+            pdu_type: if is_orig { "REQ" } else { "RESP" },
+            exception,
+        };
+        context::log_every(cx.env, cx.now, row);
     }
 }

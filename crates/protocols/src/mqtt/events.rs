@@ -3,6 +3,9 @@
 use gannet_base::Interval;
 use gannet_event::Connection;
 
+use super::message::Qualities;
+use super::message::Topics;
+
 gannet_event::record! {
     /// How a client introduces itself.
     pub struct ConnectMsg<'a> = "MQTT::ConnectMsg" {
@@ -33,6 +36,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// The server's answer.
+    #[derive(Clone, Copy, Debug)]
     pub struct ConnectAckMsg = "MQTT::ConnectAckMsg" {
         /// Its code; 0 is success.
         return_code: u64 = "return_code",
@@ -133,9 +137,9 @@ gannet_event::events! {
         /// A client asks for topics.
         pub struct MqttSubscribe<'a> = "mqtt_subscribe" {
             /// The topics.
-            topics: Vec<&'a [u8]> = "topics",
+            topics: Topics<'a> = "topics",
             /// Requested quality of service, for each topic.
-            requested_qos: Vec<u64> = "requested_qos",
+            requested_qos: Qualities<'a> = "requested_qos",
         }
 
         /// A server grants topics.
@@ -147,7 +151,7 @@ gannet_event::events! {
         /// A client asks for topics no longer.
         pub struct MqttUnsubscribe<'a> = "mqtt_unsubscribe" {
             /// The topics.
-            topics: Vec<&'a [u8]> = "topics",
+            topics: &'a Vec<&'a [u8]> = "topics",
         }
 
         /// A server confirms the end of subscriptions.

@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use crate::support::OutOfBound;
 use crate::support::Record;
 
@@ -33,6 +37,32 @@ pub enum Packet<'a> {
     Disconnect,
     /// Something that is not looked at.
     Other,
+}
+
+/// The topics of wishes.
+#[derive(Clone, Copy, Debug)]
+pub struct Topics<'a>(pub &'a [(&'a [u8], u8)]);
+
+impl Arg for Topics<'_> {
+    const TYPE: Type = Type::Vector(&Type::String);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|(topic, _)| topic.pack(to));
+    }
+}
+
+/// The qualities of wishes.
+#[derive(Clone, Copy, Debug)]
+pub struct Qualities<'a>(pub &'a [(&'a [u8], u8)]);
+
+impl Arg for Qualities<'_> {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|(_, quality)| u64::from(*quality).pack(to));
+    }
 }
 
 /// Steps of delivering a message.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -6,6 +8,12 @@ use gannet_log::Enum;
 use gannet_log::Type;
 use gannet_log::Value;
 use gannet_log::Vector;
+
+use super::events::*;
+use crate::Context;
+use crate::Hear;
+use crate::Tag;
+use crate::support::limit_reached;
 
 gannet_log::row! {
     /// One row for each MQTT session.
@@ -47,7 +55,7 @@ gannet_log::row! {
         /// Requested quality of service, for each topic.
         qos_levels: Option<Vector<u8>> = "qos_levels",
         /// Granted quality of service for the first topic.
-        granted_qos_level: Option<u8> = "granted_qos_level",
+        granted_qos_level: Option<u64> = "granted_qos_level",
         /// Whether the server answered.
         ack: bool = "ack",
     }
@@ -83,7 +91,7 @@ macro_rules! named {
     ($(#[$doc:meta])* $ty:ident, $unknown:literal, $($code:literal => $name:literal),*) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $ty(pub u8);
+        pub struct $ty(u64);
 
         impl Value for $ty {
             const TYPE: Type = Type::Scalar("string");
@@ -100,7 +108,7 @@ macro_rules! named {
 
 /// A version, written as its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Version(pub u8);
+pub struct Version(u64);
 
 impl Value for Version {
     const TYPE: Type = Type::Scalar("string");
@@ -131,4 +139,246 @@ named! {
     3 => "Refused: server unavailable",
     4 => "Refused: bad user name or password",
     5 => "Refused: not authorized"
+}
+
+/// The source of their weirds.
+const SOURCE: Option<&str> = Some("MQTT");
+
+/// The rows of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// When the first packet that counts was seen.
+    since: Option<Time>,
+    connect: Connect,
+    publish: BTreeMap<u16, Delivery>,
+    subscribe: BTreeMap<u16, Subscription>,
+}
+
+#[derive(Debug, Default)]
+struct Connect {
+    protocol: Option<Vec<u8>>,
+    version: Option<u64>,
+    client_id: Option<Vec<u8>>,
+    will: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+struct Delivery {
+    ts: Time,
+    is_orig: bool,
+    retain: bool,
+    quality: u64,
+    topic: Vec<u8>,
+    payload: Vec<u8>,
+    len: u64,
+    rec: bool,
+    rel: bool,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    ts: Time,
+    topics: Vec<Vec<u8>>,
+    /// Unset for the end of subscriptions.
+    qualities: Option<Vec<u8>>,
+}
+
+impl Rows {
+    /// A packet that counts.
+    fn count(&mut self, cx: &Context<'_>) {
+        self.since.get_or_insert(cx.now);
+    }
+
+    /// A message is delivered if it meets the condition: its row is written.
+    fn step(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u16,
+        is_done: impl FnOnce(&mut Delivery) -> bool,
+    ) {
+        self.count(cx);
+        let Some(delivery) = self.publish.get_mut(&number) else { return };
+        if is_done(delivery) {
+            delivery.write(cx);
+            self.publish.remove(&number);
+        }
+    }
+
+    fn asked(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
+        if self.subscribe.len() < cx.env.pending.of(Tag::Mqtt)
+            || self.subscribe.contains_key(&number)
+        {
+            self.subscribe.insert(number, s);
+            cx.conn.note_table(self.subscribe.len());
+        } else {
+            let count = self.subscribe.len().to_string();
+            limit_reached(cx, "mqtt_excessive_pending_subscriptions", &count, SOURCE);
+        }
+    }
+
+    fn answered(&mut self, cx: &mut Context<'_>, number: u16, granted: Option<u64>) {
+        self.count(cx);
+        if let Some(s) = self.subscribe.remove(&number) {
+            s.write(cx, granted, true);
+        }
+    }
+}
+
+impl Hear<MqttConnect<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnect<'_>) {
+        self.count(cx);
+        let msg = &event.msg;
+        let will = msg.will_topic.zip(msg.will_msg);
+        self.connect = Connect {
+            protocol: Some(msg.protocol_name.to_vec()),
+            version: Some(msg.protocol_version),
+            client_id: Some(msg.client_id.to_vec()),
+            will: will
+                .map(|(topic, text)| (topic.to_vec(), text.to_vec()))
+                .or(self.connect.will.take()),
+        };
+    }
+}
+
+impl Hear<MqttConnack> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnack) {
+        self.count(cx);
+        let c = &self.connect;
+        cx.log(&ConnectRow {
+            ts: self.since.unwrap_or(cx.now),
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            proto_name: c.protocol.as_deref(),
+            proto_version: c.version.map(Version),
+            client_id: c.client_id.as_deref(),
+            connect_status: Status(event.msg.return_code),
+            will_topic: c.will.as_ref().map(|w| &w.0[..]),
+            will_payload: c.will.as_ref().map(|w| &w.1[..]),
+        });
+    }
+}
+
+impl Hear<MqttPublish<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPublish<'_>) {
+        self.count(cx);
+        let (number, msg) = (event.msg_id, &event.msg);
+        let delivery = Delivery {
+            ts: cx.now,
+            is_orig: event.is_orig,
+            retain: msg.retain,
+            quality: msg.qos,
+            topic: msg.topic.to_vec(),
+            payload: msg.payload.to_vec(),
+            len: msg.payload_len,
+            rec: false,
+            rel: false,
+        };
+        if msg.qos == 0 {
+            // It has no number, and so takes the place of one that has 0.
+            self.publish.remove(&0);
+            delivery.write(cx);
+        } else if self.publish.len() < cx.env.pending.of(Tag::Mqtt)
+            || self.publish.contains_key(&number)
+        {
+            self.publish.insert(number, delivery);
+            cx.conn.note_table(self.publish.len());
+        } else {
+            let count = self.publish.len().to_string();
+            limit_reached(cx, "mqtt_excessive_pending_publishes", &count, SOURCE);
+        }
+    }
+}
+
+impl Hear<MqttPuback> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPuback) {
+        self.step(cx, event.msg_id, |delivery| delivery.quality == 1);
+    }
+}
+
+impl Hear<MqttPubrec> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrec) {
+        self.step(cx, event.msg_id, |delivery| {
+            delivery.rec = true;
+            false
+        });
+    }
+}
+
+impl Hear<MqttPubrel> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrel) {
+        self.step(cx, event.msg_id, |delivery| {
+            delivery.rel = true;
+            false
+        });
+    }
+}
+
+impl Hear<MqttPubcomp> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubcomp) {
+        self.step(cx, event.msg_id, |delivery| {
+            delivery.quality == 2 && delivery.rec && delivery.rel
+        });
+    }
+}
+
+impl Hear<MqttSubscribe<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSubscribe<'_>) {
+        self.count(cx);
+        let qualities = Some(event.requested_qos.0.iter().map(|wish| wish.1).collect());
+        let topics = event.topics.0.iter().map(|wish| wish.0.to_vec()).collect();
+        self.asked(cx, event.msg_id, Subscription { ts: cx.now, topics, qualities });
+    }
+}
+
+impl Hear<MqttUnsubscribe<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsubscribe<'_>) {
+        self.count(cx);
+        let topics = event.topics.iter().map(|topic| topic.to_vec()).collect();
+        self.asked(cx, event.msg_id, Subscription { ts: cx.now, topics, qualities: None });
+    }
+}
+
+impl Hear<MqttSuback> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSuback) {
+        self.answered(cx, event.msg_id, Some(event.granted_qos));
+    }
+}
+
+impl Hear<MqttUnsuback> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsuback) {
+        self.answered(cx, event.msg_id, None);
+    }
+}
+
+impl Delivery {
+    fn write(&self, cx: &mut Context<'_>) {
+        cx.log(&PublishRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            from_client: self.is_orig,
+            retain: self.retain,
+            qos: Quality(self.quality),
+            status: "ok",
+            topic: &self.topic,
+            payload: &self.payload,
+            payload_len: self.len,
+        });
+    }
+}
+
+impl Subscription {
+    fn write(&self, cx: &mut Context<'_>, granted: Option<u64>, ack: bool) {
+        let action = if self.qualities.is_some() { "MQTT::SUBSCRIBE" } else { "MQTT::UNSUBSCRIBE" };
+        cx.log(&SubscribeRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            action: Enum(action),
+            topics: Vector(self.topics.iter().map(|t| &t[..]).collect()),
+            qos_levels: self.qualities.clone().map(Vector),
+            granted_qos_level: granted,
+            ack,
+        });
+    }
 }

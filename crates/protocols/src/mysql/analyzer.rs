@@ -9,7 +9,7 @@ use super::events::MysqlEof;
 use super::events::MysqlError;
 use super::events::MysqlHandshake;
 use super::events::MysqlOk;
-use super::events::MysqlResultRow;
+use super::events::MysqlResultFields;
 use super::events::MysqlServerVersion;
 use super::events::MysqlSslRequest;
 use super::message;
@@ -17,23 +17,17 @@ use super::message::Greeting;
 use super::message::HEADER;
 use super::message::Login;
 use super::message::capability;
-use super::rows::Command;
-use super::rows::Outcome;
-use super::rows::Pending;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
-use crate::policy::software::Found;
 use crate::support::Bytes;
 use crate::support::Frames;
 use crate::support::Wrong;
 
 /// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
 const MAX_PACKET: usize = 256 << 10;
-
-/// `COM_QUIT`: gets no answer.
-const QUIT: u8 = 1;
 
 /// The server's next packet, after the login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +56,7 @@ pub struct Analyzer {
     columns_left: u32,
     capabilities: u32,
     server_query_attributes: bool,
-    pending: Option<Pending>,
+    rows: Rows,
     /// TLS has begun, or bytes are missing: nothing further can be read.
     blind: bool,
 }
@@ -81,7 +75,7 @@ impl Analyzer {
             columns_left: 0,
             capabilities: 0,
             server_query_attributes: false,
-            pending: None,
+            rows: Rows::default(),
             blind: false,
         }
     }
@@ -111,7 +105,7 @@ impl Analyzer {
     fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         match Greeting::parse(body)? {
             Greeting::Version { version, server, query_attributes, plugin } => {
-                cx.raise(|c| MysqlServerVersion { c, ver: server });
+                cx.report(&mut self.rows, |c| MysqlServerVersion { c, ver: server });
                 if let Some((name, data)) = plugin {
                     cx.raise(|c| MysqlAuthPlugin {
                         c,
@@ -119,13 +113,6 @@ impl Analyzer {
                         name,
                         data: data.concat().into(),
                     });
-                }
-                let host = cx.conn.id.resp_h;
-                if !server.is_empty()
-                    && let Some(mut policy) = cx.env.policy()
-                {
-                    let kind = "MySQL::SERVER";
-                    policy.software(cx.now, &Found { host, port: None, kind, text: server });
                 }
                 self.version = version;
                 if version == 10 {
@@ -150,12 +137,9 @@ impl Analyzer {
             cx.raise(|c| MysqlSslRequest { c });
             return Ok(());
         };
-        cx.raise(|c| MysqlHandshake { c, username: user });
+        cx.report(&mut self.rows, |c| MysqlHandshake { c, username: user });
         raise_plugin(cx, login.plugin);
         self.more_login = login.capabilities & capability::PLUGIN_AUTH != 0;
-        if self.pending.is_none() {
-            self.pending = Some(Pending { ts: cx.now, cmd: Command::Login, arg: user.to_vec() });
-        }
         Ok(())
     }
 
@@ -189,9 +173,10 @@ impl Analyzer {
             self.server_query_attributes && self.capabilities & capability::QUERY_ATTRIBUTES != 0;
         let c = message::Command::parse(body, attributes, self.capabilities)?;
         let sent = if c.code == message::CHANGE_USER { &body[1..] } else { c.arg };
-        cx.raise(|conn| MysqlCommandRequest { c: conn, command: c.code.into(), arg: sent });
+        let rows = &mut self.rows;
+        cx.report(rows, |conn| MysqlCommandRequest { c: conn, command: c.code.into(), arg: sent });
         if c.code == message::CHANGE_USER {
-            cx.raise(|conn| MysqlChangeUser { c: conn, username: c.arg });
+            cx.report(rows, |conn| MysqlChangeUser { c: conn, username: c.arg });
             raise_plugin(cx, c.plugin);
         }
         match c.code {
@@ -201,20 +186,6 @@ impl Analyzer {
             9 => self.expect = Expect::Anything,
             message::CHANGE_USER => self.logged_in = false,
             _ => self.expect = Expect::Nothing,
-        }
-        if let Some(before) = self.pending.take() {
-            before.write(cx, Outcome::Unknown);
-        }
-        let arg = if c.code == message::CHANGE_USER {
-            c.arg
-        } else {
-            c.arg.strip_suffix(b"\0").unwrap_or(c.arg)
-        };
-        let pending = Pending { ts: cx.now, cmd: Command::Code(c.code), arg: arg.to_vec() };
-        if c.code == QUIT {
-            pending.write(cx, Outcome::Unknown);
-        } else {
-            self.pending = Some(pending);
         }
         Ok(())
     }
@@ -264,7 +235,7 @@ impl Analyzer {
                     return self.rows(cx, &mut b, length);
                 }
                 message::end_of_columns(&mut b)?;
-                cx.raise(|c| MysqlEof { c, is_intermediate: true });
+                cx.report(&mut self.rows, |c| MysqlEof { c, is_intermediate: true });
                 self.enter();
                 self.expect = Expect::Rows;
             }
@@ -284,10 +255,10 @@ impl Analyzer {
             self.end_or_ok(cx, b, length)?;
             self.expect = Expect::Nothing;
         } else {
-            let wants = cx.wants::<MysqlResultRow<'_>>();
+            let wants = cx.wants::<MysqlResultFields<'_>>();
             let mut row = Vec::new();
             message::row(first, self.columns, b, |field| row.extend(wants.then_some(field)))?;
-            cx.raise(|c| MysqlResultRow { c, row });
+            cx.raise(|c| MysqlResultFields { c, row });
             self.expect = Expect::Rows;
         }
         Ok(())
@@ -308,35 +279,26 @@ impl Analyzer {
 
     fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         let rows = message::ok(b)?;
-        cx.raise(|c| MysqlOk { c, affected_rows: rows });
+        cx.report(&mut self.rows, |c| MysqlOk { c, affected_rows: rows });
         self.enter();
-        self.outcome(cx, Outcome::Ok(rows));
         Ok(())
     }
 
     fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         message::end(b)?;
-        cx.raise(|c| MysqlEof { c, is_intermediate: false });
-        self.outcome(cx, Outcome::Ok(0));
+        cx.report(&mut self.rows, |c| MysqlEof { c, is_intermediate: false });
         Ok(())
     }
 
     fn error(&mut self, cx: &mut Context<'_>, error: message::Error<'_>) {
-        cx.raise(|c| MysqlError { c, code: error.code, msg: error.words });
+        cx.report(&mut self.rows, |c| MysqlError { c, code: error.code, msg: error.words });
         self.enter();
-        self.outcome(cx, Outcome::Error(error.words));
     }
 
     /// From here on the client sends commands.
     fn enter(&mut self) {
         self.logged_in = true;
         self.more_login = false;
-    }
-
-    fn outcome(&mut self, cx: &mut Context<'_>, outcome: Outcome<'_>) {
-        if let Some(pending) = self.pending.take() {
-            pending.write(cx, outcome);
-        }
     }
 }
 
@@ -374,7 +336,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.outcome(cx, Outcome::Unknown);
+        self.rows.finish(cx);
     }
 }
 

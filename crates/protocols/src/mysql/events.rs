@@ -74,7 +74,7 @@ gannet_event::events! {
     }
 
     /// A row of results.
-    pub struct MysqlResultRow<'a> = "mysql_result_row", opt_in {
+    pub struct MysqlResultFields<'a> = "mysql_result_row", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Its fields.

@@ -5,7 +5,11 @@ use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
+use super::events::*;
+use super::message;
 use crate::Context;
+use crate::Hear;
+use crate::policy::software::Found;
 
 gannet_log::row! {
     /// One row for each command, or login.
@@ -35,7 +39,7 @@ pub enum Command {
     /// The login.
     Login,
     /// A command by its code.
-    Code(u8),
+    Code(u64),
 }
 
 const NAMES: [&str; 32] = [
@@ -79,7 +83,7 @@ impl Value for Command {
     fn put<E: Encoder>(&self, e: &mut E) {
         match self {
             Self::Login => e.plain(b"login"),
-            Self::Code(n) => match NAMES.get(usize::from(*n)) {
+            Self::Code(n) => match usize::try_from(*n).ok().and_then(|n| NAMES.get(n)) {
                 Some(name) => e.plain(name.as_bytes()),
                 None => e.plain(format!("unknown-{n}").as_bytes()),
             },
@@ -87,17 +91,101 @@ impl Value for Command {
     }
 }
 
+/// `COM_QUIT`: gets no answer.
+const QUIT: u64 = 1;
+
+/// Writes a row for each command.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Pending>);
+
+impl Rows {
+    /// The connection ends: the row of a command without an answer is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.outcome(cx, Outcome::Unknown);
+    }
+
+    fn outcome(&mut self, cx: &mut Context<'_>, outcome: Outcome<'_>) {
+        if let Some(pending) = self.0.take() {
+            pending.write(cx, outcome);
+        }
+    }
+}
+
+impl Hear<MysqlServerVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlServerVersion<'_>) {
+        let (host, text) = (cx.conn.id.resp_h, event.ver);
+        if !text.is_empty()
+            && let Some(mut policy) = cx.env.policy()
+        {
+            policy.software(cx.now, &Found { host, port: None, kind: "MySQL::SERVER", text });
+        }
+    }
+}
+
+impl Hear<MysqlHandshake<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlHandshake<'_>) {
+        self.0.get_or_insert_with(|| Pending {
+            ts: cx.now,
+            cmd: Command::Login,
+            arg: event.username.to_vec(),
+        });
+    }
+}
+
+impl Hear<MysqlCommandRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
+        self.outcome(cx, Outcome::Unknown);
+        // The event of a changed user follows, and names that user.
+        let is_change = event.command == u64::from(message::CHANGE_USER);
+        let arg = if is_change { b"" } else { event.arg.strip_suffix(b"\0").unwrap_or(event.arg) };
+        let pending = Pending { ts: cx.now, cmd: Command::Code(event.command), arg: arg.to_vec() };
+        if event.command == QUIT {
+            pending.write(cx, Outcome::Unknown);
+        } else {
+            self.0 = Some(pending);
+        }
+    }
+}
+
+impl Hear<MysqlChangeUser<'_>> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &MysqlChangeUser<'_>) {
+        if let Some(pending) = &mut self.0 {
+            pending.arg = event.username.to_vec();
+        }
+    }
+}
+
+impl Hear<MysqlOk> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlOk) {
+        self.outcome(cx, Outcome::Ok(event.affected_rows));
+    }
+}
+
+impl Hear<MysqlEof> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlEof) {
+        if !event.is_intermediate {
+            self.outcome(cx, Outcome::Ok(0));
+        }
+    }
+}
+
+impl Hear<MysqlError<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlError<'_>) {
+        self.outcome(cx, Outcome::Error(event.msg));
+    }
+}
+
 /// A command whose outcome is not known yet.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) ts: Time,
-    pub(super) cmd: Command,
-    pub(super) arg: Vec<u8>,
+struct Pending {
+    ts: Time,
+    cmd: Command,
+    arg: Vec<u8>,
 }
 
 /// Result code.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome<'a> {
+enum Outcome<'a> {
     Unknown,
     /// Rows changed.
     Ok(u64),
@@ -106,7 +194,7 @@ pub(super) enum Outcome<'a> {
 }
 
 impl Pending {
-    pub(super) fn write(&self, cx: &mut Context<'_>, outcome: Outcome<'_>) {
+    fn write(&self, cx: &mut Context<'_>, outcome: Outcome<'_>) {
         let (success, rows, response) = match outcome {
             Outcome::Unknown => (None, None, None),
             Outcome::Ok(rows) => (Some(true), Some(rows), None),

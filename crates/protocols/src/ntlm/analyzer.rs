@@ -21,8 +21,7 @@ impl Inner {
             self.violations.count(cx, Tag::Ntlm);
             return;
         };
-        raise::message(cx, &message);
-        session.message(cx, &message);
+        raise::message(cx, session, &message);
         if !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Ntlm);
@@ -36,8 +35,11 @@ mod tests {
     use super::super::message::tests::challenge;
     use super::super::message::tests::negotiate;
     use super::*;
+    use crate::Hear;
+    use crate::gssapi::events::GssapiNegResult;
     use crate::testing::Harness;
     use gannet_base::Proto;
+    use gannet_event::Connection;
 
     fn login(h: &mut Harness) -> Session {
         let (mut a, mut s) = (Inner::default(), Session::default());
@@ -51,9 +53,9 @@ mod tests {
     fn the_outcome_makes_the_row() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut s = login(&mut h);
-        s.outcome(&mut h.cx(), 1);
+        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 1 });
         assert!(h.rows("ntlm").is_empty());
-        s.outcome(&mut h.cx(), 2);
+        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 2 });
         s.finish(&mut h.cx());
         assert!(h.confirmed(Tag::Ntlm));
         let rows = h.rows("ntlm");

@@ -1,7 +1,5 @@
 //! Messages as events.
 
-use std::borrow::Cow;
-
 use gannet_base::Time;
 
 use super::events::Attributes;
@@ -16,37 +14,38 @@ use super::events::Version;
 use super::message;
 use super::message::Challenge;
 use super::message::Message;
+use super::rows::Session;
 use crate::Context;
-use crate::support::utf16;
+use crate::support::utf16::Wide;
 
 /// Raises the event of a message.
-pub(super) fn message(cx: &mut Context<'_>, message: &Message<'_>) {
+pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, message: &Message<'_>) {
     match message {
-        Message::Negotiate(m) => cx.raise(|c| {
+        Message::Negotiate(m) => cx.report(rows, |c| {
             let negotiate = NegotiateRecord {
                 flags: flags(m.flags),
-                domain_name: m.domain.map(text),
-                workstation: m.workstation.map(text),
+                domain_name: m.domain.map(Wide),
+                workstation: m.workstation.map(Wide),
                 version: m.version.map(version),
             };
             NtlmNegotiate { c, negotiate }
         }),
-        Message::Challenge(m) => cx.raise(|c| {
+        Message::Challenge(m) => cx.report(rows, |c| {
             let challenge = ChallengeRecord {
                 flags: flags(m.flags),
                 challenge: m.challenge,
-                target_name: m.target.map(text),
+                target_name: m.target.map(Wide),
                 version: m.version.map(version),
                 target_info: m.has_info.then(|| attributes(m)),
             };
             NtlmChallenge { c, challenge }
         }),
-        Message::Authenticate(m) => cx.raise(|c| {
+        Message::Authenticate(m) => cx.report(rows, |c| {
             let request = AuthenticateRecord {
                 flags: flags(m.flags),
-                domain_name: m.domain.map(text),
-                user_name: m.user.map(text),
-                workstation: m.workstation.map(text),
+                domain_name: m.domain.map(Wide),
+                user_name: m.user.map(Wide),
+                workstation: m.workstation.map(Wide),
                 session_key: m.session_key,
                 version: m.version.map(version),
                 response: m.response,
@@ -55,11 +54,6 @@ pub(super) fn message(cx: &mut Context<'_>, message: &Message<'_>) {
         }),
         Message::Other => {}
     }
-}
-
-/// Text in UTF-8; as it came where it cannot be read, which is reported where the row is written.
-fn text(wide: &[u8]) -> Cow<'_, [u8]> {
-    utf16::to_utf8(wide).map_or(Cow::Borrowed(wide), Cow::Owned)
 }
 
 fn version(v: message::Version) -> Version {
@@ -71,15 +65,15 @@ fn attributes<'a>(m: &Challenge<'a>) -> Attributes<'a> {
     // Units of 100 ns since 1601.
     let time = |raw: u64| Time::from_secs_f64(raw as f64 / 10_000_000.0 - 11_644_473_600.0);
     Attributes {
-        nb_computer_name: m.netbios_computer.map(text),
-        nb_domain_name: m.netbios_domain.map(text),
-        dns_computer_name: m.dns_computer.map(text),
-        dns_domain_name: m.dns_domain.map(text),
-        dns_tree_name: m.dns_tree.map(text),
+        nb_computer_name: m.netbios_computer.map(Wide),
+        nb_domain_name: m.netbios_domain.map(Wide),
+        dns_computer_name: m.dns_computer.map(Wide),
+        dns_domain_name: m.dns_domain.map(Wide),
+        dns_tree_name: m.dns_tree.map(Wide),
         constrained_auth: m.constrained,
         timestamp: m.timestamp.map(time),
         single_host_id: m.machine,
-        target_name: m.service.map(text),
+        target_name: m.service.map(Wide),
     }
 }
 

@@ -2,9 +2,14 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-use super::message::Message;
+use super::events::NtlmAuthenticate;
+use super::events::NtlmChallenge;
+use super::events::NtlmNegotiate;
 use crate::Context;
+use crate::Hear;
+use crate::gssapi::events::GssapiNegResult;
 use crate::support::utf16;
+use crate::support::utf16::Wide;
 
 gannet_log::row! {
     /// One row for each connection: its first login with a known outcome, or the facts seen of one.
@@ -54,37 +59,12 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn message(&mut self, cx: &mut Context<'_>, message: &Message<'_>) {
-        if self.logged || *message == Message::Other {
-            return;
+    /// The current login; `None` once the row is written.
+    fn info(&mut self, now: Time) -> Option<&mut Info> {
+        if self.logged {
+            return None;
         }
-        let now = cx.now;
-        let info = self.info.get_or_insert_with(|| Box::new(Info { ts: now, ..Info::default() }));
-        match message {
-            Message::Challenge(c) => {
-                set(cx, &mut info.netbios_computer, c.netbios_computer);
-                set(cx, &mut info.dns_computer, c.dns_computer);
-                set(cx, &mut info.tree, c.dns_tree);
-            }
-            Message::Authenticate(a) => {
-                set(cx, &mut info.domain, a.domain);
-                set(cx, &mut info.host, a.workstation);
-                set(cx, &mut info.user, a.user);
-            }
-            Message::Negotiate(_) | Message::Other => {}
-        }
-    }
-
-    /// State of a login from GSSAPI: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
-    ///
-    /// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
-    pub fn outcome(&mut self, cx: &mut Context<'_>, state: u64) {
-        if let Some(info) = &mut self.info
-            && state != 1
-        {
-            info.success = Some(state == 0);
-            self.finish(cx);
-        }
+        Some(self.info.get_or_insert_with(|| Box::new(Info { ts: now, ..Info::default() })))
     }
 
     /// Writes the row, unless there was one.
@@ -106,9 +86,50 @@ impl Session {
     }
 }
 
+impl Hear<NtlmNegotiate<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &NtlmNegotiate<'_>) {
+        self.info(cx.now);
+    }
+}
+
+impl Hear<NtlmChallenge<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmChallenge<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        if let Some(server) = &event.challenge.target_info {
+            set(cx, &mut info.netbios_computer, server.nb_computer_name);
+            set(cx, &mut info.dns_computer, server.dns_computer_name);
+            set(cx, &mut info.tree, server.dns_tree_name);
+        }
+    }
+}
+
+impl Hear<NtlmAuthenticate<'_>> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmAuthenticate<'_>) {
+        let Some(info) = self.info(cx.now) else { return };
+        let client = &event.request;
+        set(cx, &mut info.domain, client.domain_name);
+        set(cx, &mut info.host, client.workstation);
+        set(cx, &mut info.user, client.user_name);
+    }
+}
+
+/// State of a login from GSSAPI: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
+///
+/// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
+impl Hear<GssapiNegResult> for Session {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &GssapiNegResult) {
+        if let Some(info) = &mut self.info
+            && event.state != 1
+        {
+            info.success = Some(event.state == 0);
+            self.finish(cx);
+        }
+    }
+}
+
 /// A present value replaces the known one.
-fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<&[u8]>) {
-    if let Some(text) = text {
+fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<Wide<'_>>) {
+    if let Some(Wide(text)) = text {
         *to = Some(utf16::text(cx, text));
     }
 }

@@ -1,16 +1,9 @@
 use gannet_base::Dir;
 
-use super::message;
-use super::message::Body;
 use super::message::Message;
 use super::message::mode;
 use super::raise;
-use super::rows::Control;
-use super::rows::Ntp;
-use super::rows::Private;
-use super::rows::Reference;
-use super::rows::Span;
-use super::rows::Stamp;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -21,15 +14,7 @@ pub struct Analyzer {
     /// Whether messages of this side have exchanged the roles already, by [`Dir::index`].
     flipped: [bool; 2],
     confirmed: bool,
-    /// The latest row of each kind.
-    last: Option<Box<Last>>,
-}
-
-#[derive(Default)]
-struct Last {
-    standard: Option<Ntp>,
-    control: Option<Control>,
-    private: Option<Private>,
+    rows: Rows,
 }
 
 impl Analyzer {
@@ -62,98 +47,16 @@ impl Analyze for Analyzer {
             mode::CLIENT => !from.is_orig(),
             _ => false,
         };
-        let mut id = cx.conn.id;
         if reversed && !std::mem::replace(&mut self.flipped[from.index()], true) {
             cx.flip();
-            id = id.flipped();
         }
-        raise::message(cx, from, &message, data);
-        let (ts, uid) = (cx.now, cx.conn.uid);
-        let Message { version, mode, body } = message;
-        let last = self.last.get_or_insert_default();
-        match body {
-            Body::Standard(m) => {
-                last.standard = Some(Ntp {
-                    ts,
-                    uid,
-                    id,
-                    version,
-                    mode,
-                    stratum: m.stratum,
-                    poll: Span(2f64.powi(i32::from(m.poll))),
-                    precision: Span(2f64.powi(i32::from(m.precision))),
-                    root_delay: Span(m.root_delay),
-                    root_disp: Span(m.root_dispersion),
-                    ref_id: reference(&m),
-                    ref_time: Stamp(m.reference),
-                    org_time: Stamp(m.origin),
-                    rec_time: Stamp(m.receive),
-                    xmt_time: Stamp(m.transmit),
-                    num_exts: m.extensions,
-                });
-            }
-            Body::Control(m) => {
-                last.control = Some(Control {
-                    ts,
-                    uid,
-                    id,
-                    version,
-                    mode,
-                    op_code: m.operation(),
-                    sequence: m.sequence,
-                    status: m.status,
-                    association_id: m.association_id,
-                    resp_bit: m.response(),
-                    err_bit: m.error(),
-                    more_bit: m.more(),
-                    data: some(m.data),
-                    key_id: m.mac.map(|(key, _)| key),
-                    crypto_checksum: m.mac.map(|(_, sum)| sum.to_vec()),
-                });
-            }
-            Body::Private(m) => {
-                last.private = Some(Private {
-                    ts,
-                    uid,
-                    id,
-                    version,
-                    mode,
-                    req_code: m.request,
-                    sequence: m.sequence,
-                    implementation: m.implementation,
-                    auth_bit: m.authenticated,
-                    err: m.error,
-                    data: some(m.data),
-                });
-            }
-            Body::Reserved => {}
-        }
-        // Those of before share the roles of today.
-        if let Some(row) = &mut last.standard {
-            row.id = id;
-            cx.log(row);
-        }
-        if let Some(row) = &mut last.control {
-            row.id = id;
-            cx.log(row);
-        }
-        if let Some(row) = &mut last.private {
-            row.id = id;
-            cx.log(row);
-        }
+        raise::message(cx, &mut self.rows, from, &message, data);
     }
-}
-
-fn some(data: &[u8]) -> Option<Vec<u8>> {
-    (!data.is_empty()).then(|| data.to_vec())
-}
-
-fn reference(m: &message::Standard) -> Reference {
-    m.reference_addr().map_or(Reference::Name(m.reference_id), Reference::Server)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message;
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;

@@ -1,9 +1,10 @@
 //! Events of NTP.
 
 use gannet_base::Addr;
-use gannet_base::Interval;
-use gannet_base::Time;
 use gannet_event::Connection;
+
+use super::message::Span;
+use super::message::Stamp;
 
 gannet_event::record! {
     /// A message of modes 1 to 5 (RFC 5905 §7.3).
@@ -11,13 +12,13 @@ gannet_event::record! {
         /// Distance from a reference clock.
         stratum: u64 = "stratum",
         /// Longest interval between messages.
-        poll: Interval = "poll",
+        poll: Span = "poll",
         /// Precision of the clock.
-        precision: Interval = "precision",
+        precision: Span = "precision",
         /// Round trip to the reference clock.
-        root_delay: Interval = "root_delay",
+        root_delay: Span = "root_delay",
         /// Dispersion to the reference clock.
-        root_disp: Interval = "root_disp",
+        root_disp: Span = "root_disp",
         /// Why the server does not serve, where the stratum is 0.
         kiss_code: Option<[u8; 4]> = "kiss_code",
         /// Name of the reference clock, where the stratum is 1.
@@ -25,13 +26,13 @@ gannet_event::record! {
         /// Its address otherwise.
         ref_addr: Option<Addr> = "ref_addr",
         /// When the clock was last set.
-        ref_time: Time = "ref_time",
+        ref_time: Stamp = "ref_time",
         /// When the request left the client.
-        org_time: Time = "org_time",
+        org_time: Stamp = "org_time",
         /// When the request reached the server.
-        rec_time: Time = "rec_time",
+        rec_time: Stamp = "rec_time",
         /// When the reply left the server.
-        xmt_time: Time = "xmt_time",
+        xmt_time: Stamp = "xmt_time",
         /// The key of the checksum.
         key_id: Option<u32> = "key_id",
         /// A checksum over message and key.

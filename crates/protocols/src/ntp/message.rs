@@ -1,6 +1,11 @@
 //! NTP datagrams (RFC 5905 §7.3).
 
 use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
 use crate::support::OutOfBound;
 use crate::support::Record;
@@ -70,6 +75,62 @@ impl Standard {
     pub fn reference_addr(&self) -> Option<Addr> {
         (self.stratum > 1).then_some(Addr::v4(self.reference_id))
     }
+}
+
+/// A span in seconds, which may be any double.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span(pub f64);
+
+impl Span {
+    /// Microseconds, rounded (halves to even); `None` for a number that is written as the double it is.
+    pub fn micros(self) -> Option<i64> {
+        micros(self.0)
+    }
+}
+
+impl Arg for Span {
+    const TYPE: Type = Type::Interval;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        Interval::from_nanos(nanos(self.0)).pack(to);
+    }
+}
+
+/// A time in seconds since 1970 that may be any double.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stamp(pub f64);
+
+impl Stamp {
+    /// Microseconds, rounded (halves to even); `None` for a number that is written as the double it is.
+    pub fn micros(self) -> Option<i64> {
+        micros(self.0)
+    }
+}
+
+impl Arg for Stamp {
+    const TYPE: Type = Type::Time;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        Time::from_nanos(nanos(self.0)).pack(to);
+    }
+}
+
+/// Seconds beyond which a number is written as the double it is.
+const FAR: f64 = 9e9;
+
+/// Microseconds, rounded (halves to even); `None` beyond [`FAR`].
+fn micros(seconds: f64) -> Option<i64> {
+    if seconds.abs() > FAR {
+        return None;
+    }
+    let whole = seconds.trunc();
+    let rest = ((seconds - whole) * 1e6).round_ties_even();
+    Some(whole as i64 * 1_000_000 + rest as i64)
+}
+
+/// Nanoseconds, rounded to the microseconds that Zeek shows; the latest or earliest where they are too many.
+fn nanos(seconds: f64) -> i64 {
+    micros(seconds).unwrap_or((seconds * 1e6) as i64).saturating_mul(1_000)
 }
 
 /// A control message.
@@ -394,5 +455,31 @@ pub(super) mod tests {
             prop_assert!(Message::parse(&data).is_ok_and(|m| m.mode == data[0] & 7)
                 || matches!(data[0] & 7, 1..=7));
         }
+    }
+
+    #[test]
+    fn rounds_as_printf_does() {
+        assert_eq!(micros(9.5367431640625e-7), Some(1)); // 2^-20
+        assert_eq!(micros(4.76837158203125e-7), Some(0)); // 2^-21
+        assert_eq!(micros(-0.0359954833984375), Some(-35_995));
+        assert_eq!(micros(0.0078125), Some(7_812)); // a half: to even
+        assert_eq!(micros(1_470_103_567.239_241), Some(1_470_103_567_239_241));
+    }
+
+    #[test]
+    fn far_numbers() {
+        assert_eq!(micros(-2_208_988_799.0), Some(-2_208_988_799_000_000));
+        assert_eq!(micros(2f64.powi(127)), None);
+    }
+
+    #[test]
+    fn times_are_rounded_as_in_the_log() {
+        // Six decimals of these doubles: their product with a million is rounded before it can be.
+        assert_eq!(nanos(1_497_882_174.945_927_4), 1_497_882_174_945_927_000);
+        assert_eq!(nanos(1_497_882_174.372_165_4), 1_497_882_174_372_165_000);
+        assert_eq!(nanos(0.0078125), 7_812_000);
+        // The interval of the largest exponent of a poll.
+        assert_eq!(nanos(2f64.powi(127)), i64::MAX);
+        assert_eq!(nanos(-(2f64.powi(127))), i64::MIN);
     }
 }

@@ -10,6 +10,12 @@ use gannet_log::Type;
 use gannet_log::Value;
 use gannet_log::row;
 
+use super::events::NtpMessage;
+use super::message::Span;
+use super::message::Stamp;
+use crate::Context;
+use crate::Hear;
+
 row! {
     /// One row for each time message.
     #[derive(Clone, Debug)]
@@ -21,11 +27,11 @@ row! {
         /// Its endpoints.
         id: ConnId = "id",
         /// Protocol version.
-        version: u8 = "version",
+        version: u64 = "version",
         /// Association mode.
-        mode: u8 = "mode",
+        mode: u64 = "mode",
         /// Distance from a reference clock.
-        stratum: u8 = "stratum",
+        stratum: u64 = "stratum",
         /// Longest interval between messages.
         poll: Span = "poll",
         /// Precision of the clock.
@@ -60,11 +66,11 @@ row! {
         /// Its endpoints.
         id: ConnId = "id",
         /// Protocol version.
-        version: u8 = "version",
+        version: u64 = "version",
         /// Association mode.
-        mode: u8 = "mode",
+        mode: u64 = "mode",
         /// Operation.
-        op_code: u8 = "op_code",
+        op_code: u64 = "op_code",
         /// Joins a response to its command.
         sequence: u16 = "sequence",
         /// Status of the system, a peer or a clock.
@@ -97,27 +103,23 @@ row! {
         /// Its endpoints.
         id: ConnId = "id",
         /// Protocol version.
-        version: u8 = "version",
+        version: u64 = "version",
         /// Association mode.
-        mode: u8 = "mode",
+        mode: u64 = "mode",
         /// Request code.
-        req_code: u8 = "req_code",
+        req_code: u64 = "req_code",
         /// Number within a response of several packets.
-        sequence: u8 = "sequence",
+        sequence: u64 = "sequence",
         /// Implementation that defines the request codes.
-        implementation: u8 = "implementation",
+        implementation: u64 = "implementation",
         /// Whether the message is authenticated.
         auth_bit: bool = "auth_bit",
         /// Error code.
-        err: u8 = "err",
+        err: u64 = "err",
         /// Contents.
         data: Option<Vec<u8>> = "data",
     }
 }
-
-/// A span in seconds, which may be any double.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span(pub f64);
 
 /// The reference of a clock: a name of four bytes, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,18 +141,11 @@ impl Value for Reference {
     }
 }
 
-/// A time in seconds since 1970 that may be any double.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stamp(pub f64);
-
-/// Seconds beyond which a number is written as the double it is.
-const FAR: f64 = 9e9;
-
 impl Value for Span {
     const TYPE: Type = Type::Scalar("interval");
 
     fn put<E: Encoder>(&self, e: &mut E) {
-        match micros(self.0) {
+        match self.micros() {
             Some(us) => e.interval(Interval::from_micros(us)),
             None => e.plain(format!("{:.6}", self.0).as_bytes()),
         }
@@ -161,39 +156,98 @@ impl Value for Stamp {
     const TYPE: Type = Type::Scalar("time");
 
     fn put<E: Encoder>(&self, e: &mut E) {
-        match micros(self.0) {
+        match self.micros() {
             Some(us) => e.time(Time::from_nanos(us.saturating_mul(1_000))),
             None => e.plain(format!("{:.6}", self.0).as_bytes()),
         }
     }
 }
 
-/// Microseconds, rounded (halves to even); `None` beyond [`FAR`].
-pub(super) fn micros(seconds: f64) -> Option<i64> {
-    if seconds.abs() > FAR {
-        return None;
-    }
-    let whole = seconds.trunc();
-    let rest = ((seconds - whole) * 1e6).round_ties_even();
-    Some(whole as i64 * 1_000_000 + rest as i64)
+/// Writes a row for each message. As in Zeek, the latest row of each other kind is written again with it.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Box<Last>>);
+
+/// The latest row of each kind.
+#[derive(Debug, Default)]
+struct Last {
+    standard: Option<Ntp>,
+    control: Option<Control>,
+    private: Option<Private>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_as_printf_does() {
-        assert_eq!(micros(9.5367431640625e-7), Some(1)); // 2^-20
-        assert_eq!(micros(4.76837158203125e-7), Some(0)); // 2^-21
-        assert_eq!(micros(-0.0359954833984375), Some(-35_995));
-        assert_eq!(micros(0.0078125), Some(7_812)); // a half: to even
-        assert_eq!(micros(1_470_103_567.239_241), Some(1_470_103_567_239_241));
-    }
-
-    #[test]
-    fn far_numbers() {
-        assert_eq!(micros(-2_208_988_799.0), Some(-2_208_988_799_000_000));
-        assert_eq!(micros(2f64.powi(127)), None);
+impl Hear<NtpMessage<'_>> for Rows {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &NtpMessage<'_>) {
+        let (ts, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
+        let (version, mode) = (event.msg.version, event.msg.mode);
+        let last = self.0.get_or_insert_default();
+        if let Some(m) = &event.msg.std_msg {
+            let name = || m.kiss_code.or(m.ref_id).unwrap_or_default();
+            last.standard = Some(Ntp {
+                ts,
+                uid,
+                id,
+                version,
+                mode,
+                stratum: m.stratum,
+                poll: m.poll,
+                precision: m.precision,
+                root_delay: m.root_delay,
+                root_disp: m.root_disp,
+                ref_id: m.ref_addr.map_or_else(|| Reference::Name(name()), Reference::Server),
+                ref_time: m.ref_time,
+                org_time: m.org_time,
+                rec_time: m.rec_time,
+                xmt_time: m.xmt_time,
+                num_exts: m.num_exts,
+            });
+        }
+        if let Some(m) = &event.msg.control_msg {
+            last.control = Some(Control {
+                ts,
+                uid,
+                id,
+                version,
+                mode,
+                op_code: m.op_code,
+                sequence: m.sequence,
+                status: m.status,
+                association_id: m.association_id,
+                resp_bit: m.resp_bit,
+                err_bit: m.err_bit,
+                more_bit: m.more_bit,
+                data: m.data.map(<[u8]>::to_vec),
+                key_id: m.key_id,
+                crypto_checksum: m.crypto_checksum.map(|sum| sum.to_vec()),
+            });
+        }
+        if let Some(m) = &event.msg.mode7_msg {
+            last.private = Some(Private {
+                ts,
+                uid,
+                id,
+                version,
+                mode,
+                req_code: m.req_code,
+                sequence: m.sequence,
+                implementation: m.implementation,
+                auth_bit: m.auth_bit,
+                err: m.err,
+                data: m.data.map(<[u8]>::to_vec),
+            });
+        }
+        // Those of before share the roles of today.
+        if let Some(row) = &mut last.standard {
+            row.id = id;
+            cx.log(row);
+        }
+        if let Some(row) = &mut last.control {
+            row.id = id;
+            cx.log(row);
+        }
+        if let Some(row) = &mut last.private {
+            row.id = id;
+            cx.log(row);
+        }
     }
 }

@@ -450,11 +450,11 @@ struct Files<'a, 'b> {
 
 impl Sink for Files<'_, '_> {
     fn begin(&mut self, _depth: usize) {
-        self.report.begin(self.cx);
+        self.report.begin(self.cx, &mut ());
     }
 
     fn header(&mut self, _depth: usize, field: Field<'_>) {
-        self.report.header(self.cx, field);
+        self.report.header(self.cx, &mut (), field);
     }
 
     fn headers_end(&mut self, _depth: usize) {
@@ -490,7 +490,7 @@ impl Sink for Files<'_, '_> {
     }
 
     fn end(&mut self, _depth: usize) {
-        self.report.end(self.cx);
+        self.report.end(self.cx, &mut ());
         match self.file.take() {
             Some(file) => self.cx.file_end(file),
             None => self.cx.raise_file_handles(Tag::Pop3),

@@ -1,5 +1,9 @@
 use gannet_base::Dir;
 
+use super::events::Answer;
+use super::events::Ask;
+use super::events::BackendSeen;
+use super::events::FrontendSeen;
 use super::events::SslReply;
 use super::events::SslRequest;
 use super::events::StartupMessage;
@@ -10,9 +14,7 @@ use super::message::First;
 use super::message::Frontend;
 use super::message::Malformed;
 use super::raise;
-use super::rows;
-use super::rows::Pending;
-use super::rows::Who;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Piece;
@@ -61,10 +63,7 @@ pub struct Analyzer {
     early: [Vec<Vec<u8>>; 2],
     /// Sides that are not read any longer.
     lost: [bool; 2],
-    who: Who,
-    pending: Option<Pending>,
-    /// Rows of the current query.
-    rows: Option<u64>,
+    rows: Rows,
 }
 
 impl Analyzer {
@@ -75,9 +74,7 @@ impl Analyzer {
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             early: [Vec::new(), Vec::new()],
             lost: [false; 2],
-            who: Who::default(),
-            pending: None,
-            rows: None,
+            rows: Rows::default(),
         }
     }
 
@@ -111,13 +108,8 @@ impl Analyzer {
             self.lost[Dir::Resp.index()] = true;
             return Ok(());
         };
-        cx.raise(|c| SslReply { c, data: [*word] });
+        cx.report(&mut self.rows, |c| SslReply { c, data: [*word] });
         cx.confirm(Tag::Postgresql);
-        let mut row = self.pending.take().unwrap_or_else(|| Pending::new(cx.now));
-        row.answer("ssl_reply");
-        row.about(&[&[*word]]);
-        row.success = Some(*word == b'S');
-        row.write(cx, &self.who);
         if *word == b'N' {
             self.phase = Phase::Refused;
             return self.messages(cx, Dir::Resp, rest);
@@ -151,14 +143,16 @@ impl Analyzer {
                     if wrong.is_none() && cx.env.logs.events.any() {
                         raise::frontend(cx, frame, &m);
                     }
-                    self.frontend(cx, m);
+                    let message = Ask(&m);
+                    cx.report(&mut self.rows, |c| FrontendSeen { c, message });
                     wrong
                 }),
                 Dir::Resp => Backend::parse(frame, cut).map(|(m, wrong)| {
                     if cx.env.logs.events.any() {
                         raise::backend(cx, frame, &m, wrong.is_some());
                     }
-                    self.backend(cx, &m);
+                    let message = Answer(&m);
+                    cx.report(&mut self.rows, |c| BackendSeen { c, message });
                     wrong
                 }),
             }
@@ -191,17 +185,12 @@ impl Analyzer {
         match message {
             First::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
             First::Tls => {
-                cx.raise(|c| SslRequest { c });
-                self.row(cx).ask("ssl_request");
+                cx.report(&mut self.rows, |c| SslRequest { c });
                 self.phase = Phase::Asked;
             }
             First::Startup(parameters) => {
-                if !parameters.is_empty() {
-                    self.row(cx);
-                }
                 for (name, value) in parameters {
-                    cx.raise(|c| StartupParameter { c, name, value });
-                    self.who.parameter(name, value);
+                    cx.report(&mut self.rows, |c| StartupParameter { c, name, value });
                 }
                 self.phase = Phase::Plain;
                 if wrong.is_none() {
@@ -210,89 +199,12 @@ impl Analyzer {
                         two.map_or(0, |b| u16::from_be_bytes(*b).into())
                     };
                     let (major, minor) = (version(4), version(6));
-                    cx.raise(|c| StartupMessage { c, major, minor });
-                    self.row(cx).ask("startup");
+                    cx.report(&mut self.rows, |c| StartupMessage { c, major, minor });
                     cx.confirm(Tag::Postgresql);
                 }
             }
         }
         Ok(wrong)
-    }
-
-    fn frontend(&mut self, cx: &mut Context<'_>, message: Frontend<'_>) {
-        match message {
-            Frontend::Query(text) => {
-                self.write(cx);
-                self.row(cx).query(text);
-                self.rows = Some(0);
-            }
-            Frontend::Terminate => {
-                self.write(cx);
-                self.row(cx).ask("terminate");
-                self.write(cx);
-            }
-            Frontend::Other(_) => {}
-        }
-    }
-
-    fn backend(&mut self, cx: &mut Context<'_>, message: &Backend<'_>) {
-        match message {
-            Backend::AuthenticationOk => {
-                let row = self.row(cx);
-                row.answer("auth_ok");
-                row.success = Some(true);
-            }
-            Backend::Authentication(kind) => {
-                let unknown;
-                let name = match rows::authentication(*kind) {
-                    Some(name) => name,
-                    None => {
-                        unknown = format!("UnknownAuthId{kind}");
-                        &*unknown
-                    }
-                };
-                let row = self.row(cx);
-                row.answer_too("auth_request");
-                row.about(&[name.as_bytes()]);
-            }
-            Backend::Error(fields) => {
-                let row = self.row(cx);
-                row.answer_too("error");
-                if fields.is_empty() {
-                    row.about(&[]);
-                }
-                tell(row, fields);
-                row.success = Some(false);
-                self.write(cx);
-            }
-            Backend::Unfinished => {
-                self.row(cx);
-            }
-            Backend::Notice(fields) if fields.is_empty() => {}
-            Backend::Notice(fields) => tell(self.row(cx), fields),
-            Backend::Row => {
-                self.row(cx);
-                *self.rows.get_or_insert(0) += 1;
-            }
-            Backend::Ready(state) => {
-                let Some(row) = &mut self.pending else { return };
-                row.success.get_or_insert(matches!(state, b'I' | b'T'));
-                row.rows = self.rows.take();
-                self.write(cx);
-            }
-            Backend::Other(_) => {}
-        }
-    }
-
-    /// The current row, or a new one.
-    fn row(&mut self, cx: &Context<'_>) -> &mut Pending {
-        self.pending.get_or_insert_with(|| Pending::new(cx.now))
-    }
-
-    fn write(&mut self, cx: &mut Context<'_>) {
-        if let Some(row) = self.pending.take() {
-            row.write(cx, &self.who);
-        }
     }
 
     fn give_up(&mut self) {
@@ -306,16 +218,6 @@ impl Analyzer {
         self.lost[from.index()] = true;
         self.frames[from.index()].reset();
         cx.violation(Tag::Postgresql, reason, &[]);
-    }
-}
-
-/// Fields of an error or a notice, one after the other.
-fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
-    for (code, value) in fields {
-        match rows::field(*code) {
-            Some(name) => row.about(&[name.as_bytes(), b"=", value]),
-            None => row.about(&[b"UnknownErrorId", &[*code], b"=", value]),
-        }
     }
 }
 
@@ -346,7 +248,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.write(cx);
+        self.rows.finish(cx);
     }
 }
 

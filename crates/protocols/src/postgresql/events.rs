@@ -1,6 +1,50 @@
 //! Events of PostgreSQL.
 
+use gannet_event::Arg;
 use gannet_event::Connection;
+use gannet_event::Packer;
+use gannet_event::Type;
+
+use super::message::Backend;
+use super::message::Frontend;
+
+/// A message of a client: packed as its kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a>(pub(super) &'a Frontend<'a>);
+
+impl Arg for Ask<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let kind = match self.0 {
+            Frontend::Query(_) => "simple_query",
+            Frontend::Terminate => "terminate",
+            Frontend::Other(_) => "other",
+        };
+        kind.pack(to);
+    }
+}
+
+/// A message of a server: packed as its kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a>(pub(super) &'a Backend<'a>);
+
+impl Arg for Answer<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let kind = match self.0 {
+            Backend::AuthenticationOk => "auth_ok",
+            Backend::Authentication(_) => "auth_request",
+            Backend::Error(_) => "error",
+            Backend::Notice(_) => "notice",
+            Backend::Row => "data_row",
+            Backend::Ready(_) => "ready_for_query",
+            Backend::Unfinished | Backend::Other(_) => "other",
+        };
+        kind.pack(to);
+    }
+}
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Postgresql);
@@ -89,7 +133,7 @@ gannet_event::events! {
         pub struct Terminate = "PostgreSQL::terminate" {}
 
         /// A server sends a row.
-        pub struct DataRow = "PostgreSQL::data_row" {
+        pub struct RowSent = "PostgreSQL::data_row" {
             /// Number of its columns.
             column_values: u16 = "column_values",
         }
@@ -118,6 +162,23 @@ gannet_event::events! {
             typ: [u8; 1] = "typ",
             /// Its body.
             chunk: &'a [u8] = "chunk",
+        }
+    }
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+    } {
+        /// A message of a client was read, or its beginning.
+        pub struct FrontendSeen<'a> = "gannet::postgresql_frontend", opt_in {
+            /// The message.
+            message: Ask<'a> = "message",
+        }
+
+        /// A message of a server was read, or its beginning.
+        pub struct BackendSeen<'a> = "gannet::postgresql_backend", opt_in {
+            /// The message.
+            message: Answer<'a> = "message",
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn backend(cx: &mut Context<'_>, frame: &[u8], message: &Backend<'_>,
         Backend::Notice(fields) => notice(cx, fields, fault),
         Backend::Row => {
             let column_values = b.u16().unwrap_or(0);
-            cx.raise(|c| DataRow { c, column_values });
+            cx.raise(|c| RowSent { c, column_values });
         }
         Backend::Ready(state) => cx.raise(|c| ReadyForQuery { c, transaction_status: [*state] }),
         Backend::Other(b'S') => {

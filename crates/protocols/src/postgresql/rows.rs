@@ -2,7 +2,16 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 
+use super::events::BackendSeen;
+use super::events::FrontendSeen;
+use super::events::SslReply;
+use super::events::SslRequest;
+use super::events::StartupMessage;
+use super::events::StartupParameter;
+use super::message::Backend;
+use super::message::Frontend;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each TLS request, login, query or end of a PostgreSQL session.
@@ -37,9 +46,144 @@ gannet_log::row! {
 /// Stored bytes of the server's texts: the most that a log shows.
 const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 
+/// The rows of a session.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    who: Who,
+    pending: Option<Pending>,
+    /// Rows of the current query.
+    rows: Option<u64>,
+}
+
+impl Rows {
+    /// The current row, or a new one.
+    fn row(&mut self, cx: &Context<'_>) -> &mut Pending {
+        self.pending.get_or_insert_with(|| Pending::new(cx.now))
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) {
+        if let Some(row) = self.pending.take() {
+            row.write(cx, &self.who);
+        }
+    }
+
+    /// The connection ends: the current row is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.write(cx);
+    }
+}
+
+impl Hear<SslRequest> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &SslRequest) {
+        self.row(cx).ask("ssl_request");
+    }
+}
+
+impl Hear<SslReply> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SslReply) {
+        let row = self.row(cx);
+        row.answer("ssl_reply");
+        row.about(&[&event.data]);
+        row.success = Some(event.data == *b"S");
+        self.write(cx);
+    }
+}
+
+impl Hear<StartupParameter<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
+        self.row(cx);
+        self.who.parameter(event.name, event.value);
+    }
+}
+
+impl Hear<StartupMessage> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &StartupMessage) {
+        self.row(cx).ask("startup");
+    }
+}
+
+impl Hear<FrontendSeen<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &FrontendSeen<'_>) {
+        match event.message.0 {
+            Frontend::Query(text) => {
+                self.write(cx);
+                self.row(cx).query(text);
+                self.rows = Some(0);
+            }
+            Frontend::Terminate => {
+                self.write(cx);
+                self.row(cx).ask("terminate");
+                self.write(cx);
+            }
+            Frontend::Other(_) => {}
+        }
+    }
+}
+
+impl Hear<BackendSeen<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &BackendSeen<'_>) {
+        match event.message.0 {
+            Backend::AuthenticationOk => {
+                let row = self.row(cx);
+                row.answer("auth_ok");
+                row.success = Some(true);
+            }
+            Backend::Authentication(kind) => {
+                let unknown;
+                let name = match authentication(*kind) {
+                    Some(name) => name,
+                    None => {
+                        unknown = format!("UnknownAuthId{kind}");
+                        &*unknown
+                    }
+                };
+                let row = self.row(cx);
+                row.answer_too("auth_request");
+                row.about(&[name.as_bytes()]);
+            }
+            Backend::Error(fields) => {
+                let row = self.row(cx);
+                row.answer_too("error");
+                if fields.is_empty() {
+                    row.about(&[]);
+                }
+                tell(row, fields);
+                row.success = Some(false);
+                self.write(cx);
+            }
+            Backend::Unfinished => {
+                self.row(cx);
+            }
+            Backend::Notice(fields) if fields.is_empty() => {}
+            Backend::Notice(fields) => tell(self.row(cx), fields),
+            Backend::Row => {
+                self.row(cx);
+                *self.rows.get_or_insert(0) += 1;
+            }
+            Backend::Ready(state) => {
+                let Some(row) = &mut self.pending else { return };
+                row.success.get_or_insert(matches!(state, b'I' | b'T'));
+                row.rows = self.rows.take();
+                self.write(cx);
+            }
+            Backend::Other(_) => {}
+        }
+    }
+}
+
+/// Fields of an error or a notice, one after the other.
+fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
+    for (code, value) in fields {
+        match field(*code) {
+            Some(name) => row.about(&[name.as_bytes(), b"=", value]),
+            None => row.about(&[b"UnknownErrorId", &[*code], b"=", value]),
+        }
+    }
+}
+
 /// The session parameters from the startup message.
 #[derive(Debug, Default)]
-pub(super) struct Who {
+struct Who {
     user: Option<Vec<u8>>,
     database: Option<Vec<u8>>,
     application: Option<Vec<u8>>,
@@ -47,7 +191,7 @@ pub(super) struct Who {
 
 impl Who {
     /// A parameter of the startup message.
-    pub(super) fn parameter(&mut self, name: &[u8], value: &[u8]) {
+    fn parameter(&mut self, name: &[u8], value: &[u8]) {
         let column = match name {
             b"user" => &mut self.user,
             b"database" => &mut self.database,
@@ -60,18 +204,18 @@ impl Who {
 
 /// A row in the making.
 #[derive(Debug)]
-pub(super) struct Pending {
+struct Pending {
     ts: Time,
     frontend: Option<&'static str>,
     query: Option<Vec<u8>>,
     backend: Vec<u8>,
     backend_arg: Option<Vec<u8>>,
-    pub(super) success: Option<bool>,
-    pub(super) rows: Option<u64>,
+    success: Option<bool>,
+    rows: Option<u64>,
 }
 
 impl Pending {
-    pub(super) fn new(ts: Time) -> Self {
+    fn new(ts: Time) -> Self {
         Self {
             ts,
             frontend: None,
@@ -83,35 +227,35 @@ impl Pending {
         }
     }
 
-    pub(super) fn ask(&mut self, what: &'static str) {
+    fn ask(&mut self, what: &'static str) {
         self.frontend = Some(what);
     }
 
-    pub(super) fn query(&mut self, text: &[u8]) {
+    fn query(&mut self, text: &[u8]) {
         self.ask("simple_query");
         self.query = Some(text[..text.len().min(MAX_TEXT)].to_vec());
     }
 
     /// The only answer there is.
-    pub(super) fn answer(&mut self, what: &str) {
+    fn answer(&mut self, what: &str) {
         self.backend = what.as_bytes().to_vec();
     }
 
     /// One more answer.
-    pub(super) fn answer_too(&mut self, what: &str) {
+    fn answer_too(&mut self, what: &str) {
         let between = if self.backend.is_empty() { "" } else { "," };
         append(&mut self.backend, &[between.as_bytes(), what.as_bytes()]);
     }
 
     /// More about the answers.
-    pub(super) fn about(&mut self, parts: &[&[u8]]) {
+    fn about(&mut self, parts: &[&[u8]]) {
         if let Some(arg) = &mut self.backend_arg {
             append(arg, &[b","]);
         }
         append(self.backend_arg.get_or_insert_default(), parts);
     }
 
-    pub(super) fn write(&self, cx: &mut Context<'_>, who: &Who) {
+    fn write(&self, cx: &mut Context<'_>, who: &Who) {
         cx.log(&PostgresqlRow {
             ts: self.ts,
             uid: cx.conn.uid,
@@ -138,7 +282,7 @@ fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
 }
 
 /// The word for a field of an error or notice (section "Error and Notice Message Fields").
-pub(super) fn field(code: u8) -> Option<&'static str> {
+fn field(code: u8) -> Option<&'static str> {
     Some(match code {
         b'S' => "SeverityLocalized",
         b'V' => "Severity",
@@ -163,7 +307,7 @@ pub(super) fn field(code: u8) -> Option<&'static str> {
 }
 
 /// The word for a way to log in.
-pub(super) fn authentication(kind: u32) -> Option<&'static str> {
+fn authentication(kind: u32) -> Option<&'static str> {
     Some(match kind {
         2 => "KerberosV5",
         3 => "CleartextPassword",

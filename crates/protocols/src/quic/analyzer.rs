@@ -11,7 +11,7 @@ use super::message::Long;
 use super::message::Malformed;
 use super::message::Packet;
 use super::protection::Keys;
-use super::rows::Session;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Request;
@@ -41,8 +41,9 @@ impl Shorts {
 
 /// The analyzer of one connection of datagrams.
 pub struct Analyzer {
-    /// The row of the current QUIC connection.
-    session: Option<Session>,
+    rows: Rows,
+    /// A connection began and did not end.
+    is_connected: bool,
     /// The TLS analyzer for the hellos of both sides, once there is one.
     tls: Option<Box<ssl::Analyzer>>,
     /// Its bytes were none of TLS.
@@ -69,7 +70,8 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
-            session: None,
+            rows: Rows::default(),
+            is_connected: false,
             tls: None,
             tls_failed: false,
             client_id: None,
@@ -93,27 +95,30 @@ impl Analyzer {
                 self.discarded = self.discarded.saturating_add(1);
                 if self.opened && self.discarded <= MAX_DISCARDED {
                     let (is_orig, total_decrypted) = (from.is_orig(), self.decrypted);
-                    cx.raise(|c| DiscardedPacket { c, is_orig, total_decrypted });
-                    self.note_or_weird(cx, from, b'X', "QUIC_spurious_discarded_packet", "");
+                    let rows = &mut self.rows;
+                    cx.report(rows, |c| DiscardedPacket { c, is_orig, total_decrypted });
                 }
             }
             Packet::Short => {
                 if let Some(n) = self.shorts[from.index()].add() {
                     let is_orig = from.is_orig();
-                    if self.opened || self.session.is_some() {
-                        let threshold = n;
-                        cx.raise(|c| ShortHeaderPacketThresholdCrossed { c, is_orig, threshold });
+                    // Before a packet was decrypted, other traffic on the port would be reported.
+                    if self.opened || self.is_connected {
+                        let (rows, threshold) = (&mut self.rows, n);
+                        cx.report(rows, |c| ShortHeaderPacketThresholdCrossed {
+                            c,
+                            is_orig,
+                            threshold,
+                        });
                     }
-                    let name = "QUIC_spurious_short_header_packet_threshold_crossed";
-                    self.note_or_weird(cx, from, b'O', name, &n.to_string());
                 }
             }
             Packet::UnknownVersion(header) => {
                 let Long { version, destination: dcid, source: scid, .. } = header;
                 let is_orig = from.is_orig();
-                cx.raise(|c| UnhandledVersion { c, is_orig, version, dcid, scid });
-                self.begin(cx, from, &header, false).note(cx, from, b'U');
-                self.close(cx);
+                let rows = &mut self.rows;
+                cx.report(rows, |c| UnhandledVersion { c, is_orig, version, dcid, scid });
+                self.is_connected = false;
                 return Err("unhandled QUIC version");
             }
             Packet::Long(header) => self.long(cx, from, &header, &data[..len])?,
@@ -128,54 +133,16 @@ impl Analyzer {
         header: &Long<'_>,
         packet: &[u8],
     ) -> Result<(), Malformed> {
-        raise_long(cx, from, header, packet);
+        report_long(cx, &mut self.rows, from, header, packet);
+        self.is_connected = header.kind != Kind::Retry;
         match header.kind {
-            Kind::Handshake => self.begin(cx, from, header, true).note(cx, from, b'H'),
-            Kind::ZeroRtt => self.begin(cx, from, header, true).note(cx, from, b'Z'),
-            Kind::Retry => {
-                self.begin(cx, from, header, false).note(cx, from, b'R');
-                self.close(cx);
-                self.restart();
-            }
+            Kind::Handshake | Kind::ZeroRtt => {}
+            Kind::Retry => self.restart(),
             Kind::Initial { number_at } => {
-                self.begin(cx, from, header, true).note(cx, from, b'I');
                 self.initial(cx, from, header, packet, number_at)?;
             }
         }
         Ok(())
-    }
-
-    /// The current row, or a new one. Every packet except those that close a row has its ids.
-    fn begin(&mut self, cx: &Context<'_>, from: Dir, header: &Long<'_>, ids: bool) -> &mut Session {
-        let fresh = self.session.is_none();
-        let session = self.session.get_or_insert_with(|| Session::new(cx.now, header.version));
-        if fresh || ids {
-            session.ids(from, header);
-        }
-        session
-    }
-
-    /// Writes the current row.
-    fn close(&mut self, cx: &mut Context<'_>) {
-        if let Some(session) = self.session.take() {
-            session.write(cx);
-        }
-    }
-
-    fn note_or_weird(
-        &mut self,
-        cx: &mut Context<'_>,
-        from: Dir,
-        letter: u8,
-        weird: &'static str,
-        addl: &str,
-    ) {
-        match &mut self.session {
-            Some(session) => session.note(cx, from, letter),
-            // Before a packet was decrypted, other traffic on the port would be reported.
-            None if self.opened => cx.weird(weird, addl, None),
-            None => {}
-        }
     }
 
     /// The server asked for another beginning: new keys, and the handshake again.
@@ -253,7 +220,7 @@ impl Analyzer {
                 Frame::Close { error, reason } => {
                     let is_orig = from.is_orig();
                     let Long { version, destination: dcid, source: scid, .. } = *header;
-                    cx.raise(|c| ConnectionCloseFrame {
+                    cx.report(&mut self.rows, |c| ConnectionCloseFrame {
                         c,
                         is_orig,
                         version,
@@ -262,10 +229,7 @@ impl Analyzer {
                         error_code: error,
                         reason_phrase: reason,
                     });
-                    if let Some(session) = &mut self.session {
-                        session.note(cx, from, b'C');
-                        self.close(cx);
-                    }
+                    self.is_connected = false;
                 }
             }
         }
@@ -277,8 +241,8 @@ impl Analyzer {
         if self.tls_failed {
             return;
         }
-        if let Some(session) = &mut self.session {
-            read_hello(session, cx, message);
+        if self.is_connected {
+            read_hello(cx, &mut self.rows, message);
         }
         let mut record = vec![22, 3, 3];
         // A message that was put together is no longer than a record.
@@ -296,22 +260,22 @@ impl Analyzer {
     }
 }
 
-/// Raises the event of a packet with a long header.
-fn raise_long(cx: &mut Context<'_>, from: Dir, header: &Long<'_>, packet: &[u8]) {
+/// Reports a packet with a long header.
+fn report_long(cx: &mut Context<'_>, rows: &mut Rows, from: Dir, header: &Long<'_>, packet: &[u8]) {
     let is_orig = from.is_orig();
     let Long { version, destination: dcid, source: scid, kind } = *header;
     match kind {
         Kind::Initial { .. } => {
-            cx.raise(|c| InitialPacket { c, is_orig, version, dcid, scid });
+            cx.report(rows, |c| InitialPacket { c, is_orig, version, dcid, scid });
         }
-        Kind::Handshake => cx.raise(|c| HandshakePacket { c, is_orig, version, dcid, scid }),
-        Kind::ZeroRtt => cx.raise(|c| ZeroRttPacket { c, is_orig, version, dcid, scid }),
+        Kind::Handshake => cx.report(rows, |c| HandshakePacket { c, is_orig, version, dcid, scid }),
+        Kind::ZeroRtt => cx.report(rows, |c| ZeroRttPacket { c, is_orig, version, dcid, scid }),
         Kind::Retry => {
             // First byte, version, and the ids with their lengths.
             let rest = packet.get(7 + dcid.len() + scid.len()..).unwrap_or_default();
             let at = rest.len().saturating_sub(message::RETRY_TAG);
             let (retry_token, retry_integrity_tag) = rest.split_at(at);
-            cx.raise(|c| RetryPacket {
+            cx.report(rows, |c| RetryPacket {
                 c,
                 is_orig,
                 version,
@@ -325,21 +289,21 @@ fn raise_long(cx: &mut Context<'_>, from: Dir, header: &Long<'_>, packet: &[u8])
 }
 
 /// What quic.log has of a hello: nothing, when it is malformed.
-fn read_hello(session: &mut Session, cx: &mut Context<'_>, message: &[u8]) {
+fn read_hello(cx: &mut Context<'_>, rows: &mut Rows, message: &[u8]) {
     let Some((&[kind, ..], body)) = message.split_first_chunk::<4>() else { return };
     let whole = match kind {
-        tls::kind::CLIENT_HELLO => read_client_hello(session, cx, body),
+        tls::kind::CLIENT_HELLO => read_client_hello(cx, rows, body),
         tls::kind::SERVER_HELLO => tls::ServerHello::parse(body).map(|_| Dir::Resp),
         _ => return,
     };
     if let Ok(side) = whole {
-        session.note(cx, side, b'S');
+        cx.report(rows, |c| HelloRead { c, is_orig: side.is_orig() });
     }
 }
 
 fn read_client_hello(
-    session: &mut Session,
     cx: &mut Context<'_>,
+    rows: &mut Rows,
     body: &[u8],
 ) -> Result<Dir, tls::Malformed> {
     let mut hello = tls::ClientHello::parse(body, |_| false)?;
@@ -348,18 +312,12 @@ fn read_client_hello(
         match ty {
             extension::ty::SERVER_NAME if !data.is_empty() => {
                 if let Some(name) = extension::ServerNames::parse(data)?.hosts.first() {
-                    session.server_name = Some(name.to_vec());
+                    cx.report(rows, |c| HelloServerName { c, name });
                 }
             }
             extension::ty::ALPN if !data.is_empty() => {
                 let names = extension::alpn_names(data)?;
-                if let Some(first) = names.first() {
-                    session.client_protocol = Some(first.to_vec());
-                }
-                if names.len() > 1 {
-                    let addl = [b"[", &names.join(&b", "[..])[..], b"]"].concat();
-                    cx.weird_bytes("QUIC_many_protocols", &addl, None);
-                }
+                cx.report(rows, |c| HelloProtocols { c, protocols: &names });
             }
             _ => {}
         }
@@ -383,7 +341,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.close(cx);
+        self.rows.close(cx);
         if let Some(mut tls) = self.tls.take() {
             tls.finish(cx);
         }

@@ -85,4 +85,27 @@ gannet_event::events! {
             threshold: u64 = "threshold",
         }
     }
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+    } {
+        /// A client names the host that it asks for.
+        pub struct HelloServerName<'a> = "gannet::quic_server_name", opt_in {
+            /// The host, the first one of the extension.
+            name: &'a [u8] = "name",
+        }
+
+        /// A client offers application protocols.
+        pub struct HelloProtocols<'a> = "gannet::quic_protocols", opt_in {
+            /// The protocols.
+            protocols: &'a Vec<&'a [u8]> = "protocols",
+        }
+
+        /// A hello of TLS is whole.
+        pub struct HelloRead = "gannet::quic_hello", opt_in {
+            /// Whether it is the client's.
+            is_orig: bool = "is_orig",
+        }
+    }
 }

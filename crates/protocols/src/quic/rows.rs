@@ -1,11 +1,11 @@
 use gannet_base::ConnId;
-use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_files::hash::hex;
 
-use super::message::Long;
+use super::events::*;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each QUIC connection.
@@ -39,22 +39,152 @@ gannet_log::row! {
 /// Letters that a history holds at the most.
 const MAX_HISTORY: usize = 100;
 
-/// A row in the making.
+/// Writes a row for each connection of QUIC within one of datagrams.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    /// A packet with a long header. Every packet except those that close a row has its ids.
+    fn packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_orig: bool,
+        version: u32,
+        ids: [&[u8]; 2],
+        letter: u8,
+    ) {
+        let closes = matches!(letter, b'R' | b'U');
+        let fresh = self.0.is_none();
+        let session = self.0.get_or_insert_with(|| Session::new(cx.now, version));
+        if fresh || !closes {
+            session.ids(is_orig, ids);
+        }
+        session.note(cx, is_orig, letter);
+        if closes {
+            self.close(cx);
+        }
+    }
+
+    /// Writes the current row.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.0.take() {
+            session.write(cx);
+        }
+    }
+
+    /// A letter for the history, or a weird where there is none.
+    fn note_or_weird(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_orig: bool,
+        letter: u8,
+        weird: &'static str,
+        addl: &str,
+    ) {
+        match &mut self.0 {
+            Some(session) => session.note(cx, is_orig, letter),
+            None => cx.weird(weird, addl, None),
+        }
+    }
+}
+
+impl Hear<InitialPacket<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, e: &InitialPacket<'_>) {
+        self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'I');
+    }
+}
+
+impl Hear<HandshakePacket<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, e: &HandshakePacket<'_>) {
+        self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'H');
+    }
+}
+
+impl Hear<ZeroRttPacket<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, e: &ZeroRttPacket<'_>) {
+        self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'Z');
+    }
+}
+
+impl Hear<RetryPacket<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, e: &RetryPacket<'_>) {
+        self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'R');
+    }
+}
+
+impl Hear<UnhandledVersion<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, e: &UnhandledVersion<'_>) {
+        self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'U');
+    }
+}
+
+impl Hear<DiscardedPacket> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &DiscardedPacket) {
+        self.note_or_weird(cx, event.is_orig, b'X', "QUIC_spurious_discarded_packet", "");
+    }
+}
+
+impl Hear<ShortHeaderPacketThresholdCrossed> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ShortHeaderPacketThresholdCrossed) {
+        let name = "QUIC_spurious_short_header_packet_threshold_crossed";
+        self.note_or_weird(cx, event.is_orig, b'O', name, &event.threshold.to_string());
+    }
+}
+
+impl Hear<ConnectionCloseFrame<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ConnectionCloseFrame<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.note(cx, event.is_orig, b'C');
+            self.close(cx);
+        }
+    }
+}
+
+impl Hear<HelloServerName<'_>> for Rows {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &HelloServerName<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.server_name = Some(event.name.to_vec());
+        }
+    }
+}
+
+impl Hear<HelloProtocols<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloProtocols<'_>) {
+        let Some(session) = &mut self.0 else { return };
+        if let Some(first) = event.protocols.first() {
+            session.client_protocol = Some(first.to_vec());
+        }
+        if event.protocols.len() > 1 {
+            let addl = [b"[", &event.protocols.join(&b", "[..])[..], b"]"].concat();
+            cx.weird_bytes("QUIC_many_protocols", &addl, None);
+        }
+    }
+}
+
+impl Hear<HelloRead> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloRead) {
+        if let Some(session) = &mut self.0 {
+            session.note(cx, event.is_orig, b'S');
+        }
+    }
+}
+
+/// The data of a row.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Session {
     ts: Time,
     version: String,
     client_initial_dcid: Option<Id>,
     client_scid: Option<Id>,
     server_scid: Option<Id>,
-    pub(super) server_name: Option<Vec<u8>>,
-    pub(super) client_protocol: Option<Vec<u8>>,
+    server_name: Option<Vec<u8>>,
+    client_protocol: Option<Vec<u8>>,
     history: Vec<u8>,
 }
 
 impl Session {
     /// With the first packet of a connection.
-    pub(super) fn new(now: Time, version: u32) -> Self {
+    fn new(now: Time, version: u32) -> Self {
         Self {
             ts: now,
             version: version_name(version),
@@ -67,33 +197,31 @@ impl Session {
         }
     }
 
-    /// Ids of a packet with a long header.
-    pub(super) fn ids(&mut self, from: Dir, header: &Long<'_>) {
-        if from.is_orig() && self.client_initial_dcid.is_none() && !header.destination.is_empty() {
-            self.client_initial_dcid = Some(Id::new(header.destination));
+    /// Destination and source of a packet with a long header.
+    fn ids(&mut self, is_orig: bool, [destination, source]: [&[u8]; 2]) {
+        if is_orig && self.client_initial_dcid.is_none() && !destination.is_empty() {
+            self.client_initial_dcid = Some(Id::new(destination));
         }
-        let source = match from {
-            Dir::Orig => &mut self.client_scid,
-            Dir::Resp => &mut self.server_scid,
-        };
+        let id = source;
+        let source = if is_orig { &mut self.client_scid } else { &mut self.server_scid };
         // Nearly always the one that all packets before had.
-        if source.as_ref().is_none_or(|id| *id.bytes != *header.source) {
-            *source = Some(Id::new(header.source));
+        if source.as_ref().is_none_or(|known| *known.bytes != *id) {
+            *source = Some(Id::new(id));
         }
     }
 
     /// A letter for the history, in the case of its side.
-    pub(super) fn note(&mut self, cx: &mut Context<'_>, from: Dir, letter: u8) {
+    fn note(&mut self, cx: &mut Context<'_>, is_orig: bool, letter: u8) {
         if self.history.len() == MAX_HISTORY {
             return;
         }
-        self.history.push(if from.is_orig() { letter } else { letter.to_ascii_lowercase() });
+        self.history.push(if is_orig { letter } else { letter.to_ascii_lowercase() });
         if self.history.len() == MAX_HISTORY {
             cx.weird("QUIC_max_history_length_reached", "", None);
         }
     }
 
-    pub(super) fn write(&self, cx: &mut Context<'_>) {
+    fn write(&self, cx: &mut Context<'_>) {
         cx.log(&QuicRow {
             ts: self.ts,
             uid: cx.conn.uid,

@@ -19,13 +19,14 @@ use super::events::SecurityData;
 use super::message;
 use super::message::Message;
 use super::raise;
-use super::rows;
-use super::rows::Session;
+use super::raise::Channels;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
 use crate::ssl::certificate_seen;
+use crate::stack::events::FileStarts;
 use crate::support::Frames;
 use crate::support::Wrong;
 
@@ -37,7 +38,7 @@ const MAX_CHANNELS: usize = 31;
 /// The analyzer of RDP over TCP.
 pub struct Analyzer {
     frames: [Frames; 2],
-    session: Option<Session>,
+    rows: Rows,
     encryption: Option<u32>,
     /// Nothing more can be read.
     done: bool,
@@ -47,31 +48,27 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         let frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
-        Self { frames, session: None, encryption: None, done: false }
-    }
-
-    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
-        self.session.get_or_insert_with(|| Session::new(cx.now))
+        Self { frames, rows: Rows::default(), encryption: None, done: false }
     }
 
     fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         match Message::parse(data)? {
             Message::Request(cookie, flags) => {
-                cx.raise(|c| RdpConnectRequest { c, cookie, flags: flags.into() });
-                self.session(cx).cookie = Some(cookie.to_vec());
+                let flags = flags.into();
+                cx.report(&mut self.rows, |c| RdpConnectRequest { c, cookie, flags });
             }
             Message::Response(protocol, flags) => {
                 let (security_protocol, flags) = (protocol, flags.into());
-                cx.raise(|c| RdpNegotiationResponse { c, security_protocol, flags });
+                let rows = &mut self.rows;
+                cx.report(rows, |c| RdpNegotiationResponse { c, security_protocol, flags });
                 if protocol > 0 {
                     self.encrypt(cx, protocol);
                 }
-                self.session(cx).security_protocol = Some(rows::security_protocol(protocol));
             }
             Message::Failure(code, flags) => {
                 let (failure_code, flags) = (code, flags.into());
-                cx.raise(|c| RdpNegotiationFailure { c, failure_code, flags });
-                self.session(cx).result = Some(rows::failure(code));
+                let rows = &mut self.rows;
+                cx.report(rows, |c| RdpNegotiationFailure { c, failure_code, flags });
             }
             Message::Client(data) => {
                 let blocks = blocks::client(data)?;
@@ -80,8 +77,8 @@ impl Analyzer {
             Message::Server(data) => {
                 let (result, blocks) = blocks::server(data)?;
                 cx.confirm(Tag::Rdp);
-                cx.raise(|c| RdpGccServerCreateResponse { c, result: result.into() });
-                self.session(cx).result = Some(rows::result(u32::from(result)));
+                let result = result.into();
+                cx.report(&mut self.rows, |c| RdpGccServerCreateResponse { c, result });
                 self.blocks(cx, blocks)?;
             }
             Message::Confirm | Message::Other => {}
@@ -94,42 +91,33 @@ impl Analyzer {
             match block? {
                 Block::ClientCore(core) => {
                     cx.confirm(Tag::Rdp);
-                    cx.raise(|c| RdpClientCoreData { c, data: raise::core(&core) });
-                    self.session(cx).client(cx, &core);
+                    let data = raise::core(&core);
+                    cx.report(&mut self.rows, |c| RdpClientCoreData { c, data });
                 }
                 Block::ClientNetwork(names) if !names.is_empty() => {
                     if names.len() > MAX_CHANNELS {
                         let addl = names.len().to_string();
                         cx.weird("RDP_channels_requested_exceeds_max", &addl, None);
                     }
-                    let defined = &names;
-                    cx.raise(|c| {
-                        let channels = defined.iter().map(raise::channel).collect();
-                        RdpClientNetworkData { c, channels }
-                    });
-                    // Repeated channels overwrite the first ones.
-                    let channels = self.session(cx).channels.get_or_insert_default();
-                    let rest = channels.split_off(names.len().min(channels.len()));
-                    *channels =
-                        names.into_iter().map(|(name, _)| channel(name)).chain(rest).collect();
+                    let channels = Channels(&names);
+                    cx.report(&mut self.rows, |c| RdpClientNetworkData { c, channels });
                 }
                 Block::ServerSecurity(s) => {
                     self.certificates(cx, &s.certs);
                     let (cert_type, permanently_issued) = (s.cert_type, s.cert_permanent);
-                    cx.raise(|c| RdpServerCertificate { c, cert_type, permanently_issued });
-                    let session = self.session(cx);
-                    session.cert_type = Some(rows::cert_type(s.cert_type));
-                    session.cert_permanent = Some(s.cert_permanent);
-                    session.cert_count += u64::from(s.cert_type == 1);
+                    let rows = &mut self.rows;
+                    cx.report(rows, |c| RdpServerCertificate { c, cert_type, permanently_issued });
                     if s.method > 0 && s.level > 0 {
                         self.encrypt(cx, 0);
                     }
                     cx.confirm(Tag::Rdp);
                     let (encryption_method, encryption_level) = (s.method, s.level);
-                    cx.raise(|c| RdpServerSecurity { c, encryption_method, encryption_level });
-                    let session = self.session(cx);
-                    session.method = Some(rows::encryption_method(s.method));
-                    session.level = Some(rows::encryption_level(s.level));
+                    let rows = &mut self.rows;
+                    cx.report(rows, |c| RdpServerSecurity {
+                        c,
+                        encryption_method,
+                        encryption_level,
+                    });
                 }
                 Block::TornSecurity(certs, e) => {
                     self.certificates(cx, &certs);
@@ -151,33 +139,21 @@ impl Analyzer {
     /// From here on the stream is encrypted; the event is raised with what comes next.
     fn encrypt(&mut self, cx: &mut Context<'_>, protocol: u32) {
         self.encryption = Some(protocol);
-        cx.raise(|c| RdpBeginEncryption { c, security_protocol: protocol });
-        let session = self.session(cx);
-        session.result.get_or_insert(rows::Name::Known("encrypted"));
-        session.security_protocol = Some(rows::security_protocol(protocol));
+        cx.report(&mut self.rows, |c| RdpBeginEncryption { c, security_protocol: protocol });
     }
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
             certificate_seen(cx, "RDP", cert, true, false);
-            self.session(cx).cert_count += 1;
+            let (atype, is_orig, fuid) = (Tag::Rdp, false, None);
+            cx.report(&mut self.rows, |c| FileStarts { c, atype, is_orig, fuid });
         }
     }
 }
 
-/// A channel's name without the zeros at its end.
-fn channel(name: &[u8]) -> Vec<u8> {
-    let end = name.iter().rposition(|b| *b != 0).map_or(0, |n| n + 1);
-    name[..end].to_vec()
-}
-
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if let Some(session) = &mut self.session
-            && session.is_due(cx.now)
-        {
-            session.write(cx);
-        }
+        self.rows.pass_time(cx);
         if self.done || cx.conn.is_partial() {
             return;
         }
@@ -201,9 +177,7 @@ impl Analyze for Analyzer {
         while let Some(frame) = frames.next(&mut rest, message::length) {
             if let Err(e) = self.message(cx, frame) {
                 cx.violation(Tag::Rdp, &e.to_string(), &[]);
-                if let Some(session) = &mut self.session {
-                    session.write(cx);
-                }
+                self.rows.write(cx);
                 frames.reset();
                 break;
             }
@@ -217,15 +191,13 @@ impl Analyze for Analyzer {
 
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
         // The row is written, and stays the only one.
-        let session = self.session.take();
-        *self = Self { session, ..Self::new(cx) };
+        let rows = std::mem::take(&mut self.rows);
+        *self = Self { rows, ..Self::new(cx) };
         true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(session) = &mut self.session {
-            session.write(cx);
-        }
+        self.rows.write(cx);
     }
 }
 

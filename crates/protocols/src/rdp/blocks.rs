@@ -40,8 +40,6 @@ pub struct ClientCore<'a> {
     pub input_method: &'a [u8],
     /// Bits a pixel.
     pub depth: u16,
-    /// Whether it wants 32 bits a pixel.
-    pub wants_32: bool,
     /// Its product identifier, UTF-16.
     pub product: &'a [u8],
 }
@@ -240,7 +238,6 @@ fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
         name,
         input_method,
         depth: u16_le(more, 8),
-        wants_32: u16_le(more, 12) & 2 != 0,
         product,
     })
 }

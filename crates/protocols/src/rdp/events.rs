@@ -1,7 +1,9 @@
 //! Events of RDP.
 
 use gannet_event::Connection;
-use std::borrow::Cow;
+
+use super::raise::Channels;
+use crate::support::utf16::Wide;
 
 gannet_event::record! {
     /// What a client can do early on.
@@ -30,7 +32,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// What a client is.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Copy, Debug)]
     pub struct CoreData<'a> = "RDP::ClientCoreData" {
         /// Major version.
         version_major: u16 = "version_major",
@@ -49,7 +51,7 @@ gannet_event::record! {
         /// The client's build.
         client_build: u32 = "client_build",
         /// Its name.
-        client_name: Cow<'a, [u8]> = "client_name",
+        client_name: Wide<'a> = "client_name",
         /// Kind of keyboard.
         keyboard_type: u32 = "keyboard_type",
         /// Kind of keyboard, more precisely.
@@ -57,7 +59,7 @@ gannet_event::record! {
         /// Number of function keys.
         keyboard_function_key: u32 = "keyboard_function_key",
         /// The input method.
-        ime_file_name: Cow<'a, [u8]> = "ime_file_name",
+        ime_file_name: Wide<'a> = "ime_file_name",
         /// Colours.
         post_beta2_color_depth: Option<u16> = "post_beta2_color_depth",
         /// The product.
@@ -71,7 +73,7 @@ gannet_event::record! {
         /// What it can do early on.
         ec_flags: Option<EarlyFlags> = "ec_flags",
         /// Identifies the product.
-        dig_product_id: Option<Cow<'a, [u8]>> = "dig_product_id",
+        dig_product_id: Option<Wide<'a>> = "dig_product_id",
     }
 }
 
@@ -192,7 +194,7 @@ gannet_event::events! {
         /// Channels that a client wants.
         pub struct RdpClientNetworkData<'a> = "rdp_client_network_data" {
             /// The channels.
-            channels: Vec<ChannelDef<'a>> = "channels",
+            channels: Channels<'a> = "channels",
         }
 
         /// What a client knows of clusters.

@@ -1,13 +1,15 @@
 //! Settings as events.
 
-use std::borrow::Cow;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
 use super::blocks::ClientCore;
 use super::events::ChannelDef;
 use super::events::ClusterData;
 use super::events::CoreData;
 use super::events::EarlyFlags;
-use crate::support::utf16;
+use crate::support::utf16::Wide;
 
 /// What a client is.
 pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
@@ -24,11 +26,11 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
         sas_sequence: core.attention,
         keyboard_layout: core.keyboard,
         client_build: core.build,
-        client_name: text(core.name),
+        client_name: Wide(core.name),
         keyboard_type,
         keyboard_sub,
         keyboard_function_key,
-        ime_file_name: text(core.input_method),
+        ime_file_name: Wide(core.input_method),
         post_beta2_color_depth: Some(colours),
         client_product_id: Some(product),
         serial_number: Some(core.serial),
@@ -45,17 +47,25 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
             support_dynamic_time_zone: has(0x200),
             support_heartbeat_pdu: has(0x400),
         }),
-        dig_product_id: Some(text(core.product)),
+        dig_product_id: Some(Wide(core.product)),
     }
 }
 
-/// Text in UTF-8; as it came where it cannot be read, which is reported where the row is written.
-fn text(wide: &[u8]) -> Cow<'_, [u8]> {
-    utf16::to_utf8(wide).map_or(Cow::Borrowed(wide), Cow::Owned)
+/// Names and options of the channels that a client wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Channels<'a>(pub(super) &'a [(&'a [u8], u32)]);
+
+impl Arg for Channels<'_> {
+    const TYPE: Type = Type::Vector(&ChannelDef::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| channel(one).pack(to));
+    }
 }
 
 /// A channel that a client wants.
-pub(super) fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
+fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
     let has = |bit: u32| options & bit != 0;
     ChannelDef {
         name,

@@ -7,9 +7,11 @@ use gannet_log::Type;
 use gannet_log::Value;
 use gannet_log::Vector;
 
-use super::blocks::ClientCore;
+use super::events::*;
 use super::languages::language;
 use crate::Context;
+use crate::Hear;
+use crate::stack::events::FileStarts;
 use crate::support::utf16;
 
 /// The row is written when this time has passed since the first message.
@@ -119,7 +121,7 @@ fn build(n: u32) -> Name {
     Name::Known(known)
 }
 
-pub(super) fn security_protocol(n: u32) -> Name {
+fn security_protocol(n: u32) -> Name {
     let known = match n {
         0 => Some("RDP"),
         1 => Some("SSL"),
@@ -130,7 +132,7 @@ pub(super) fn security_protocol(n: u32) -> Name {
     name("security_protocol", n, known)
 }
 
-pub(super) fn failure(n: u32) -> Name {
+fn failure(n: u32) -> Name {
     let known = match n {
         1 => Some("SSL_REQUIRED_BY_SERVER"),
         2 => Some("SSL_NOT_ALLOWED_BY_SERVER"),
@@ -143,7 +145,7 @@ pub(super) fn failure(n: u32) -> Name {
     name("failure_code", n, known)
 }
 
-pub(super) fn result(n: u32) -> Name {
+fn result(n: u64) -> Name {
     let known = match n {
         0 => Some("Success"),
         1 => Some("User rejected"),
@@ -152,10 +154,10 @@ pub(super) fn result(n: u32) -> Name {
         4 => Some("Locked conference"),
         _ => None,
     };
-    name("result", n, known)
+    name("result", n as u32, known)
 }
 
-pub(super) fn cert_type(n: u32) -> Name {
+fn cert_type(n: u32) -> Name {
     let known = match n {
         1 => Some("RSA"),
         2 => Some("X.509"),
@@ -164,7 +166,7 @@ pub(super) fn cert_type(n: u32) -> Name {
     name("cert_type", n, known)
 }
 
-pub(super) fn encryption_method(n: u32) -> Name {
+fn encryption_method(n: u32) -> Name {
     let known = match n {
         0 => Some("None"),
         1 => Some("40bit"),
@@ -176,7 +178,7 @@ pub(super) fn encryption_method(n: u32) -> Name {
     name("encryption_method", n, known)
 }
 
-pub(super) fn encryption_level(n: u32) -> Name {
+fn encryption_level(n: u32) -> Name {
     let known = match n {
         0 => Some("None"),
         1 => Some("Low"),
@@ -188,9 +190,10 @@ pub(super) fn encryption_level(n: u32) -> Name {
     name("encryption_level", n, known)
 }
 
-fn depth(core: &ClientCore<'_>) -> Name {
-    let known = match core.depth {
-        _ if core.wants_32 => Some("32bit"),
+fn depth(core: &CoreData<'_>) -> Name {
+    let depth = core.high_color_depth.unwrap_or_default();
+    let known = match depth {
+        _ if core.ec_flags.is_some_and(|flags| flags.want_32bpp_session) => Some("32bit"),
         4 => Some("4bit"),
         8 => Some("8bit"),
         15 => Some("15bit"),
@@ -198,23 +201,140 @@ fn depth(core: &ClientCore<'_>) -> Name {
         24 => Some("24bit"),
         _ => None,
     };
-    name("high_color_depth", u32::from(core.depth), known)
+    name("high_color_depth", u32::from(depth), known)
+}
+
+/// A channel's name without the zeros at its end.
+fn channel(name: &[u8]) -> Vec<u8> {
+    let end = name.iter().rposition(|b| *b != 0).map_or(0, |n| n + 1);
+    name[..end].to_vec()
+}
+
+/// The row of a connection, from its first message on.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.0.get_or_insert_with(|| Session { ts: cx.now, ..Session::default() })
+    }
+
+    /// Writes the row if it is due.
+    pub(super) fn pass_time(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.0
+            && session.is_due(cx.now)
+        {
+            session.write(cx);
+        }
+    }
+
+    /// Writes the row unless it was.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.0 {
+            session.write(cx);
+        }
+    }
+}
+
+impl Hear<RdpConnectRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpConnectRequest<'_>) {
+        self.session(cx).cookie = Some(event.cookie.to_vec());
+    }
+}
+
+impl Hear<RdpNegotiationResponse> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationResponse) {
+        self.session(cx).security_protocol = Some(security_protocol(event.security_protocol));
+    }
+}
+
+impl Hear<RdpNegotiationFailure> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationFailure) {
+        self.session(cx).result = Some(failure(event.failure_code));
+    }
+}
+
+impl Hear<RdpGccServerCreateResponse> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpGccServerCreateResponse) {
+        self.session(cx).result = Some(result(event.result));
+    }
+}
+
+impl Hear<RdpBeginEncryption> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpBeginEncryption) {
+        let session = self.session(cx);
+        session.result.get_or_insert(Name::Known("encrypted"));
+        session.security_protocol = Some(security_protocol(event.security_protocol));
+    }
+}
+
+impl Hear<RdpClientCoreData<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientCoreData<'_>) {
+        let core = &event.data;
+        self.session(cx).client = Some(Client {
+            keyboard: Keyboard(core.keyboard_layout),
+            build: build(core.client_build),
+            name: utf16::text(cx, core.client_name.0),
+            product: {
+                // The value is unused, but its weirds are reported.
+                utf16::text(cx, core.ime_file_name.0);
+                utf16::text(cx, core.dig_product_id.map_or(b"", |id| id.0))
+            },
+            width: core.desktop_width,
+            height: core.desktop_height,
+            depth: depth(core),
+        });
+    }
+}
+
+impl Hear<RdpClientNetworkData<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
+        let wanted = event.channels.0;
+        // Repeated channels overwrite the first ones.
+        let channels = self.session(cx).channels.get_or_insert_default();
+        let rest = channels.split_off(wanted.len().min(channels.len()));
+        *channels = wanted.iter().map(|(name, _)| channel(name)).chain(rest).collect();
+    }
+}
+
+impl Hear<RdpServerCertificate> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerCertificate) {
+        let session = self.session(cx);
+        session.cert_type = Some(cert_type(event.cert_type));
+        session.cert_permanent = Some(event.permanently_issued);
+        session.cert_count += u64::from(event.cert_type == 1);
+    }
+}
+
+/// A certificate of the server.
+impl Hear<FileStarts> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &FileStarts) {
+        self.session(cx).cert_count += 1;
+    }
+}
+
+impl Hear<RdpServerSecurity> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerSecurity) {
+        let session = self.session(cx);
+        session.method = Some(encryption_method(event.encryption_method));
+        session.level = Some(encryption_level(event.encryption_level));
+    }
 }
 
 /// The data of a connection's row.
 #[derive(Debug, Default)]
-pub(super) struct Session {
-    pub(super) ts: Time,
-    pub(super) cookie: Option<Vec<u8>>,
-    pub(super) result: Option<Name>,
-    pub(super) security_protocol: Option<Name>,
-    pub(super) channels: Option<Vec<Vec<u8>>>,
+struct Session {
+    ts: Time,
+    cookie: Option<Vec<u8>>,
+    result: Option<Name>,
+    security_protocol: Option<Name>,
+    channels: Option<Vec<Vec<u8>>>,
     client: Option<Client>,
-    pub(super) cert_type: Option<Name>,
-    pub(super) cert_count: u64,
-    pub(super) cert_permanent: Option<bool>,
-    pub(super) level: Option<Name>,
-    pub(super) method: Option<Name>,
+    cert_type: Option<Name>,
+    cert_count: u64,
+    cert_permanent: Option<bool>,
+    level: Option<Name>,
+    method: Option<Name>,
     done: bool,
 }
 
@@ -230,33 +350,13 @@ struct Client {
 }
 
 impl Session {
-    pub(super) fn new(ts: Time) -> Self {
-        Self { ts, ..Self::default() }
-    }
-
-    pub(super) fn client(&mut self, cx: &mut Context<'_>, core: &ClientCore<'_>) {
-        self.client = Some(Client {
-            keyboard: Keyboard(core.keyboard),
-            build: build(core.build),
-            name: utf16::text(cx, core.name),
-            product: {
-                // The value is unused, but its weirds are reported.
-                utf16::text(cx, core.input_method);
-                utf16::text(cx, core.product)
-            },
-            width: core.width,
-            height: core.height,
-            depth: depth(core),
-        });
-    }
-
     /// Whether the row is due.
-    pub(super) fn is_due(&self, now: Time) -> bool {
+    fn is_due(&self, now: Time) -> bool {
         !self.done && now - self.ts > PATIENCE
     }
 
     /// Writes the row unless it was, or there is nothing to tell.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+    fn write(&mut self, cx: &mut Context<'_>) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }

@@ -5,11 +5,12 @@ use super::events::*;
 use super::message;
 use super::message::Request;
 use super::message::Status;
-use super::rows::Requests;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 use crate::support::Lines;
+use crate::support::text::Upper;
 use crate::support::text::upper_case;
 
 /// Longest line.
@@ -21,7 +22,7 @@ const MAX_FIELDS: usize = 1 << 20;
 pub struct Analyzer {
     /// State of requests and of replies.
     kinds: [Kind; 2],
-    requests: Requests,
+    rows: Rows,
 }
 
 /// One kind of message.
@@ -50,7 +51,7 @@ struct Malformed;
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { kinds: kinds(), requests: Requests::default() }
+        Self { kinds: kinds(), rows: Rows::default() }
     }
 
     fn read(
@@ -70,13 +71,12 @@ impl Analyzer {
                     return Ok(());
                 }
                 kind.state = State::Start;
-                cx.raise(|c| SipEndEntity { c, is_orig: request });
-                self.requests.end(cx, request);
+                cx.report(&mut self.rows, |c| SipEndEntity { c, is_orig: request });
                 continue;
             }
             let Some(line) = kind.lines.next(&mut data) else { return Ok(()) };
             if kind.state == State::Start {
-                start(cx, &mut self.requests, request, line.text)?;
+                start(cx, &mut self.rows, request, line.text)?;
                 kind.state = State::Headers;
             } else if line.text.is_empty() {
                 let fields = std::mem::take(&mut kind.fields);
@@ -92,7 +92,8 @@ impl Analyzer {
                 if matches!(name, b"Content-Length" | b"L") {
                     kind.body = message::body_length(value);
                 }
-                cx.raise(|c| SipHeader { c, is_orig: request, name: upper_case(name), value });
+                let (rows, is_orig) = (&mut self.rows, request);
+                cx.report(rows, |c| SipHeader { c, is_orig, name: Upper(name), value });
                 if cx.wants::<SipAllHeaders>() {
                     let before = kind.size;
                     kind.size = before.saturating_add(name.len() + value.len());
@@ -104,7 +105,6 @@ impl Analyzer {
                         cx.weird("sip_header_too_long", "", Some("SIP"));
                     }
                 }
-                self.requests.header(cx, request, name, value);
             }
         }
     }
@@ -124,7 +124,7 @@ fn kinds() -> [Kind; 2] {
 
 fn start(
     cx: &mut Context<'_>,
-    requests: &mut Requests,
+    rows: &mut Rows,
     request: bool,
     line: &[u8],
 ) -> Result<(), Malformed> {
@@ -135,14 +135,12 @@ fn start(
             cx.weird("sip_junk_before_request", &junk, Some("SIP"));
         }
         let Request { method, uri, version, .. } = line;
-        cx.raise(|c| SipRequest { c, method, original_uri: uri, version });
-        requests.request(cx, &line);
+        cx.report(rows, |c| SipRequest { c, method, original_uri: uri, version });
     } else {
         let line = Status::parse(line).ok_or(Malformed)?;
         cx.confirm(Tag::Sip);
         let Status { version, code, reason } = line;
-        cx.raise(|c| SipReply { c, version, code, reason });
-        requests.reply(cx, &line);
+        cx.report(rows, |c| SipReply { c, version, code, reason });
     }
     cx.raise(|c| SipBeginEntity { c, is_orig: request });
     Ok(())
@@ -175,7 +173,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.requests.finish(cx);
+        self.rows.finish(cx);
     }
 }
 

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
+use crate::support::text::Upper;
+
 gannet_event::record! {
     /// A header field, in the fields that Zeek's analyzer fills: they have other names than what is in them.
     #[derive(Clone, Debug)]
@@ -60,7 +62,7 @@ gannet_event::events! {
         /// Whether it belongs to a request.
         is_orig: bool = "is_orig",
         /// Its name in upper case.
-        name: Cow<'a, [u8]> = "name",
+        name: Upper<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }

@@ -5,15 +5,19 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Vector;
 
-use super::message::Request;
-use super::message::Status;
+use super::events::SipEndEntity;
+use super::events::SipHeader;
+use super::events::SipReply;
+use super::events::SipRequest;
 use super::message::count;
 use super::values::Name;
 use super::values::Path;
 use super::values::Values;
 use crate::Context;
+use crate::Hear;
 use crate::Tag;
 use crate::support::limit_reached;
+use crate::support::text::Upper;
 
 const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
@@ -83,9 +87,9 @@ struct Info {
     response_body_len: Option<u64>,
 }
 
-/// Pending requests.
+/// Pending requests, each with its row.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct Rows {
     pending: BTreeMap<u64, Info>,
     request: u64,
     response: u64,
@@ -96,7 +100,7 @@ pub(super) struct Requests {
 /// Memory of values that is kept at the most: for a request, and those of a call that ends.
 const MAX_SPARE: usize = 4;
 
-impl Requests {
+impl Rows {
     fn info(&mut self, cx: &mut Context<'_>, request: bool) -> &mut Info {
         let (now, limit) = (cx.now, cx.env.pending.of(Tag::Sip).max(1));
         let n = if request { self.request } else { self.response };
@@ -131,29 +135,38 @@ impl Requests {
         }
     }
 
-    pub(super) fn request(&mut self, cx: &mut Context<'_>, line: &Request<'_>) {
+    /// The connection ends: what is pending is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        for info in self.pending.values() {
+            info.write(cx);
+        }
+        self.pending.clear();
+    }
+}
+
+impl Hear<SipRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SipRequest<'_>) {
         let info = self.info(cx, true);
-        info.values.set(Name::Method, line.method);
-        info.values.set(Name::Uri, line.uri);
+        info.values.set(Name::Method, event.method);
+        info.values.set(Name::Uri, event.original_uri);
         cx.conn.note_table(self.pending.len());
-        if !METHODS.contains(&line.method) {
-            cx.weird_bytes("unknown_SIP_method", line.method, None);
+        if !METHODS.contains(&event.method) {
+            cx.weird_bytes("unknown_SIP_method", event.method, None);
         }
     }
+}
 
-    pub(super) fn reply(&mut self, cx: &mut Context<'_>, line: &Status<'_>) {
+impl Hear<SipReply<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SipReply<'_>) {
         let info = self.info(cx, false);
-        info.status_code = Some(line.code);
-        info.values.set(Name::StatusMsg, line.reason);
+        info.status_code = Some(event.code);
+        info.values.set(Name::StatusMsg, event.reason);
     }
+}
 
-    pub(super) fn header(
-        &mut self,
-        cx: &mut Context<'_>,
-        request: bool,
-        name: &[u8],
-        value: &[u8],
-    ) {
+impl Hear<SipHeader<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SipHeader<'_>) {
+        let &SipHeader { is_orig: request, name, value, .. } = event;
         let n = if request { &mut self.request } else { &mut self.response };
         if !self.pending.contains_key(n) {
             *n += 1;
@@ -169,8 +182,11 @@ impl Requests {
             cx.weird_bytes(name, addl, None);
         }
     }
+}
 
-    pub(super) fn end(&mut self, cx: &mut Context<'_>, request: bool) {
+impl Hear<SipEndEntity> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SipEndEntity) {
+        let request = event.is_orig;
         let info = self.info(cx, request);
         if request {
             return;
@@ -194,20 +210,13 @@ impl Requests {
             (self.request, self.response) = (0, 0);
         }
     }
-
-    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
-        for info in self.pending.values() {
-            info.write(cx);
-        }
-        self.pending.clear();
-    }
 }
 
 impl Info {
     /// Adds a header of the request; returns the name of its weird.
-    fn request_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        let place = match name.len() {
+    fn request_header(&mut self, name: Upper<'_>, value: &[u8]) -> Option<&'static str> {
+        let is = |other: &str| name.is(other);
+        let place = match name.0.len() {
             7 if is("CALL-ID") => Name::CallId,
             4 if is("CSEQ") => Name::Seq,
             4 if is("DATE") => Name::Date,
@@ -236,9 +245,9 @@ impl Info {
     }
 
     /// Adds a header of the reply; returns the name of its weird.
-    fn response_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        let place = match name.len() {
+    fn response_header(&mut self, name: Upper<'_>, value: &[u8]) -> Option<&'static str> {
+        let is = |other: &str| name.is(other);
+        let place = match name.0.len() {
             1 | 12 if is("CONTENT-TYPE") || is("C") => Name::ContentType,
             7 if is("WARNING") => Name::Warning,
             1 | 4 if is("FROM") || is("F") => {

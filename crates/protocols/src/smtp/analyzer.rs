@@ -7,11 +7,13 @@ use gannet_files::FileStart;
 use super::bdat::Chunks;
 use super::bdat::LineSink;
 use super::events::*;
+use super::message::Answered;
 use super::message::Command;
 use super::message::Reply;
 use super::message::Request;
+use super::message::UNKNOWN;
+use super::message::name;
 use super::message::parse_chunk;
-use super::session::Answers;
 use super::session::Mail;
 use super::session::SOURCE;
 use super::session::Session;
@@ -22,15 +24,12 @@ use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
 use crate::support::mime::Report;
-use crate::support::text::upper_case;
+use crate::support::text::Upper;
 
 /// A longer line is passed on in pieces of this length, 16 MiB less a little.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
 /// Bytes that are lost behind a line that was cut.
 const CUT_LOSS: usize = 2;
-
-/// Placeholder for an unknown command.
-const UNKNOWN: &str = "(UNKNOWN)";
 
 /// State of the dialogue: a guess from the last command and reply. A command counts as accepted until its
 /// reply says otherwise. The numbers are Zeek's, for the details of `smtp_unexpected`.
@@ -84,6 +83,8 @@ pub struct Analyzer {
     message: Option<FileId>,
     chunks: Option<Chunks>,
     session: Session,
+    /// Entities that began, over all mails.
+    entities: u64,
     reading: Reading,
     /// The dialogue makes no sense: the current data is still parsed.
     is_nonsense: bool,
@@ -116,14 +117,6 @@ struct OpenMail {
     report: Report,
 }
 
-/// The name of a command in events.
-fn name(command: Command) -> &'static str {
-    match command {
-        Command::AnonymousTls => "X_ANONYMOUSTLS",
-        _ => command.word(),
-    }
-}
-
 fn lines() -> Lines {
     let mut lines = Lines::new(MAX_LINE);
     lines.set_loss(CUT_LOSS);
@@ -149,6 +142,7 @@ impl Analyzer {
             message: None,
             chunks: None,
             session: Session::default(),
+            entities: 0,
             reading: Reading::Lines,
             is_nonsense: false,
         }
@@ -362,6 +356,7 @@ impl Analyzer {
             let mail = Mail {
                 cx: &mut *cx,
                 session: &mut self.session,
+                entities: &mut self.entities,
                 from: open.from,
                 file: &mut open.file,
                 report: &mut open.report,
@@ -389,20 +384,10 @@ impl Analyzer {
             self.answer(cx, from, reply.code);
         }
         self.continued = reply.more.then_some(reply.code);
-        let to = match self.answered {
-            Some(Command::EndOfData) => Answers::EndOfData,
-            Some(Command::Bdat) => Answers::Chunk,
-            _ => Answers::Other,
-        };
         let Reply { code, more: cont_resp, text: msg } = reply;
-        let cmd = match self.answered {
-            None => UNKNOWN,
-            Some(Command::Connect) => ">",
-            Some(Command::EndOfData) => ".",
-            Some(command) => name(command),
-        };
-        cx.raise(|c| SmtpReply { c, is_orig: from.is_orig(), code, cmd, msg, cont_resp });
-        self.session.reply(cx, reply.code, to, reply.text, reply.more);
+        let cmd = Answered(self.answered);
+        let (session, is_orig) = (&mut self.session, from.is_orig());
+        cx.report(session, |c| SmtpReply { c, is_orig, code, cmd, msg, cont_resp });
     }
 
     /// The first line of a reply: the state depends on the command it answers.
@@ -472,8 +457,7 @@ impl Analyzer {
             Command::StartTls | Command::AnonymousTls if code == 220 => {
                 self.reading = Reading::Tls;
                 self.state = State::InTls;
-                cx.raise(|c| SmtpStarttls { c });
-                self.session.tls();
+                cx.report(&mut self.session, |c| SmtpStarttls { c });
             }
             Command::Vrfy | Command::Expn | Command::Help | Command::Noop | Command::Etrn
                 if self.state == State::Recovering && code == 354 =>
@@ -499,9 +483,9 @@ impl Analyzer {
 
     fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
         cx.confirm(Tag::Smtp);
-        let is_orig = self.client.is_orig();
-        cx.raise(|c| SmtpRequest { c, is_orig, command: upper_case(word), arg: argument });
-        self.is_nonsense |= !self.session.request(cx, word, argument);
+        let (session, is_orig) = (&mut self.session, self.client.is_orig());
+        cx.report(session, |c| SmtpRequest { c, is_orig, command: Upper(word), arg: argument });
+        self.is_nonsense |= self.session.gives_up();
     }
 
     fn begin_mail(&mut self, cx: &mut Context<'_>, from: Dir, state: State) {
@@ -511,8 +495,8 @@ impl Analyzer {
             self.finish_mail(cx);
         }
         let (mut file, mut report) = (None, Report::default());
-        let session = &mut self.session;
-        let mut mail = Mail { cx, session, from, file: &mut file, report: &mut report };
+        let (session, entities) = (&mut self.session, &mut self.entities);
+        let mut mail = Mail { cx, session, entities, from, file: &mut file, report: &mut report };
         let mime = Mime::new(&mut mail);
         self.mail = Some(OpenMail { mime, from, file, report });
         if self.message.is_none() && cx.env.setting("SMTP::enable_rfc822_msg_file_analysis", 0) != 0
@@ -520,7 +504,7 @@ impl Analyzer {
             self.message = Some(cx.file_start(FileStart {
                 source: "SMTP",
                 from: Dir::Orig,
-                depth: self.session.entities,
+                depth: self.entities,
                 filename: None,
                 total_bytes: None,
                 parent: None,
@@ -547,6 +531,7 @@ impl Analyzer {
                 let mail = Mail {
                     cx: &mut *cx,
                     session: &mut self.session,
+                    entities: &mut self.entities,
                     from: open.from,
                     file: &mut open.file,
                     report: &mut open.report,
@@ -581,8 +566,8 @@ impl Analyzer {
     fn with_mail(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut Mime, &mut Mail<'_, '_>)) {
         if let Some(open) = &mut self.mail {
             let (from, file, report) = (open.from, &mut open.file, &mut open.report);
-            let session = &mut self.session;
-            act(&mut open.mime, &mut Mail { cx, session, from, file, report });
+            let (session, entities) = (&mut self.session, &mut self.entities);
+            act(&mut open.mime, &mut Mail { cx, session, entities, from, file, report });
         }
     }
 }
@@ -702,13 +687,14 @@ impl Analyze for Analyzer {
         self.end_open_mail(cx);
         let session = std::mem::take(&mut self.session);
         let oddities = std::mem::take(&mut self.oddities);
-        *self = Self { session, oddities, ..Self::new(cx) };
+        let entities = self.entities;
+        *self = Self { session, oddities, entities, ..Self::new(cx) };
         true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.end_open_mail(cx);
-        self.session.flush(cx);
+        self.session.finish(cx);
     }
 }
 

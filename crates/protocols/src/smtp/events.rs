@@ -1,8 +1,9 @@
 //! Events of SMTP.
 
-use std::borrow::Cow;
-
 use gannet_event::Connection;
+
+use super::message::Answered;
+use crate::support::text::Upper;
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Smtp);
@@ -14,7 +15,7 @@ gannet_event::events! {
         /// Whether the connection's originator sent it.
         is_orig: bool = "is_orig",
         /// The command in upper case; `.` at the end of a mail, `**` for a line of AUTH.
-        command: Cow<'a, [u8]> = "command",
+        command: Upper<'a> = "command",
         /// Its argument.
         arg: &'a [u8] = "arg",
     }
@@ -28,7 +29,7 @@ gannet_event::events! {
         /// The reply code.
         code: u16 = "code",
         /// The command that is answered; `>` where the connection is, `.` where a mail is.
-        cmd: &'static str = "cmd",
+        cmd: Answered = "cmd",
         /// The text behind the code.
         msg: &'a [u8] = "msg",
         /// Whether another line of the same reply follows.

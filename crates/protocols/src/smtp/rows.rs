@@ -7,6 +7,17 @@ use gannet_base::Uid;
 use gannet_log::Set;
 use gannet_log::Vector;
 
+use super::events::SmtpReply;
+use super::events::SmtpRequest;
+use super::events::SmtpStarttls;
+use super::session::Session;
+use crate::Context;
+use crate::Hear;
+use crate::stack::events::FileStarts;
+use crate::support::mime::events::MimeBeginEntity;
+use crate::support::mime::events::MimeEndEntity;
+use crate::support::mime::events::MimeOneHeader;
+
 gannet_log::row! {
     /// One row for each mail transaction.
     #[derive(Clone, Debug)]
@@ -89,5 +100,64 @@ impl SmtpRow {
             tls: false,
             fuids: Vector(Vec::new()),
         }
+    }
+
+    /// Writes it.
+    pub(super) fn log(&self, cx: &mut Context<'_>) {
+        cx.log(self);
+    }
+}
+
+impl Hear<SmtpRequest<'_>> for Session {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
+        self.request(cx, event.command, event.arg);
+    }
+}
+
+impl Hear<SmtpReply<'_>> for Session {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
+        self.reply(cx, event.code, event.cmd, event.msg, event.cont_resp);
+    }
+}
+
+impl Hear<SmtpStarttls> for Session {
+    fn hear(&mut self, _cx: &mut Context<'_>, _event: &SmtpStarttls) {
+        self.tls();
+    }
+}
+
+impl Hear<MimeBeginEntity> for Session {
+    #[inline]
+    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeBeginEntity) {
+        self.entity();
+    }
+}
+
+impl Hear<MimeOneHeader<'_>> for Session {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MimeOneHeader<'_>) {
+        self.field(cx, event.h.original_name, event.h.value);
+    }
+}
+
+impl Hear<MimeEndEntity> for Session {
+    #[inline]
+    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeEndEntity) {
+        self.entity_ends();
+    }
+}
+
+impl Hear<FileStarts> for Session {
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &FileStarts) {
+        self.file(event.fuid);
+    }
+}
+
+impl Session {
+    /// The connection ends: the row is written if the client did anything.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.flush(cx);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use gannet_base::Dir;
+use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
@@ -10,14 +11,18 @@ use gannet_log::Limits;
 use gannet_log::Set;
 
 use super::addresses;
+use super::message::Answered;
+use super::message::Command;
 use super::rows::SmtpRow;
 use crate::Context;
 use crate::Tag;
 use crate::policy::software::Found;
+use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
 use crate::support::mime::Field;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
+use crate::support::text::Upper;
 use crate::support::text::unescape_uri;
 
 /// Addresses of one transaction, by each of RCPT TO, To and Cc.
@@ -34,18 +39,18 @@ const MAX_INVALID: u64 = 25;
 /// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
 
-/// The state of the transactions of one connection.
+/// The rows of one connection: the state of its transactions.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     helo: Option<Vec<u8>>,
     /// Mails that were transferred.
     transferred: u64,
-    /// Entities that began, over all mails.
-    pub(super) entities: u64,
     mail_from_seen: bool,
     rcpt_to_seen: bool,
     last_chunk_seen: bool,
     invalid: u64,
+    /// Too many transactions were invalid.
+    gave_up: bool,
     transaction: Option<Transaction>,
 }
 
@@ -97,10 +102,10 @@ impl Session {
         self.transaction.as_mut()
     }
 
-    /// A command. Gives whether the connection is still worth following.
-    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) -> bool {
+    /// A command.
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: Upper<'_>, argument: &[u8]) {
         self.begin(cx);
-        let is = |command: &str| word.eq_ignore_ascii_case(command.as_bytes());
+        let is = |command: &str| word.is(command);
         if is("HELO") || is("EHLO") {
             self.helo = Some(kept(argument));
             if let Some(t) = &mut self.transaction {
@@ -113,7 +118,7 @@ impl Session {
             }
             self.rcpt_to_seen = true;
             if !self.mail_from_seen {
-                return self.invalid(cx, "rcpt to missing mail from");
+                self.invalid(cx, "rcpt to missing mail from");
             }
         } else if is("MAIL") && begins_with(argument, b"FROM:") {
             // The mail before it may have gone unacknowledged.
@@ -130,37 +135,47 @@ impl Session {
             self.mail_from_seen = true;
             self.rcpt_to_seen = false;
         } else if is("DATA") || is("BDAT") {
-            let valid = self.rcpt_to_seen || self.invalid(cx, "data missing rcpt to");
+            if !self.rcpt_to_seen {
+                self.invalid(cx, "data missing rcpt to");
+            }
             if is("BDAT") && argument.ends_with(b" LAST") {
                 self.mail_from_seen = false;
                 self.rcpt_to_seen = false;
                 self.last_chunk_seen = true;
             }
-            return valid;
-        } else if word == b"." {
+        } else if word.0 == b"." {
             self.mail_from_seen = false;
             self.rcpt_to_seen = false;
         }
-        true
     }
 
-    fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) -> bool {
+    fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) {
         cx.weird("smtp_mail_transaction_invalid", addl, SOURCE);
         self.invalid += 1;
         if self.invalid == MAX_INVALID + 1 {
             let addl = format!("{} > {MAX_INVALID}", self.invalid);
             limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
-            return false;
+            self.gave_up = true;
         }
-        true
     }
 
-    /// A line of a reply to `command`; `more` when another line of it follows.
+    /// Whether the connection stopped to be worth following since the last call.
+    #[inline]
+    pub(super) fn gives_up(&mut self) -> bool {
+        std::mem::take(&mut self.gave_up)
+    }
+
+    /// Name of the file that an entity's header names.
+    fn file_name(&self) -> Option<Vec<u8>> {
+        self.transaction.as_ref()?.entity.clone()?
+    }
+
+    /// A line of a reply to a command; `more` when another line of it follows.
     pub(super) fn reply(
         &mut self,
         cx: &mut Context<'_>,
         code: u16,
-        to: Answers,
+        to: Answered,
         text: &[u8],
         more: bool,
     ) {
@@ -172,9 +187,9 @@ impl Session {
             t.row.last_reply = Some(reply);
         }
         let done = match to {
-            Answers::EndOfData => true,
-            Answers::Chunk => !more && self.last_chunk_seen,
-            Answers::Other => false,
+            Answered(Some(Command::EndOfData)) => true,
+            Answered(Some(Command::Bdat)) => !more && self.last_chunk_seen,
+            Answered(_) => false,
         };
         if done {
             self.transferred += 1;
@@ -192,6 +207,38 @@ impl Session {
         }
     }
 
+    /// An entity begins.
+    pub(super) fn entity(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.entities += 1;
+            t.entity = Some(None);
+        }
+    }
+
+    /// A header field of the entity that began last.
+    #[inline]
+    pub(super) fn field(&mut self, cx: &mut Context<'_>, name: &[u8], value: &[u8]) {
+        if let Some(t) = &mut self.transaction {
+            t.field(cx, Field { name, value });
+        }
+    }
+
+    /// An entity ends.
+    pub(super) fn entity_ends(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.entity = None;
+        }
+    }
+
+    /// A file of the mail begins.
+    pub(super) fn file(&mut self, fuid: Option<Uid>) {
+        if let Some(t) = &mut self.transaction
+            && !t.row.tls
+        {
+            t.row.fuids.0.extend(fuid);
+        }
+    }
+
     /// Writes the row if the client did anything since the last one.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         if let Some(mut t) = self.transaction.take_if(|t| t.active) {
@@ -199,27 +246,10 @@ impl Session {
             t.row.rcptto = t.row.rcptto.map(|_| sorted(t.rcptto));
             t.row.to = t.row.to.map(|_| sorted(t.to));
             t.row.cc = t.row.cc.map(|_| sorted(t.cc));
-            cx.log(&t.row);
+            t.row.log(cx);
             self.renew(cx);
         }
     }
-
-    fn file_started(&mut self, cx: &Context<'_>, file: FileId) {
-        if let Some(t) = &mut self.transaction
-            && !t.row.tls
-            && let Some(fuid) = cx.env.files.fuid(file)
-        {
-            t.row.fuids.0.push(fuid);
-        }
-    }
-}
-
-/// The command that a reply answers, as far as rows need it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
-    EndOfData,
-    Chunk,
-    Other,
 }
 
 impl Transaction {
@@ -448,6 +478,8 @@ fn without_charset(name: &[u8]) -> &[u8] {
 pub(super) struct Mail<'a, 'b> {
     pub(super) cx: &'a mut Context<'b>,
     pub(super) session: &'a mut Session,
+    /// Entities that began, over all mails.
+    pub(super) entities: &'a mut u64,
     /// Side that sends the mail.
     pub(super) from: Dir,
     /// The file of the current entity.
@@ -457,27 +489,40 @@ pub(super) struct Mail<'a, 'b> {
 }
 
 impl Mail<'_, '_> {
+    #[inline]
     fn open(&mut self) -> FileId {
-        if let Some(file) = *self.file {
-            // A file that timed out starts again, and is listed again.
-            if self.cx.env.files.is_over(file) {
-                self.session.file_started(self.cx, file);
+        match *self.file {
+            Some(file) => {
+                // A file that timed out starts again, and is listed again.
+                if self.cx.env.files.is_over(file) {
+                    self.report_file(file);
+                }
+                file
             }
-            return file;
+            None => self.begin_file(),
         }
-        let transaction = self.session.transaction.as_ref();
+    }
+
+    #[inline(never)]
+    fn begin_file(&mut self) -> FileId {
         let file = self.cx.file_start(FileStart {
             source: "SMTP",
             from: self.from,
-            depth: self.session.entities,
-            filename: transaction.and_then(|t| t.entity.clone()).flatten(),
+            depth: *self.entities,
+            filename: self.session.file_name(),
             total_bytes: None,
             parent: None,
             mime_type: None,
         });
         *self.file = Some(file);
-        self.session.file_started(self.cx, file);
+        self.report_file(file);
         file
+    }
+
+    #[inline(never)]
+    fn report_file(&mut self, file: FileId) {
+        let (is_orig, fuid) = (self.from.is_orig(), self.cx.env.files.fuid(file));
+        self.cx.report(self.session, |c| FileStarts { c, atype: Tag::Smtp, is_orig, fuid });
     }
 
     /// The mail is over.
@@ -495,12 +540,8 @@ impl Mail<'_, '_> {
 
 impl Sink for Mail<'_, '_> {
     fn begin(&mut self, _depth: usize) {
-        self.report.begin(self.cx);
-        self.session.entities += 1;
-        if let Some(t) = &mut self.session.transaction {
-            t.entities += 1;
-            t.entity = Some(None);
-        }
+        self.report.begin(self.cx, self.session);
+        *self.entities += 1;
     }
 
     fn headers_end(&mut self, _depth: usize) {
@@ -508,10 +549,7 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn header(&mut self, _depth: usize, field: Field<'_>) {
-        self.report.header(self.cx, field);
-        if let Some(t) = &mut self.session.transaction {
-            t.field(self.cx, field);
-        }
+        self.report.header(self.cx, self.session, field);
     }
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
@@ -529,13 +567,10 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn end(&mut self, _depth: usize) {
-        self.report.end(self.cx);
+        self.report.end(self.cx, self.session);
         match self.file.take() {
             Some(file) => self.cx.file_end(file),
             None => self.cx.raise_file_handles(Tag::Smtp),
-        }
-        if let Some(t) = &mut self.session.transaction {
-            t.entity = None;
         }
     }
 

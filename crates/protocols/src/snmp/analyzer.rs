@@ -1,22 +1,67 @@
 use gannet_base::Dir;
 
+use super::events::*;
+use super::message::Body;
+use super::message::Kind;
 use super::message::Message;
 use super::message::TooLong;
-use super::raise;
-use super::rows::Session;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    session: Option<Session>,
+    rows: Rows,
 }
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { session: None }
+        Self { rows: Rows::default() }
+    }
+}
+
+impl Analyzer {
+    /// Reports a message.
+    fn report(&mut self, cx: &mut Context<'_>, from: Dir, header: Header<'_>, body: Body<'_>) {
+        let (rows, is_orig) = (&mut self.rows, from.is_orig());
+        match body {
+            Body::Pdu(Kind::Get, pdu) => {
+                cx.report(rows, |c| SnmpGetRequest { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::GetNext, pdu) => {
+                cx.report(rows, |c| SnmpGetNextRequest { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::Response, pdu) => {
+                cx.report(rows, |c| SnmpResponse { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::Set, pdu) => {
+                cx.report(rows, |c| SnmpSetRequest { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::Inform, pdu) => {
+                cx.report(rows, |c| SnmpInformRequest { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::Trap, pdu) => {
+                cx.report(rows, |c| SnmpTrapV2 { c, is_orig, header, pdu });
+            }
+            Body::Pdu(Kind::Report, pdu) => {
+                cx.report(rows, |c| SnmpReport { c, is_orig, header, pdu });
+            }
+            Body::Bulk(pdu) => {
+                cx.report(rows, |c| SnmpGetBulkRequest { c, is_orig, header, pdu });
+            }
+            Body::Trap(pdu) => cx.report(rows, |c| SnmpTrap { c, is_orig, header, pdu }),
+            Body::Unknown(tag) => {
+                let tag = tag.into();
+                cx.report(rows, |c| SnmpUnknownPdu { c, is_orig, header, tag });
+            }
+            Body::Encrypted => cx.report(rows, |c| SnmpEncryptedPdu { c, is_orig, header }),
+            Body::UnknownScoped(tag) => {
+                let tag = tag.into();
+                cx.report(rows, |c| SnmpUnknownScopedPdu { c, is_orig, header, tag });
+            }
+        }
     }
 }
 
@@ -37,34 +82,23 @@ impl Analyze for Analyzer {
             }
             Ok(m) => Some(m),
         };
-        match told {
-            Some(m) if m.kind.is_some() => {
-                if raise::is_wanted(cx) {
-                    raise::message(cx, from, data);
+        let Some((m, body)) = told.and_then(|m| m.body.map(|body| (m, body))) else { return };
+        self.report(cx, from, m.header, body);
+        for odd in &m.too_long {
+            match odd {
+                TooLong::Number(n) => cx.long_number(*n),
+                TooLong::Part(n) => {
+                    let (env, addl) = (&mut *cx.env, n.to_string());
+                    let name = "asn_oid_subidentifier_too_long";
+                    env.weirds.net(&mut env.logs, cx.now, name, &addl);
                 }
-                for odd in &m.too_long {
-                    match odd {
-                        TooLong::Number(n) => cx.long_number(*n),
-                        TooLong::Part(n) => {
-                            let (env, addl) = (&mut *cx.env, n.to_string());
-                            let name = "asn_oid_subidentifier_too_long";
-                            env.weirds.net(&mut env.logs, cx.now, name, &addl);
-                        }
-                    }
-                }
-                self.session
-                    .get_or_insert_with(|| Session::new(cx.now, m.version))
-                    .message(cx.now, &m);
             }
-            _ => {}
         }
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         cx.raise_session_done();
-        if let Some(session) = self.session.take() {
-            session.write(cx);
-        }
+        self.rows.finish(cx);
     }
 }
 

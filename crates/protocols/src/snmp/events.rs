@@ -3,8 +3,12 @@
 use gannet_base::Addr;
 use gannet_event::Connection;
 
+use super::message::Bindings;
+use super::message::Oid;
+
 gannet_event::record! {
     /// Header of version 1 (RFC 1157).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HeaderV1<'a> = "SNMP::HeaderV1" {
         /// The community, which is the password.
         community: &'a [u8] = "community",
@@ -13,6 +17,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// Header of version 2c (RFC 1901).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HeaderV2<'a> = "SNMP::HeaderV2" {
         /// The community, which is the password.
         community: &'a [u8] = "community",
@@ -21,6 +26,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// What a message of version 3 is about (RFC 3412).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ScopedContext<'a> = "SNMP::ScopedPDU_Context" {
         /// The engine.
         engine_id: &'a [u8] = "engine_id",
@@ -31,6 +37,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// Parameters of the user-based security model (RFC 3414).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UserSecurity<'a> = "SNMP::UserSecurityParameters" {
         /// The engine whose clock counts.
         engine_id: &'a [u8] = "AuthoritativeEngineID",
@@ -49,6 +56,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// Header of version 3 (RFC 3412).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HeaderV3<'a> = "SNMP::HeaderV3" {
         /// Joins a response to its request.
         id: u64 = "id",
@@ -75,6 +83,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// Header of any version.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Header<'a> = "SNMP::Header" {
         /// The version: 0 is 1, 1 is 2c, 3 is 3.
         version: u64 = "version",
@@ -87,13 +96,23 @@ gannet_event::record! {
     }
 }
 
+impl<'a> Header<'a> {
+    /// The community, or the user of version 3 unless the message is encrypted.
+    pub fn community(&self) -> Option<&'a [u8]> {
+        let user = || self.v3?.user_security_parameters.map(|user| user.user_name);
+        let community = self.v1.map(|v1| v1.community).or(self.v2.map(|v2| v2.community));
+        community.or_else(|| user().filter(|user| !user.is_empty()))
+    }
+}
+
 gannet_event::record! {
     /// The value of a variable.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ObjectValue<'a> = "SNMP::ObjectValue" {
         /// Its tag.
         tag: u64 = "tag",
         /// A name.
-        oid: Option<String> = "oid",
+        oid: Option<Oid<'a>> = "oid",
         /// A signed number.
         signed: Option<i64> = "signed",
         /// An unsigned number.
@@ -107,9 +126,10 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// A variable with its value.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Binding<'a> = "SNMP::Binding" {
         /// Its name.
-        oid: String = "oid",
+        oid: Oid<'a> = "oid",
         /// Its value.
         value: ObjectValue<'a> = "value",
     }
@@ -117,6 +137,7 @@ gannet_event::record! {
 
 gannet_event::record! {
     /// A request or response.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Pdu<'a> = "SNMP::PDU" {
         /// Joins a response to its request.
         request_id: i64 = "request_id",
@@ -125,15 +146,16 @@ gannet_event::record! {
         /// The variable that it went wrong with.
         error_index: i64 = "error_index",
         /// The variables.
-        bindings: Vec<Binding<'a>> = "bindings",
+        bindings: Bindings<'a> = "bindings",
     }
 }
 
 gannet_event::record! {
     /// A trap of version 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TrapPdu<'a> = "SNMP::TrapPDU" {
         /// Kind of the object that reports it.
-        enterprise: String = "enterprise",
+        enterprise: Oid<'a> = "enterprise",
         /// Its address.
         agent: Addr = "agent",
         /// Kind of the trap.
@@ -143,12 +165,13 @@ gannet_event::record! {
         /// Hundredths of a second since the agent started.
         time_stamp: u64 = "time_stamp",
         /// The variables.
-        bindings: Vec<Binding<'a>> = "bindings",
+        bindings: Bindings<'a> = "bindings",
     }
 }
 
 gannet_event::record! {
     /// A request for many variables.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BulkPdu<'a> = "SNMP::BulkPDU" {
         /// Joins a response to its request.
         request_id: i64 = "request_id",
@@ -157,7 +180,7 @@ gannet_event::record! {
         /// How often the others are wanted.
         max_repetitions: u64 = "max_repetitions",
         /// The variables.
-        bindings: Vec<Binding<'a>> = "bindings",
+        bindings: Bindings<'a> = "bindings",
     }
 }
 

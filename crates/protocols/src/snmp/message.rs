@@ -1,21 +1,125 @@
+use gannet_base::Addr;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
+use super::events::Binding;
+use super::events::BulkPdu;
+use super::events::Header;
+use super::events::HeaderV1;
+use super::events::HeaderV2;
+use super::events::HeaderV3;
+use super::events::ObjectValue;
+use super::events::Pdu;
+use super::events::ScopedContext;
+use super::events::TrapPdu;
+use super::events::UserSecurity;
 use crate::support::Bytes;
 use crate::support::Wrong;
 use crate::support::ber;
 use crate::support::ber::Result;
 
-/// The kind of a message.
+/// The body of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A request, response or report of its kind.
+    Pdu(Kind, Pdu<'a>),
+    /// `GetBulkRequest`.
+    Bulk(BulkPdu<'a>),
+    /// A trap of version 1.
+    Trap(TrapPdu<'a>),
+    /// One of no known kind, with its tag.
+    Unknown(u8),
+    /// An encrypted one.
+    Encrypted,
+    /// Neither an encrypted nor a plain one of version 3, with the tag.
+    UnknownScoped(u8),
+}
+
+/// The kind of a request, response or report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `GetRequest` and `GetNextRequest`.
+    /// `GetRequest`.
     Get,
-    /// `GetBulkRequest`.
-    GetBulk,
+    /// `GetNextRequest`.
+    GetNext,
     /// `Response`.
     Response,
     /// `SetRequest`.
     Set,
-    /// Traps, informs, reports, unknown and encrypted ones.
-    Other,
+    /// `InformRequest`.
+    Inform,
+    /// A trap of version 2c.
+    Trap,
+    /// `Report`.
+    Report,
+}
+
+/// The name of an object, as its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oid<'a>(&'a [u8]);
+
+/// In dotted form; empty where it is not whole or has a part that is too long.
+impl Arg for Oid<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        dotted(self.0).pack(to);
+    }
+}
+
+/// Variables with their values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bindings<'a> {
+    bytes: &'a [u8],
+    /// Number of variables.
+    pub count: u64,
+    /// `sysDescr.0`, if present.
+    pub description: Option<&'a [u8]>,
+    /// `sysUpTime.0` in hundredths of a second, if present.
+    pub up_time: Option<u64>,
+}
+
+impl<'a> Bindings<'a> {
+    /// Each of them.
+    fn iter(&self) -> impl Iterator<Item = Binding<'a>> + use<'a> {
+        let mut b = Bytes(self.bytes);
+        std::iter::from_fn(move || {
+            ber::sequence(&mut b).ok()?;
+            let oid = Oid(ber::tagged(&mut b, ber::OBJECT_IDENTIFIER).ok()?);
+            let (tag, content) = ber::value(&mut b).ok()?;
+            Some(Binding { oid, value: object(tag, content) })
+        })
+    }
+}
+
+impl Arg for Bindings<'_> {
+    const TYPE: Type = Type::Vector(&Binding::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.iter().count());
+        self.iter().for_each(|binding| binding.pack(to));
+    }
+}
+
+fn object(tag: u8, content: &[u8]) -> ObjectValue<'_> {
+    let mut value = ObjectValue {
+        tag: tag.into(),
+        oid: None,
+        signed: None,
+        unsigned: None,
+        address: None,
+        octets: None,
+    };
+    match tag {
+        5 | 0x80..=0x82 => {}
+        ber::OBJECT_IDENTIFIER => value.oid = Some(Oid(content)),
+        ber::INTEGER => value.signed = Some(signed(content)),
+        0x41..=0x43 | 0x46 => value.unsigned = Some(signed(content) as u64),
+        IP_ADDRESS => value.address = Some(addr(content)),
+        _ => value.octets = Some(content),
+    }
+    value
 }
 
 /// A value that is longer than its type allows.
@@ -30,18 +134,10 @@ pub enum TooLong {
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The version number as sent: 0 is 1, 1 is 2c, 3 is 3.
-    pub version: u64,
-    /// Community, or the user of version 3 where the message is not encrypted.
-    pub community: Option<&'a [u8]>,
-    /// The kind. `None` for an unknown version.
-    pub kind: Option<Kind>,
-    /// Number of variables.
-    pub bindings: u64,
-    /// `sysDescr.0`, if present.
-    pub description: Option<&'a [u8]>,
-    /// `sysUpTime.0` in hundredths of a second, if present.
-    pub up_time: Option<u64>,
+    /// The header. As in Zeek, that of an encrypted message has no parameters of the user-based model.
+    pub header: Header<'a>,
+    /// The body. `None` for an unknown version.
+    pub body: Option<Body<'a>>,
     /// Values in header and body that are too long, in the order of use.
     pub too_long: Vec<TooLong>,
     /// Whether the flags of version 3 are a byte, as they must be.
@@ -133,7 +229,10 @@ impl<'a> Message<'a> {
         let (mut message, then) = header(&mut b).map_err(failed(false))?;
         match then {
             Then::Nothing => {}
-            Then::Body => message.body(&mut b).map_err(failed(true))?,
+            Then::Body => {
+                let body = message.body(&mut b).map_err(failed(true))?;
+                message.body = Some(body);
+            }
             // The encryption was found before the user name.
             Then::Broken(reason) => {
                 let told = Some(Box::new(message));
@@ -154,43 +253,65 @@ impl<'a> Message<'a> {
     }
 
     /// Reads an integer that must be no longer than an unsigned one of 64 bits.
-    fn integer(&mut self, b: &mut Reader<'_, '_>) -> Result<()> {
-        self.note_number(b.number()?);
-        Ok(())
+    fn integer(&mut self, b: &mut Reader<'_, '_>) -> Result<i64> {
+        let number = b.number()?;
+        self.note_number(number);
+        Ok(signed(number))
     }
 
-    fn body(&mut self, b: &mut Reader<'a, '_>) -> Result<()> {
+    fn body(&mut self, b: &mut Reader<'a, '_>) -> Result<Body<'a>> {
         let tag = b.head()?.tag;
-        self.kind = Some(match tag {
-            0xa0 | 0xa1 => Kind::Get,
-            0xa2 => Kind::Response,
-            0xa3 => Kind::Set,
-            0xa5 => Kind::GetBulk,
-            _ => Kind::Other,
-        });
-        match tag {
+        Ok(match tag {
             0xa4 => {
                 let enterprise = b.tagged(ber::OBJECT_IDENTIFIER)?;
                 self.note_name(enterprise);
-                b.tagged(IP_ADDRESS)?;
-                self.integer(b)?;
-                self.integer(b)?;
+                let agent = addr(b.tagged(IP_ADDRESS)?);
+                let [generic_trap, specific_trap] = [self.integer(b)?, self.integer(b)?];
                 let ticks = b.tagged(TIME_TICKS)?;
                 self.note_number(ticks);
+                Body::Trap(TrapPdu {
+                    enterprise: Oid(enterprise),
+                    agent,
+                    generic_trap,
+                    specific_trap,
+                    time_stamp: signed(ticks) as u64,
+                    bindings: self.bindings(b)?,
+                })
             }
-            0xa0..=0xa8 => {
-                for _ in 0..3 {
-                    self.integer(b)?;
-                }
-            }
-            _ => return Ok(()),
-        }
+            0xa5 => Body::Bulk(BulkPdu {
+                request_id: self.integer(b)?,
+                non_repeaters: self.integer(b)? as u64,
+                max_repetitions: self.integer(b)? as u64,
+                bindings: self.bindings(b)?,
+            }),
+            0xa0 => Body::Pdu(Kind::Get, self.pdu(b)?),
+            0xa1 => Body::Pdu(Kind::GetNext, self.pdu(b)?),
+            0xa2 => Body::Pdu(Kind::Response, self.pdu(b)?),
+            0xa3 => Body::Pdu(Kind::Set, self.pdu(b)?),
+            0xa6 => Body::Pdu(Kind::Inform, self.pdu(b)?),
+            0xa7 => Body::Pdu(Kind::Trap, self.pdu(b)?),
+            0xa8 => Body::Pdu(Kind::Report, self.pdu(b)?),
+            _ => Body::Unknown(tag),
+        })
+    }
+
+    fn pdu(&mut self, b: &mut Reader<'a, '_>) -> Result<Pdu<'a>> {
+        Ok(Pdu {
+            request_id: self.integer(b)?,
+            error_status: self.integer(b)?,
+            error_index: self.integer(b)?,
+            bindings: self.bindings(b)?,
+        })
+    }
+
+    fn bindings(&mut self, b: &mut Reader<'a, '_>) -> Result<Bindings<'a>> {
         b.sequence()?;
+        let mut bindings = Bindings { bytes: b.b.0, ..Bindings::default() };
         while !b.b.is_empty() {
             b.sequence()?;
             let name = b.tagged(ber::OBJECT_IDENTIFIER)?;
             let (tag, value) = b.value()?;
-            self.bindings += 1;
+            bindings.count += 1;
             self.note_name(name);
             match tag {
                 ber::OBJECT_IDENTIFIER => self.note_name(value),
@@ -200,12 +321,12 @@ impl<'a> Message<'a> {
             // Anything that is no number, address, name or absence is taken for a string.
             let string = !matches!(tag, 2 | 5 | 6 | 0x40..=0x43 | 0x46 | 0x80..=0x82);
             if name == DESCRIPTION && string {
-                self.description = Some(value);
+                bindings.description = Some(value);
             } else if name == UP_TIME && matches!(tag, 0x41..=0x43 | 0x46) {
-                self.up_time = Some(ber::unsigned(value));
+                bindings.up_time = Some(ber::unsigned(value));
             }
         }
-        Ok(())
+        Ok(bindings)
     }
 }
 
@@ -238,65 +359,99 @@ fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
     b.sequence()?;
     let version = b.integer()?;
     let mut message = Message {
-        version,
-        community: None,
-        kind: None,
-        bindings: 0,
-        description: None,
-        up_time: None,
+        header: Header { version, v1: None, v2: None, v3: None },
+        body: None,
         too_long: Vec::new(),
         odd_flags: false,
     };
     let then = match version {
-        0 | 1 => {
-            message.community = Some(b.tagged(ber::OCTET_STRING)?);
+        0 => {
+            message.header.v1 = Some(HeaderV1 { community: b.tagged(ber::OCTET_STRING)? });
             Then::Body
         }
-        3 => {
-            b.sequence()?;
-            let [id, max_size] = [b.number()?, b.number()?];
-            message.odd_flags = b.tagged(ber::OCTET_STRING)?.len() != 1;
-            let model = b.number()?;
-            let security = b.tagged(ber::OCTET_STRING)?;
-            let plain = b.head()?.tag == ber::SEQUENCE;
-            if plain {
-                b.tagged(ber::OCTET_STRING)?;
-                b.tagged(ber::OCTET_STRING)?;
-            } else {
-                message.kind = Some(Kind::Other);
-            }
-            for number in [model, id, max_size, model] {
-                message.note_number(number);
-            }
-            if model.len() > MAX_NUMBER {
-                (b.long)(model.len());
-            }
-            let no_user = User { name: &[], boots: &[], time: &[] };
-            let user = match ber::unsigned(model) {
-                3 => user(&mut Reader { b: Bytes(security), long: &mut *b.long }),
-                _ => Ok(no_user),
-            };
-            match user {
-                // As in Zeek, the sender of an encrypted message is not reported.
-                Ok(_) if !plain => Then::Nothing,
-                Ok(User { name: user, boots, time }) => {
-                    message.note_number(boots);
-                    message.note_number(time);
-                    message.community = Some(user).filter(|u| !u.is_empty());
-                    Then::Body
-                }
-                Err(reason) if plain => return Err(reason),
-                Err(reason) => Then::Broken(reason),
-            }
+        1 => {
+            message.header.v2 = Some(HeaderV2 { community: b.tagged(ber::OCTET_STRING)? });
+            Then::Body
         }
+        3 => message.header_v3(b)?,
         _ => Then::Nothing,
     };
     Ok((message, then))
 }
 
-/// Of the parameters of the user-based security model (RFC 3414 section 2.4).
+impl<'a> Message<'a> {
+    /// The header of version 3; returns the next step.
+    fn header_v3(&mut self, b: &mut Reader<'a, '_>) -> Result<Then> {
+        b.sequence()?;
+        let [id, max_size] = [b.number()?, b.number()?];
+        let flags = b.tagged(ber::OCTET_STRING)?;
+        self.odd_flags = flags.len() != 1;
+        let model = b.number()?;
+        let security_params = b.tagged(ber::OCTET_STRING)?;
+        let scope = b.head()?.tag;
+        let pdu_context = match scope {
+            ber::SEQUENCE => {
+                let engine_id = b.tagged(ber::OCTET_STRING)?;
+                Some(ScopedContext { engine_id, name: b.tagged(ber::OCTET_STRING)? })
+            }
+            ber::OCTET_STRING => {
+                self.body = Some(Body::Encrypted);
+                None
+            }
+            tag => {
+                self.body = Some(Body::UnknownScoped(tag));
+                None
+            }
+        };
+        for number in [model, id, max_size, model] {
+            self.note_number(number);
+        }
+        if model.len() > MAX_NUMBER {
+            (b.long)(model.len());
+        }
+        let flags = flags.first().copied().unwrap_or_default();
+        let flag = |bit: u8| flags & bit != 0;
+        let mut header = HeaderV3 {
+            id: signed(id) as u64,
+            max_size: signed(max_size) as u64,
+            flags: flags.into(),
+            auth_flag: flag(1),
+            priv_flag: flag(2),
+            reportable_flag: flag(4),
+            security_model: ber::unsigned(model),
+            security_params,
+            pdu_context,
+            user_security_parameters: None,
+        };
+        let user = match header.security_model {
+            3 => {
+                let security = &mut Reader { b: Bytes(security_params), long: &mut *b.long };
+                user(security).map(Some)
+            }
+            _ => Ok(None),
+        };
+        let then = match (user, pdu_context.is_some()) {
+            (Err(reason), true) => return Err(reason),
+            (Err(reason), false) => Then::Broken(reason),
+            // As in Zeek, the sender of an encrypted message is not reported.
+            (Ok(_), false) => Then::Nothing,
+            (Ok(user), true) => {
+                if let Some(User { parameters, boots, time }) = user {
+                    self.note_number(boots);
+                    self.note_number(time);
+                    header.user_security_parameters = Some(parameters);
+                }
+                Then::Body
+            }
+        };
+        self.header.v3 = Some(header);
+        Ok(then)
+    }
+}
+
+/// The parameters of the user-based security model (RFC 3414 section 2.4).
 struct User<'a> {
-    name: &'a [u8],
+    parameters: UserSecurity<'a>,
     /// How often the engine was started.
     boots: &'a [u8],
     /// Seconds since then.
@@ -305,12 +460,50 @@ struct User<'a> {
 
 fn user<'a>(b: &mut Reader<'a, '_>) -> Result<User<'a>> {
     b.sequence()?;
-    b.tagged(ber::OCTET_STRING)?;
+    let engine_id = b.tagged(ber::OCTET_STRING)?;
     let [boots, time] = [b.number()?, b.number()?];
-    let name = b.tagged(ber::OCTET_STRING)?;
-    b.tagged(ber::OCTET_STRING)?;
-    b.tagged(ber::OCTET_STRING)?;
-    Ok(User { name, boots, time })
+    let parameters = UserSecurity {
+        engine_id,
+        engine_boots: signed(boots),
+        engine_time: signed(time),
+        user_name: b.tagged(ber::OCTET_STRING)?,
+        authentication: b.tagged(ber::OCTET_STRING)?,
+        privacy: b.tagged(ber::OCTET_STRING)?,
+    };
+    Ok(User { parameters, boots, time })
+}
+
+/// A number. As in Zeek it is not negative below eight bytes, and 0 above them.
+fn signed(content: &[u8]) -> i64 {
+    ber::unsigned(content) as i64
+}
+
+/// An address of four bytes; any other counts as none.
+fn addr(content: &[u8]) -> Addr {
+    <[u8; 4]>::try_from(content).map_or(Addr::v6([0; 16]), Addr::v4)
+}
+
+/// A name in dotted form; empty where it is not whole or has a part that is too long.
+fn dotted(name: &[u8]) -> String {
+    let mut out = String::new();
+    if name.last().is_none_or(|b| b & 0x80 != 0) {
+        return out;
+    }
+    for part in name.split_inclusive(|b| b & 0x80 == 0) {
+        if part.len() > MAX_PART {
+            return String::new();
+        }
+        let n = part.iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
+        let text = if out.is_empty() {
+            // The first part holds two numbers, which Zeek divides as signed ones of 32 bits.
+            let n = n as i32;
+            format!("{}.{}", n / 40, n % 40)
+        } else {
+            format!(".{n}")
+        };
+        out.push_str(&text);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -336,13 +529,32 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn names_in_dotted_form() {
+        assert_eq!(dotted(b"\x2b\x06\x01\x02\x01\x01\x03\x00"), "1.3.6.1.2.1.1.3.0");
+        assert_eq!(dotted(b"\x2b\x81\x00"), "1.3.128");
+        assert_eq!(dotted(b"\x2b\x81"), "");
+        assert_eq!(dotted(&[&[0xff; 10][..], &[1]].concat()), "");
+        assert_eq!(dotted(b""), "");
+    }
+
+    /// The variables of a message that has any.
+    fn bindings<'a>(m: &Message<'a>) -> Bindings<'a> {
+        match m.body {
+            Some(Body::Pdu(_, pdu)) => pdu.bindings,
+            _ => panic!("{m:?}"),
+        }
+    }
+
+    #[test]
     fn responses() {
         let m =
             v2c(0xa2, &[(DESCRIPTION, tlv(4, &[b"box"])), (UP_TIME, tlv(0x43, &[b"\x01\x00"]))]);
         let m = Message::parse(&m).unwrap();
-        assert_eq!((m.version, m.community), (1, Some(&b"public"[..])));
-        assert_eq!((m.kind, m.bindings), (Some(Kind::Response), 2));
-        assert_eq!((m.description, m.up_time), (Some(&b"box"[..]), Some(256)));
+        assert_eq!((m.header.version, m.header.community()), (1, Some(&b"public"[..])));
+        assert!(matches!(m.body, Some(Body::Pdu(Kind::Response, _))));
+        let bindings = bindings(&m);
+        assert_eq!((bindings.count, bindings.iter().count()), (2, 2));
+        assert_eq!((bindings.description, bindings.up_time), (Some(&b"box"[..]), Some(256)));
     }
 
     #[test]
@@ -353,12 +565,13 @@ pub(super) mod tests {
         let global = tlv(0x30, &[&n, &n, &s(b"\x03"), &n]);
         let secret = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &s(b"secret")]);
         let m = Message::parse(&secret).unwrap();
-        assert_eq!((m.community, m.kind), (None, Some(Kind::Other)));
+        assert_eq!((m.header.community(), m.body), (None, Some(Body::Encrypted)));
         let report = tlv(0xa8, &[&n, &n, &n, &tlv(0x30, &[])]);
         let plain = tlv(0x30, &[&s(b"engine"), &s(b"name"), &report]);
         let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &plain]);
         let m = Message::parse(&m).unwrap();
-        assert_eq!((m.community, m.kind), (Some(&b"user"[..]), Some(Kind::Other)));
+        assert_eq!(m.header.community(), Some(&b"user"[..]));
+        assert!(matches!(m.body, Some(Body::Pdu(Kind::Report, _))));
     }
 
     #[test]
@@ -382,7 +595,7 @@ pub(super) mod tests {
         let m = v2c(0xa2, &[(b"\x2b", big), (b"\x2b", fits), (b"\x2b", ten), (b"\x2b", text)]);
         let m = Message::parse(&m).unwrap();
         assert_eq!(m.too_long, [TooLong::Number(9), TooLong::Number(10)]);
-        assert_eq!(m.bindings, 4);
+        assert_eq!(bindings(&m).count, 4);
         let n = tlv(2, &[b"\x01"]);
         let get = |id: &[u8]| {
             let pdu = tlv(0xa0, &[&tlv(2, &[id]), &n, &n, &tlv(0x30, &[])]);
@@ -441,7 +654,7 @@ pub(super) mod tests {
         let global = tlv(0x30, &[&n, &n, &tlv(4, &[b"\x03"]), &n]);
         let secret = tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(4, &[b"secret"])]);
         let e = Message::parse(&secret).unwrap_err();
-        assert_eq!((e.after_header, e.told.map(|m| m.kind)), (false, Some(Some(Kind::Other))));
+        assert_eq!((e.after_header, e.told.map(|m| m.body)), (false, Some(Some(Body::Encrypted))));
         let plain =
             tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(0x30, &[&tlv(4, &[]), &tlv(4, &[])])]);
         assert_eq!(Message::parse(&plain).unwrap_err().told, None);

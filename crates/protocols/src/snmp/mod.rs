@@ -6,7 +6,6 @@
 mod analyzer;
 pub mod events;
 mod message;
-mod raise;
 mod rows;
 
 pub use analyzer::Analyzer;

@@ -3,9 +3,9 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-use super::message::Kind;
-use super::message::Message;
+use super::events::*;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each SNMP connection.
@@ -37,9 +37,86 @@ gannet_log::row! {
     }
 }
 
-/// The data of a connection's row.
+/// The row of a connection, from its first message on.
+#[derive(Debug, Default)]
+pub(super) struct Rows(Option<Session>);
+
+impl Rows {
+    /// The connection ends: its row is written.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.0.take() {
+            session.write(cx);
+        }
+    }
+
+    /// A message of any kind.
+    fn message(&mut self, now: Time, header: &Header<'_>) -> &mut Session {
+        let session = self.0.get_or_insert_with(|| Session::new(now, header.version));
+        session.last = now;
+        if session.community.is_none() {
+            session.community = header.community().map(<[u8]>::to_vec);
+        }
+        session
+    }
+}
+
+/// Hears messages of which only header and time matter.
+macro_rules! others {
+    ($($event:ident)*) => { $(
+        impl Hear<$event<'_>> for Rows {
+            fn hear(&mut self, cx: &mut Context<'_>, event: &$event<'_>) {
+                self.message(cx.now, &event.header);
+            }
+        }
+    )* };
+}
+
+others! {
+    SnmpTrap SnmpTrapV2 SnmpInformRequest SnmpReport SnmpUnknownPdu SnmpUnknownScopedPdu SnmpEncryptedPdu
+}
+
+impl Hear<SnmpGetRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetRequest<'_>) {
+        self.message(cx.now, &event.header).get += event.pdu.bindings.count;
+    }
+}
+
+impl Hear<SnmpGetNextRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetNextRequest<'_>) {
+        self.message(cx.now, &event.header).get += event.pdu.bindings.count;
+    }
+}
+
+impl Hear<SnmpGetBulkRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetBulkRequest<'_>) {
+        self.message(cx.now, &event.header).get_bulk += event.pdu.bindings.count;
+    }
+}
+
+impl Hear<SnmpSetRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpSetRequest<'_>) {
+        self.message(cx.now, &event.header).set += event.pdu.bindings.count;
+    }
+}
+
+impl Hear<SnmpResponse<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpResponse<'_>) {
+        let (session, bindings) = (self.message(cx.now, &event.header), &event.pdu.bindings);
+        session.responses += bindings.count;
+        if let Some(description) = bindings.description {
+            session.description = Some(description.to_vec());
+        }
+        if let Some(hundredths) = bindings.up_time {
+            let ns = i64::try_from(hundredths).unwrap_or(i64::MAX);
+            let up = Interval::from_nanos(ns.saturating_mul(10_000_000));
+            session.up_since = Some(cx.now - up);
+        }
+    }
+}
+
+/// The data of a row.
 #[derive(Debug)]
-pub(super) struct Session {
+struct Session {
     ts: Time,
     last: Time,
     version: &'static str,
@@ -53,7 +130,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(now: Time, version: u64) -> Self {
+    fn new(now: Time, version: u64) -> Self {
         let version = match version {
             0 => "1",
             1 => "2c",
@@ -74,31 +151,7 @@ impl Session {
         }
     }
 
-    pub(super) fn message(&mut self, now: Time, m: &Message<'_>) {
-        self.last = now;
-        if self.community.is_none() {
-            self.community = m.community.map(<[u8]>::to_vec);
-        }
-        match m.kind {
-            Some(Kind::Get) => self.get += m.bindings,
-            Some(Kind::GetBulk) => self.get_bulk += m.bindings,
-            Some(Kind::Set) => self.set += m.bindings,
-            Some(Kind::Response) => {
-                self.responses += m.bindings;
-                if let Some(d) = m.description {
-                    self.description = Some(d.to_vec());
-                }
-                if let Some(hundredths) = m.up_time {
-                    let ns = i64::try_from(hundredths).unwrap_or(i64::MAX);
-                    let up = Interval::from_nanos(ns.saturating_mul(10_000_000));
-                    self.up_since = Some(now - up);
-                }
-            }
-            Some(Kind::Other) | None => {}
-        }
-    }
-
-    pub(super) fn write(&self, cx: &mut Context<'_>) {
+    fn write(&self, cx: &mut Context<'_>) {
         cx.log(&SnmpRow {
             ts: self.ts,
             uid: cx.conn.uid,

@@ -1,6 +1,7 @@
 //! Events of analyzers: protocols that were recognised, and those that failed.
 
 use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::FileRef;
@@ -58,6 +59,18 @@ gannet_event::events! {
         atype: Tag = "atype",
         /// Its number.
         aid: AnalyzerId = "aid",
+    }
+
+    /// An analyzer passes on a file, from its beginning or after it was given up.
+    pub struct FileStarts = "gannet::file_starts", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Whether the originator sends the file.
+        is_orig: bool = "is_orig",
+        /// Its name in the logs, if it is analyzed.
+        fuid: Option<Uid> = "fuid",
     }
 
     /// An analyzer recognised its protocol.

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 /// Whether a byte is white space in the C locale.
 pub fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
@@ -119,6 +123,26 @@ pub fn hex(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
+    }
+}
+
+/// A name, which an event shows in upper case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upper<'a>(pub &'a [u8]);
+
+impl Upper<'_> {
+    /// Whether it is this name, in any case.
+    #[inline]
+    pub fn is(self, name: &str) -> bool {
+        self.0.eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+impl Arg for Upper<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        upper_case(self.0).pack(to);
     }
 }
 

@@ -1,6 +1,26 @@
 //! Text in UTF-16, little-endian, as Windows' protocols have it.
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use crate::Context;
+
+/// A text in UTF-16, which an event shows in UTF-8: as it came where it cannot be read, which is reported where
+/// a row shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wide<'a>(pub &'a [u8]);
+
+impl Arg for Wide<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        match to_utf8(self.0) {
+            Some(text) => text.as_slice().pack(to),
+            None => self.0.pack(to),
+        }
+    }
+}
 
 /// The text up to its first NUL in UTF-8; as it came, with a weird, where it cannot be read.
 pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {

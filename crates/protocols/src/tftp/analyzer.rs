@@ -1,25 +1,20 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Proto;
-use gannet_event::TableOf;
 
+use super::SOURCE;
 use super::events;
 use super::message::Malformed;
 use super::message::Message;
+use super::message::Options;
 use super::message::Request;
-use super::shared::Key;
-use super::shared::Transfer;
-use super::shared::Transfers;
-use super::shared::is_kept;
+use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// How long the connection of the contents is expected after a request.
 const EXPECTED: Interval = Interval::from_secs(60);
-
-/// Source of weirds.
-const SOURCE: Option<&str> = Some("TFTP");
 
 /// The analyzer of one connection: of a request, of contents, or of both.
 #[derive(Debug)]
@@ -54,99 +49,50 @@ impl Analyze for Analyzer {
         if !std::mem::replace(&mut self.confirmed, true) {
             cx.confirm(Tag::Tftp);
         }
-        raise(cx, from, &message);
-        match message {
-            Message::Request(request) => begin(cx, &request),
-            message => proceed(cx, &message),
+        report(cx, from, &message);
+        if let Message::Request(_) = message {
+            // The contents come from another port of the server.
+            let id = cx.conn.id;
+            let (client, tftp) = ((id.orig_h, id.orig_p), (Tag::Tftp, Proto::Udp));
+            cx.env.schedule(id.resp_h, client, tftp, cx.now + EXPECTED);
         }
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let (id, uid) = (cx.conn.id, cx.conn.uid);
+        let id = cx.conn.id;
         cx.env.unschedule(id.resp_h, (id.orig_h, id.orig_p), Proto::Udp);
-        let Some(transfers) = cx.env.shared::<Transfers>() else { return };
-        // A request ends before its contents do: these write the row.
-        let over = transfers.find(&id, uid).map(|(key, _)| key);
-        if let Some(transfer) = over.and_then(|key| transfers.take(&key)) {
-            transfer.write(cx);
-        }
+        Rows::finish(cx);
     }
 }
 
-/// A request begins a transfer, whose contents come from another port of the server.
-fn begin(cx: &mut Context<'_>, request: &Request<'_>) {
-    let id = cx.conn.id;
-    let transfer = Transfer::new(cx.now, cx.conn.uid, id, request);
-    let [key, _] = Key::of(&id);
-    let Some(transfers) = cx.env.shared::<Transfers>() else { return };
-    if let Some(over) = transfers.add(key, transfer) {
-        over.write(cx);
-    }
-    if !is_kept(request.filename) {
-        cx.weird("tftp_long_file_name", "", SOURCE);
-    }
-    let (client, tftp) = ((id.orig_h, id.orig_p), (Tag::Tftp, Proto::Udp));
-    cx.env.schedule(id.resp_h, client, tftp, cx.now + EXPECTED);
-}
-
-/// A message of a transfer that has begun.
-fn proceed(cx: &mut Context<'_>, message: &Message<'_>) {
-    let (id, uid) = (cx.conn.id, cx.conn.uid);
-    let Some(transfers) = cx.env.shared::<Transfers>() else { return };
-    let Some((key, transfer)) = transfers.find(&id, uid) else { return };
-    transfer.begin(uid);
-    let mut weird = None;
-    let is_over = match message {
-        Message::Data { block, data } => {
-            transfer.data(*block, data);
-            false
-        }
-        Message::Ack { block } => transfer.ack(*block),
-        Message::Error { code, message } => {
-            transfer.fail(*code, message);
-            weird = (!is_kept(message)).then_some("tftp_long_error");
-            true
-        }
-        Message::Options(options) => {
-            weird = transfer.accept(options);
-            false
-        }
-        Message::Request(_) => false,
-    };
-    let over = if is_over { transfers.take(&key) } else { None };
-    if let Some(weird) = weird {
-        cx.weird(weird, "", SOURCE);
-    }
-    if let Some(transfer) = over {
-        transfer.write(cx);
-    }
-}
-
-fn raise(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
+fn report(cx: &mut Context<'_>, from: Dir, message: &Message<'_>) {
     let is_orig = from.is_orig();
     match message {
         Message::Request(Request { writes, filename, mode, .. }) => {
             if *writes {
-                cx.raise(|c| events::WriteRequest { c, is_orig, filename, mode });
+                cx.report(&mut Rows, |c| events::WriteRequest { c, is_orig, filename, mode });
             } else {
-                cx.raise(|c| events::ReadRequest { c, is_orig, filename, mode });
+                cx.report(&mut Rows, |c| events::ReadRequest { c, is_orig, filename, mode });
             }
         }
         Message::Data { block, data } => {
-            cx.raise(|c| events::Data { c, is_orig, block_num: *block, data });
+            cx.report(&mut Rows, |c| events::Data { c, is_orig, block_num: *block, data });
         }
-        Message::Ack { block } => cx.raise(|c| events::Ack { c, is_orig, block_num: *block }),
+        Message::Ack { block } => {
+            cx.report(&mut Rows, |c| events::Ack { c, is_orig, block_num: *block });
+        }
         Message::Error { code, message } => {
-            cx.raise(|c| events::Error { c, is_orig, code: *code, msg: message });
+            cx.report(&mut Rows, |c| events::Error { c, is_orig, code: *code, msg: message });
         }
         Message::Options(options) => {
-            cx.raise(|c| events::OptionAck { c, is_orig, options: TableOf(options.clone()) });
+            cx.report(&mut Rows, |c| events::OptionAck { c, is_orig, options: Options(options) });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::shared::Transfer;
     use super::*;
     use crate::testing::Harness;
     use gannet_base::ConnId;
@@ -235,8 +181,7 @@ mod tests {
     fn numbers_of_parts_wrap() {
         let mut h = request();
         let id = h.conn.id;
-        let none = Request { writes: false, filename: b"f", mode: b"octet", options: vec![] };
-        let mut transfer = Transfer::new(h.now, h.conn.uid, id, &none);
+        let mut transfer = Transfer::new((h.now, h.conn.uid, id), false, b"f", b"octet");
         for block in 1..=65_537_u32 {
             transfer.data(block as u16, &[0; 512]);
         }

@@ -1,8 +1,8 @@
 //! Events of TFTP. Those of a package for Zeek have its names and parameters.
 
 use gannet_event::Connection;
-use gannet_event::TableOf;
 
+use super::message::Options;
 use crate::Tag;
 
 gannet_event::events! {
@@ -55,7 +55,7 @@ gannet_event::events! {
         /// A server accepts options of a request (RFC 2347).
         pub struct OptionAck<'a> = "tftp::option_ack", opt_in {
             /// Options, by name.
-            options: TableOf<&'a [u8], &'a [u8]> = "options",
+            options: Options<'a> = "options",
         }
 
         /// A message has a number that RFC 1350 and RFC 2347 do not know.

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::TableOf;
+use gannet_event::Type;
+
 /// A name and a value, as text.
 pub(super) type Pair<'a> = (&'a [u8], &'a [u8]);
 
@@ -122,6 +127,22 @@ fn options(mut data: &[u8]) -> Result<Vec<Pair<'_>>, Malformed> {
         all.push((text(&mut data, "option")?, text(&mut data, "value of an option")?));
     }
     Ok(all)
+}
+
+/// Options that a server accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a>(pub &'a [Pair<'a>]);
+
+impl Arg for Options<'_> {
+    const TYPE: Type = TableOf::<&[u8], &[u8]>::TYPE;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        for (name, value) in self.0 {
+            name.pack(to);
+            value.pack(to);
+        }
+    }
 }
 
 #[cfg(test)]

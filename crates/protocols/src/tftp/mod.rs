@@ -23,6 +23,9 @@ use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
 
+/// Source of weirds.
+const SOURCE: Option<&str> = Some("TFTP");
+
 /// What the rest of gannet knows of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {

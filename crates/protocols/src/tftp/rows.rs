@@ -3,6 +3,15 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Vector;
 
+use super::SOURCE;
+use super::events::*;
+use super::shared::Key;
+use super::shared::Transfer;
+use super::shared::Transfers;
+use super::shared::is_kept;
+use crate::Context;
+use crate::Hear;
+
 gannet_log::row! {
     /// Files that TFTP transfers, a row each.
     pub struct TftpRow<'a> = "tftp", opt_in {
@@ -32,5 +41,119 @@ gannet_log::row! {
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Options that the server accepted: `name=value`.
         options: Option<Vector<&'a [u8]>> = "options",
+    }
+}
+
+/// The rows of transfers.
+pub(super) struct Rows;
+
+impl Rows {
+    /// A connection ends: the row of its transfer is written.
+    pub(super) fn finish(cx: &mut Context<'_>) {
+        let (id, uid) = (cx.conn.id, cx.conn.uid);
+        let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+        // A request ends before its contents do: these write the row.
+        let over = transfers.find(&id, uid).map(|(key, _)| key);
+        if let Some(transfer) = over.and_then(|key| transfers.take(&key)) {
+            transfer.write(cx);
+        }
+    }
+
+    /// A request begins a transfer.
+    fn begin(cx: &mut Context<'_>, writes: bool, filename: &[u8], mode: &[u8]) {
+        let id = cx.conn.id;
+        let transfer = Transfer::new((cx.now, cx.conn.uid, id), writes, filename, mode);
+        let [key, _] = Key::of(&id);
+        let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+        if let Some(over) = transfers.add(key, transfer) {
+            over.write(cx);
+        }
+        if !is_kept(filename) {
+            cx.weird("tftp_long_file_name", "", SOURCE);
+        }
+    }
+
+    /// A message of a transfer that has begun: `read` returns whether it is over, and a weird.
+    fn proceed(
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Transfer) -> (bool, Option<&'static str>),
+    ) {
+        let (id, uid) = (cx.conn.id, cx.conn.uid);
+        let Some(transfers) = cx.env.shared::<Transfers>() else { return };
+        let Some((key, transfer)) = transfers.find(&id, uid) else { return };
+        transfer.begin(uid);
+        let (is_over, weird) = read(transfer);
+        let over = if is_over { transfers.take(&key) } else { None };
+        if let Some(weird) = weird {
+            cx.weird(weird, "", SOURCE);
+        }
+        if let Some(transfer) = over {
+            transfer.write(cx);
+        }
+    }
+}
+
+impl Hear<ReadRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ReadRequest<'_>) {
+        Self::begin(cx, false, event.filename, event.mode);
+    }
+}
+
+impl Hear<WriteRequest<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &WriteRequest<'_>) {
+        Self::begin(cx, true, event.filename, event.mode);
+    }
+}
+
+impl Hear<Data<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Data<'_>) {
+        Self::proceed(cx, |transfer| {
+            transfer.data(event.block_num, event.data);
+            (false, None)
+        });
+    }
+}
+
+impl Hear<Ack> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Ack) {
+        Self::proceed(cx, |transfer| (transfer.ack(event.block_num), None));
+    }
+}
+
+impl Hear<Error<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Error<'_>) {
+        Self::proceed(cx, |transfer| {
+            transfer.fail(event.code, event.msg);
+            (true, (!is_kept(event.msg)).then_some("tftp_long_error"))
+        });
+    }
+}
+
+impl Hear<OptionAck<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &OptionAck<'_>) {
+        Self::proceed(cx, |transfer| (false, transfer.accept(event.options.0)));
+    }
+}
+
+impl Transfer {
+    /// Writes its row.
+    pub(super) fn write(&self, cx: &mut Context<'_>) {
+        let error = self.error.as_ref();
+        let options = self.options.iter().map(Vec::as_slice).collect::<Vec<_>>();
+        cx.log(&TftpRow {
+            ts: self.ts,
+            uid: self.uid,
+            id: self.id,
+            wrq: self.writes,
+            fname: &self.filename,
+            mode: &self.mode,
+            uid_data: self.uid_data,
+            size: self.size,
+            block_sent: self.sent,
+            block_acked: self.acked,
+            error_code: error.map(|(code, _)| u64::from(*code)),
+            error_msg: error.map(|(_, message)| &message[..]),
+            options: (!options.is_empty()).then_some(Vector(options)),
+        });
     }
 }

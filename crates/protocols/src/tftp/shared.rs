@@ -7,12 +7,8 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
-use gannet_log::Vector;
 
 use super::message::Pair;
-use super::message::Request;
-use super::rows::TftpRow;
-use crate::Context;
 
 /// Bytes of a name, an error or an option that are kept.
 const MAX_KEPT: usize = 1024;
@@ -50,21 +46,21 @@ pub(super) struct Transfers {
 /// A transfer.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    ts: Time,
-    uid: Uid,
-    id: ConnId,
-    writes: bool,
-    filename: Vec<u8>,
-    mode: Vec<u8>,
-    options: Vec<Vec<u8>>,
+    pub(super) ts: Time,
+    pub(super) uid: Uid,
+    pub(super) id: ConnId,
+    pub(super) writes: bool,
+    pub(super) filename: Vec<u8>,
+    pub(super) mode: Vec<u8>,
+    pub(super) options: Vec<Vec<u8>>,
     block: usize,
-    uid_data: Option<Uid>,
-    size: u64,
-    sent: u64,
-    acked: u64,
+    pub(super) uid_data: Option<Uid>,
+    pub(super) size: u64,
+    pub(super) sent: u64,
+    pub(super) acked: u64,
     /// The last part was sent.
     is_whole: bool,
-    error: Option<(u16, Vec<u8>)>,
+    pub(super) error: Option<(u16, Vec<u8>)>,
 }
 
 impl Transfers {
@@ -89,14 +85,19 @@ impl Transfers {
 
 impl Transfer {
     /// The transfer that a request begins.
-    pub(super) fn new(ts: Time, uid: Uid, id: ConnId, request: &Request<'_>) -> Self {
+    pub(super) fn new(
+        (ts, uid, id): (Time, Uid, ConnId),
+        writes: bool,
+        filename: &[u8],
+        mode: &[u8],
+    ) -> Self {
         Self {
             ts,
             uid,
             id,
-            writes: request.writes,
-            filename: kept(request.filename),
-            mode: kept(request.mode),
+            writes,
+            filename: kept(filename),
+            mode: kept(mode),
             options: Vec::new(),
             block: BLOCK,
             uid_data: None,
@@ -157,27 +158,6 @@ impl Transfer {
     /// The transfer failed.
     pub(super) fn fail(&mut self, code: u16, message: &[u8]) {
         self.error = Some((code, kept(message)));
-    }
-
-    /// Writes its row.
-    pub(super) fn write(&self, cx: &mut Context<'_>) {
-        let error = self.error.as_ref();
-        let options = self.options.iter().map(Vec::as_slice).collect::<Vec<_>>();
-        cx.log(&TftpRow {
-            ts: self.ts,
-            uid: self.uid,
-            id: self.id,
-            wrq: self.writes,
-            fname: &self.filename,
-            mode: &self.mode,
-            uid_data: self.uid_data,
-            size: self.size,
-            block_sent: self.sent,
-            block_acked: self.acked,
-            error_code: error.map(|(code, _)| u64::from(*code)),
-            error_msg: error.map(|(_, message)| &message[..]),
-            options: (!options.is_empty()).then_some(Vector(options)),
-        });
     }
 }
 

@@ -1,18 +1,18 @@
 //! Events of MIME entities of mail (SMTP, POP3).
 
-use std::borrow::Cow;
-
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
+use crate::support::text::Upper;
+
 gannet_event::record! {
     /// A header field.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Copy, Debug)]
     pub struct HeaderRec<'a> = "mime_header_rec" {
         /// Its name as it was sent.
         original_name: &'a [u8] = "original_name",
         /// Its name in upper case.
-        name: Cow<'a, [u8]> = "name",
+        name: Upper<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }

@@ -16,7 +16,8 @@ use super::events::MimeEvent;
 use super::events::MimeOneHeader;
 use super::events::MimeSegmentData;
 use crate::Context;
-use crate::support::text::upper_case;
+use crate::Hear;
+use crate::support::text::Upper;
 
 /// Bytes of content that one `mime_entity_data` or `mime_all_data` carries at the most: longer content comes
 /// in several.
@@ -45,7 +46,8 @@ pub struct Report {
 
 impl Report {
     /// An entity begins.
-    pub fn begin(&mut self, cx: &mut Context<'_>) {
+    #[inline]
+    pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeBeginEntity>) {
         if self.len == 0 {
             let (md5, sha256) =
                 (cx.wants::<MimeContentHash>(), cx.wants::<MimeContentHashSha256>());
@@ -54,12 +56,18 @@ impl Report {
         }
         self.fields.clear();
         self.content.clear();
-        cx.raise(|c| MimeBeginEntity { c });
+        cx.report(rows, |c| MimeBeginEntity { c });
     }
 
     /// A header field.
-    pub fn header(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
-        cx.raise(|c| MimeOneHeader { c, h: record(field.name, field.value) });
+    #[inline]
+    pub fn header<'a>(
+        &mut self,
+        cx: &mut Context<'_>,
+        rows: &mut impl Hear<MimeOneHeader<'a>>,
+        field: Field<'a>,
+    ) {
+        cx.report(rows, |c| MimeOneHeader { c, h: record(field.name, field.value) });
         if cx.wants::<MimeAllHeaders>() {
             self.fields.push((field.name.to_vec(), field.value.to_vec()));
         }
@@ -142,10 +150,11 @@ impl Report {
     }
 
     /// The entity ends.
-    pub fn end(&mut self, cx: &mut Context<'_>) {
+    #[inline]
+    pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeEndEntity>) {
         self.line_end(cx);
         self.content(cx);
-        cx.raise(|c| MimeEndEntity { c });
+        cx.report(rows, |c| MimeEndEntity { c });
     }
 
     /// Reports the content that was kept.
@@ -179,7 +188,7 @@ impl Report {
 }
 
 fn record<'a>(original_name: &'a [u8], value: &'a [u8]) -> HeaderRec<'a> {
-    HeaderRec { original_name, name: upper_case(original_name), value }
+    HeaderRec { original_name, name: Upper(original_name), value }
 }
 
 #[cfg(test)]
@@ -229,12 +238,12 @@ mod tests {
             let interest = Interest::of([decl].into_iter(), |_| true);
             h.env.logs.events = Events::new(interest, Box::new(Counting(counts.clone())));
             let mut report = Report::default();
-            report.begin(&mut h.cx());
+            report.begin(&mut h.cx(), &mut ());
             let piece = vec![7; BYTES / 9];
             for _ in 0..9 {
                 report.data(&mut h.cx(), &piece);
             }
-            report.end(&mut h.cx());
+            report.end(&mut h.cx(), &mut ());
             report.finish(&mut h.cx());
             h.env.logs.events.drain();
             let [events, bytes, longest] = &counts.0;
@@ -265,7 +274,7 @@ mod tests {
         };
         let pieces = lengths(&h.events());
         assert_eq!(pieces, [5, 1024, 476].map(|n| format!("mime_segment_data \"length\":{n}")));
-        report.end(&mut h.cx());
+        report.end(&mut h.cx(), &mut ());
         h.events();
         report.finish(&mut h.cx());
         assert_eq!(lengths(&h.events())[0], "mime_all_data \"length\":1505");
