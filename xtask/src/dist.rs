@@ -176,7 +176,7 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
         // Relocations of a few bytes instead of 24: musl knows them since 1.2.4.
         flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned());
     }
-    let mut c_flags = without_paths_in_c();
+    let mut c_flags = c_flags();
     let mut command = cargo(&["build", "--locked", "--package", "gannet"]);
     command.args(["--profile", &args.profile, "--features", &args.features, "--target", &triple]);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
@@ -212,13 +212,13 @@ fn without_paths() -> [String; 3] {
 }
 
 /// Flags of C compilers that leave the paths of this machine out: those of debug information, too. It is stripped, but
-/// the build id, which stays, is a hash of it.
-fn without_paths_in_c() -> String {
+/// the build id, which stays, is a hash of it. With debug information come frame pointers, which nothing here reads.
+fn c_flags() -> String {
     let flag =
         |(path, name): (PathBuf, &str)| format!("-ffile-prefix-map={}={name}", path.display());
     // Flags of C are divided at spaces, and nothing quotes them on their way through LuaJIT's make.
     let flags = prefixes().into_iter().map(flag).filter(|flag| !flag.contains(char::is_whitespace));
-    flags.collect::<Vec<_>>().join(" ")
+    flags.chain(["-fomit-frame-pointer".to_owned()]).collect::<Vec<_>>().join(" ")
 }
 
 /// Says which paths of this machine are in a file that was built: another folder builds other bytes of it.
