@@ -15,6 +15,7 @@ use anyhow::Context;
 use anyhow::bail;
 use anyhow::ensure;
 use clap::ValueEnum;
+use memchr::memmem;
 
 use crate::workspace::cargo;
 use crate::workspace::check;
@@ -175,34 +176,61 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
         // Relocations of a few bytes instead of 24: musl knows them since 1.2.4.
         flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned());
     }
+    let mut c_flags = c_flags();
     let mut command = cargo(&["build", "--locked", "--package", "gannet"]);
     command.args(["--profile", &args.profile, "--features", &args.features, "--target", &triple]);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command.env("GANNET_COMMIT", &dist.commit);
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
+    let name = triple.replace('-', "_");
     if dist.libc == Libc::Musl {
-        let name = triple.replace('-', "_");
         command.env(format!("CC_{name}"), "musl-gcc");
-        // gcc's unwinder is for glibc; LuaJIT does without, as its errors need none. The flags of .cargo/config.toml
-        // stay: cc has both.
-        command.env(format!("CFLAGS_{name}"), "-DLUAJIT_NO_UNWIND");
+        // gcc's unwinder is for glibc; LuaJIT does without, as its errors need none.
+        c_flags.push_str(" -DLUAJIT_NO_UNWIND");
     }
+    // The flags of .cargo/config.toml stay: cc has both.
+    command.env(format!("CFLAGS_{name}"), c_flags);
     check(&mut command)?;
-    Ok(target().join(&triple).join(folder(&args.profile)).join("gannet"))
+    let built = target().join(&triple).join(folder(&args.profile)).join("gannet");
+    find_paths(&built)?;
+    Ok(built)
 }
 
-/// Paths of this machine are not in what is built, so that other machines build the same bytes.
-fn without_paths() -> [String; 3] {
+/// Folders of this machine, and what stands for them in what is built, so that other machines build the same bytes.
+fn prefixes() -> [(PathBuf, &'static str); 3] {
     let home = std::env::var("CARGO_HOME").map_or_else(
         |_| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
         PathBuf::from,
     );
-    [
-        format!("--remap-path-prefix={}=/gannet", root().display()),
-        format!("--remap-path-prefix={}=/cargo", home.display()),
-        // The last that fits decides: what build scripts generate.
-        format!("--remap-path-prefix={}=/gannet/target", target().display()),
-    ]
+    // The last that fits decides: what build scripts generate.
+    [(root(), "/gannet"), (home, "/cargo"), (root().join(target()), "/gannet/target")]
+}
+
+/// Flags of rustc that leave the paths of this machine out.
+fn without_paths() -> [String; 3] {
+    prefixes().map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()))
+}
+
+/// Flags of C compilers that leave the paths of this machine out: those of debug information, too. It is stripped, but
+/// the build id, which stays, is a hash of it. With debug information come frame pointers, which nothing here reads.
+fn c_flags() -> String {
+    let flag =
+        |(path, name): (PathBuf, &str)| format!("-ffile-prefix-map={}={name}", path.display());
+    // Flags of C are divided at spaces, and nothing quotes them on their way through LuaJIT's make.
+    let flags = prefixes().into_iter().map(flag).filter(|flag| !flag.contains(char::is_whitespace));
+    flags.chain(["-fomit-frame-pointer".to_owned()]).collect::<Vec<_>>().join(" ")
+}
+
+/// Says which paths of this machine are in a file that was built: another folder builds other bytes of it.
+fn find_paths(built: &Path) -> anyhow::Result<()> {
+    let bytes = fs::read(built).with_context(|| built.display().to_string())?;
+    for (path, _) in prefixes() {
+        let path = path.display().to_string();
+        if memmem::find(&bytes, path.as_bytes()).is_some() {
+            say(&format!("note: {} has paths of {path}: it is not reproducible", built.display()));
+        }
+    }
+    Ok(())
 }
 
 fn folder(profile: &str) -> &str {

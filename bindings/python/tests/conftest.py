@@ -48,6 +48,29 @@ def large(tmp_path_factory):
     return str(path)
 
 
+@pytest.fixture(scope="session")
+def spark():
+    """Spark on this machine. A process has one session of it, which is that of the test that comes first."""
+    pytest.importorskip("pyspark", minversion="4.0", reason="pyspark is not installed")
+    if not shutil.which("java"):
+        pytest.skip("no Java for Spark")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        # Two processors; a task may fail twice.
+        SparkSession.builder.master("local[2,3]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.python.filterPushdown.enabled", "true")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
 def rotate(folder, files=7):
     """Writes the sample as files that follow each other: connections cross their borders."""
     header, packets = records()

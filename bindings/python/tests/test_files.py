@@ -1,10 +1,7 @@
 """Parquet and Arrow files of the command in the readers that analysts have: the rows of the text logs, and the types
 that docs/columns.md names."""
 
-import os
-import shutil
 import subprocess
-import sys
 
 import pytest
 from conftest import SAMPLE, SHARED
@@ -184,21 +181,7 @@ def test_pandas_reads_the_files(logs):
         assert len(pandas.read_feather(out / f"{name}.arrow")) == rows
 
 
-def test_spark_reads_the_files(logs):
-    pytest.importorskip("pyspark", minversion="4.0", reason="pyspark is not installed")
-    if not shutil.which("java"):
-        pytest.skip("no Java for Spark")
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+def test_spark_reads_the_files(logs, spark):
     out, names = logs
     for name in names:
         path = out / f"{name}.parquet"

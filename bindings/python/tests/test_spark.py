@@ -1,38 +1,16 @@
 """The data source of Spark 4, on this machine."""
 
-import os
-import shutil
-import sys
-
 import pytest
 from conftest import in_order, rotate
-
-pytest.importorskip("pyspark", minversion="4.0", reason="pyspark is not installed")
-if not shutil.which("java"):
-    pytest.skip("no Java for Spark", allow_module_level=True)
 
 import gannet
 
 
-@pytest.fixture(scope="module")
-def spark():
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark):
     from gannet.spark import GannetDataSource
 
-    spark = (
-        SparkSession.builder.master("local[2,3]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.python.filterPushdown.enabled", "true")
-        .getOrCreate()
-    )
     spark.dataSource.register(GannetDataSource)
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

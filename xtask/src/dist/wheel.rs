@@ -8,6 +8,7 @@ use anyhow::Context;
 use anyhow::ensure;
 
 use super::Dist;
+use super::c_flags;
 use super::copy;
 use super::has;
 use super::licences;
@@ -48,6 +49,9 @@ pub(super) fn build(dist: &Dist, profile: &str) -> anyhow::Result<PathBuf> {
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
     command.env("CARGO_TARGET_DIR", target());
     command.env("CARGO_ENCODED_RUSTFLAGS", without_paths().join("\u{1f}"));
+    // Nothing unwinds through C.
+    let c_flags = c_flags() + " -fno-asynchronous-unwind-tables -fno-unwind-tables";
+    command.env(format!("CFLAGS_{}_unknown_linux_gnu", dist.arch()), c_flags);
     // zig links against the C library of old distributions.
     let has_zig = Command::new("python3")
         .args(["-c", "import ziglang"])
