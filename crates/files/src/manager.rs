@@ -727,8 +727,8 @@ impl Files {
     /// Advances packet time to `now`, before the next `packet`: files without data for long time
     /// out, and their faults are reported.
     ///
-    /// A look is due by `now`, and judges by the time of the packet; so is the next look, of a file
-    /// that something came of meanwhile.
+    /// The timers that `now` has reached fire. Whether a file was idle for long enough, and when its next timer is due, is
+    /// computed from the time of the packet.
     #[inline]
     pub fn expire(
         &mut self,

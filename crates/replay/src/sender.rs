@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
         Ok(Part { stats: self.stats, clients: self.clients.len() })
     }
 
-    /// Sockets for all clients that were heard of.
+    /// Number of sockets for all clients so far.
     fn wanted(&self) -> usize {
         self.due.last_client().map_or(0, |last| last as usize / self.options.threads + 1)
     }

@@ -47,7 +47,7 @@ const NO_INPUT: u8 = 66;
 /// The longest snapshot, and the default.
 const MAX_SNAPLEN: u32 = 262_144;
 
-/// EN10MB: the link type of captures that tell none.
+/// EN10MB: the link type where a capture names none.
 const ETHERNET: u16 = 1;
 
 /// The longest expression.

@@ -403,7 +403,7 @@ fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
             let (least, greatest) =
                 doubles.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (v.min(a), v.max(b)));
             let is_known = least <= greatest;
-            // Of the zeros the bounds are the outer ones, for the order of these is undefined.
+            // The order of -0.0 and 0.0 is undefined, so a bound of zero includes both.
             let least = if least == 0.0 { -0.0 } else { least };
             let greatest = if greatest == 0.0 { 0.0 } else { greatest };
             let known = |v: f64| is_known.then_some(v);

@@ -30,7 +30,7 @@ pub(crate) fn starts(len: usize) -> [usize; COUNT] {
 pub(crate) struct Secret(pub(crate) [[u32; 4]; COUNT]);
 
 impl<'b> Pieces<'b> {
-    /// Of these bytes, if they are as many.
+    /// The pieces of these bytes; `None` if their number is not one of [`LENGTHS`].
     #[inline(always)]
     pub(crate) fn of(bytes: &'b [u8]) -> Option<Self> {
         let len = bytes.len();

@@ -63,7 +63,7 @@ pub enum Wrong {
         /// The number.
         index: u32,
     },
-    /// What there is is no part of a record at all.
+    /// The bytes are no part of any record.
     NoCase,
     /// A value of ASN.1 has another tag than it must have.
     Tag {
