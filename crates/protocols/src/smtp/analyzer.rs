@@ -7,11 +7,13 @@ use gannet_files::FileStart;
 use super::bdat::Chunks;
 use super::bdat::LineSink;
 use super::events::*;
+use super::message::Answered;
 use super::message::Command;
 use super::message::Reply;
 use super::message::Request;
+use super::message::UNKNOWN;
+use super::message::name;
 use super::message::parse_chunk;
-use super::session::END_OF_DATA;
 use super::session::Mail;
 use super::session::SOURCE;
 use super::session::Session;
@@ -28,9 +30,6 @@ use crate::support::text::Upper;
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
 /// Bytes that are lost behind a line that was cut.
 const CUT_LOSS: usize = 2;
-
-/// Placeholder for an unknown command.
-const UNKNOWN: &str = "(UNKNOWN)";
 
 /// State of the dialogue: a guess from the last command and reply. A command counts as accepted until its
 /// reply says otherwise. The numbers are Zeek's, for the details of `smtp_unexpected`.
@@ -116,14 +115,6 @@ struct OpenMail {
     from: Dir,
     file: Option<FileId>,
     report: Report,
-}
-
-/// The name of a command in events.
-fn name(command: Command) -> &'static str {
-    match command {
-        Command::AnonymousTls => "X_ANONYMOUSTLS",
-        _ => command.word(),
-    }
 }
 
 fn lines() -> Lines {
@@ -394,12 +385,7 @@ impl Analyzer {
         }
         self.continued = reply.more.then_some(reply.code);
         let Reply { code, more: cont_resp, text: msg } = reply;
-        let cmd = match self.answered {
-            None => UNKNOWN,
-            Some(Command::Connect) => ">",
-            Some(Command::EndOfData) => END_OF_DATA,
-            Some(command) => name(command),
-        };
+        let cmd = Answered(self.answered);
         let (session, is_orig) = (&mut self.session, from.is_orig());
         cx.report(session, |c| SmtpReply { c, is_orig, code, cmd, msg, cont_resp });
     }

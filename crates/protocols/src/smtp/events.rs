@@ -2,6 +2,7 @@
 
 use gannet_event::Connection;
 
+use super::message::Answered;
 use crate::support::text::Upper;
 
 gannet_event::events! {
@@ -28,7 +29,7 @@ gannet_event::events! {
         /// The reply code.
         code: u16 = "code",
         /// The command that is answered; `>` where the connection is, `.` where a mail is.
-        cmd: &'static str = "cmd",
+        cmd: Answered = "cmd",
         /// The text behind the code.
         msg: &'a [u8] = "msg",
         /// Whether another line of the same reply follows.

@@ -1,5 +1,9 @@
 //! Commands and replies as lines.
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
 use crate::support::text::reply_code;
 use crate::support::text::skip_blanks;
 use crate::support::text::split_word;
@@ -165,6 +169,36 @@ pub fn parse_chunk(argument: &[u8]) -> Result<(u64, bool), ChunkError> {
         Ok((size, true))
     } else {
         Err("BDAT chunk-size followed by junk")
+    }
+}
+
+/// Placeholder for an unknown command.
+pub(super) const UNKNOWN: &str = "(UNKNOWN)";
+
+/// The name of a command in events.
+pub(super) fn name(command: Command) -> &'static str {
+    match command {
+        Command::AnonymousTls => "X_ANONYMOUSTLS",
+        _ => command.word(),
+    }
+}
+
+/// The command that a reply answers, if it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered(pub Option<Command>);
+
+/// Its name; `>` where the connection is answered, `.` where a mail is.
+impl Arg for Answered {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let text = match self.0 {
+            None => UNKNOWN,
+            Some(Command::Connect) => ">",
+            Some(Command::EndOfData) => ".",
+            Some(command) => name(command),
+        };
+        text.pack(to);
     }
 }
 

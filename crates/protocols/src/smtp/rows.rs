@@ -109,12 +109,14 @@ impl SmtpRow {
 }
 
 impl Hear<SmtpRequest<'_>> for Session {
+    #[inline]
     fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
         self.request(cx, event.command, event.arg);
     }
 }
 
 impl Hear<SmtpReply<'_>> for Session {
+    #[inline]
     fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
         self.reply(cx, event.code, event.cmd, event.msg, event.cont_resp);
     }

@@ -11,6 +11,8 @@ use gannet_log::Limits;
 use gannet_log::Set;
 
 use super::addresses;
+use super::message::Answered;
+use super::message::Command;
 use super::rows::SmtpRow;
 use crate::Context;
 use crate::Tag;
@@ -36,9 +38,6 @@ const MAX_INVALID: u64 = 25;
 
 /// Where weird.log says weirds come from.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
-
-/// The command that the reply to a mail answers, as its event names it.
-pub(super) const END_OF_DATA: &str = ".";
 
 /// The rows of one connection: the state of its transactions.
 #[derive(Debug, Default)]
@@ -176,7 +175,7 @@ impl Session {
         &mut self,
         cx: &mut Context<'_>,
         code: u16,
-        to: &str,
+        to: Answered,
         text: &[u8],
         more: bool,
     ) {
@@ -188,9 +187,9 @@ impl Session {
             t.row.last_reply = Some(reply);
         }
         let done = match to {
-            END_OF_DATA => true,
-            "BDAT" => !more && self.last_chunk_seen,
-            _ => false,
+            Answered(Some(Command::EndOfData)) => true,
+            Answered(Some(Command::Bdat)) => !more && self.last_chunk_seen,
+            Answered(_) => false,
         };
         if done {
             self.transferred += 1;
@@ -217,6 +216,7 @@ impl Session {
     }
 
     /// A header field of the entity that began last.
+    #[inline]
     pub(super) fn field(&mut self, cx: &mut Context<'_>, name: &[u8], value: &[u8]) {
         if let Some(t) = &mut self.transaction {
             t.field(cx, Field { name, value });
@@ -489,14 +489,22 @@ pub(super) struct Mail<'a, 'b> {
 }
 
 impl Mail<'_, '_> {
+    #[inline]
     fn open(&mut self) -> FileId {
-        if let Some(file) = *self.file {
-            // A file that timed out starts again, and is listed again.
-            if self.cx.env.files.is_over(file) {
-                self.report_file(file);
+        match *self.file {
+            Some(file) => {
+                // A file that timed out starts again, and is listed again.
+                if self.cx.env.files.is_over(file) {
+                    self.report_file(file);
+                }
+                file
             }
-            return file;
+            None => self.begin_file(),
         }
+    }
+
+    #[inline(never)]
+    fn begin_file(&mut self) -> FileId {
         let file = self.cx.file_start(FileStart {
             source: "SMTP",
             from: self.from,
@@ -511,6 +519,7 @@ impl Mail<'_, '_> {
         file
     }
 
+    #[inline(never)]
     fn report_file(&mut self, file: FileId) {
         let (is_orig, fuid) = (self.from.is_orig(), self.cx.env.files.fuid(file));
         self.cx.report(self.session, |c| FileStarts { c, atype: Tag::Smtp, is_orig, fuid });

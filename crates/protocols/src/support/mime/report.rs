@@ -46,6 +46,7 @@ pub struct Report {
 
 impl Report {
     /// An entity begins.
+    #[inline]
     pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeBeginEntity>) {
         if self.len == 0 {
             let (md5, sha256) =
@@ -59,6 +60,7 @@ impl Report {
     }
 
     /// A header field.
+    #[inline]
     pub fn header<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -148,6 +150,7 @@ impl Report {
     }
 
     /// The entity ends.
+    #[inline]
     pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeEndEntity>) {
         self.line_end(cx);
         self.content(cx);
