@@ -12,7 +12,7 @@ use crate::support::BINPAC;
 pub struct Malformed {
     /// The structure, or the structure and its field.
     pub field: &'static str,
-    /// Bytes it takes.
+    /// Bytes it takes; of a list, its elements.
     pub need: usize,
     /// Bytes there are.
     pub have: usize,
