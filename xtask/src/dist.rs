@@ -181,6 +181,7 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     command.args(["--profile", &args.profile, "--features", &args.features, "--target", &triple]);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command.env("GANNET_COMMIT", &dist.commit);
+    command.env("GANNET_PROFILE", &args.profile);
     command.env("SOURCE_DATE_EPOCH", dist.epoch.to_string());
     let name = triple.replace('-', "_");
     if dist.libc == Libc::Musl {

@@ -29,13 +29,14 @@ pub(crate) fn print() -> anyhow::Result<Outcome> {
     };
     let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    // Packages are built with both of these.
+    let commit = option_env!("GANNET_COMMIT").unwrap_or("unknown");
+    let kind = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let profile = option_env!("GANNET_PROFILE").unwrap_or(kind);
     out::write(
         format!(
-            "gannet {}\ncommit: {}\ntarget: {}-{}-{libc}, {linked}\nprofile: {profile}\nfeatures: {}\nwithout: {}\n",
+            "gannet {}\ncommit: {commit}\ntarget: {}-{}-{libc}, {linked}\nprofile: {profile}\nfeatures: {}\nwithout: {}\n",
             env!("CARGO_PKG_VERSION"),
-            // Packages are built with it.
-            option_env!("GANNET_COMMIT").unwrap_or("unknown"),
             std::env::consts::ARCH,
             std::env::consts::OS,
             list(true),
