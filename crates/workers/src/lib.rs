@@ -156,10 +156,10 @@ mod tests {
     fn parked_threads_are_woken_and_awaited() {
         let (stop, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let mut workers = Workers::default();
-        let (told, end) = (Arc::clone(&stop), Arc::clone(&ended));
+        let (seen, end) = (Arc::clone(&stop), Arc::clone(&ended));
         workers
             .start("parked", move || {
-                while !told.load(Ordering::SeqCst) {
+                while !seen.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
                 end.store(true, Ordering::SeqCst);
