@@ -110,7 +110,9 @@ impl Kind {
 #[cfg(feature = "jit")]
 mod tests {
     use super::*;
+    use gannet_filter::Insn;
     use gannet_filter::engine::View;
+    use gannet_filter::opcode;
     use gannet_filter::proof::{Expressions, Prober};
     use gannet_filter::{NoNames, Options, compile};
 
@@ -166,5 +168,20 @@ mod tests {
             }
         }
         assert!(without_program > 135, "{without_program} graphs");
+    }
+
+    /// libpcap's interpreter has no limit, and the kernel takes no such program.
+    #[test]
+    fn a_program_without_end_rejects() {
+        let insn = |code, k| Insn { code, jt: 0, jf: 0, k };
+        let back = insn(opcode::JMP | opcode::JA, u32::MAX);
+        let program = Program::new(vec![back, insn(opcode::RET, 1)]).unwrap();
+        let view = View::new(&[0; 60], 60);
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Libpcap) {
+            let Ok(engine) = kind.build(&program) else { continue };
+            let mut hits = vec![7];
+            engine.select(&[view], &mut hits);
+            assert_eq!((engine.run(view), &hits[..]), (0, &[][..]), "{}", kind.name());
+        }
     }
 }

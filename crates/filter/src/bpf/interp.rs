@@ -4,8 +4,8 @@
 
 use super::*;
 
-/// Most instructions of a run. A loop over headers ends long before, at the latest at the end of
-/// the packet, but a foreign program need not.
+/// Most instructions of a run: beyond, the packet is rejected. A loop that the compiler emits ends long before, at the
+/// latest at the end of the packet; that of a program from elsewhere need not end.
 pub const MAX_STEPS: usize = 1 << 24;
 
 const LD_W: u16 = LD | W | ABS;

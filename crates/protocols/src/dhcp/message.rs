@@ -263,8 +263,8 @@ fn parse_options<'a>(
         let len = usize::from(take(rest, ("OptionValueWrapper", "length"), 1)?[0]);
         match code {
             53 => {
-                let told = take(rest, ("OptionValue", "msg_type"), 1)?[0];
-                kind.get_or_insert(told);
+                let msg_type = take(rest, ("OptionValue", "msg_type"), 1)?[0];
+                kind.get_or_insert(msg_type);
             }
             12 => options.host_name = Some(take(rest, text(code), len)?),
             15 => options.domain_name = Some(unpadded(take(rest, text(code), len)?)),

@@ -75,14 +75,14 @@ impl Analyze for Analyzer {
         if header && !from.is_orig() {
             cx.confirm(Tag::Snmp);
         }
-        let told = match parsed {
+        let message = match parsed {
             Err(e) => {
                 cx.violation(Tag::Snmp, &e.reason.to_string(), &[]);
-                e.told.map(|m| *m)
+                e.partial.map(|m| *m)
             }
             Ok(m) => Some(m),
         };
-        let Some((m, body)) = told.and_then(|m| m.body.map(|body| (m, body))) else { return };
+        let Some((m, body)) = message.and_then(|m| m.body.map(|body| (m, body))) else { return };
         self.report(cx, from, m.header, body);
         for odd in &m.too_long {
             match odd {

@@ -150,7 +150,7 @@ pub struct Malformed<'a> {
     /// Whether the failure came after the header.
     pub after_header: bool,
     /// The message as far as it was read.
-    pub told: Option<Box<Message<'a>>>,
+    pub partial: Option<Box<Message<'a>>>,
     /// The fault.
     pub reason: Wrong,
 }
@@ -225,7 +225,7 @@ impl<'a> Message<'a> {
         long: &mut dyn FnMut(usize),
     ) -> std::result::Result<Self, Malformed<'a>> {
         let mut b = Reader { b: Bytes(data), long };
-        let failed = |after_header| move |reason| Malformed { after_header, told: None, reason };
+        let failed = |after_header| move |reason| Malformed { after_header, partial: None, reason };
         let (mut message, then) = header(&mut b).map_err(failed(false))?;
         match then {
             Then::Nothing => {}
@@ -235,8 +235,8 @@ impl<'a> Message<'a> {
             }
             // The encryption was found before the user name.
             Then::Broken(reason) => {
-                let told = Some(Box::new(message));
-                return Err(Malformed { after_header: false, told, reason });
+                let partial = Some(Box::new(message));
+                return Err(Malformed { after_header: false, partial, reason });
             }
         }
         Ok(message)
@@ -612,8 +612,8 @@ pub(super) mod tests {
         let (nine, n) = (tlv(2, &[&[0; 9]]), tlv(2, &[b"\x03"]));
         let read = |m: &[u8]| {
             let mut long = Vec::new();
-            let told = Message::parse_with(m, &mut |n| long.push(n)).map(|m| m.too_long);
-            (long, told.map_err(|e| e.after_header))
+            let too_long = Message::parse_with(m, &mut |n| long.push(n)).map(|m| m.too_long);
+            (long, too_long.map_err(|e| e.after_header))
         };
         let pdu = |kind| tlv(kind, &[&n, &n, &n, &tlv(0x30, &[])]);
         // A version that is too long is the first one.
@@ -637,7 +637,7 @@ pub(super) mod tests {
     fn what_fails_where() {
         let error = |m: &[u8]| {
             let e = Message::parse(m).unwrap_err();
-            (e.after_header, e.told.is_some(), crate::support::said(e.reason))
+            (e.after_header, e.partial.is_some(), crate::support::said(e.reason))
         };
         assert_eq!(error(b"\x31\x00"), (false, false, "Got ASN.1 tag 49, expect 48".into()));
         let mut m = v2c(0xa0, &[(b"\x2b", tlv(5, &[]))]);
@@ -654,9 +654,12 @@ pub(super) mod tests {
         let global = tlv(0x30, &[&n, &n, &tlv(4, &[b"\x03"]), &n]);
         let secret = tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(4, &[b"secret"])]);
         let e = Message::parse(&secret).unwrap_err();
-        assert_eq!((e.after_header, e.told.map(|m| m.body)), (false, Some(Some(Body::Encrypted))));
+        assert_eq!(
+            (e.after_header, e.partial.map(|m| m.body)),
+            (false, Some(Some(Body::Encrypted)))
+        );
         let plain =
             tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(0x30, &[&tlv(4, &[]), &tlv(4, &[])])]);
-        assert_eq!(Message::parse(&plain).unwrap_err().told, None);
+        assert_eq!(Message::parse(&plain).unwrap_err().partial, None);
     }
 }
