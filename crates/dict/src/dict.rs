@@ -34,7 +34,7 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 450 entries, is rebuilt or split, and 128 places of the directory (32 bytes each) are copied |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 255 entries, is split, and 512 places of the directory (16 bytes each) are copied |
 /// | `get_many` | as `get`, with the memory of 128 keys asked for at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |

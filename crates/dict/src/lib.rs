@@ -12,32 +12,31 @@
 //! more             Dict ──▶ directory    0 1 0 2             by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
-//! segment          │ cells for entries │    │ tags of 8 bits, one for each cell │
+//! segment          │ tags of 8 bits │ numbers of cells │ cells for entries │
 //! ```
 //!
-//! A segment is a *clustered* array: entries are in one array, roughly in the order of their homes,
-//! the cells given by 32 bits of their hashes. Each entry is in its home or in one of the fifteen
-//! cells behind; insertion moves others further back where allowed. A search compares the sixteen
-//! tags from the home on at once and then nearly always knows which entry to compare, or that there
-//! is none. Removal frees a cell without a tombstone, so an old table is as fast as a new one.
+//! A segment has an index of 264 lanes, a tag and the number of a cell each, and behind it the cells for up to some 213
+//! entries. The index is *clustered*: an entry's lane is its home, which the upper eight bits of its hash name, or one of the
+//! fifteen lanes behind; insertion moves others further back where allowed. A search compares the sixteen tags from the
+//! home on at once and then nearly always knows which entry to compare, or that there is none. Removal frees a lane and a cell
+//! without a tombstone, so an old table is as fast as a new one.
 //!
-//! Segments keep between 66 and 88 % of their cells filled and have the sizes of the allocator's
-//! classes. A full one is rebuilt in the next size, one of some 450 entries is split by the next
-//! bit of the hash (extendible hashing), sparse halves are joined. The directory doubles and halves
-//! a few slots at a time, while searches use the old one. So memory follows the number of entries
-//! closely both ways, and no single operation moves the whole table.
+//! The index has lanes to spare, at two bytes each, and is of one size. The cells are filled as entries come: their array has
+//! the sizes of the allocator's classes, and grows without a look at the entries, which keep their numbers. So an entry is
+//! hashed again only when its segment, which is full at some 213 entries, is split by the next bit of the hash (extendible
+//! hashing): once while a table doubles. Sparse halves are merged. The directory doubles and halves some slots at a
+//! time, while searches use the old one. So memory follows the number of entries closely both ways, and no single operation
+//! moves the whole table.
 //!
-//! Hashes that do not spread may leave a segment without room for an entry though it is far from
-//! full. Such entries are in a separate list, which a search scans if its segment has no match. An
-//! operation rebuilds a large segment only once: if an entry finds no room even then, it is in the
-//! list until the next entry comes to that segment.
+//! Hashes that do not spread may leave a segment without a lane for an entry though it is far from full. Such entries are in a
+//! separate list, which a search scans if their segment has no match.
 //!
-//! A search waits for three dependent loads: the directory, the tags, the entry. In a loop of
-//! searches the processor overlaps those of several keys, as many as fit into its buffers: so a
-//! small number of instructions makes searches fast, in large tables, too, and prefetching an entry
-//! before its tags are read does not pay. It pays for entries so large that a table of 100,000
-//! exceeds the second-level cache and keys are often behind pointers: there the line behind the
-//! home is prefetched with the tags.
+//! A search waits for four dependent loads: the directory, the tags, the number, the entry. In a loop of searches the
+//! processor overlaps those of several keys, as many as fit into its buffers: so a small number of instructions makes
+//! searches fast, in large tables, too. Homes are one byte of the hash, and index and cells are one allocation, so that neither
+//! a multiplication nor a second pointer is needed; the number is asked for together with the tags. A search that does not
+//! end at the first match costs a mispredicted branch, and with it what the processor had begun for other keys: so lanes are
+//! so many that most entries are in their homes.
 //!
 //! Because segments are always ordered by their hashes, a hash is a stable position in a walk: a
 //! [`Cursor`] survives every change of the dictionary.

@@ -14,9 +14,9 @@ pub struct Stats {
     pub segments: usize,
     /// Places of the directory.
     pub directory: usize,
-    /// Entries of the fullest segment: the most that one rebuild moves.
+    /// Entries of the fullest segment: the most that one split moves.
     pub largest_segment: usize,
-    /// Cells between an entry and its home, on average.
+    /// Lanes of the index between an entry and its home, on average.
     pub mean_distance: f64,
     /// The same at worst.
     pub longest_distance: usize,
@@ -30,7 +30,7 @@ impl Stats {
         let distances = || table.blocks().flat_map(move |b| b.distances(hasher));
         Stats {
             len: table.len(),
-            capacity: table.blocks().map(Block::cells).sum(),
+            capacity: table.blocks().map(Block::room).sum(),
             segments: table.blocks().count(),
             directory: table.directory_len(),
             largest_segment: table.blocks().map(Block::len).max().unwrap_or(0),

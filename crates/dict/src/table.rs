@@ -1,38 +1,32 @@
-//! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
-//! join.
+//! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, split and
+//! merge.
 //!
-//! The table grows by one block at a time, and large blocks once an operation, so the work of one
-//! operation is bounded by the entries of one block, `CELLS_MAX`, and some slots of the directory.
+//! The table grows by one block at a time, so the work of one operation is bounded by the entries of one block and some
+//! slots of the directory.
 
-use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
+use crate::raw::block::{Begun, Block, ENTRIES_MAX, Filling, HOMES, INDEX, Spot};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
-/// A block that would need more cells than these is split in two instead of growing.
-const CELLS_MAX: usize = 512;
-
-/// Entries of a block at most, where hashes part and the directory is not just being doubled: until
-/// that has come to a block, it may grow by some more.
-#[cfg(test)]
-pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
-
-/// Share of cells filled at which a block grows.
-const FULL: (usize, usize) = (22, 25);
-
-/// The same just after growth or splitting, at most.
-const FRESH: (usize, usize) = (39, 50);
-
-/// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
-/// else cost such a table a quarter of its memory. As many as the array of the first one has room for.
-const APART_EARLY: usize = 4;
-
-/// Blocks of at least this many homes are rebuilt at most once an operation: that is most of the
-/// longest operations' time. Entries without room are then in the separate list until the next
-/// entry comes to the block.
-const LARGE: usize = 128;
+/// Entries of a block at which it is split, where hashes differ and the directory is not just being doubled: until that has
+/// come to a block, it may have some more. With five entries to six homes nearly all are still in or just behind theirs.
+pub(crate) const SPLIT_AT: usize = HOMES * 5 / 6;
 
 /// Halves that hold together no more than this become one.
-const MERGE_MAX: usize = 240;
+const MERGE_MAX: usize = SPLIT_AT * 2 / 3;
+
+/// A block that needs more cells gets one for every 8 that it has, and what the allocation has room for.
+const GROW: usize = 8;
+
+/// Free cells of a new block: one for every 12 entries, and what the allocation has room for.
+const FRESH: usize = 12;
+
+/// A block shrinks, or merges with its other half, where it has more than this many cells an entry: rarely, because removal
+/// costs little otherwise, and far from what growth and splitting leave, so that no sequence alternates between the two.
+const SPARSE: usize = 3;
+
+/// Cells of a block at least.
+const ROOM_MIN: usize = 8;
 
 /// Places of the directory a block at most, where hashes will not part.
 const DIRECTORY_RATIO: usize = 8;
@@ -40,13 +34,13 @@ const DIRECTORY_RATIO: usize = 8;
 /// How often the table changed its shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reshaped {
-    /// Segments rebuilt with more cells.
+    /// Segments given more cells.
     pub grown: u32,
-    /// Segments rebuilt with fewer cells.
+    /// Segments given fewer cells.
     pub shrunk: u32,
     /// Segments split in two.
     pub split: u32,
-    /// Segments joined with their other half.
+    /// Segments merged with their other half.
     pub merged: u32,
 }
 
@@ -101,96 +95,43 @@ const fn good_size(bytes: usize) -> usize {
 /// Bytes below such a size that are left to allocators that need them for alignment.
 const SHORT: usize = 8;
 
-/// The number of homes that the allocator's size class for `homes` can hold.
-const fn filled_up<T>(homes: usize) -> usize {
-    homes_in::<T>(good_size(cells_bytes::<T>(homes) + SHORT) - SHORT)
+/// Cells for this many entries, and more as far as the allocation has room.
+fn room_for<T>(entries: usize) -> usize {
+    let bytes = good_size(INDEX + entries * size_of::<T>() + SHORT) - SHORT - INDEX;
+    let room = bytes.checked_div(size_of::<T>()).unwrap_or(ENTRIES_MAX);
+    room.max(entries).clamp(ROOM_MIN, ENTRIES_MAX)
 }
 
-/// Homes for this many entries, and more as far as the allocation has room.
-fn homes_for<T>(entries: usize) -> usize {
-    filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0).max(1))
+/// The next larger number of cells, up to `most`.
+fn room_beyond<T>(room: usize, most: usize) -> usize {
+    room_for::<T>(room + room / GROW + 1).min(most)
 }
 
-/// The next larger block.
-fn homes_beyond<T>(homes: usize) -> usize {
-    filled_up::<T>(homes + 1)
-}
-
-/// A new block while it is filled.
-struct Filling<T> {
-    block: Block<T>,
-    /// The cell behind the last entry.
-    next: usize,
-    /// What found no room.
-    left: Vec<(u64, T)>,
-}
-
-impl<T> Filling<T> {
-    /// An empty block with room for this many entries.
-    fn of(depth: u8, entries: usize) -> Self {
-        Self::with_homes(depth, homes_for::<T>(entries))
-    }
-
-    fn with_homes(depth: u8, homes: usize) -> Self {
-        Filling { block: Block::new(depth, homes), next: 0, left: Vec::new() }
-    }
-
-    #[inline]
-    fn add(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
-        if let Err(entry) = self.block.append(&mut self.next, hash, entry, hasher) {
-            self.left.push((hash, entry));
-        }
-    }
-
-    /// The block. Entries without room cause larger ones, until the block would be so empty that
-    /// size cannot be the reason, or so large that this is left to the next operation, or few enough
-    /// entries remain that a table of one block may hold them. The rest goes to the separate list.
-    fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
-        let may_be_left = if self.block.depth == 0 { APART_EARLY } else { 0 };
-        while self.left.len() > may_be_left && !is_large(&self.block) && !is_thin(&self.block) {
-            let Filling { mut block, left, .. } = self;
-            self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
-            let hashes: Vec<u64> = block.iter().map(&hasher).collect();
-            block.drain(&hashes, |hash, entry| self.add(hash, entry, &hasher));
-            left.into_iter().for_each(|(hash, entry)| self.add(hash, entry, &hasher));
-        }
-        self.block.part_all(hasher);
-        self.block.has_apart = !self.left.is_empty();
-        apart.append(&mut self.left);
-        self.block
-    }
-}
-
-fn is_full<T>(block: &Block<T>) -> bool {
-    block.len() * FULL.1 >= block.cells() * FULL.0
-}
-
-/// Whether a block is so empty that a larger one would hardly have room where it has not.
-fn is_thin<T>(block: &Block<T>) -> bool {
-    block.len() * 2 < block.cells()
-}
-
-fn is_large<T>(block: &Block<T>) -> bool {
-    block.homes() >= LARGE
-}
-
-/// Whether the separate list has entries of a block that may have room after a rebuild.
-fn is_owed_room<T>(block: &Block<T>) -> bool {
-    block.has_apart && is_large(block) && !is_thin(block)
+/// A new block for this many entries, and one more.
+fn filling<T>(depth: u8, entries: usize) -> Filling<T> {
+    let most = if entries < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
+    Filling::new(depth, room_for::<T>(entries + entries / FRESH + 1).min(most))
 }
 
 impl<T> Table<T> {
     /// A table of these entries.
     pub(crate) fn new(entries: impl Iterator<Item = T>, hash_of: impl Fn(&T) -> u64) -> Self {
         let entries: Vec<_> = entries.map(|e| (hash_of(&e), e)).collect();
-        let len = entries.len();
-        let mut apart = Vec::new();
-        let mut block = Filling::of(0, len);
-        entries.into_iter().for_each(|(hash, entry)| block.add(hash, entry, &hash_of));
-        let block = block.settle(&mut apart, hash_of);
-        let reshaped = Reshaped::default();
+        let mut block = filling(0, entries.len().min(SPLIT_AT));
+        let mut left = Vec::new();
+        let mut len = 0;
+        for (hash, entry) in entries {
+            match block.add(hash, entry) {
+                Ok(()) => len += 1,
+                Err(entry) => left.push((hash, entry)),
+            }
+        }
+        let (reshaped, apart) = (Reshaped::default(), Vec::new());
         let counts = Counts { len, apart, blocks: 1, halve_below: 0, reshaped };
-        Table { directory: Directory::new(block, counts), drawn: secret::draw() }
+        let directory = Directory::new(block.finish(), counts);
+        let mut table = Table { directory, drawn: secret::draw() };
+        left.into_iter().for_each(|(hash, entry)| table.insert(hash, entry, &hash_of));
+        table
     }
 
     #[inline]
@@ -289,35 +230,21 @@ impl<T> Table<T> {
 
     /// Adds an entry that is not there yet.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
+    pub(crate) fn insert(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
-        let block = self.directory.block(hash);
-        // Counting starts only when some entry finds no room near its home, which soon happens in a
-        // full block.
-        let mut has_grown = block.is_crowded(hash) && is_full(block) || is_owed_room(block);
-        if has_grown {
-            self.grow(hash, &hasher);
-        }
-        while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
-            if self.may_stand_apart(hash, has_grown) {
-                self.put_apart(hash, back);
-                return;
-            }
-            entry = back;
-            self.grow(hash, &hasher);
-            has_grown = true;
+        if let Err(entry) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
+            self.insert_grown(hash, entry, hasher);
         }
     }
 
-    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger, which this
-    /// operation may have done before.
+    /// Adds an entry whose block has no free cell.
     #[cold]
-    fn may_stand_apart(&self, hash: u64, has_grown: bool) -> bool {
-        let block = self.directory.block(hash);
-        let is_early = self.directory.len() == 1
-            && self.directory.counts().apart.len() < APART_EARLY
-            && !is_full(block);
-        is_early || has_grown && is_large(block) || is_thin(block)
+    #[inline(never)]
+    fn insert_grown(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
+        self.grow(hash, &hasher);
+        if let Err(entry) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
+            self.put_apart(hash, entry);
+        }
     }
 
     #[cold]
@@ -327,57 +254,32 @@ impl<T> Table<T> {
         self.directory.set_apart(hash, true);
     }
 
-    /// Removes the entries of the separate list that belong in the block of `hash`.
-    fn take_apart(&mut self, hash: u64) -> Vec<(u64, T)> {
-        let block = self.directory.block(hash);
-        if !block.has_apart {
-            return Vec::new();
-        }
-        let bits = parting_bit(block.depth) - parting_bit(0);
-        let is_of = |entry: &mut (u64, T)| (entry.0 ^ hash) & bits == 0;
-        let apart = &mut self.directory.counts_mut().apart;
-        let taken = apart.extract_if(.., is_of).collect();
-        if apart.is_empty() {
-            *apart = Vec::new();
-        }
-        taken
-    }
-
     /// Takes an entry out; blocks left sparse shrink or join.
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
         let Place { hash, at } = place;
-        let entry = match at {
+        let (entry, left) = match at {
             At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
-            At::Apart(at) => self.directory.counts_mut().apart.swap_remove(at).1,
+            At::Apart(at) => (self.directory.counts_mut().apart.swap_remove(at).1, ENTRIES_MAX),
         };
         self.directory.counts_mut().len -= 1;
         let block = self.directory.block(hash);
-        if block.has_apart {
-            self.bring_back(hash, hasher);
-        } else if block.is_sparse(hash) && is_thin(block) {
-            // Well below what growth and splitting leave, so that no sequence alternates between the two.
-            self.shrink(hash, &hasher);
+        if left * SPARSE < block.room() || block.has_apart {
+            self.tidy(hash, left, hasher);
         }
         Some(entry)
     }
 
-    /// Moves entries of the separate list to their blocks, where there is room now.
+    /// Moves entries of the separate list to their block, where there is room now.
     #[cold]
     #[inline(never)]
     fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
-        loop {
+        while self.directory.block(hash).has_apart {
             let block = self.directory.block(hash);
             let bits = parting_bit(block.depth) - parting_bit(0);
-            let is_of = |of: u64| (of ^ hash) & bits == 0;
             let apart = &self.directory.counts().apart;
-            let Some(first) = apart.iter().position(|(of, _)| is_of(*of)) else {
+            let Some(at) = apart.iter().position(|(of, _)| (of ^ hash) & bits == 0) else {
                 self.directory.set_apart(hash, false);
-                return;
-            };
-            let mut all = first..apart.len();
-            let Some(at) = all.find(|at| is_of(apart[*at].0) && block.has_room(apart[*at].0))
-            else {
                 return;
             };
             let (of, entry) = self.directory.counts_mut().apart.swap_remove(at);
@@ -392,55 +294,61 @@ impl<T> Table<T> {
     /// whatever the user's code does, entries stay whole.
     fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<u64> {
         let block = self.directory.block(hash);
-        let mut hashes = Vec::with_capacity(block.cells());
+        let mut hashes = Vec::with_capacity(block.len());
         hashes.extend(block.iter().map(hasher));
         hashes
     }
 
-    /// Puts the entries of the block of `hash` into one of another size.
-    fn rebuild(&mut self, hash: u64, homes: usize, hasher: impl Fn(&T) -> u64) {
-        let hashes = self.hashes(hash, &hasher);
-        let mut block = Filling::with_homes(self.directory.block(hash).depth, homes);
-        self.directory
-            .entries_mut(hash)
-            .drain(&hashes, |hash, entry| block.add(hash, entry, &hasher));
-        for (hash, entry) in self.take_apart(hash) {
-            block.add(hash, entry, &hasher);
-        }
-        let block = block.settle(&mut self.directory.counts_mut().apart, &hasher);
-        self.directory.replace(hash, block);
-    }
-
-    /// More room where `hash` belongs: a larger block, or two.
+    /// More room where `hash` belongs: more cells, or two blocks.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        let homes = homes_beyond::<T>(self.directory.block(hash).homes());
-        if homes <= CELLS_MAX || !self.make_splittable(hash) {
-            self.rebuild(hash, homes, hasher);
+        let block = self.directory.block(hash);
+        let (len, room) = (block.len(), block.room());
+        let is_full = len == room;
+        if (room >= SPLIT_AT || !is_full && len >= SPLIT_AT / 2) && self.make_splittable(hash) {
+            self.split(hash, hasher);
+        } else if is_full && room < ENTRIES_MAX {
+            let most = if room < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
+            self.directory.set_room(hash, room_beyond::<T>(room, most));
             self.directory.counts_mut().reshaped.grown += 1;
-            return;
         }
+    }
+
+    /// Parts the entries of the block of `hash` by the next bit.
+    fn split(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         let hashes = self.hashes(hash, &hasher);
         let depth = self.directory.block(hash).depth;
-        let half = |hash: u64| usize::from(hash & parting_bit(depth) != 0);
+        let bit = parting_bit(depth);
+        let half = |hash: u64| usize::from(hash & bit != 0);
         let high_len: usize = hashes.iter().map(|hash| half(*hash)).sum();
-        let mut halves = [hashes.len() - high_len, high_len].map(|len| Filling::of(depth + 1, len));
-        self.directory.entries_mut(hash).drain(&hashes, |hash, entry| {
+        let mut halves = [hashes.len() - high_len, high_len].map(|len| filling(depth + 1, len));
+        let mut hashes = hashes.into_iter();
+        let mut left = Vec::new();
+        self.directory.entries_mut(hash).drain(|entry| {
+            let hash = hashes.next().unwrap_or(hash);
             // Chosen by number: no processor foresees the branch.
-            halves[half(hash)].add(hash, entry, &hasher);
+            if let Err(entry) = halves[half(hash)].add(hash, entry) {
+                left.push((hash, entry));
+            }
         });
-        for (hash, entry) in self.take_apart(hash) {
-            halves[half(hash)].add(hash, entry, &hasher);
-        }
-        let apart = &mut self.directory.counts_mut().apart;
-        let [low, high] = halves.map(|half| half.settle(apart, &hasher));
-        self.directory.split(hash, low, high);
+        // What found no lane stands apart, as what of the block did before; until it is tried again.
+        let has_apart = self.directory.block(hash).has_apart || !left.is_empty();
+        self.directory.counts_mut().apart.append(&mut left);
+        let halves = halves.map(|half| {
+            let mut half = half.finish();
+            half.has_apart = has_apart;
+            half
+        });
+        drop(self.directory.split(hash, halves));
         let counts = self.directory.counts_mut();
         counts.reshaped.split += 1;
         counts.blocks += 1;
         counts.halve_below = usize::MAX;
+        if has_apart {
+            [hash & !bit, hash | bit].into_iter().for_each(|hash| self.bring_back(hash, &hasher));
+        }
     }
 
     /// Whether the block of `hash` can be split; starts to double the directory where necessary.
@@ -455,43 +363,56 @@ impl<T> Table<T> {
         directory.may_split(hash)
     }
 
+    /// Sees to a block out of which an entry was taken: to entries of it that stand apart, or to the memory that it does not
+    /// need any more.
     #[cold]
     #[inline(never)]
-    fn shrink(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
+    fn tidy(&mut self, hash: u64, len: usize, hasher: impl Fn(&T) -> u64) {
+        if self.directory.block(hash).has_apart {
+            self.bring_back(hash, hasher);
+            return;
+        }
         self.directory.step();
-        let block = self.directory.block(hash);
-        let (now, homes) = (block.homes(), homes_for::<T>(block.len()));
-        if !self.merge(hash, &hasher) && homes < now {
-            self.rebuild(hash, homes, hasher);
+        let room = self.directory.block(hash).room();
+        if !self.merge(hash, &hasher) && room_for::<T>(len) < room {
+            self.directory.set_room(hash, room_for::<T>(len));
             self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
 
-    /// Joins a block with the other half of its parent, if both are small.
+    /// Makes a block and its other half one, if both are small.
     fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
         let Some(depth) = block.depth.checked_sub(1) else { return false };
-        let half = parting_bit(depth);
-        let (low, high) = (hash & !half, hash | half);
-        let [low_len, high_len] = [low, high].map(|half| {
-            let block = self.directory.block(half);
-            if block.depth == depth + 1 { block.len() } else { MERGE_MAX }
-        });
-        if low_len + high_len >= MERGE_MAX {
+        let other = hash ^ parting_bit(depth);
+        let other_block = self.directory.block(other);
+        let len = block.len() + other_block.len();
+        if other_block.depth != block.depth || len >= MERGE_MAX {
             return false;
         }
-        let hashes = [low, high].map(|half| (half, self.hashes(half, &hasher)));
-        let mut both = Filling::of(depth, low_len + high_len);
-        for (half, hashes) in hashes {
-            both.next = 0;
-            let mut entries = self.directory.entries_mut(half);
-            entries.drain(&hashes, |hash, entry| both.add(hash, entry, &hasher));
-            for (hash, entry) in self.take_apart(half) {
-                both.add(hash, entry, &hasher);
-            }
+        // The block with more cells keeps its entries; those of the other one move.
+        let is_larger = block.room() >= other_block.room();
+        let (keeps, moves) = if is_larger { (hash, other) } else { (other, hash) };
+        let hashes = self.hashes(moves, &hasher);
+        let mut moving = self.directory.join(keeps);
+        let block = self.directory.block(keeps);
+        if block.room() < len || block.room() * 2 > len * 3 {
+            self.directory.set_room(keeps, room_for::<T>(len));
         }
-        let both = both.settle(&mut self.directory.counts_mut().apart, &hasher);
-        drop(self.directory.join(hash, both));
+        let mut left = Vec::new();
+        let mut hashes = hashes.into_iter();
+        let mut to = self.directory.entries_mut(keeps);
+        moving.drain(|entry| {
+            let hash = hashes.next().unwrap_or(keeps);
+            left.extend(to.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
+        });
+        left.into_iter().for_each(|(hash, entry)| self.put_apart(hash, entry));
+        if moving.has_apart {
+            self.directory.set_apart(keeps, true);
+        }
+        if self.directory.block(keeps).has_apart {
+            self.bring_back(keeps, hasher);
+        }
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
         counts.reshaped.merged += 1;
@@ -538,8 +459,9 @@ impl<T> Table<T> {
     pub(crate) fn into_entries(mut self) -> impl Iterator<Item = T> {
         let apart = core::mem::take(&mut self.directory.counts_mut().apart);
         let entries = self.directory.into_blocks().into_iter().flat_map(|mut block| {
-            let spots: Vec<Spot> = block.spots().collect();
-            spots.into_iter().filter_map(move |spot| block.take(spot))
+            let mut entries = Vec::with_capacity(block.len());
+            block.drain(|entry| entries.push(entry));
+            entries
         });
         entries.chain(apart.into_iter().map(|(_, entry)| entry))
     }
@@ -574,12 +496,37 @@ mod tests {
             [1, 64, 65, 128, 129, 1025, 2048, 2049, 9000].map(good_size),
             [16, 64, 80, 128, 160, 1280, 2048, 2560, 10240]
         );
-        for entries in 1..2000 {
-            let homes = homes_for::<u64>(entries);
-            assert!(homes * FRESH.0 >= entries * FRESH.1);
-            assert!(homes_beyond::<u64>(homes) > homes);
-            let bytes = cells_bytes::<u64>(homes);
-            assert!(bytes <= good_size(bytes) && good_size(bytes) - bytes < 9);
+        for entries in 1..ENTRIES_MAX {
+            let room = room_for::<u128>(entries);
+            assert!(room >= entries && room <= ENTRIES_MAX);
+            let bytes = INDEX + room * size_of::<u128>();
+            let is_limited = room == ROOM_MIN || room == ENTRIES_MAX;
+            assert!(is_limited || good_size(bytes) - bytes <= 16, "{room}");
+            let next = room_beyond::<u128>(room, ENTRIES_MAX);
+            assert!(next > room || next == ENTRIES_MAX);
+        }
+        assert_eq!(room_for::<()>(7), ENTRIES_MAX);
+    }
+
+    #[test]
+    fn a_table_made_of_many_entries_is_like_one_that_grew() {
+        // Multiplied so that the uppermost and the lowest bits differ.
+        let hash = |n: &u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(20);
+        for count in [10, 1_000, 100_000] {
+            let count = if cfg!(miri) { count / 50 } else { count };
+            let mut table = Table::new(0..count, hash);
+            assert_eq!((table.len() as u64, table.has_apart()), (count, false));
+            assert!(table.blocks().all(|block| block.len() < ENTRIES_MAX));
+            for n in 0..count {
+                assert_eq!(table.find(hash(&n), |other| *other == n), Some(&n));
+            }
+            for n in (0..count).filter(|n| n % 3 != 0) {
+                let place = table.place(hash(&n), |other| *other == n).expect("there");
+                assert_eq!(table.remove(place, hash), Some(n));
+            }
+            let mut left: Vec<u64> = table.into_entries().collect();
+            left.sort_unstable();
+            assert!(left.into_iter().eq((0..count).step_by(3)));
         }
     }
 }

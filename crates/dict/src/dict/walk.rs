@@ -60,7 +60,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// A walk over the entries that survives changes between its steps.
     ///
     /// The walk takes the dictionary part by part in the order of hashes, which no growth, split or shrinking
-    /// changes, and lists the hashes of a part (up to some 400) when it comes to it. So, whatever is
+    /// changes, and lists the hashes of a part (up to 255) when it comes to it. So, whatever is
     /// inserted and removed between steps of [`next`](Self::next):
     ///
     /// * an entry present from the first step to the last is visited exactly once;

@@ -1,30 +1,28 @@
-//! One clustered array: entries in or just behind their homes, and a tag of 8 bits for each.
+//! One segment: entries in an array without order, and a clustered index of them.
 //!
 //! ```text
-//! block   cells ──▶ │ cell 0 │ cell 1 │ … │ cell n-1 │
-//!         tags  ──▶ │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
+//! block ──▶ │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │               one for each lane
+//!           │ number 0 │ number 1 │ … │ number n-1 │ notes │       of the cell of each lane
+//!           │ cell 0 │ cell 1 │ … │ cell room-1 │
 //! ```
 //!
-//! There are two allocations, so that the tags of all blocks are close together: every search reads
-//! them, and they are few enough to stay in near caches, and on few pages.
+//! The uppermost byte of a hash names an entry's home, the lane of the index where searching begins; the fifth byte from
+//! below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 lanes behind: that
+//! is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether it finds or not. A
+//! lane has a tag and the number of a cell, a byte each. Where an entry comes and its window is full, others make room: one
+//! that may be in the next free lane moves there, and another to its place, until the room is in the window. Removal
+//! frees the lane and the cell, and that is all: there are no tombstones. If no room can be made, the caller has to see to it.
 //!
-//! The upper bits of a hash name an entry's home, the cell where searching begins (`hash × homes / 2^64`); the fifth byte
-//! from below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 cells
-//! behind: that is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether
-//! it finds or not. Where an entry comes and its window is full, others make room: one that may be in the next free
-//! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
-//! all: there are no tombstones. If no room can be made, the caller has to see to it: a larger array, or a place apart.
+//! The lanes are more than the entries, so that an entry is nearly always in or just behind its home: then the first tag
+//! that matches is nearly always the wanted one. Each further comparison is a mispredicted branch, which costs as much as
+//! several searches. The cells, which are larger, are hardly more than the entries: they are filled as entries come, and
+//! their array grows without a look at any of them.
 //!
-//! The last homes have [`TAIL`] cells behind them, not a whole window: the missing cells are marked
-//! as closed.
+//! The last homes have [`TAIL`] lanes behind them, not a whole window: the missing tags are marked as closed.
 //!
-//! If two entries with the same tag are within one search window, the one with the earlier home is
-//! moved in front of the other's home where possible ([`Block::part_all`]): then the first entry
-//! with the tag is the wanted one, except for one search in some five hundred. Each further
-//! comparison is a mispredicted branch, which costs as much as several searches.
-//!
-//! For memory one rule counts: **a cell is initialised exactly when its tag is neither [`FREE`] nor [`CLOSED`]**, and
-//! the tags behind the last cell are closed for ever. Windows are what makes searches right; no unsafe code leans on them.
+//! For memory one rule counts: **a cell is initialised exactly when a lane names it whose tag is neither [`FREE`] nor
+//! [`CLOSED`], and no two such lanes name the same one**. The first byte of a cell that was filled and is not any more holds
+//! the number of the next such cell. Windows are what makes searches right; no unsafe code leans on them.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -33,40 +31,69 @@ use std::alloc;
 
 use super::simd;
 
+mod fill;
 mod room;
 
-/// Cells in which an entry may stand, from its home on: as many tags as are compared at once.
+pub(crate) use self::fill::Filling;
+
+/// Lanes in which an entry may stand, from its home on: as many tags as are compared at once.
 const WINDOW: usize = 16;
 
-/// Cells behind the last home.
+/// Lanes behind the last home.
 const TAIL: usize = 8;
 
-/// Tags that no cell has: the rest of the last home's window.
+/// Tags that no lane has: the rest of the last home's window.
 const PAD: usize = WINDOW - 1 - TAIL;
 
-/// The tag of a free cell.
+/// The tag of a free lane.
 const FREE: u8 = 0;
 
-/// The tag where there is no cell.
+/// The tag where there is no lane.
 const CLOSED: u8 = 1;
 
-/// What hashes' last bytes are raised by to be tags.
+/// What hashes' tag bytes are raised by to be tags.
 const RAISE: u8 = 2;
 
-/// Bytes of the cells of a block with this many homes.
-pub(crate) const fn cells_bytes<T>(homes: usize) -> usize {
-    (homes + TAIL) * cell_bytes::<T>()
+/// The end of the chain of free cells: no cell has this number.
+const NO_CELL: u8 = u8::MAX;
+
+/// Homes of a block: as many as one byte of a hash names.
+pub(crate) const HOMES: usize = 256;
+
+/// Bytes of the index, behind which the cells begin.
+pub(crate) const INDEX: usize = NOTES + 8;
+
+/// Where the notes are.
+const NOTES: usize = (NUMBERS + LANES).next_multiple_of(8);
+
+/// Lanes of the index.
+const LANES: usize = HOMES + TAIL;
+
+/// Entries of a block at most, whose cells have numbers of one byte.
+pub(crate) const ENTRIES_MAX: usize =
+    if LANES < NO_CELL as usize { LANES } else { NO_CELL as usize };
+
+/// Where the numbers of cells begin.
+const NUMBERS: usize = LANES + PAD;
+
+/// What a block notes behind its numbers.
+#[derive(Clone, Copy)]
+#[repr(C, align(4))]
+struct Notes {
+    /// Entries.
+    len: u8,
+    /// Cells that were ever filled.
+    used: u8,
+    /// The first of those that are free again.
+    free: u8,
+    spare: u8,
 }
 
-/// Homes of the largest block whose cells take at most `bytes` bytes; at least one.
-pub(crate) const fn homes_in<T>(bytes: usize) -> usize {
-    let homes = (bytes / cell_bytes::<T>()).saturating_sub(TAIL);
-    if homes == 0 { 1 } else { homes }
-}
-
-/// Of a cell; of its tag where the cell itself takes no room.
-const fn cell_bytes<T>() -> usize {
-    if size_of::<T>() == 0 { 1 } else { size_of::<T>() }
+impl Notes {
+    /// Of a block whose first cells are filled, as many as that.
+    const fn of(len: u8) -> Self {
+        Notes { len, used: len, free: NO_CELL, spare: 0 }
+    }
 }
 
 /// The tag of an entry.
@@ -92,13 +119,13 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// A clustered array, and its range of hashes.
+/// A segment, and its range of hashes.
+#[repr(align(16))]
 pub(crate) struct Block<T> {
-    /// The first tag.
-    tags: NonNull<u8>,
-    /// The first cell, where the allocation begins.
-    cells: NonNull<T>,
-    homes: usize,
+    /// The first tag, where the allocation begins.
+    base: NonNull<u8>,
+    /// Cells.
+    room: u8,
     /// Hash bits that all entries share.
     pub(crate) depth: u8,
     /// Whether entries that belong here found no room and stand apart. Kept for the caller.
@@ -111,15 +138,17 @@ unsafe impl<T: Send> Send for Block<T> {}
 // SAFETY: as above; through `&Block` only `&T` can be had.
 unsafe impl<T: Sync> Sync for Block<T> {}
 
-/// The cell of an entry in its block, until the next change.
+/// The lane of an entry in its block, until the next change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot(u32);
 
 /// A search begun.
 pub(crate) struct Begun<'b, T> {
     window: &'b [u8; WINDOW],
-    /// The cell that the first of these tags is of.
-    home: NonNull<T>,
+    /// The number of the cell that the first of these tags is of.
+    number: NonNull<u8>,
+    /// The first cell.
+    cells: NonNull<T>,
 }
 
 impl<T> Clone for Begun<'_, T> {
@@ -135,102 +164,140 @@ impl<'b, T> Begun<'b, T> {
     #[inline(always)]
     pub(crate) fn first(self, hash: u64) -> Option<&'b T> {
         let lanes = simd::bytes_of_hash::<RAISE>(self.window, hash);
-        let cell = self.home.as_ptr().wrapping_add(nth(0, lanes));
-        // Without one any address will do: a prefetch harms nothing.
-        simd::prefetch(cell);
-        // SAFETY: as far behind the home as the tag of a hash is behind that of the home: of the cell with that tag, which
-        // is initialised. The block is borrowed for as long, so nothing changes.
-        (lanes != 0).then(|| unsafe { &*cell })
+        if lanes == 0 {
+            return None;
+        }
+        // SAFETY: as far behind the home as the tag of a hash is behind that of the home: of the lane with that tag. The block
+        // is borrowed for as long, so nothing changes.
+        let cell = unsafe {
+            let number = self.number.add(nth(0, lanes)).read();
+            self.cells.add(usize::from(number))
+        };
+        simd::prefetch(cell.as_ptr());
+        // SAFETY: a lane with the tag of a hash names the cell, so it is initialised.
+        Some(unsafe { cell.as_ref() })
     }
 }
 
 impl<T> Block<T> {
-    /// An empty block with this many homes.
+    /// An empty block with this many cells.
     ///
     /// # Panics
-    /// With no home or more than 2^31 (errors of this crate), or beyond the address space.
-    pub(crate) fn new(depth: u8, homes: usize) -> Self {
-        assert!(homes > 0 && homes <= 1 << 31 && depth < 64);
-        let (cells, tags) = Self::layouts(homes);
-        let cells = if cells.size() == 0 { NonNull::dangling() } else { allocate(cells).cast() };
-        let tags = allocate(tags);
-        // SAFETY: as many as the layout is of: one for each cell and PAD more.
+    /// With no cell or more than [`ENTRIES_MAX`] (errors of this crate), or beyond the address space.
+    pub(crate) fn new(depth: u8, room: usize) -> Self {
+        assert!(room > 0 && room <= ENTRIES_MAX && depth < 64);
+        let base = allocate(Self::layout(room));
+        // SAFETY: within the allocation, which begins with the tags: one for each lane and PAD more. Then come the numbers,
+        // one for each lane, and the notes.
         unsafe {
-            tags.write_bytes(FREE, homes + TAIL);
-            tags.add(homes + TAIL).write_bytes(CLOSED, PAD);
+            base.write_bytes(FREE, NUMBERS + LANES);
+            base.add(LANES).write_bytes(CLOSED, PAD);
         }
-        Block { tags, cells, homes, depth, has_apart: false, owned: PhantomData }
+        let owned = PhantomData;
+        let mut block = Block { base, room: room as u8, depth, has_apart: false, owned };
+        block.set_notes(Notes::of(0));
+        block
     }
 
-    /// The layouts of both allocations for this many homes: the cells, and the tags.
-    fn layouts(homes: usize) -> (Layout, Layout) {
-        let cells = Layout::array::<T>(homes + TAIL);
-        let tags = Layout::array::<u8>(homes + TAIL + PAD);
-        match (cells, tags) {
-            (Ok(cells), Ok(tags)) => (cells, tags),
-            _ => panic!("block of {homes} homes"),
-        }
-    }
+    /// Where the cells begin.
+    const CELLS: usize = INDEX.next_multiple_of(align_of::<T>());
 
-    /// Homes.
-    #[inline]
-    pub(crate) fn homes(&self) -> usize {
-        self.homes
+    /// The index, and this many cells behind it.
+    fn layout(room: usize) -> Layout {
+        let align = align_of::<T>().max(align_of::<Notes>());
+        let size =
+            size_of::<T>().checked_mul(room).and_then(|cells| cells.checked_add(Self::CELLS));
+        match size.map(|size| Layout::from_size_align(size, align)) {
+            Some(Ok(layout)) => layout,
+            _ => panic!("block of {room} cells"),
+        }
     }
 
     /// Cells, filled or not.
     #[inline]
-    pub(crate) fn cells(&self) -> usize {
-        self.homes() + TAIL
+    pub(crate) fn room(&self) -> usize {
+        usize::from(self.room)
+    }
+
+    /// Entries.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.notes().len)
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let (cells, tags) = Self::layouts(self.homes());
-        cells.size() + tags.size()
+        Self::layout(self.room()).size()
     }
 
-    /// The cell where searching for a hash begins; less than `homes`.
+    #[inline(always)]
+    fn notes(&self) -> Notes {
+        // SAFETY: within the index, written by `new`, and as aligned as notes are: the allocation is.
+        unsafe { self.base.add(NOTES).cast().read() }
+    }
+
+    #[inline(always)]
+    fn set_notes(&mut self, notes: Notes) {
+        // SAFETY: as above; `&mut self` makes the access exclusive.
+        unsafe { self.base.add(NOTES).cast().write(notes) };
+    }
+
+    /// The lane where searching for a hash begins; less than `homes`.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        // The upper half of a product of 128 bits is one instruction.
-        ((u128::from(hash) * self.homes as u128) >> 64) as usize
+        (hash >> (u64::BITS - HOMES.ilog2())) as usize
     }
 
-    /// The tags of the cells, without those behind.
+    /// The tags of the lanes, without those behind.
     #[inline]
     fn tags(&self) -> &[u8] {
-        // SAFETY: written by `new`, one for each cell; writers need `&mut self`.
-        unsafe { core::slice::from_raw_parts(self.tags.as_ptr(), self.cells()) }
+        // SAFETY: written by `new`, one for each lane; writers need `&mut self`.
+        unsafe { core::slice::from_raw_parts(self.base.as_ptr(), LANES) }
     }
 
     #[inline]
     fn set_tag(&mut self, at: usize, tag: u8) {
-        assert!(at < self.cells());
-        // SAFETY: within the tags of the cells; `&mut self` makes the access exclusive.
-        unsafe { self.tags.add(at).write(tag) };
+        assert!(at < LANES);
+        // SAFETY: within the tags of the lanes; `&mut self` makes the access exclusive.
+        unsafe { self.base.add(at).write(tag) };
+    }
+
+    /// The number of a lane's cell.
+    #[inline(always)]
+    fn number(&self, at: usize) -> u8 {
+        debug_assert!(at < LANES);
+        // SAFETY: callers give lanes, which have a number each, written by `new`.
+        unsafe { self.base.add(NUMBERS + at).read() }
+    }
+
+    #[inline]
+    fn set_number(&mut self, at: usize, number: u8) {
+        assert!(at < LANES);
+        // SAFETY: within the numbers of the lanes; `&mut self` makes the access exclusive.
+        unsafe { self.base.add(NUMBERS + at).write(number) };
     }
 
     /// The tags of the window of a home.
     #[inline(always)]
     fn window(&self, home: usize) -> &[u8; WINDOW] {
-        debug_assert!(home < self.homes());
+        debug_assert!(home < HOMES);
         // SAFETY: callers give what `home` gives, which is less than `homes`: there are TAIL + PAD more tags.
-        unsafe { self.tags.add(home).cast().as_ref() }
+        unsafe { self.base.add(home).cast().as_ref() }
     }
 
-    /// The cell of a number.
+    /// The first cell.
     #[inline(always)]
-    fn cell(&self, at: usize) -> NonNull<T> {
-        debug_assert!(at < self.cells());
+    fn first_cell(&self) -> NonNull<T> {
+        // SAFETY: the cells are behind the index, in the same allocation.
+        unsafe { self.base.add(Self::CELLS).cast() }
+    }
+
+    /// The cell of a number that a lane with a tag has.
+    #[inline(always)]
+    fn cell(&self, number: u8) -> NonNull<T> {
+        debug_assert!(number < self.room);
         // SAFETY: callers give numbers of cells, which are within the allocation.
-        unsafe { self.cells.add(at) }
-    }
-
-    /// The cells of a window, from its home on, with the tag of this hash: a bit each.
-    #[inline(always)]
-    fn lanes(&self, home: usize, hash: u64) -> u32 {
-        simd::bytes_of_hash::<RAISE>(self.window(home), hash)
+        unsafe { self.first_cell().add(usize::from(number)) }
     }
 
     /// Begins a search for this hash, in steps: asks for the tags that the next one will compare.
@@ -238,10 +305,13 @@ impl<T> Block<T> {
     pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
         let home = self.home(hash);
         let window = self.window(home);
+        // SAFETY: a lane, as `home` is less than `homes`.
+        let number = unsafe { self.base.add(NUMBERS + home) };
         // Every fourth window continues in the next line.
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
-        Begun { window, home: self.cell(home) }
+        simd::prefetch(number.as_ptr());
+        Begun { window, number, cells: self.first_cell() }
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
@@ -253,14 +323,16 @@ impl<T> Block<T> {
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
-        let lanes = self.lanes(home, hash);
+        // SAFETY: a lane, as `home` is less than `HOMES`.
+        simd::prefetch(unsafe { self.base.add(NUMBERS + home) }.as_ptr());
+        let lanes = simd::bytes_of_hash::<RAISE>(self.window(home), hash);
         if lanes == 0 {
             return Err(false);
         }
         let at = nth(home, lanes);
-        // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
-        // initialised.
-        let entry = unsafe { self.cell(at).as_ref() };
+        // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a lane, and the cell that this
+        // names is initialised.
+        let entry = unsafe { self.cell(self.number(at)).as_ref() };
         if eq(entry) {
             return Ok((entry, Spot(at as u32)));
         }
@@ -270,7 +342,7 @@ impl<T> Block<T> {
     /// The entry of this hash that `eq` accepts.
     pub(crate) fn find(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, Spot)> {
         let home = self.home(hash);
-        let mut lanes = self.lanes(home, hash);
+        let mut lanes = simd::bytes_of_hash::<RAISE>(self.window(home), hash);
         while lanes != 0 {
             let spot = Spot(nth(home, lanes) as u32);
             let entry = self.get(spot)?;
@@ -282,122 +354,70 @@ impl<T> Block<T> {
         None
     }
 
-    /// Whether this is a cell with an entry.
+    /// The cell of a lane's entry; none if it has no entry, or is no lane.
     #[inline]
-    fn is_filled(&self, at: usize) -> bool {
-        self.tags().get(at).is_some_and(|tag| *tag >= RAISE)
+    fn filled(&self, at: usize) -> Option<NonNull<T>> {
+        let is_filled = self.tags().get(at).is_some_and(|tag| *tag >= RAISE);
+        is_filled.then(|| self.cell(self.number(at)))
     }
 
-    /// The entry of a cell.
+    /// The entry of a lane.
     #[inline]
     pub(crate) fn get(&self, spot: Spot) -> Option<&T> {
-        let at = spot.0 as usize;
-        // SAFETY: the cell is filled, so initialised.
-        self.is_filled(at).then(|| unsafe { self.cell(at).as_ref() })
+        // SAFETY: a lane with a tag names the cell, so it is initialised.
+        self.filled(spot.0 as usize).map(|cell| unsafe { cell.as_ref() })
     }
 
-    /// The entry of a cell, to change.
+    /// The entry of a lane, to change.
     #[inline]
     pub(crate) fn get_mut(&mut self, spot: Spot) -> Option<&mut T> {
-        let at = spot.0 as usize;
-        // SAFETY: the cell is filled, so initialised; `&mut self` makes the access exclusive.
-        self.is_filled(at).then(|| unsafe { self.cell(at).as_mut() })
+        // SAFETY: as above; `&mut self` makes the access exclusive.
+        self.filled(spot.0 as usize).map(|mut cell| unsafe { cell.as_mut() })
     }
 
-    /// Entries. Counted.
-    pub(crate) fn len(&self) -> usize {
-        let tags = self.tags();
-        let (vectors, rest) = tags.as_chunks::<WINDOW>();
-        let free: u32 = vectors.iter().map(|tags| simd::bytes_of(tags, FREE).count_ones()).sum();
-        tags.len() - free as usize - rest.iter().filter(|tag| **tag == FREE).count()
-    }
-
-    /// Free cells of a hash's window, a bit each from its home on.
+    /// Free lanes of a hash's window, a bit each from its home on.
     #[inline]
     fn free_lanes(&self, hash: u64) -> u32 {
         simd::bytes_of(self.window(self.home(hash)), FREE)
     }
 
-    /// Whether an entry of this hash could be added without others moving.
-    pub(crate) fn has_room(&self, hash: u64) -> bool {
-        self.free_lanes(hash) != 0
-    }
-
-    /// Whether an entry of this hash would have to stand well behind its home.
+    /// Takes an entry out, and says how many are left.
     #[inline]
-    pub(crate) fn is_crowded(&self, hash: u64) -> bool {
-        self.free_lanes(hash).trailing_zeros() as usize >= WINDOW / 2
-    }
-
-    /// Whether few cells are filled where entries of this hash stand.
-    #[inline]
-    pub(crate) fn is_sparse(&self, hash: u64) -> bool {
-        self.free_lanes(hash).count_ones() as usize >= WINDOW / 2
-    }
-
-    /// Exchanges the entries of two filled cells.
-    fn exchange(&mut self, one: usize, other: usize) {
-        if one == other || !self.is_filled(one) || !self.is_filled(other) {
-            return;
-        }
-        let (tag, other_tag) = (self.tags()[one], self.tags()[other]);
-        self.set_tag(one, other_tag);
-        self.set_tag(other, tag);
-        // SAFETY: two cells, not the same, and both initialised, before as after.
-        unsafe {
-            core::ptr::swap_nonoverlapping(self.cell(one).as_ptr(), self.cell(other).as_ptr(), 1);
-        };
-    }
-
-    /// Fills a free cell.
-    #[inline]
-    fn put(&mut self, at: usize, hash: u64, entry: T) {
-        self.set_tag(at, tag_of(hash));
-        // SAFETY: `set_tag` checked that this is a cell. Callers pass free ones; the entry of
-        // another would be overwritten without being dropped.
-        unsafe { self.cell(at).write(entry) };
-    }
-
-    /// Moves an entry from a filled cell to a free one.
-    fn shift(&mut self, from: usize, to: usize) {
-        if !self.is_filled(from) || self.tags()[to] != FREE {
-            return;
-        }
-        self.set_tag(to, self.tags()[from]);
-        self.set_tag(from, FREE);
-        // SAFETY: both are cells. `from` was filled, so it is initialised, and is free now; `to`
-        // was free, so nothing is overwritten, and is filled now. They differ, as only one was
-        // filled.
-        unsafe { self.cell(from).copy_to_nonoverlapping(self.cell(to), 1) };
-    }
-
-    /// Takes an entry out.
-    #[inline]
-    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize)> {
         let at = spot.0 as usize;
-        if !self.is_filled(at) {
-            return None;
-        }
+        let cell = self.filled(at)?;
+        let number = self.number(at);
         self.set_tag(at, FREE);
-        // SAFETY: the cell was filled, so it is initialised; now it is free and not read again.
-        Some(unsafe { self.cell(at).read() })
+        let mut notes = self.notes();
+        notes.len = notes.len.saturating_sub(1);
+        // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
+        let entry = unsafe { cell.read() };
+        if size_of::<T>() != 0 {
+            // SAFETY: the cell has at least one byte, and holds no entry now.
+            unsafe { cell.cast::<u8>().write(notes.free) };
+            notes.free = number;
+        }
+        self.set_notes(notes);
+        Some((entry, usize::from(notes.len)))
     }
 
-    /// Takes all entries out, each with the next of `hashes`, in order; as many as there are hashes.
-    pub(crate) fn drain(&mut self, hashes: &[u64], mut each: impl FnMut(u64, T)) {
-        let mut hashes = hashes.iter();
-        for from in (0..self.cells()).step_by(WINDOW) {
+    /// Takes all entries out, in the order of [`iter`](Self::iter).
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(T)) {
+        for from in (0..LANES).step_by(WINDOW) {
             let mut filled = self.filled_lanes(from);
             while filled != 0 {
                 let at = nth(from, filled);
                 filled &= filled - 1;
-                let Some(hash) = hashes.next() else { return };
-                self.take(Spot(at as u32)).into_iter().for_each(|entry| each(*hash, entry));
+                let cell = self.cell(self.number(at));
+                self.set_tag(at, FREE);
+                // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
+                each(unsafe { cell.read() });
             }
         }
+        self.set_notes(Notes::of(0));
     }
 
-    /// The filled ones of sixteen cells, a bit each.
+    /// The filled ones of sixteen lanes, a bit each.
     #[inline]
     fn filled_lanes(&self, from: usize) -> u32 {
         let tags = self.tags().get(from..).unwrap_or_default();
@@ -407,13 +427,13 @@ impl<T> Block<T> {
         }
     }
 
-    /// The filled cells in order.
+    /// The filled lanes in order.
     pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
         let (mut from, mut filled) = (0, self.filled_lanes(0));
         core::iter::from_fn(move || {
             while filled == 0 {
                 from += WINDOW;
-                if from >= self.cells() {
+                if from >= LANES {
                     return None;
                 }
                 filled = self.filled_lanes(from);
@@ -424,7 +444,7 @@ impl<T> Block<T> {
         })
     }
 
-    /// Cells between each entry and its home.
+    /// Lanes between each entry and its home.
     pub(crate) fn distances(&self, hasher: impl Fn(&T) -> u64) -> impl Iterator<Item = usize> {
         self.spots().filter_map(move |spot| {
             Some((spot.0 as usize).abs_diff(self.home(hasher(self.get(spot)?))))
@@ -439,27 +459,18 @@ impl<T> Block<T> {
     /// Pointers to the entries in order. The exclusive owner of the block may turn each into a
     /// `&mut T` once. No reference to a cell is created on the way, so none is invalidated.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = NonNull<T>> {
-        self.spots().map(|spot| self.cell(spot.0 as usize))
+        self.spots().filter_map(|spot| self.filled(spot.0 as usize))
     }
 }
 
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() {
-            for at in 0..self.cells() as u32 {
-                drop(self.take(Spot(at)));
-            }
+            self.drain(drop);
         }
-        let (cells, tags) = Self::layouts(self.homes());
-        // SAFETY: allocated in `new` with the layouts of the same number of homes, and freed once:
-        // code that copies a block bitwise (`directory`) drops only one of the copies. Zero-sized
-        // cells were not allocated.
-        unsafe {
-            if cells.size() != 0 {
-                alloc::dealloc(self.cells.as_ptr().cast(), cells);
-            }
-            alloc::dealloc(self.tags.as_ptr(), tags);
-        }
+        // SAFETY: allocated in `new` or `set_room` with the layout of the same room, and freed once: code that copies
+        // a block bitwise (`directory`) drops only one of the copies.
+        unsafe { alloc::dealloc(self.base.as_ptr(), Self::layout(self.room())) };
     }
 }
 

@@ -22,18 +22,18 @@ use core::mem::ManuallyDrop;
 use super::block::{Block, Spot};
 
 /// Places copied at each step of growing or shrinking the directory.
-const STRIDE: usize = 128;
+const STRIDE: usize = 512;
 
-/// Bits of the largest directory. The upper half of the hash chooses cells.
-const BITS_MAX: u8 = 27;
+/// Bits of the largest directory. The upper half of the hash chooses tags and homes.
+const BITS_MAX: u8 = 28;
 
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
 
 /// Bytes of a slot: a masked hash is the byte offset of its slot. So the directory uses hash bits
-/// from the sixth on.
+/// from the fifth on.
 const PLACE: usize = 1 << PLACE_BITS;
 
-const PLACE_BITS: u32 = 5;
+const PLACE_BITS: u32 = 4;
 
 /// The position of a hash in the order of blocks: its bits reversed, from the first bit of the
 /// directory on.
@@ -89,14 +89,14 @@ impl<'a, T> Entries<'a, T> {
 
     /// [`Block::take`].
     #[inline]
-    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize)> {
         self.0.take(spot)
     }
 
     /// [`Block::drain`].
     #[inline]
-    pub(crate) fn drain(&mut self, hashes: &[u64], each: impl FnMut(u64, T)) {
-        self.0.drain(hashes, each);
+    pub(crate) fn drain(&mut self, each: impl FnMut(T)) {
+        self.0.drain(each);
     }
 
     /// [`Block::get_mut`].
@@ -236,30 +236,27 @@ impl<T, C> Directory<T, C> {
 
     /// Says of the block that holds `hash` whether entries of it stand apart.
     pub(crate) fn set_apart(&mut self, hash: u64, has_apart: bool) {
+        self.update(hash, |block| block.has_apart = has_apart);
+    }
+
+    /// [`Block::set_room`] of the block that holds `hash`.
+    pub(crate) fn set_room(&mut self, hash: u64, room: usize) {
+        self.update(hash, |block| block.set_room(room));
+    }
+
+    /// Changes the block that holds `hash`, in all its places. `change` runs nothing of the user's: the copies differ
+    /// until it is done.
+    fn update(&mut self, hash: u64, change: impl FnOnce(&mut Block<T>)) {
         let mut block = copy(self.block(hash));
-        block.has_apart = has_apart;
-        // The same block as before, in each of its places.
+        change(&mut block);
         self.write(hash, &block);
     }
 
-    /// Replaces the block that holds `hash`.
-    ///
-    /// # Panics
-    /// If the depths differ: errors of this crate.
-    pub(crate) fn replace(&mut self, hash: u64, block: Block<T>) -> Block<T> {
-        let was = copy(self.block(hash));
-        assert!(was.depth == block.depth);
-        // Every copy of the old block is overwritten, so `was` is the one that drops it; the new one is owned by
-        // its places.
-        self.write(hash, &ManuallyDrop::new(block));
-        ManuallyDrop::into_inner(was)
-    }
-
-    /// Replaces the block that holds `hash` by two, split by the next bit.
+    /// Replaces the block that holds `hash` by two, split by the next bit: the low half, and the high one.
     ///
     /// # Panics
     /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
-    pub(crate) fn split(&mut self, hash: u64, low: Block<T>, high: Block<T>) -> Block<T> {
+    pub(crate) fn split(&mut self, hash: u64, [low, high]: [Block<T>; 2]) -> Block<T> {
         let was = copy(self.block(hash));
         let bit = parting_bit(was.depth);
         assert!(low.depth == was.depth + 1 && high.depth == low.depth && self.may_split(hash));
@@ -268,17 +265,19 @@ impl<T, C> Directory<T, C> {
         ManuallyDrop::into_inner(was)
     }
 
-    /// Replaces the block that holds `hash` and its other half by one block; returns both, the
-    /// lower first.
+    /// Gives the block that holds `hash` the range of its other half, too; returns that half's block.
     ///
     /// # Panics
-    /// If those two are not of one depth, and that not one more than the new one's.
-    pub(crate) fn join(&mut self, hash: u64, block: Block<T>) -> (Block<T>, Block<T>) {
-        let bit = parting_bit(block.depth);
-        let (low, high) = (copy(self.block(hash & !bit)), copy(self.block(hash | bit)));
-        assert!(low.depth == block.depth + 1 && high.depth == low.depth);
-        self.write(hash, &ManuallyDrop::new(block));
-        (ManuallyDrop::into_inner(low), ManuallyDrop::into_inner(high))
+    /// If those two are not of one depth, or of none.
+    pub(crate) fn join(&mut self, hash: u64) -> Block<T> {
+        let mut block = copy(self.block(hash));
+        assert!(block.depth > 0);
+        block.depth -= 1;
+        let other = copy(self.block(hash ^ parting_bit(block.depth)));
+        assert!(other.depth == block.depth + 1);
+        // Every place that named either block names this one now: so `other` is the only copy of the other one.
+        self.write(hash, &block);
+        ManuallyDrop::into_inner(other)
     }
 
     /// Begins to double the directory.
@@ -361,6 +360,7 @@ impl<T, C> Drop for Directory<T, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::block::Filling;
 
     #[test]
     fn the_order_of_hashes_is_that_of_bits_from_the_lowest_on() {
@@ -371,9 +371,9 @@ mod tests {
     }
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
-        let mut block = Block::new(depth, 1);
-        assert!(block.insert(1, Box::new(value), |_| 1).is_ok());
-        block
+        let mut block = Filling::new(depth, 1);
+        assert!(block.add(1, Box::new(value)).is_ok());
+        block.finish()
     }
 
     fn held(directory: &Directory<Box<u32>, ()>) -> Vec<(u8, u32)> {
@@ -386,7 +386,7 @@ mod tests {
     fn blocks_part_and_join_while_the_directory_changes_its_size() {
         let mut d = Directory::new(block(0, 1), ());
         d.double();
-        drop(d.split(5, block(1, 2), block(1, 3)));
+        drop(d.split(5, [block(1, 2), block(1, 3)]));
         assert_eq!(held(&d), [(1, 2), (1, 3)]);
         assert!(!d.may_split(0));
         for bits in 2..=9 {
@@ -397,12 +397,14 @@ mod tests {
             }
             assert_eq!((d.bits(), d.len()), (bits, 1 << bits));
         }
-        drop(d.split(HIGH, block(2, 4), block(2, 5)));
+        drop(d.split(HIGH, [block(2, 4), block(2, 5)]));
         assert_eq!(held(&d), [(1, 2), (2, 4), (2, 5)]);
         d.double();
         assert!(d.in_motion() && d.bits() == 9);
-        drop(d.replace(HIGH, block(2, 6)));
-        drop(d.split(0, block(2, 7), block(2, 8)));
+        let mut new = block(2, 6);
+        d.update(HIGH, |block| core::mem::swap(block, &mut new));
+        drop(new);
+        drop(d.split(0, [block(2, 7), block(2, 8)]));
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
         while d.in_motion() {
             d.step();
@@ -410,9 +412,10 @@ mod tests {
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
         d.iter_mut().0.for_each(|v| **v += 10);
         assert_eq!(held(&d), [(2, 17), (2, 18), (2, 16), (2, 15)]);
-        let (low, high) = d.join(HIGH, block(1, 9));
-        assert_eq!((low.iter().map(|v| **v).sum::<u32>(), high.len()), (16, 1));
-        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 9)]);
+        let other = d.join(HIGH);
+        assert_eq!(other.iter().map(|v| **v).sum::<u32>(), 15);
+        drop(other);
+        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 16)]);
         // Halving stops where a block needs the bits.
         while d.bits() > 2 {
             d.halve();
@@ -425,14 +428,14 @@ mod tests {
             d.step();
         }
         assert_eq!((d.bits(), d.len()), (2, 4));
-        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 9)]);
+        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 16)]);
         assert_eq!(d.into_blocks().len(), 3);
     }
 
     #[test]
     fn a_deep_block_parts_only_where_both_arrays_can_tell() {
         let mut d = Directory::new(block(0, 0), ());
-        for bits in 1..=8 {
+        for bits in 1..=9 {
             let (hash, depth) = (u64::MAX, bits);
             while d.bits() < bits {
                 d.double();
@@ -440,7 +443,7 @@ mod tests {
                     d.step();
                 }
             }
-            drop(d.split(hash, block(depth, u32::from(bits)), block(depth, 99)));
+            drop(d.split(hash, [block(depth, u32::from(bits)), block(depth, 99)]));
         }
         d.double();
         assert!(d.in_motion() && !d.may_split(u64::MAX) && d.may_split(0));
@@ -448,11 +451,11 @@ mod tests {
             d.step();
         }
         assert!(d.may_split(u64::MAX));
-        drop(d.split(u64::MAX, block(9, 9), block(9, 99)));
+        drop(d.split(u64::MAX, [block(10, 9), block(10, 99)]));
         d.halve();
         while d.in_motion() {
             d.step();
         }
-        assert_eq!((d.bits(), d.blocks().count()), (9, 10));
+        assert_eq!((d.bits(), d.blocks().count()), (10, 11));
     }
 }

@@ -1,6 +1,6 @@
 //! The memory of tables: the only unsafe code of the crate, and only what needs it.
 //!
-//! * `block`: one clustered array; cells with a tag each.
+//! * `block`: one segment; a clustered index, and cells.
 //! * `directory`: which block holds which hashes; several places may name one block.
 //! * `few`: one small array with a tag for each entry.
 //! * `bytes`: byte strings in sixteen bytes, with a pointer where they are longer.

@@ -1,17 +1,13 @@
-//! Insertion: an entry goes into the window of its home, where others make room for it, and in
-//! front of entries with the same tag where possible.
-//!
-//! All of it uses the block's own moves, each of which leaves every cell either free or
-//! initialised.
-#![forbid(unsafe_code)]
+//! Insertion: an entry goes into the window of its home, where others make room for it, and into a cell that is free. The
+//! array of cells gets another size.
 
-use core::cmp::Ordering;
-
-use super::{Block, FREE, RAISE, Spot, WINDOW, nth};
-use crate::raw::simd;
+use super::{
+    Block, CLOSED, ENTRIES_MAX, FREE, LANES, NO_CELL, NonNull, Notes, RAISE, Spot, WINDOW, alloc,
+    nth, tag_of,
+};
 
 impl<T> Block<T> {
-    /// Adds an entry; returns it if no room can be made for it.
+    /// Adds an entry; returns it if no cell is free, or if no room can be made in its window.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -19,21 +15,10 @@ impl<T> Block<T> {
         entry: T,
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
-        let at = self.fill(hash, entry, &hasher)?;
-        // Others with the tag in front of it and behind it, where one search may come upon both.
-        let front = at.saturating_sub(WINDOW - 1);
-        let in_front = self.lanes_like(at, front) & ((1 << (at - front)) - 1);
-        let behind = self.lanes_like(at, at) & !1;
-        if in_front | behind != 0 {
-            self.part_from(at, front, in_front, &hasher);
-            self.part_from(at, at, behind, &hasher);
+        let mut notes = self.notes();
+        if notes.len >= self.room {
+            return Err(entry);
         }
-        Ok(())
-    }
-
-    /// Adds an entry in the first free cell of its window; its cell.
-    #[inline]
-    fn fill(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) -> Result<usize, T> {
         let (home, free) = (self.home(hash), self.free_lanes(hash));
         let at = if free != 0 {
             nth(home, free)
@@ -41,40 +26,43 @@ impl<T> Block<T> {
             let Some(at) = self.make_room(home, hasher) else { return Err(entry) };
             at
         };
-        self.put(at, hash, entry);
-        Ok(at)
+        let number = self.take_cell(&mut notes);
+        // SAFETY: `take_cell` gives the number of a cell that is not initialised, so nothing is overwritten. The lane, which was
+        // free, names it from now on.
+        unsafe { self.cell(number).write(entry) };
+        self.set_number(at, number);
+        self.set_tag(at, tag_of(hash));
+        notes.len += 1;
+        self.set_notes(notes);
+        Ok(())
     }
 
-    /// [`insert`](Self::insert) where entries come about in the order of their homes, without parting: in the cell `next` or
-    /// behind it if that will do. `next` is then the one after.
+    /// A cell that is not initialised, out of those that are free. The caller has seen that there are fewer entries than
+    /// cells, so there is one.
     #[inline]
-    pub(crate) fn append(
-        &mut self,
-        next: &mut usize,
-        hash: u64,
-        entry: T,
-        hasher: impl Fn(&T) -> u64,
-    ) -> Result<(), T> {
-        // Only single bytes are read after they were written: reading sixteen would stall on the
-        // writes.
-        let home = self.home(hash);
-        let at = home.max(*next);
-        if at - home < WINDOW - 3 && self.tags().get(at) == Some(&FREE) {
-            *next = at + 1;
-            self.put(at, hash, entry);
-            return Ok(());
+    fn take_cell(&self, notes: &mut Notes) -> u8 {
+        if size_of::<T>() == 0 {
+            return 0;
         }
-        self.fill(hash, entry, hasher).map(|_| ())
+        if notes.free == NO_CELL {
+            assert!(notes.used < self.room, "more entries than cells");
+            notes.used += 1;
+            return notes.used - 1;
+        }
+        let number = notes.free;
+        // SAFETY: a cell of the chain, whose first byte `take` wrote. It is not initialised otherwise.
+        notes.free = unsafe { self.cell(number).cast::<u8>().read() };
+        number
     }
 
-    /// Frees a cell in the window of a home, which has none.
+    /// Frees a lane in the window of a home, which has none.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, home: usize, hasher: impl Fn(&T) -> u64) -> Option<usize> {
         let home_of =
             |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
         let tags = self.tags();
-        // From behind: each move brings the free cell nearer, since the moved entry was in front of
+        // From behind: each move brings the free lane nearer, since the moved entry was in front of
         // it.
         if let Some(far) = tags.iter().skip(home).position(|tag| *tag == FREE) {
             let mut free = home + far;
@@ -92,10 +80,10 @@ impl<T> Block<T> {
                 return Some(free);
             }
         }
-        // From the front: the moved entry was behind the free cell, and not behind the window.
+        // From the front: the moved entry was behind the free lane, and not behind the window.
         let mut free = self.tags()[..home].iter().rposition(|tag| *tag == FREE)?;
         while free < home {
-            let behind = free + 1..(free + WINDOW).min(self.cells());
+            let behind = free + 1..(free + WINDOW).min(LANES);
             let from = behind.rev().find(|at| home_of(self, *at).is_some_and(|h| h <= free))?;
             self.shift(from, free);
             free = from;
@@ -103,64 +91,55 @@ impl<T> Block<T> {
         Some(free)
     }
 
-    /// The cells from `from` on with the tag of the cell `at`, a bit each; none where no whole window follows, and none
-    /// for a free cell.
-    #[inline]
-    fn lanes_like(&self, at: usize, from: usize) -> u32 {
-        if from >= self.homes() {
-            return 0;
-        }
-        let tag = self.tags()[at];
-        // Not branched to: which cells are free is hard to foresee.
-        simd::bytes_of(self.window(from), tag) * u32::from(tag >= RAISE)
-    }
-
-    /// Parts the entries that a search for one of them may find the other first, as far as that can be done: nearly always
-    /// then the first entry with the tag is the one. For blocks that were filled in order.
-    pub(crate) fn part_all(&mut self, hasher: impl Fn(&T) -> u64) {
-        for at in 0..self.homes() {
-            let behind = self.lanes_like(at, at) & !1;
-            if behind != 0 {
-                self.part_from(at, at, behind, &hasher);
-            }
-        }
-    }
-
-    /// Parts the entry of a cell from those of these lanes, from the cell `from` on.
-    #[cold]
-    #[inline(never)]
-    fn part_from(&mut self, at: usize, from: usize, mut lanes: u32, hasher: impl Fn(&T) -> u64) {
-        while lanes != 0 {
-            self.part(at, nth(from, lanes), &hasher);
-            lanes &= lanes - 1;
-        }
-    }
-
-    /// If two entries have the same tag, moves the one with the earlier home in front of the
-    /// other's home, so that a search from there does not reach it.
-    fn part(&mut self, one: usize, other: usize, hasher: impl Fn(&T) -> u64) {
-        let home_of =
-            |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
-        let (Some(home), Some(other_home)) = (home_of(self, one), home_of(self, other)) else {
-            return;
-        };
-        let (from, first, end) = match home.cmp(&other_home) {
-            Ordering::Less => (one, home, other_home),
-            Ordering::Greater => (other, other_home, home),
-            // One of the two comes second in any case.
-            Ordering::Equal => return,
-        };
-        if from < end {
+    /// Moves an entry from its lane to a free one.
+    fn shift(&mut self, from: usize, to: usize) {
+        let tag = self.tags()[from];
+        if tag == FREE || tag == CLOSED || self.tags()[to] != FREE {
             return;
         }
-        for to in (first..end).rev() {
-            if self.tags()[to] == FREE {
-                return self.shift(from, to);
-            }
-            let may_change = self.tags()[to] != self.tags()[from];
-            if may_change && home_of(self, to).is_some_and(|home| home + WINDOW > from) {
-                return self.exchange(from, to);
-            }
+        self.set_number(to, self.number(from));
+        self.set_tag(to, tag);
+        self.set_tag(from, FREE);
+    }
+
+    /// Gives the block another number of cells, at least as many as there are entries.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        assert!(room >= self.len().max(1) && room <= ENTRIES_MAX);
+        self.pack();
+        let (old, new) = (Self::layout(self.room()), Self::layout(room));
+        // SAFETY: allocated with the old layout, whose size is not 0 as that of the new one is not; the new one has the same
+        // alignment.
+        let base = unsafe { alloc::realloc(self.base.as_ptr(), old, new.size()) };
+        match NonNull::new(base) {
+            Some(base) => self.base = base,
+            None => alloc::handle_alloc_error(new),
         }
+        self.room = room as u8;
+    }
+
+    /// Moves entries so that the first cells are filled, and no others.
+    fn pack(&mut self) {
+        let Notes { len, used, .. } = self.notes();
+        if size_of::<T>() == 0 || used == len {
+            return;
+        }
+        // Of the free cells, which the chain has, as many are in front of `len` as filled ones are behind.
+        let mut notes = self.notes();
+        for at in 0..LANES {
+            if self.tags()[at] < RAISE || self.number(at) < len {
+                continue;
+            }
+            let to = loop {
+                let to = self.take_cell(&mut notes);
+                if to < len {
+                    break to;
+                }
+            };
+            // SAFETY: both are cells, and not the same, as `to` was free. That of the lane is initialised and named by this lane
+            // alone, which names `to` from now on.
+            unsafe { self.cell(self.number(at)).copy_to_nonoverlapping(self.cell(to), 1) };
+            self.set_number(at, to);
+        }
+        self.set_notes(Notes::of(len));
     }
 }

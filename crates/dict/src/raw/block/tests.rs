@@ -1,26 +1,36 @@
 use super::*;
 
-/// The home, below `HOMES`, in the upper half, and a distinguishing tag; the value is the hash.
+/// A hash with this home, and a tag that 250 numbers tell from others.
 fn hash(home: usize, tag: u64) -> u64 {
-    let upper = ((home as u64) << 32).div_ceil(HOMES as u64) + tag;
-    upper << 32
+    (home as u64) << (u64::BITS - HOMES.ilog2()) | tag << 32
 }
 
-const HOMES: usize = 40;
-
-fn with(counts: impl IntoIterator<Item = (usize, u64)>) -> Block<Box<u64>> {
-    let mut block = Block::new(0, HOMES);
+fn with(room: usize, counts: &[(usize, u64)]) -> Block<Box<u64>> {
+    let mut block = Block::new(0, room);
     for (home, count) in counts {
-        for tag in 0..count {
-            let hash = hash(home, tag);
-            assert_eq!(block.home(hash), home);
+        for tag in 0..*count {
+            let hash = hash(*home, tag);
+            assert_eq!(block.home(hash), *home);
             assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok());
         }
     }
     block
 }
 
+/// Checks the rule on which unsafe code leans, and that entries are in the windows of their homes.
+fn check_rules(block: &Block<Box<u64>>) {
+    let mut numbers: Vec<u8> = block.spots().map(|at| block.number(at.0 as usize)).collect();
+    numbers.sort_unstable();
+    let count = numbers.len();
+    numbers.dedup();
+    assert_eq!((numbers.len(), block.len()), (count, count));
+    assert!(numbers.iter().all(|number| usize::from(*number) < block.room()));
+    assert!(block.distances(|v| **v).all(|far| far < WINDOW));
+}
+
+/// Finds as many entries of this home, and not the next one.
 fn check(block: &Block<Box<u64>>, home: usize, count: u64) {
+    check_rules(block);
     for tag in 0..count {
         let hash = hash(home, tag);
         assert!(block.find(hash, &mut |v| **v == hash).is_some(), "{home} {tag}");
@@ -29,79 +39,165 @@ fn check(block: &Block<Box<u64>>, home: usize, count: u64) {
     assert!(block.find(absent, &mut |v| **v == absent).is_none());
 }
 
+fn take(block: &mut Block<Box<u64>>, home: usize, tag: u64) -> Option<(u64, usize)> {
+    let hash = hash(home, tag);
+    let (_, spot) = block.find(hash, &mut |v| **v == hash)?;
+    block.take(spot).map(|(v, left)| (*v, left))
+}
+
+fn insert(block: &mut Block<Box<u64>>, home: usize, tag: u64) -> bool {
+    let hash = hash(home, tag);
+    block.insert(hash, Box::new(hash), |v| **v).is_ok()
+}
+
 #[test]
 fn others_make_room_for_an_entry_whose_window_is_full() {
-    // Cells 3 to 18 are filled; those of home 12 may move behind them, and so let those of home 9 move.
-    let mut block = with([(3, 10), (9, 3), (12, 3)]);
+    // Lanes 3 to 18 are filled; those of home 12 may move behind them, and so let those of home 9 move.
+    let mut block = with(100, &[(3, 10), (9, 3), (12, 3)]);
     assert_eq!(block.len(), 16);
     for tag in 0..6 {
-        let hash = hash(4, tag);
-        assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok(), "{tag}");
+        assert!(insert(&mut block, 4, tag), "{tag}");
     }
     for (home, count) in [(3, 10), (4, 6), (9, 3), (12, 3)] {
         check(&block, home, count);
     }
-    let fits = |(at, far): (Spot, usize)| far < WINDOW && at.0 < 40;
-    assert!(block.spots().zip(block.distances(|v| **v)).all(fits));
-    // Sixteen of homes 3 and 4 leave one cell of the window of 4.
-    let last = hash(4, 6);
-    assert!(block.insert(last, Box::new(last), |v| **v).is_ok());
-    let more = hash(4, 7);
-    assert!(block.insert(more, Box::new(more), |v| **v).is_err());
+    // Sixteen of homes 3 and 4 leave one lane of the window of 4.
+    assert!(insert(&mut block, 4, 6) && !insert(&mut block, 4, 7));
     check(&block, 4, 7);
 }
 
 #[test]
 fn room_is_made_from_the_front_where_the_end_is_full() {
     let last = HOMES - 1;
-    // Homes 28 and 32 fill the cells from 28 on, home 39 the last one; then the cell in front of 31 is freed.
-    let mut block = with([(28, 10), (32, 9), (last, 1)]);
-    assert!(block.take(Spot(30)).is_some());
-    let second = hash(last, 1);
-    assert!(block.insert(second, Box::new(second), |v| **v).is_ok());
+    // Three homes fill the lanes from 11 in front of the last home on; then one in front of others is freed.
+    let mut block = with(100, &[(last - 11, 10), (last - 7, 9), (last, 1)]);
+    let (_, spot) =
+        block.find(hash(last - 11, 2), &mut |v| **v == hash(last - 11, 2)).expect("there");
+    assert_eq!(spot, Spot(last as u32 - 9));
+    assert!(block.take(spot).is_some());
+    assert!(insert(&mut block, last, 1));
     assert_eq!(block.iter().count(), 20);
-    check(&block, 32, 9);
+    check(&block, last - 7, 9);
     check(&block, last, 2);
     // An entry in its home cannot move to the front.
-    let third = hash(last, 2);
-    assert!(block.insert(third, Box::new(third), |v| **v).is_err());
+    assert!(!insert(&mut block, last, 2));
+    check(&block, last, 2);
 }
 
 #[test]
-fn a_window_holds_sixteen_of_one_home_and_a_free_cell_can_be_filled_again() {
-    let mut block = with([(7, WINDOW as u64)]);
-    let more = hash(7, 99);
-    assert_eq!(block.insert(more, Box::new(more), |v| **v).map_err(|v| *v), Err(more));
+fn a_window_holds_sixteen_of_one_home_and_a_free_lane_can_be_filled_again() {
+    let mut block = with(20, &[(7, WINDOW as u64)]);
+    assert!(!insert(&mut block, 7, 99));
     let gone = hash(7, 3);
     let (_, spot) = block.find(gone, &mut |v| **v == gone).expect("there");
-    assert_eq!(block.take(spot).map(|v| *v), Some(gone));
+    assert_eq!(block.take(spot).map(|(v, left)| (*v, left)), Some((gone, WINDOW - 1)));
     assert_eq!((block.take(spot), block.get(spot), block.len()), (None, None, WINDOW - 1));
-    assert!(block.insert(more, Box::new(more), |v| **v).is_ok());
-    assert_eq!(block.get(spot).map(|v| **v), Some(more));
-    assert!(block.is_crowded(more) && !block.is_sparse(more) && block.is_sparse(hash(30, 0)));
+    assert!(insert(&mut block, 7, 99));
+    assert_eq!(block.get(spot).map(|v| **v), Some(hash(7, 99)));
+    check_rules(&block);
 }
 
 #[test]
-fn tags_behind_the_cells_are_no_cells() {
-    let mut block = with([(HOMES - 1, 9)]);
-    assert_eq!(block.cells(), HOMES + TAIL);
-    let behind = Spot(block.cells() as u32);
-    assert!(block.get(behind).is_none() && block.take(behind).is_none());
-    // Every tag of a hash, in the last window.
-    for tag in 0..=255 {
-        let hash = hash(HOMES - 1, 100) & !(0xff << 32) | tag << 32;
-        assert!(block.find(hash, &mut |v| **v == 0).is_none());
+fn a_block_is_filled_to_the_last_cell_and_emptied_again() {
+    let mut block = with(ENTRIES_MAX, &[]);
+    for turn in 0..3 {
+        for home in 0..ENTRIES_MAX {
+            assert!(insert(&mut block, home, turn), "{turn} {home}");
+        }
+        assert!(!insert(&mut block, 255, turn));
+        check_rules(&block);
+        assert_eq!((block.len(), block.iter().count()), (ENTRIES_MAX, ENTRIES_MAX));
+        for home in (0..ENTRIES_MAX).rev() {
+            assert_eq!(take(&mut block, home, turn), Some((hash(home, turn), home)));
+        }
+        assert_eq!((block.len(), block.iter().count()), (0, 0));
     }
 }
 
 #[test]
-fn what_is_taken_is_not_dropped_again() {
-    let mut block = with([(5, 3)]);
-    let spots: Vec<Spot> = block.spots().collect();
-    assert_eq!(block.take(spots[1]).map(|v| *v), Some(hash(5, 1)));
-    assert_eq!(block.take(spots[1]), None);
-    assert_eq!(block.iter().count(), 2);
-    block.get_mut(spots[0]).into_iter().for_each(|v| **v += 1);
+fn cells_are_used_again_before_new_ones() {
+    let mut block = with(3, &[(0, 3)]);
+    assert!(!insert(&mut block, 0, 3));
+    assert_eq!(take(&mut block, 0, 1), Some((hash(0, 1), 2)));
+    assert_eq!(take(&mut block, 0, 0), Some((hash(0, 0), 1)));
+    assert!(insert(&mut block, 0, 4) && insert(&mut block, 0, 5) && !insert(&mut block, 0, 6));
+    check_rules(&block);
+    let mut all: Vec<u64> = block.iter().map(|v| **v).collect();
+    all.sort_unstable();
+    assert_eq!(all, [2, 4, 5].map(|tag| hash(0, tag)));
+}
+
+#[test]
+fn entries_move_to_the_first_cells_when_the_room_changes() {
+    let mut block = with(60, &[(0, 10), (30, 15), (60, 5)]);
+    for tag in (0..15).step_by(2) {
+        assert!(take(&mut block, 30, tag).is_some());
+    }
+    assert!(take(&mut block, 0, 9).is_some());
+    block.set_room(21);
+    assert_eq!((block.len(), block.room()), (21, 21));
+    check(&block, 0, 9);
+    check(&block, 60, 5);
+    for tag in (1..15).step_by(2) {
+        assert!(block.find(hash(30, tag), &mut |v| **v == hash(30, tag)).is_some());
+    }
+    assert!(!insert(&mut block, 90, 0));
+    block.set_room(40);
+    assert!((0..19).all(|home| insert(&mut block, 100 + home, 0)));
+    assert!(!insert(&mut block, 90, 0));
+    check_rules(&block);
+    assert_eq!(block.iter().count(), 40);
+}
+
+#[test]
+#[should_panic(expected = "room >=")]
+fn filled_cells_do_not_go() {
+    with(20, &[(0, 10)]).set_room(9);
+}
+
+#[test]
+fn tags_behind_the_lanes_are_no_lanes() {
+    let mut block = with(20, &[(HOMES - 1, 9)]);
+    let behind = Spot(LANES as u32);
+    assert!(block.get(behind).is_none() && block.take(behind).is_none());
+    // Every tag of a hash, in the last window.
+    for tag in 0..=255 {
+        let hash = hash(HOMES - 1, tag) | 1;
+        assert!(block.find(hash, &mut |v| **v == hash).is_none());
+    }
+    block.get_mut(Spot(HOMES as u32)).into_iter().for_each(|v| **v += 1);
+}
+
+#[test]
+fn a_filling_makes_the_block_that_insertion_makes() {
+    let counts = [(0, 3), (5, 9), (9, 10), (200, 16), (255, 5)];
+    let mut filling = Filling::new(0, 43);
+    let mut block = with(60, &[]);
+    for (home, count) in counts {
+        for tag in 0..count {
+            let hash = hash(home, tag);
+            assert!(filling.add(hash, Box::new(hash)).is_ok());
+            assert!(insert(&mut block, home, tag));
+        }
+    }
+    // There is no cell for it; and in another one no lane.
+    assert!(filling.add(hash(100, 0), Box::new(0)).is_err());
+    let mut other = Filling::new(0, 40);
+    assert!((0..16).all(|tag| other.add(hash(7, tag), Box::new(0)).is_ok()));
+    assert!(other.add(hash(7, 16), Box::new(0)).is_err());
+    // One that comes out of order, and then one dropped while it is filled.
+    assert!(other.add(hash(2, 0), Box::new(0)).is_ok());
+    drop(other);
+    let mut filled = filling.finish();
+    assert_eq!((filled.room(), filled.len()), (43, 43));
+    assert_eq!(filled.tags(), block.tags());
+    counts.iter().for_each(|(home, count)| check(&filled, *home, *count));
+    let before: Vec<u64> = filled.iter().map(|v| **v).collect();
+    let mut drained = Vec::new();
+    filled.drain(|v| drained.push(*v));
+    assert_eq!((drained, filled.len()), (before, 0));
+    assert!(insert(&mut filled, 1, 0));
+    check(&filled, 1, 1);
 }
 
 #[test]
@@ -109,38 +205,19 @@ fn entries_of_no_size_or_much_alignment_fit() {
     #[derive(PartialEq, Debug)]
     #[repr(align(64))]
     struct Wide(u8);
-    let (mut none, mut wide) = (Block::<()>::new(0, 30), Block::<Wide>::new(0, 30));
+    let (mut none, mut wide) = (Block::<()>::new(0, 30), Block::<Wide>::new(0, 10));
     for home in 0..30 {
-        assert!(none.insert(home << 60, (), |()| 0).is_ok());
-        assert!(wide.insert(home << 59, Wide(home as u8), |v| u64::from(v.0) << 59).is_ok());
+        assert!(none.insert(home << 59, (), |()| 0).is_ok());
+        if wide.len() == wide.room() {
+            wide.set_room(wide.room() + 10);
+        }
+        let entry = Wide(home as u8);
+        assert!(wide.insert(home << 59, entry, |v| u64::from(v.0) << 59).is_ok());
     }
     assert_eq!((none.len(), wide.len()), (30, 30));
+    assert!(none.insert(0, (), |()| 0).is_err());
+    let spot = none.spots().next().expect("there");
+    assert_eq!((none.take(spot), none.insert(0, (), |()| 0)), (Some(((), 29)), Ok(())));
     assert_eq!(wide.find(7 << 59, &mut |v| v.0 == 7).map(|(v, _)| v), Some(&Wide(7)));
-}
-
-#[test]
-fn entries_with_one_tag_are_parted_where_a_search_would_find_the_other_first() {
-    // Cells 3 to 8 are filled by home 3; the last of them has the tag of an entry of home 6, which
-    // is behind it.
-    let (crowd, alike) = (hash(3, 77) | 5 << 32, hash(6, 0));
-    let same_tag = |of: u64| of & !(0xff << 32) | (alike & (0xff << 32));
-    let last = same_tag(crowd);
-    let mut block = with([(3, 5)]);
-    for hash in [last, alike] {
-        assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok());
-    }
-    assert_eq!((block.home(last), block.home(alike)), (3, 6));
-    for hash in [last, alike] {
-        assert!(block.find_first(hash, &mut |v| **v == hash).is_ok(), "{hash:x}");
-        assert!(block.find(hash, &mut |v| **v == hash).is_some());
-    }
-    check(&block, 3, 5);
-    assert_eq!(block.len(), 7);
-    // Of one home one comes second.
-    let third = same_tag(hash(6, 1 << 20));
-    assert_eq!(block.home(third), 6);
-    assert!(block.insert(third, Box::new(third), |v| **v).is_ok());
-    let firsts = [alike, third].map(|hash| block.find_first(hash, &mut |v| **v == hash).is_ok());
-    assert!(firsts[0] != firsts[1]);
-    assert!([alike, third].iter().all(|hash| block.find(*hash, &mut |v| **v == *hash).is_some()));
+    assert!(wide.iter().all(|v| core::ptr::from_ref(v).addr() % 64 == 0));
 }
