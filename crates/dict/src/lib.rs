@@ -35,8 +35,8 @@
 //! processor overlaps those of several keys, as many as fit into its buffers: so a small number of instructions makes
 //! searches fast, in large tables, too. Homes are one byte of the hash, and index and cells are one allocation, so that neither
 //! a multiplication nor a second pointer is needed; the number is asked for together with the tags. A search that does not
-//! end at the first match costs a mispredicted branch, and with it what the processor had begun for other keys: so lanes are
-//! so many that most entries are in their homes.
+//! end at the first match costs a mispredicted branch, and with it what the processor had begun for other keys: so the index
+//! has lanes to spare, and most entries are in their homes.
 //!
 //! Because segments are always ordered by their hashes, a hash is a stable position in a walk: a
 //! [`Cursor`] survives every change of the dictionary.
