@@ -10,9 +10,9 @@ use super::events::HttpConnectionUpgrade;
 use super::events::HttpEvent;
 use super::events::HttpStats;
 use super::events::Stats;
+use super::exchanges::Exchanges;
 use super::feed::Feed;
 use super::feed::Text;
-use super::rows::Exchanges;
 use crate::Analyze;
 use crate::Context;
 use crate::Nested;
@@ -184,9 +184,8 @@ impl Analyzer {
             cx.weird("protocol_data_with_HTTP_upgrade_reply", &addl, Some("HTTP"));
         }
         let protocol = &self.facts.upgrade_to[..];
-        cx.raise(|c| HttpConnectionUpgrade { c, protocol });
-        if self.facts.upgrade_to.eq_ignore_ascii_case(b"websocket") {
-            self.exchanges.websocket_established(cx);
+        cx.report(&mut self.exchanges, |c| HttpConnectionUpgrade { c, protocol });
+        if protocol.eq_ignore_ascii_case(b"websocket") {
             self.hand_over(cx, Tag::WebSocket, rest);
         } else {
             self.hand_over(cx, Tag::Detector, rest);

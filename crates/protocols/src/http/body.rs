@@ -20,9 +20,9 @@ use super::events::HttpEndEntity;
 use super::events::HttpEvent;
 use super::events::HttpMessageDone;
 use super::events::MessageStat;
+use super::exchanges::Exchanges;
 use super::feed::Feed;
 use super::message::Version;
-use super::rows::Exchanges;
 use super::syntax::is_blank;
 use super::syntax::skip_blanks;
 use crate::Context;
@@ -70,8 +70,7 @@ impl Scope<'_, '_> {
     /// A message begins, or a part of one.
     fn begin_entity(&mut self) {
         let is_orig = self.from.is_orig();
-        self.cx.raise(|c| HttpBeginEntity { c, is_orig });
-        self.exchanges.begin_entity(self.cx, self.from);
+        self.cx.report(self.exchanges, |c| HttpBeginEntity { c, is_orig });
     }
 
     /// The format of the message is wrong.
@@ -485,8 +484,7 @@ impl Message {
         }
 
         let is_orig = s.from.is_orig();
-        s.cx.raise(|c| HttpEndEntity { c, is_orig });
-        s.exchanges.end_entity();
+        s.cx.report(s.exchanges, |c| HttpEndEntity { c, is_orig });
         if level == 0 {
             self.body_len += self.entities[0].body_len;
             self.done(s, Ending::Normal);
@@ -507,7 +505,7 @@ impl Message {
         self.end_of_data(s, 0);
         self.entities[0].end_file(s);
         let is_orig = s.from.is_orig();
-        s.cx.raise(|c| HttpMessageDone {
+        s.cx.report(s.exchanges, |c| HttpMessageDone {
             c,
             is_orig,
             stat: MessageStat {
@@ -519,7 +517,6 @@ impl Message {
                 header_length: self.header_len,
             },
         });
-        s.exchanges.message_done(s.cx, s.from, self.body_len);
     }
 
     /// `len` bytes are missing. Returns whether they are within the body, so that parsing can

@@ -1,12 +1,13 @@
 //! Events of HTTP.
 
-use std::borrow::Cow;
-
 use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
+use super::header::FieldName;
 use crate::support::mime::events::HeaderRec;
+use crate::support::text::Upper;
 
 gannet_event::record! {
     /// How a message ended.
@@ -96,9 +97,9 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
         /// The field's name as it was sent.
-        original_name: &'a [u8] = "original_name",
+        original_name: FieldName<'a> = "original_name",
         /// The field's name in upper case.
-        name: Cow<'a, [u8]> = "name",
+        name: Upper<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }
@@ -169,5 +170,45 @@ gannet_event::events! {
         c: Connection = "c",
         /// The protocol, as the response names it.
         protocol: &'a [u8] = "protocol",
+    }
+
+    /// A body, or a part of one, begins as a file, or continues one.
+    pub struct HttpFile<'a> = "gannet::http_file", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sends it.
+        is_orig: bool = "is_orig",
+        /// Number of the exchange within the connection, from 1.
+        trans_depth: u64 = "trans_depth",
+        /// The file's name in the logs, if it is analyzed.
+        fuid: Option<Uid> = "fuid",
+        /// Its own name, if stated.
+        filename: Option<&'a [u8]> = "filename",
+    }
+
+    /// The type of such a file is known.
+    pub struct HttpFileType = "gannet::http_file_type", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sends it.
+        is_orig: bool = "is_orig",
+        /// Number of the exchange within the connection, from 1.
+        trans_depth: u64 = "trans_depth",
+        /// The type.
+        mime_type: &'static str = "mime_type",
+    }
+
+    /// A request has its response, or nothing more of them is awaited.
+    pub struct HttpExchange<'a> = "gannet::http_exchange", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Number of the exchange within the connection, from 1.
+        trans_depth: u64 = "trans_depth",
+        /// The request's `Host` header.
+        host: Option<&'a [u8]> = "host",
+        /// The request's target with its `%` escapes decoded.
+        uri: Option<&'a [u8]> = "uri",
+        /// The request's `User-Agent` header.
+        user_agent: Option<&'a [u8]> = "user_agent",
     }
 }

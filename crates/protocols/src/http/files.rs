@@ -14,7 +14,9 @@ use super::body::Scope;
 use super::entity::Chunked;
 use super::entity::Entity;
 use super::events::HttpEntityData;
-use super::rows::Exchanges;
+use super::events::HttpFile;
+use super::events::HttpFileType;
+use super::exchanges::Exchanges;
 use crate::Env;
 use crate::Tag;
 
@@ -23,7 +25,7 @@ use crate::Tag;
 pub(super) struct BodyFile {
     id: FileId,
     /// The exchange whose row names it.
-    exchange: u64,
+    exchange: Option<u64>,
     /// Its type is set.
     typed: bool,
     /// Other responses may bring more of it: only time, or its last byte, ends it.
@@ -92,7 +94,7 @@ impl BodyFile {
         }
         let (id, exchange) = new_file(s, total_bytes, *fuid);
         *fuid = s.cx.env.files.fuid(id);
-        Self { id, exchange, typed: false, shared: false }
+        Self { id, exchange: Some(exchange), typed: false, shared: false }
     }
 
     /// Joins the reply to a range request, or a range, to the file of other ranges of the same URL
@@ -128,27 +130,31 @@ impl BodyFile {
                 }
                 if is_new {
                     if let Some(filename) = s.exchanges.filename() {
-                        env.files.set_filename(id, &filename);
+                        env.files.set_filename(id, filename);
                     }
-                    let (fuid, filename) = (env.files.fuid(id), env.files.filename(id));
                     range.uid = uid;
-                    range.exchange =
-                        s.exchanges.file(Dir::Resp, fuid, filename.map(<[u8]>::to_vec));
+                    range.exchange = s.exchanges.current();
                 }
+                let exchange = (range.uid == uid).then_some(range.exchange);
+                if is_new {
+                    let filename = env.files.filename(id).map(<[u8]>::to_vec);
+                    let fuid = env.files.fuid(id);
+                    s.report_file(Dir::Resp, fuid, filename.as_deref());
+                }
+                let env = &mut *s.cx.env;
                 env.files.end_if_complete(&mut env.logs, s.cx.now, id);
                 if !env.files.is_over(id) {
-                    let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
                     let typed = env.files.mime_type(id).is_some();
                     return Self { id, exchange, typed, shared };
                 }
                 // There are more bytes already: this is another file, of unknown size.
                 total_bytes = None;
             }
-            env.files.end(&mut env.logs, s.cx.now, id);
+            s.cx.file_end(id);
         }
         let (id, exchange) = new_file(s, total_bytes, Some(name));
         s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
-        Self { id, exchange, typed: false, shared }
+        Self { id, exchange: Some(exchange), typed: false, shared }
     }
 
     /// More data of a file whose row is written. If it timed out it starts again, and the current
@@ -163,9 +169,10 @@ impl BodyFile {
         let mime_type = s.cx.env.files.mime_type(self.id);
         self.tell_type(s, mime_type);
         self.typed = false;
-        let filename = s.exchanges.filename();
+        let filename = s.exchanges.filename().map(|name| name.to_vec());
         s.cx.env.files.renew(self.id, s.cx.conn.uid, s.cx.conn.id, filename.clone());
-        self.exchange = s.exchanges.file(s.from, Some(fuid), filename);
+        self.exchange = Some(s.exchanges.current());
+        s.report_file(s.from, Some(fuid), filename.as_deref());
         true
     }
 
@@ -174,7 +181,10 @@ impl BodyFile {
             && !self.typed
         {
             self.typed = true;
-            s.exchanges.file_type(self.exchange, s.from, mime_type);
+            if let Some(trans_depth) = self.exchange {
+                let is_orig = s.from.is_orig();
+                s.cx.report(s.exchanges, |c| HttpFileType { c, is_orig, trans_depth, mime_type });
+            }
         }
     }
 
@@ -228,8 +238,17 @@ pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
     }
 }
 
+impl Scope<'_, '_> {
+    /// The current exchange has a file.
+    fn report_file(&mut self, from: Dir, fuid: Option<Uid>, filename: Option<&[u8]>) {
+        let (is_orig, trans_depth) = (from.is_orig(), self.exchanges.current());
+        self.cx.report(self.exchanges, |c| HttpFile { c, is_orig, trans_depth, fuid, filename });
+    }
+}
+
 fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
-    let filename = s.exchanges.filename();
+    // Lent until the file has begun.
+    let filename = s.exchanges.filename().map(std::mem::take);
     if let Some(fuid) = fuid {
         s.cx.env.files.name_next(fuid);
     }
@@ -237,13 +256,17 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
         source: "HTTP",
         from: s.from,
         depth: 0,
-        filename: filename.clone(),
+        filename: filename.as_deref().map(<[u8]>::to_vec),
         total_bytes,
         parent: None,
         mime_type: None,
     });
-    let files = &s.cx.env.files;
-    (id, s.exchanges.file(s.from, files.fuid(id), filename))
+    let fuid = s.cx.env.files.fuid(id);
+    s.report_file(s.from, fuid, filename.as_deref());
+    if let Some((kept, filename)) = s.exchanges.filename().zip(filename) {
+        *kept = filename;
+    }
+    (id, s.exchanges.current())
 }
 
 impl Entity {

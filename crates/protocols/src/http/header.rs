@@ -1,6 +1,9 @@
 //! Header fields that steer a message or its row.
 
+use gannet_event::Arg;
+use gannet_event::Packer;
 use gannet_event::TableOf;
+use gannet_event::Type;
 
 use super::body::Scope;
 use super::entity::Chunked;
@@ -48,10 +51,11 @@ pub(super) enum Field {
 }
 
 /// Fields of a WebSocket handshake begin with this.
-pub(super) const WEBSOCKET: &[u8] = b"sec-websocket-";
+pub(crate) const WEBSOCKET: &[u8] = b"sec-websocket-";
 
 impl Field {
     /// The header of this name; case does not matter.
+    #[inline]
     pub(super) fn of(name: &[u8]) -> Self {
         let is = |what: &[u8]| name.eq_ignore_ascii_case(what);
         match name.len() {
@@ -85,6 +89,22 @@ impl Field {
             }
             _ => Self::Other,
         }
+    }
+}
+
+/// The name of a header field, and its meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldName<'a> {
+    /// As it was sent.
+    pub(crate) name: &'a [u8],
+    pub(super) field: Field,
+}
+
+impl Arg for FieldName<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.name.pack(to);
     }
 }
 
@@ -157,17 +177,16 @@ impl Entity {
             _ => {}
         }
         let is_orig = s.from.is_orig();
-        s.cx.raise(|c| HttpHeader {
+        s.cx.report(s.exchanges, |c| HttpHeader {
             c,
             is_orig,
-            original_name: name,
-            name: name.to_ascii_uppercase().into(),
+            original_name: FieldName { name, field },
+            name: Upper(name),
             value,
         });
         if s.cx.wants::<HttpAllHeaders<'_>>() || s.cx.wants::<HttpContentType<'_>>() {
             self.headers.get_or_insert_default().add(field, name, value);
         }
-        s.exchanges.header(s.cx, s.from, field, name, value);
     }
 
     fn length(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {

@@ -1,5 +1,7 @@
 //! Request lines, status lines and the header values that steer a message, out of bytes.
 
+use std::borrow::Cow;
+
 use super::syntax::is_blank;
 use super::syntax::is_token;
 use super::syntax::is_uri;
@@ -59,7 +61,7 @@ pub struct Request<'a> {
     /// The target as sent.
     pub target: &'a [u8],
     /// The target with its `%` escapes decoded.
-    pub uri: Vec<u8>,
+    pub uri: Cow<'a, [u8]>,
 }
 
 /// A line in the position of a request line.
@@ -144,7 +146,10 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
         None
     };
     let target = &target[..uri_end];
-    let uri = unescape(target, Some(odd));
+    let uri = match memchr::memchr(b'%', target) {
+        Some(_) => unescape(target, Some(odd)).into(),
+        None => target.into(),
+    };
     RequestLine { request: Some(Request { method, target, uri }), version }
 }
 
@@ -364,7 +369,7 @@ mod tests {
     fn request(line: &[u8]) -> Read<'_> {
         let mut odd = Vec::new();
         let r = request_line(line, &mut odd);
-        (r.request.map(|r| (r.method, r.uri)), r.version, odd)
+        (r.request.map(|r| (r.method, r.uri.into_owned())), r.version, odd)
     }
 
     #[test]

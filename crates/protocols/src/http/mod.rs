@@ -6,9 +6,9 @@
 //! a chain of entities (the message, and the parts of a multipart one). Content goes to file
 //! analysis in place, without a copy, unless it has to be decoded.
 //!
-//! The analyzer reports requests, replies, headers, entities and ends of messages to the
-//! [`Exchanges`](rows::Exchanges) of the connection, which pair requests with responses and write
-//! http.log.
+//! The analyzer reports requests, replies, headers, entities and ends of messages. The
+//! [`Exchanges`](exchanges::Exchanges) of the connection hear these events, pair requests with responses, and pass
+//! each event on to the rows of its exchange.
 //!
 //! [`message`] holds the grammar of lines and values and knows no state.
 
@@ -18,9 +18,10 @@ mod coding;
 mod detect;
 mod entity;
 pub mod events;
+mod exchanges;
 mod feed;
 mod files;
-mod header;
+pub(crate) mod header;
 pub mod message;
 mod opening;
 mod rows;

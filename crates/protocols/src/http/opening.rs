@@ -12,6 +12,7 @@ use super::entity::Body;
 use super::events::HttpEvent;
 use super::events::HttpReply;
 use super::events::HttpRequest;
+use super::exchanges::Exchanges;
 use super::message::StatusLine;
 use super::message::Version;
 use super::message::plausible_0_9;
@@ -25,8 +26,9 @@ fn is_method(method: &[u8], full: &[u8]) -> bool {
     full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
 }
 
-fn raise_reply(cx: &mut Context<'_>, status: &StatusLine<'_>) {
-    cx.raise(|c| HttpReply {
+#[inline]
+fn reply(cx: &mut Context<'_>, exchanges: &mut Exchanges, status: &StatusLine<'_>) {
+    cx.report(exchanges, |c| HttpReply {
         c,
         version: status.version.text(),
         code: status.code,
@@ -114,14 +116,13 @@ impl Analyzer {
         }
         cx.confirm(Tag::Http);
         self.connect |= is_method(request.method, b"CONNECT");
-        cx.raise(|c| HttpRequest {
+        cx.report(&mut self.exchanges, |c| HttpRequest {
             c,
             method: request.method,
             original_uri: request.target,
             unescaped_uri: &request.uri,
             version: version.text(),
         });
-        self.exchanges.request(cx, request.method, request.uri);
         self.new_message(cx, Dir::Orig, Body::IfTold, line.len());
 
         if version == Version::V0_9 {
@@ -163,8 +164,7 @@ impl Analyzer {
         side.expect = Expect::Message;
         side.ongoing = true;
         self.facts.reply_code = status.code;
-        raise_reply(cx, &status);
-        self.exchanges.reply(cx, status.version, status.code, status.reason);
+        reply(cx, &mut self.exchanges, &status);
         if status.code != 200 {
             self.connect = false;
         }
@@ -192,8 +192,7 @@ impl Analyzer {
             self.facts.connection_close = true;
             self.sides[1].ongoing = true;
             let (version, code) = (self.facts.reply_version, self.facts.reply_code);
-            raise_reply(cx, &StatusLine { version, code, reason: None });
-            self.exchanges.reply(cx, version, code, None);
+            reply(cx, &mut self.exchanges, &StatusLine { version, code, reason: None });
             let body = self.reply_body();
             self.new_message(cx, Dir::Resp, body, 0);
             self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, b"", true));

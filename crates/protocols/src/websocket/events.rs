@@ -14,6 +14,18 @@ gannet_event::events! {
         aid: AnalyzerId = "aid",
     }
 
+    /// The responder agrees to it: what the request says about its destination.
+    pub struct WebsocketUpgrade<'a> = "gannet::websocket_upgrade", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The request's `Host` header.
+        host: Option<&'a [u8]> = "host",
+        /// Its target with its `%` escapes decoded.
+        uri: Option<&'a [u8]> = "uri",
+        /// Its `User-Agent` header.
+        user_agent: Option<&'a [u8]> = "user_agent",
+    }
+
     /// A frame begins.
     pub struct WebsocketFrame = "websocket_frame", opt_in {
         /// The connection.

@@ -7,7 +7,11 @@ use gannet_log::Vector;
 use sha1::Digest;
 use sha1::Sha1;
 
+use super::events::WebsocketUpgrade;
 use crate::Context;
+use crate::Hear;
+use crate::http::events::HttpHeader;
+use crate::http::header::WEBSOCKET;
 
 gannet_log::row! {
     /// One row for each WebSocket connection.
@@ -52,20 +56,11 @@ pub struct Handshake {
     server_extensions: Option<Vector<Vec<u8>>>,
 }
 
-/// The destination in the request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Origin<'a> {
-    /// Its `Host`.
-    pub host: Option<&'a [u8]>,
-    /// Its target.
-    pub uri: Option<&'a [u8]>,
-    /// Its `User-Agent`.
-    pub user_agent: Option<&'a [u8]>,
-}
-
-impl Handshake {
-    /// A header `Sec-WebSocket-NAME`; `name` is the part behind the dash.
-    pub fn header(&mut self, cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]) {
+impl Hear<HttpHeader<'_>> for Handshake {
+    /// A header `Sec-WebSocket-NAME`.
+    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+        let HttpHeader { is_orig, value, .. } = *event;
+        let name = &event.original_name.name[WEBSOCKET.len()..];
         let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
         let (field, twice) = match is_orig {
             true if is("key") => (&mut self.key, "websocket_multiple_key_headers"),
@@ -82,9 +77,10 @@ impl Handshake {
             cx.weird(twice, "", Some("WebSocket"));
         }
     }
+}
 
-    /// The responder agreed: writes the row.
-    pub fn established(&self, cx: &mut Context<'_>, origin: Origin<'_>) {
+impl Hear<WebsocketUpgrade<'_>> for Handshake {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &WebsocketUpgrade<'_>) {
         if self.key.is_none() {
             cx.weird("websocket_missing_key_header", "", Some("WebSocket"));
         }
@@ -102,9 +98,9 @@ impl Handshake {
             ts: cx.now,
             uid: cx.conn.uid,
             id: cx.conn.id,
-            host: origin.host,
-            uri: origin.uri,
-            user_agent: origin.user_agent,
+            host: event.host,
+            uri: event.uri,
+            user_agent: event.user_agent,
             subprotocol: self.subprotocol.as_deref(),
             client_protocols: self.client_protocols.as_ref(),
             server_extensions: self.server_extensions.as_ref(),
