@@ -54,6 +54,7 @@ impl Addr {
     }
 
     /// 224.0.0.0/4 or ff00::/8.
+    #[inline]
     pub fn is_multicast(self) -> bool {
         match self.as_v4() {
             Some(b) => b[0] & 0xf0 == 0xe0,

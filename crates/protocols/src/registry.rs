@@ -107,6 +107,7 @@ macro_rules! protocols {
                     $($($( Self::$tag(a) => datagram::<crate::$module::$ty>(a, cx, from, data, len), )?)*)*
                 }
             }
+            #[inline]
             fn is_idle(&self) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::is_idle(a), )?)*)* }
             }

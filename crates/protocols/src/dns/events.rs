@@ -5,6 +5,11 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Connection;
 
+use super::message::Head;
+use super::walk::Owner;
+use super::walk::RecordData;
+use super::walk::Section;
+
 gannet_event::record! {
     /// The header of a message (RFC 1035 §4.1.1).
     #[derive(Clone, Copy, Debug)]
@@ -421,15 +426,63 @@ macro_rules! dns_events {
             crate::events::module_of(crate::Tag::Dns);
 
             /// A message was received.
-            pub struct Message = "dns_message" {
+            pub struct Message<'a> = "dns_message" {
                 /// The connection.
                 c: Connection = "c",
                 /// Whether the originator sent it.
                 is_orig: bool = "is_orig",
                 /// Its header.
-                msg: Msg = "msg",
+                msg: Head<'a> = "msg",
                 /// Its length in bytes.
                 len: u64 = "len",
+            }
+
+            /// A question of a query, as rows show it.
+            pub struct QuestionRead<'a> = "gannet::dns_question", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Header of the message.
+                msg: Head<'a> = "msg",
+                /// The name.
+                query: &'a [u8] = "query",
+                /// Type asked for.
+                qtype: u16 = "qtype",
+                /// Class asked for.
+                qclass: u16 = "qclass",
+                /// Whether the type is one of the NetBIOS name service.
+                is_netbios_type: bool = "is_netbios_type",
+            }
+
+            /// A record among the answers, or of an update.
+            pub struct RecordRead<'a> = "gannet::dns_record", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Header of the message.
+                msg: Head<'a> = "msg",
+                /// Section: 1 for answers, 4 for prerequisites, 5 for changes.
+                section: Section = "section",
+                /// Name that the record is about.
+                owner: Owner<'a> = "query",
+                /// Type.
+                qtype: u16 = "qtype",
+                /// Class.
+                qclass: u16 = "qclass",
+                /// How long the record may be cached.
+                ttl: Interval = "TTL",
+                /// Its data.
+                data: RecordData<'a> = "data",
+            }
+
+            /// A message was read, to its end or not.
+            pub struct MessageRead<'a> = "gannet::dns_message_read", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Header of the message.
+                msg: Head<'a> = "msg",
+                /// Whether it was read to its end, which a fault may be.
+                ended: bool = "ended",
+                /// Whether the server answered with nothing at all.
+                rejected: bool = "rejected",
             }
 
             $(

@@ -1,5 +1,11 @@
 //! Headers and names of DNS messages (RFC 1035 §4.1).
 
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
+
+use super::events::Msg;
+
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 12;
 
@@ -84,6 +90,46 @@ impl Header {
     }
 }
 
+/// A header as events carry it, whose fields are read where they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    pub(super) header: &'a Header,
+    /// The message is of the NetBIOS name service.
+    pub(super) netbios: bool,
+}
+
+impl Head<'_> {
+    /// With all its fields.
+    pub(super) fn as_record(&self) -> Msg {
+        Msg {
+            id: self.header.id,
+            opcode: self.header.opcode().into(),
+            rcode: self.header.rcode().into(),
+            qr: self.header.is_reply(),
+            aa: self.header.authoritative(),
+            tc: self.header.truncated(),
+            rd: self.header.recursion_desired(),
+            ra: self.header.recursion_available(),
+            z: self.header.z().into(),
+            ad: self.header.flags & 0x20 != 0,
+            cd: self.header.flags & 0x10 != 0,
+            num_queries: self.header.questions,
+            num_answers: self.header.answers,
+            num_auth: self.header.authorities,
+            num_addl: self.header.additionals,
+            is_netbios: self.netbios,
+        }
+    }
+}
+
+impl Arg for Head<'_> {
+    const TYPE: Type = Msg::TYPE;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.as_record().pack(to);
+    }
+}
+
 /// Something about a message that is worth a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
@@ -123,6 +169,12 @@ impl<'a> Cursor<'a> {
     /// At `pos` of a message, to be read to its end.
     pub fn new(msg: &'a [u8], pos: usize) -> Self {
         Self { msg, pos: pos.min(msg.len()), end: msg.len() }
+    }
+
+    /// The message.
+    #[inline]
+    pub fn message(&self) -> &'a [u8] {
+        self.msg
     }
 
     /// Offset in the message.

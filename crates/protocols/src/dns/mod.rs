@@ -2,9 +2,8 @@
 //! (RFC 6762), LLMNR (RFC 4795), dynamic update (RFC 2136) and the NetBIOS name service (RFC 1002).
 //!
 //! [`message`] parses headers and names, [`records`] the resource records; both borrow from the
-//! packet and only report weirds. [`Analyzer`] walks a message and fills an `Exchange`, the future
-//! row, which `session` joins from a query and its reply; `rows` writes it. [`names`] holds the
-//! registries of numbers.
+//! packet and only report weirds. [`Analyzer`] walks a message and reports its parts; `rows` hear these events, join
+//! a query and its reply to an `Exchange` (`session`), and write it. [`names`] holds the registries of numbers.
 //!
 //! Memory: an idle connection needs three words. Others store a query until its reply comes (the
 //! usual case), or at most some 2,500 messages of a side without their partners

@@ -122,6 +122,12 @@ pub mod opcode {
     pub const NOTIFY: u8 = 4;
     /// Dynamic update (RFC 2136); a registration in the NetBIOS name service.
     pub const UPDATE: u8 = 5;
+
+    /// Whether this operation has queries and replies that belong together.
+    #[inline]
+    pub(in super::super) fn is_tracked(code: u8) -> bool {
+        matches!(code, QUERY | NOTIFY | UPDATE)
+    }
 }
 
 /// Name of a query type.

@@ -3,7 +3,6 @@
 //! It reads the same parts as the [walk](super::walk) for rows, and stops at the same point.
 
 use gannet_base::Addr;
-use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Connection;
@@ -12,6 +11,7 @@ use gannet_event::Event;
 use super::events::*;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
+use super::message::Head;
 use super::message::Header;
 use super::message::Notes;
 use super::names::class;
@@ -33,48 +33,23 @@ mod section {
     pub(super) const UPDATES: u64 = 5;
 }
 
-/// The header as events carry it.
-pub(super) fn header_of(header: &Header, netbios: bool) -> Msg {
-    Msg {
-        id: header.id,
-        opcode: header.opcode().into(),
-        rcode: header.rcode().into(),
-        qr: header.is_reply(),
-        aa: header.authoritative(),
-        tc: header.truncated(),
-        rd: header.recursion_desired(),
-        ra: header.recursion_available(),
-        z: header.z().into(),
-        ad: header.flags & 0x20 != 0,
-        cd: header.flags & 0x10 != 0,
-        num_queries: header.questions,
-        num_answers: header.answers,
-        num_auth: header.authorities,
-        num_addl: header.additionals,
-        is_netbios: netbios,
-    }
-}
-
 /// Whether the message is to be walked for its events.
 #[inline]
 pub(super) fn is_wanted(cx: &Context<'_>) -> bool {
     cx.env.logs.events.any() && EVENTS.iter().any(|decl| cx.env.logs.events.wants_id(decl.id))
 }
 
-/// Raises the events of a message, but for the one of its end. Returns the weirds of sections that the walk for rows does
+/// Raises the events of a message, but for those of its beginning and its end. Returns the weirds of sections that the walk for rows does
 /// not read.
 #[cold]
 pub(super) fn message(
     cx: &mut Context<'_>,
-    header: &Header,
+    head: Head<'_>,
     msg: &[u8],
-    from: Option<Dir>,
-    netbios: bool,
+    is_orig: bool,
     place: Place,
 ) -> Notes {
-    let is_orig = from == Some(Dir::Orig);
-    let head = header_of(header, netbios);
-    cx.raise(|c| Message { c, is_orig, msg: head, len: msg.len() as u64 });
+    let (header, netbios, head) = (head.header, head.netbios, head.as_record());
     let mut notes = Notes::new();
     if header.questions > MAX_QUESTIONS {
         return notes;

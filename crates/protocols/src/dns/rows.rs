@@ -13,13 +13,30 @@ use gannet_log::row;
 use gannet_log::write_addr;
 use gannet_log::write_count;
 
+use super::analyzer::Rest;
+use super::events::Message;
+use super::events::MessageRead;
+use super::events::QuestionRead;
+use super::events::RecordRead;
+use super::message::Header;
+use super::name::Name;
 use super::names;
 use super::names::Coded;
+use super::names::class;
+use super::names::opcode;
+use super::names::rr;
 use super::records::Data;
 use super::records::Strings;
 use super::session::Exchange;
+use super::session::Last;
+use super::session::Place;
+use super::session::Waiting;
 use super::session::flag;
+use super::walk::Owner;
+use super::walk::Section;
 use crate::Context;
+use crate::Hear;
+use crate::Tag;
 use crate::context;
 
 row! {
@@ -100,12 +117,12 @@ impl Answers {
     }
 
     /// Adds what `write` appends, unless it appends nothing.
-    pub(super) fn push(&mut self, ttl: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn push(&mut self, ttl: Interval, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.text.len();
         write(&mut self.text);
         if self.text.len() > before {
             self.ends.push(self.text.len() as u32);
-            self.ttls.push(Interval::from_secs(i64::from(ttl)));
+            self.ttls.push(ttl);
         }
     }
 }
@@ -149,8 +166,255 @@ impl Value for AnswerTtls<'_> {
     }
 }
 
+/// Buffers for the rows of one message.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    answers: Answers,
+    owner: Vec<u8>,
+}
+
+/// What the rows of one message are made from: the messages of its connection that wait for their partners.
+pub(super) struct Rows<'a> {
+    slot: &'a mut Option<Box<Exchange>>,
+    rest: &'a mut Option<Box<Rest>>,
+    last: &'a mut Last,
+    /// The connection's flip is under way.
+    flipped: bool,
+    scratch: &'a mut Scratch,
+    /// The exchange of the message, unless it is not joined with others, and where it goes if it stays incomplete.
+    current: Option<(Box<Exchange>, Place)>,
+}
+
+impl<'a> Rows<'a> {
+    /// For one message.
+    #[inline]
+    pub(super) fn new(
+        slot: &'a mut Option<Box<Exchange>>,
+        rest: &'a mut Option<Box<Rest>>,
+        last: &'a mut Last,
+        flipped: bool,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Self { slot, rest, last, flipped, scratch, current: None }
+    }
+
+    /// The exchange that a message belongs to, and where it goes if it stays incomplete.
+    #[inline]
+    fn join(&mut self, cx: &mut Context<'_>, header: &Header) -> (Box<Exchange>, Place) {
+        let (now, spare) = (cx.now, &mut cx.env.dns.spare);
+        let mut fresh = || spare.take(now, header.id);
+        let responder = if self.flipped { &cx.conn.id.orig_h } else { &cx.conn.id.resp_h };
+        if responder.is_multicast() {
+            let mut exchange = fresh();
+            exchange.flags = flag::SAW_BOTH;
+            (exchange, Place::None)
+        } else if header.is_reply() {
+            match self.take_query(header.id) {
+                Some(exchange) => (exchange, Place::None),
+                None => (fresh(), Place::Replies),
+            }
+        } else {
+            match self.rest.as_mut().and_then(|r| r.waiting.replies.pop(header.id)) {
+                Some(exchange) => (exchange, Place::None),
+                None if self.slot.is_none() => (fresh(), Place::Slot),
+                None => (fresh(), Place::Queries),
+            }
+        }
+    }
+
+    /// The oldest query of an id.
+    #[inline]
+    fn take_query(&mut self, id: u16) -> Option<Box<Exchange>> {
+        if self.slot.as_ref().is_none_or(|e| e.trans_id != id) {
+            return self.rest.as_mut()?.waiting.queries.pop(id);
+        }
+        let exchange = self.slot.take();
+        if let Some(rest) = &mut self.rest {
+            // Refilled, so that a later query of a waiting id does not get in front of it.
+            let queries = &mut rest.waiting.queries;
+            *self.slot = queries.pop(id).or_else(|| queries.pop_any());
+        }
+        exchange
+    }
+
+    fn waiting(&mut self) -> &mut Waiting {
+        &mut self.rest.get_or_insert_default().waiting
+    }
+
+    /// A message was read: its exchange is complete, or waits.
+    #[inline]
+    fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &MessageRead<'_>,
+        mut exchange: Box<Exchange>,
+        place: Place,
+    ) {
+        let flipped = self.flipped;
+        if event.rejected {
+            exchange.flags |= flag::REJECTED;
+        }
+        if event.ended {
+            exchange.flags |= saw(event.msg.header);
+        }
+        if event.ended && exchange.has(flag::SAW_BOTH) {
+            log(cx, flipped, &exchange, &self.scratch.answers);
+            cx.env.dns.spare.give(exchange);
+            self.last.place = Place::None;
+            return;
+        }
+        if !self.scratch.answers.is_empty() {
+            exchange.answers = Some(Box::new(std::mem::take(&mut self.scratch.answers)));
+        }
+        *self.last = Last { place, id: event.msg.header.id };
+        let limit = cx.env.pending.of(Tag::Dns);
+        match place {
+            Place::None => {}
+            Place::Slot => *self.slot = Some(exchange),
+            Place::Queries => {
+                let queries = &mut self.waiting().queries;
+                queries.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                cx.conn.note_table(queries.ids());
+            }
+            Place::Replies => {
+                let replies = &mut self.waiting().replies;
+                replies.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                cx.conn.note_table(replies.ids());
+            }
+        }
+    }
+
+    /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): like Zeek,
+    /// this adds its facts to the previous exchange.
+    #[cold]
+    fn touch_last(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+        let Last { place, id } = *self.last;
+        let waiting = self.rest.as_mut().map(|r| &mut r.waiting);
+        let exchange = match place {
+            Place::None => None,
+            Place::Slot => self.slot.as_deref_mut(),
+            Place::Queries => waiting.and_then(|w| w.queries.last_mut(id)),
+            Place::Replies => waiting.and_then(|w| w.replies.last_mut(id)),
+        };
+        let Some(exchange) = exchange else { return };
+        if event.rejected {
+            exchange.flags |= flag::REJECTED;
+        }
+        if event.ended {
+            exchange.flags |= saw(event.msg.header);
+            if exchange.has(flag::SAW_BOTH) {
+                log_kept(cx, self.flipped, exchange);
+                self.last.place = Place::None;
+            }
+        }
+    }
+}
+
+#[inline]
+fn saw(header: &Header) -> u16 {
+    if header.is_reply() { flag::SAW_REPLY } else { flag::SAW_QUERY }
+}
+
+impl Hear<Message<'_>> for Rows<'_> {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
+        let header = event.msg.header;
+        self.scratch.answers.clear();
+        if !opcode::is_tracked(header.opcode()) {
+            return;
+        }
+        let (mut exchange, place) = self.join(cx, header);
+        if header.is_reply() {
+            exchange.rcode = header.rcode();
+            exchange.flags |= flag::RCODE;
+            if header.rcode() != 0 && header.questions == 0 {
+                exchange.flags |= flag::REJECTED;
+            }
+        }
+        exchange.opcode = header.opcode();
+        exchange.set(flag::NETBIOS, event.msg.netbios);
+        if let Some(kept) = exchange.answers.take() {
+            self.scratch.answers = *kept;
+        }
+        self.current = Some((exchange, place));
+    }
+}
+
+impl Hear<QuestionRead<'_>> for Rows<'_> {
+    #[inline]
+    fn hear(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
+        let Some((exchange, _)) = &mut self.current else { return };
+        let header = event.msg.header;
+        exchange.set(flag::RD, header.recursion_desired());
+        exchange.set(flag::TC, header.truncated());
+        exchange.set(flag::NETBIOS_TYPE, event.is_netbios_type);
+        exchange.flags |= flag::QUESTION | flag::NAME;
+        exchange.z = header.z();
+        exchange.qtype = event.qtype;
+        exchange.qclass = event.qclass;
+        match event.is_netbios_type.then(|| names::netbios_name(event.query)).flatten() {
+            Some((plain, len)) => exchange.query.set(&plain[..len]),
+            None => exchange.query.set(event.query),
+        }
+    }
+}
+
+impl Hear<RecordRead<'_>> for Rows<'_> {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
+        let Some((exchange, _)) = &mut self.current else { return };
+        let header = event.msg.header;
+        if !header.is_reply() {
+            return; // the client's side does not send replies
+        }
+        let Scratch { answers, owner } = &mut *self.scratch;
+        if !exchange.has(flag::NAME) {
+            exchange.query = Name::new(event.owner.read(owner));
+            exchange.flags |= flag::NAME;
+        }
+        exchange.set(flag::AA, header.authoritative());
+        exchange.set(flag::RA, header.recursion_available());
+        if exchange.rtt == Interval::ZERO {
+            exchange.rtt = cx.now.micros_since(exchange.ts);
+        }
+        answers.push(event.ttl, |out| match (event.section, event.data.read) {
+            (Section::Answers, Some(Data::A(a))) => write_addr(out, *a),
+            (Section::Answers, Some(data)) => write_answer(out, data, event.owner, owner),
+            _ => write_update(out, event, owner),
+        });
+    }
+}
+
+impl Hear<MessageRead<'_>> for Rows<'_> {
+    #[inline]
+    fn hear(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+        match self.current.take() {
+            Some((exchange, place)) => self.settle(cx, event, exchange, place),
+            None => self.touch_last(cx, event),
+        }
+    }
+}
+
+/// The connection ends: what waits has rows of its own.
+pub(super) fn finish(cx: &mut Context<'_>, slot: Option<Box<Exchange>>, rest: Option<Waiting>) {
+    if let Some(exchange) = slot {
+        log_kept(cx, false, &exchange);
+    }
+    if let Some(mut waiting) = rest {
+        waiting.queries.drain(|e| log_kept(cx, false, &e));
+        waiting.replies.drain(|e| log_kept(cx, false, &e));
+    }
+}
+
+fn log_kept(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
+    match &exchange.answers {
+        Some(answers) => log(cx, flipped, exchange, answers),
+        None => log(cx, flipped, exchange, &Answers::default()),
+    }
+}
+
 /// Writes the row of an exchange; `flipped` if the connection's flip is under way.
-pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
+fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
     let flip;
     let id = match flipped {
         false => &cx.conn.id,
@@ -212,9 +476,53 @@ fn row<'a>(
     }
 }
 
+/// Appends the text of an answer.
+fn write_answer(out: &mut Vec<u8>, data: &Data<'_>, owner: Owner<'_>, room: &mut Vec<u8>) {
+    let owner = if let Data::Nsec(_) = data { owner.read(room) } else { b"" };
+    write_data(out, data, owner, false);
+}
+
+/// Appends the text of a part of an update.
+#[cold]
+fn write_update(out: &mut Vec<u8>, event: &RecordRead<'_>, room: &mut Vec<u8>) {
+    let (owner, start) = (event.owner.read(room), out.len());
+    if let Some(data) = event.data.read {
+        write_data(out, data, owner, true);
+        let text = &out[start..];
+        if !text.is_empty() && !text.starts_with(b"del:") {
+            out.splice(start..start, *b"add: ");
+        }
+        return;
+    }
+    let any = event.qtype == rr::ANY;
+    if event.section == Section::Updates {
+        out.extend_from_slice(b"del: RRSet ");
+        if any {
+            out.extend_from_slice(b"* ");
+            out.extend_from_slice(owner);
+        } else {
+            names::query_type(event.qtype).write(out);
+        }
+        return;
+    }
+    let (what, typed) = match event.qclass {
+        class::NONE if any => ("NameNotInUse ", false),
+        class::ANY if any => ("NameInUse ", false),
+        class::NONE => ("NoRRSet ", true),
+        _ => ("RRSetExists ", true),
+    };
+    out.extend_from_slice(b"pre: ");
+    out.extend_from_slice(what.as_bytes());
+    if typed {
+        names::query_type(event.qtype).write(out);
+        out.push(b' ');
+    }
+    out.extend_from_slice(owner);
+}
+
 /// Appends a record's text. `owner` is the record's name; an address that an update adds says whose
 /// it is (`update`).
-pub(super) fn write_data(out: &mut Vec<u8>, data: &Data<'_>, owner: &[u8], update: bool) {
+fn write_data(out: &mut Vec<u8>, data: &Data<'_>, owner: &[u8], update: bool) {
     match *data {
         Data::Nothing | Data::Wks => {}
         Data::A(a) => write_address(out, b"A ", a, owner, update),
@@ -351,9 +659,9 @@ mod tests {
     #[test]
     fn empty_texts_are_no_answers() {
         let mut answers = Answers::default();
-        answers.push(60, |_| {});
+        answers.push(Interval::from_secs(60), |_| {});
         assert!(AnswerTexts(&answers).is_unset() && AnswerTtls(&answers).is_unset());
-        answers.push(60, |out| out.extend_from_slice(b"x"));
+        answers.push(Interval::from_secs(60), |out| out.extend_from_slice(b"x"));
         assert!(!AnswerTexts(&answers).is_unset());
     }
 }

@@ -150,9 +150,10 @@ impl Spare {
 }
 
 /// Where an exchange goes when its message has been read, unless it is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     /// Nowhere: it was joined, or is to a multicast address.
+    #[default]
     None,
     /// The one query that is kept inline.
     Slot,
@@ -160,6 +161,20 @@ pub(super) enum Place {
     Queries,
     /// The replies of its id.
     Replies,
+}
+
+/// Where the exchange of the latest message waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Last {
+    pub(super) place: Place,
+    pub(super) id: u16,
+}
+
+/// Messages without their partners, but for the oldest query.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) queries: Pending,
+    pub(super) replies: Pending,
 }
 
 /// Unpaired messages of one kind, by id, oldest first.
@@ -288,7 +303,7 @@ mod tests {
         for id in 0..40 {
             let mut e = exchange(id, 0);
             let mut answers = Answers::default();
-            answers.push(0, |text| text.resize(60_000, b'x'));
+            answers.push(Interval::ZERO, |text| text.resize(60_000, b'x'));
             e.answers = Some(Box::new(answers));
             p.push(e, 50, |_| out += 1);
         }

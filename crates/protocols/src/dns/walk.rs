@@ -1,45 +1,52 @@
-//! Walks over one message and fills in its exchange.
+//! Walks over one message and reports its questions and answers.
 
 use gannet_base::Addr;
 use gannet_base::Interval;
-use gannet_base::Time;
-use gannet_log::write_addr;
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
-use super::analyzer;
-use super::analyzer::Scratch;
+use super::events::QuestionRead;
+use super::events::RecordRead;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
-use super::message::Header;
+use super::message::Head;
 use super::message::Note;
+use super::message::Notes;
 use super::message::Passed;
 use super::message::weird;
 use super::message::weird_number;
-use super::name::Name;
-use super::names;
 use super::names::class;
 use super::names::opcode;
 use super::names::rr;
 use super::records;
 use super::records::Data;
 use super::records::Record;
-use super::rows;
-use super::session::Exchange;
-use super::session::flag;
+use super::rows::Rows;
+use crate::Context;
 
 /// Questions in one message, beyond which it is taken for something else than DNS.
 pub const MAX_QUESTIONS: u16 = 25;
 
 /// One message on its way.
-pub(super) struct Walk<'w> {
-    pub(super) header: &'w Header,
-    pub(super) now: Time,
-    /// Either port is the NetBIOS name service's.
-    pub(super) netbios: bool,
+pub(super) struct Walk<'w, 'c, 'r> {
+    pub(super) cx: &'w mut Context<'c>,
+    pub(super) rows: &'w mut Rows<'r>,
+    pub(super) head: Head<'w>,
     pub(super) place: records::Place,
-    /// The exchange of the message, unless it is not joined with others.
-    pub(super) exchange: Option<&'w mut Exchange>,
+    /// Operations like this one have queries and replies.
+    pub(super) tracked: bool,
     pub(super) rejected: bool,
-    pub(super) scratch: &'w mut Scratch,
+    pub(super) buffers: &'w mut Buffers,
+}
+
+/// Buffers for one message.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    question: Vec<u8>,
+    owner: Vec<u8>,
+    names: Vec<u8>,
+    pub(super) notes: Notes,
 }
 
 /// How a message came out.
@@ -55,50 +62,125 @@ pub(super) struct Result {
 
 /// A section of records, as far as they are read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Section {
-    Answers,
-    Prerequisites,
-    Updates,
+pub enum Section {
+    /// Answers.
+    Answers = 1,
+    /// What must hold for an update.
+    Prerequisites = 4,
+    /// What it changes.
+    Updates = 5,
 }
 
-impl Walk<'_> {
+impl Arg for Section {
+    const TYPE: Type = Type::Count;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        (*self as u64).pack(to);
+    }
+}
+
+/// Where the parts of a record are.
+#[derive(Clone, Copy, Debug)]
+struct Parts<'a> {
+    msg: &'a [u8],
+    /// The name, if it had to be read already.
+    name: Option<&'a [u8]>,
+    name_at: usize,
+    long_labels: bool,
+    data_at: usize,
+    data_len: u16,
+}
+
+/// The name of a record, which is read where it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a>(&'a Parts<'a>);
+
+impl<'a> Owner<'a> {
+    /// The name; `room` is for one that is not read yet.
+    #[cold]
+    pub(super) fn read<'b>(self, room: &'b mut Vec<u8>) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        let parts = self.0;
+        if let Some(name) = parts.name {
+            return name;
+        }
+        room.clear();
+        // It was passed without a fault.
+        Cursor::new(parts.msg, parts.name_at).name(room, parts.long_labels, &mut Notes::new());
+        room
+    }
+}
+
+impl Arg for Owner<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.read(&mut Vec::new()).pack(to);
+    }
+}
+
+/// The data of a record: what was read, and its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordData<'a> {
+    /// What was read; `None` where the data does not matter.
+    pub(super) read: Option<&'a Data<'a>>,
+    parts: &'a Parts<'a>,
+}
+
+impl Arg for RecordData<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let Parts { msg, data_at, data_len, .. } = *self.parts;
+        Cursor::new(msg, data_at).take(data_len.into()).pack(to);
+    }
+}
+
+impl Walk<'_, '_, '_> {
     /// Reads the whole message.
     pub(super) fn run(mut self, msg: &[u8]) -> Result {
-        let header = self.header;
+        let header = self.head.header;
         let mut ended = true;
         let sound = if header.questions > MAX_QUESTIONS {
             // Other traffic on port 53 usually fails this check.
             let name = "DNS_Conn_count_too_large";
-            self.scratch.notes.push(Note::Violation(name));
+            self.buffers.notes.push(Note::Violation(name));
             let detail = format!("{} > {MAX_QUESTIONS}", header.questions);
-            self.scratch.notes.push(Note::Limit(name, detail));
+            self.buffers.notes.push(Note::Limit(name, detail));
             false
         } else if self.is_update() {
             self.update(msg, &mut ended)
         } else {
             let mut cursor = Cursor::new(msg, HEADER_LEN);
             (0..header.questions).all(|_| self.question(&mut cursor))
-                && self.records(&mut cursor, header.answers, Section::Answers, 0)
+                && (header.answers == 0
+                    || self.records(&mut cursor, header.answers, Section::Answers, 0))
         };
         Result { ended, sound, rejected: self.rejected }
     }
 
     /// RFC 2136; on the NetBIOS port the same number registers a name.
     fn is_update(&self) -> bool {
-        self.header.opcode() == opcode::UPDATE && !self.netbios
+        self.head.header.opcode() == opcode::UPDATE && !self.head.netbios
     }
 
     /// A dynamic update: a zone, prerequisites, and changes (RFC 2136 §2).
     fn update(&mut self, msg: &[u8], ended: &mut bool) -> bool {
-        let header = self.header;
+        let header = self.head.header;
         if header.questions != 1 {
-            weird_number(&mut self.scratch.notes, "DNS_DU_invalid_zone_count", header.questions);
+            weird_number(&mut self.buffers.notes, "DNS_DU_invalid_zone_count", header.questions);
             return false;
         }
         let mut cursor = Cursor::new(msg, HEADER_LEN);
-        let Some((kind, zone_class)) = self.owner(&mut cursor) else { return false };
+        let Buffers { owner: room, notes, .. } = &mut *self.buffers;
+        let long_labels = self.place.netbios_server;
+        let Some((_, kind, zone_class)) = owner(&mut cursor, long_labels, room, notes) else {
+            return false;
+        };
         if kind != rr::SOA {
-            weird(&mut self.scratch.notes, "DNS_DU_incorrect_zone_type");
+            weird(&mut self.buffers.notes, "DNS_DU_incorrect_zone_type");
             *ended = false;
             return false;
         }
@@ -107,8 +189,8 @@ impl Walk<'_> {
     }
 
     fn question(&mut self, cursor: &mut Cursor<'_>) -> bool {
-        let Scratch { question, notes, .. } = &mut *self.scratch;
-        let asks = !self.header.is_reply() && self.exchange.is_some();
+        let Buffers { question, notes, .. } = &mut *self.buffers;
+        let asks = !self.head.header.is_reply() && self.tracked;
         let read = if asks {
             question.clear();
             cursor.name(question, self.place.netbios_server, notes)
@@ -122,15 +204,22 @@ impl Walk<'_> {
             weird(notes, "DNS_truncated_quest_too_short");
             return false;
         }
-        let (kind, class) = (cursor.u16(), cursor.u16());
-        let header = &self.header;
+        let (qtype, qclass, header) = (cursor.u16(), cursor.u16(), self.head.header);
         if header.is_reply() {
             // A reply without any record: the server has turned the query down.
             let records = header.answers | header.authorities | header.additionals;
             self.rejected |= records == 0;
-        } else if let Some(exchange) = &mut self.exchange {
-            let netbios = self.place.netbios_server && self.place.udp;
-            analyzer::ask(exchange, header, question, kind, class, netbios);
+        } else if asks {
+            let msg = self.head;
+            let is_netbios_type = self.place.netbios_server && self.place.udp;
+            self.cx.report(self.rows, |c| QuestionRead {
+                c,
+                msg,
+                query: question,
+                qtype,
+                qclass,
+                is_netbios_type,
+            });
         }
         true
     }
@@ -145,145 +234,149 @@ impl Walk<'_> {
         (0..count).all(|_| self.record(cursor, section, zone_class))
     }
 
-    /// A record's name, into the scratch if it is needed there, and its type and class.
-    #[inline]
-    fn owner(&mut self, cursor: &mut Cursor<'_>) -> Option<(u16, u16)> {
-        let Scratch { owner, notes, .. } = &mut *self.scratch;
-        let long_labels = self.place.netbios_server;
-        let mut at_name = *cursor;
-        let passed = cursor.pass_name(owner, long_labels, notes)?;
-        if cursor.remaining() < 4 {
-            weird(notes, "DNS_truncated_ans_too_short");
-            return None;
-        }
-        let (kind, class) = (cursor.u16(), cursor.u16());
-        // Most answers are about the name that was asked for, which is known.
-        let is_update = self.header.opcode() == opcode::UPDATE;
-        let known = self.exchange.as_ref().is_none_or(|e| e.has(flag::NAME));
-        if passed != Passed::Read && (is_update || kind == rr::NSEC || !known) {
-            owner.clear();
-            at_name.name(owner, long_labels, notes);
-        }
-        Some((kind, class))
-    }
-
     fn record(&mut self, cursor: &mut Cursor<'_>, section: Section, zone_class: u16) -> bool {
-        let Some((kind, class)) = self.owner(cursor) else { return false };
+        let Buffers { owner: room, notes, names, .. } = &mut *self.buffers;
+        let (name_at, long_labels) = (cursor.pos(), self.place.netbios_server);
+        let Some((name, kind, class)) = owner(cursor, long_labels, room, notes) else {
+            return false;
+        };
         let record = Record { kind, class, ttl: cursor.u32(), len: cursor.u16() };
         if usize::from(record.len) > cursor.remaining() {
-            weird(&mut self.scratch.notes, "DNS_truncated_RR_rdlength_lt_len");
+            weird(notes, "DNS_truncated_RR_rdlength_lt_len");
             return false;
         }
+        let parts = &Parts {
+            msg: cursor.message(),
+            name,
+            name_at,
+            long_labels,
+            data_at: cursor.pos(),
+            data_len: record.len,
+        };
+        let about = About { msg: self.head, section, parts, record: &record };
+        let (cx, rows) = (&mut *self.cx, &mut *self.rows);
         // What most answers are.
         if section == Section::Answers
             && (record.kind, record.len) == (rr::A, 4)
             && let Some(address) = cursor.rest().first_chunk()
         {
             cursor.skip(4);
-            self.answer(&record, |out, _| write_addr(out, Addr::v4(*address)));
+            let data = Data::A(Addr::v4(*address));
+            About { section: Section::Answers, ..about }.report(cx, rows, Some(&data));
             return true;
         }
         match section {
             Section::Prerequisites => {
-                self.prerequisite(&record, zone_class);
+                if is_prerequisite(notes, &record, zone_class) {
+                    about.report_change(cx, rows);
+                }
                 return true;
             }
-            Section::Updates if self.deletes_or_is_odd(&record, zone_class) => return true,
-            Section::Answers | Section::Updates => {}
+            Section::Updates => match change(&record, zone_class) {
+                Change::Deletion => {
+                    about.report_change(cx, rows);
+                    return true;
+                }
+                Change::Odd => {
+                    weird(notes, "DNS_dynamic_update_invalid_update");
+                    return true;
+                }
+                Change::Record => {}
+            },
+            Section::Answers => {}
         }
         if record.len == 0 && cursor.remaining() > 0 {
             if section == Section::Updates {
                 return true;
             }
-            weird(&mut self.scratch.notes, "DNS_zero_rdlength");
+            weird(notes, "DNS_zero_rdlength");
             return false;
         }
-        let update = self.is_update();
-        // The names are moved out, as what borrows them is used along with the rest.
-        let mut names = std::mem::take(&mut self.scratch.names);
-        let notes = &mut self.scratch.notes;
-        let (data, more) = records::parse(cursor, &record, self.place, &mut names, notes);
+        let (data, more) = records::parse(cursor, &record, self.place, names, notes);
         if data != Data::Nothing {
-            self.answer(&record, |out, owner| {
-                let start = out.len();
-                rows::write_data(out, &data, owner, update);
-                let text = &out[start..];
-                if section == Section::Updates && !text.is_empty() && !text.starts_with(b"del:") {
-                    out.splice(start..start, *b"add: ");
-                }
-            });
+            about.report(cx, rows, Some(&data));
         }
-        self.scratch.names = names;
         more
     }
+}
 
-    /// A prerequisite of an update (RFC 2136 §2.4). Its data is not parsed.
-    fn prerequisite(&mut self, record: &Record, zone_class: u16) {
-        let notes = &mut self.scratch.notes;
-        let any_or_none = matches!(record.class, class::ANY | class::NONE);
-        if record.ttl != 0 {
-            let ttl = record.ttl as i32;
-            weird_number(notes, "DNS_dynamic_update_prereq_nonzero_ttl", ttl);
-        } else if (any_or_none && record.len == 0) || record.class == zone_class {
-            let any = record.kind == rr::ANY;
-            let (what, typed) = match record.class {
-                class::NONE if any => ("NameNotInUse ", false),
-                class::ANY if any => ("NameInUse ", false),
-                class::NONE => ("NoRRSet ", true),
-                _ => ("RRSetExists ", true),
-            };
-            self.answer(record, |out, owner| {
-                out.extend_from_slice(b"pre: ");
-                out.extend_from_slice(what.as_bytes());
-                if typed {
-                    names::query_type(record.kind).write(out);
-                    out.push(b' ');
-                }
-                out.extend_from_slice(owner);
-            });
-        } else {
-            weird(notes, "DNS_dynamic_update_invalid_prereq");
-        }
+/// What is known of a record before its data is read.
+struct About<'a> {
+    msg: Head<'a>,
+    section: Section,
+    parts: &'a Parts<'a>,
+    record: &'a Record,
+}
+
+impl About<'_> {
+    /// A part of an update whose data does not matter.
+    #[cold]
+    fn report_change(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>) {
+        self.report(cx, rows, None);
     }
 
-    /// Whether a change is a deletion without data, which is put down here, or none that RFC 2136
-    /// §2.5 knows. Anything else is a record like others.
-    fn deletes_or_is_odd(&mut self, record: &Record, zone_class: u16) -> bool {
-        if record.class == class::ANY && record.ttl == 0 && record.len == 0 {
-            self.answer(record, |out, owner| {
-                out.extend_from_slice(b"del: RRSet ");
-                if record.kind == rr::ANY {
-                    out.extend_from_slice(b"* ");
-                    out.extend_from_slice(owner);
-                } else {
-                    names::query_type(record.kind).write(out);
-                }
-            });
-            return true;
-        }
-        let odd = !(record.class == class::NONE && record.ttl == 0) && record.class != zone_class;
-        if odd {
-            weird(&mut self.scratch.notes, "DNS_dynamic_update_invalid_update");
-        }
-        odd
+    #[inline(always)]
+    fn report(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>, data: Option<&Data<'_>>) {
+        let record = self.record;
+        cx.report(rows, |c| RecordRead {
+            c,
+            msg: self.msg,
+            section: self.section,
+            owner: Owner(self.parts),
+            qtype: record.kind,
+            qclass: record.class,
+            ttl: Interval::from_secs(i64::from(record.ttl)),
+            data: RecordData { read: data, parts: self.parts },
+        });
     }
+}
 
-    /// An answer: `write` appends its text, given the record's name.
-    fn answer(&mut self, record: &Record, write: impl FnOnce(&mut Vec<u8>, &[u8])) {
-        let Some(exchange) = &mut self.exchange else { return };
-        if !self.header.is_reply() {
-            return; // the client's side does not send replies
-        }
-        let Scratch { owner, answers, .. } = &mut *self.scratch;
-        if !exchange.has(flag::NAME) {
-            exchange.query = Name::new(owner);
-            exchange.flags |= flag::NAME;
-        }
-        exchange.set(flag::AA, self.header.authoritative());
-        exchange.set(flag::RA, self.header.recursion_available());
-        if exchange.rtt == Interval::ZERO {
-            exchange.rtt = self.now.micros_since(exchange.ts);
-        }
-        answers.push(record.ttl, |out| write(out, owner));
+/// A record's name, if it had to be read, and its type and class. `room` is for the name.
+#[inline]
+fn owner<'a>(
+    cursor: &mut Cursor<'_>,
+    long_labels: bool,
+    room: &'a mut Vec<u8>,
+    notes: &mut Notes,
+) -> Option<(Option<&'a [u8]>, u16, u16)> {
+    let passed = cursor.pass_name(room, long_labels, notes)?;
+    if cursor.remaining() < 4 {
+        weird(notes, "DNS_truncated_ans_too_short");
+        return None;
     }
+    let name = (passed == Passed::Read).then_some(&room[..]);
+    Some((name, cursor.u16(), cursor.u16()))
+}
+
+/// Whether a prerequisite of an update is one (RFC 2136 §2.4). Its data is not parsed.
+fn is_prerequisite(notes: &mut Notes, record: &Record, zone_class: u16) -> bool {
+    let any_or_none = matches!(record.class, class::ANY | class::NONE);
+    if record.ttl != 0 {
+        let ttl = record.ttl as i32;
+        weird_number(notes, "DNS_dynamic_update_prereq_nonzero_ttl", ttl);
+        return false;
+    }
+    let is_sound = (any_or_none && record.len == 0) || record.class == zone_class;
+    if !is_sound {
+        weird(notes, "DNS_dynamic_update_invalid_prereq");
+    }
+    is_sound
+}
+
+/// A change by an update (RFC 2136 §2.5).
+enum Change {
+    /// A deletion without data.
+    Deletion,
+    /// A record like others.
+    Record,
+    /// None of them.
+    Odd,
+}
+
+fn change(record: &Record, zone_class: u16) -> Change {
+    if record.class == class::ANY && record.ttl == 0 && record.len == 0 {
+        return Change::Deletion;
+    }
+    let is_odd = !(record.class == class::NONE && record.ttl == 0) && record.class != zone_class;
+    if is_odd { Change::Odd } else { Change::Record }
 }

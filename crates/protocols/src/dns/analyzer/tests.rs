@@ -238,7 +238,7 @@ proptest! {
             t.datagram(if orig { Dir::Orig } else { Dir::Resp }, &data);
         }
         t.finish();
-        prop_assert!(t.h.env.dns.scratch.as_ref().is_none_or(|s| s.notes.is_empty()));
+        prop_assert!(t.h.env.dns.scratch.as_ref().is_none_or(|s| s.walk.notes.is_empty()));
     }
 
     #[test]
