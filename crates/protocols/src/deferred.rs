@@ -214,7 +214,7 @@ impl Whole {
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                self.certificates.decide(logs, &mut self.weirds, what);
+                self.certificates.rows.decide(logs, &mut self.weirds, what);
             }
             Kind::Events => {}
         }

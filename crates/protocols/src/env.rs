@@ -354,7 +354,7 @@ impl Env {
         Deferred {
             weirds: self.weirds.deferred().take(),
             tunnels: self.tunnels.deferred().take(),
-            certificates: self.certificates.deferred().take(),
+            certificates: self.certificates.rows.deferred().take(),
             events: self.logs.events.take_recording().into_iter().collect(),
         }
     }
@@ -363,7 +363,7 @@ impl Env {
     pub fn deferred(&mut self) -> usize {
         self.weirds.deferred().len()
             + self.tunnels.deferred().len()
-            + self.certificates.deferred().len()
+            + self.certificates.rows.deferred().len()
     }
 
     /// See `owed`.

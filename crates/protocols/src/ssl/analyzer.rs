@@ -5,16 +5,19 @@ use gannet_base::Dir;
 use gannet_base::Time;
 
 use super::events::Alert;
+use super::events::AlertCode;
 use super::events::ClientHelloSeen;
+use super::events::Octets;
 use super::events::ServerHelloSeen;
+use super::events::Ssl2Hello;
+use super::events::Suites;
 use super::message::Malformed;
 use super::message::Reader;
-use super::message::ServerHello;
+use super::message::padded;
 use super::names;
 use super::record::Core;
+use super::record::Role;
 use super::record::content;
-use super::rows::Role;
-use super::rows::padded;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -258,13 +261,12 @@ impl Analyzer {
                 }
                 v2::ERROR => {
                     let role = self.core.role(from);
-                    cx.raise(|c| Alert {
+                    cx.report(&mut self.core.session, |c| Alert {
                         c,
                         is_client: role == Role::Client,
                         level: header.tail[0].into(),
-                        desc: header.tail[1].into(),
+                        desc: AlertCode(u16::from_be_bytes(header.tail)),
                     });
-                    self.core.session.alert(cx, role, u16::from_be_bytes(header.tail));
                 }
                 v2::CLIENT_HELLO | v2::SERVER_HELLO | v2::CLIENT_MASTER_KEY => {
                     data = match header.kind {
@@ -272,12 +274,12 @@ impl Analyzer {
                         v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
                         _ => self.v2_client_master_key(cx, data)?,
                     };
-                    self.core.clear(cx, from, false);
+                    self.core.clear(cx, from);
                     continue;
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),
             }
-            self.core.clear(cx, from, false);
+            self.core.clear(cx, from);
             return Ok(());
         }
         Ok(())
@@ -312,18 +314,17 @@ impl Analyzer {
         if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.tail)) {
             self.core.confirm(cx);
         }
-        cx.raise(|c| ClientHelloSeen {
+        cx.report(&mut self.core.session, |c| ClientHelloSeen {
             c,
             version: u16::from_be_bytes(header.tail),
             record_version: 0,
             possible_ts: Time::ZERO,
             client_random: parts.rest(),
             session_id: padded(session_id),
-            ciphers: triples(ciphers),
-            comp_methods: Vec::new(),
+            ciphers: Suites::Ssl2(ciphers),
+            comp_methods: Octets(&[]),
         });
-        self.core.session.client_hello(cx.now, session_id);
-        self.core.session.note(cx, Role::Client, b'c');
+        cx.report(&mut self.core.session, |c| Ssl2Hello { c, is_client: true });
         Ok(r.rest())
     }
 
@@ -350,15 +351,7 @@ impl Analyzer {
             [a, b, c, ..] => u32::from_be_bytes([0, *a, *b, *c]),
             _ => 0,
         };
-        let hello = ServerHello {
-            version,
-            random: connection,
-            session_id: &[],
-            cipher: 0,
-            compression: 0,
-            extensions: Reader::new(&[]),
-        };
-        cx.raise(|c| ServerHelloSeen {
+        cx.report(&mut self.core.session, |c| ServerHelloSeen {
             c,
             version,
             record_version: 0,
@@ -368,8 +361,7 @@ impl Analyzer {
             cipher,
             comp_method: 0,
         });
-        self.core.session.server_hello(cx.now, &hello, cipher);
-        self.core.session.note(cx, Role::Server, b's');
+        cx.report(&mut self.core.session, |c| Ssl2Hello { c, is_client: false });
         self.core.certificate(cx, from, 0, certificate);
         Ok(r.rest())
     }
@@ -388,11 +380,6 @@ impl Analyzer {
         self.core.establish(cx);
         Ok(r.rest())
     }
-}
-
-/// Numbers of three bytes: cipher suites of SSL 2.0.
-fn triples(bytes: &[u8]) -> Vec<u32> {
-    bytes.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_be_bytes([0, *a, *b, *c])).collect()
 }
 
 /// The next `N` bytes of stored and new data, if available.
@@ -439,7 +426,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.core.session.log(cx);
+        self.core.session.finish(cx);
     }
 }
 

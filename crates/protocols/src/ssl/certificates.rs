@@ -1,111 +1,36 @@
-//! Certificates: each is read once, and logged once a day in each of its parts.
+//! Certificates: each is read once. Its rows say when it is logged.
+
+mod rows;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use gannet_base::Addr;
-use gannet_base::Interval;
-use gannet_base::Time;
 use gannet_dict::KeyedHash;
-use gannet_event::Sinks;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
-use gannet_log::Cut;
-use gannet_log::Date;
-use gannet_log::Limits;
-use gannet_log::Row;
-use gannet_log::Vector;
 
+pub use rows::Item;
+use rows::Known;
+use rows::Rows;
+pub use rows::X509Row;
+
+use super::events::CertificateRef;
+use super::events::X509Seen;
 use crate::Context;
-use crate::context::tell_cut;
-use crate::deferred::Queue;
-use crate::weird::Weirds;
 
-/// A certificate is logged again after this time.
-const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
-/// Logged certificates that are remembered; beyond that, each sight is logged.
-const MAX_KNOWN: usize = 1_000_000;
-/// Those that would be logged again are looked for no more often than this: with many others that takes long.
-const SWEEP: Interval = Interval::from_secs(60 * 60);
 /// Parsed certificates that are kept.
 const MAX_PARSED: usize = 1024;
 /// Bytes of their encodings together.
 const MAX_PARSED_BYTES: usize = 4 << 20;
 
-gannet_log::row! {
-    /// X.509 certificates, each once a day.
-    pub struct X509Row<'a> = "x509" limits(Limits { string: 4096, elements: 500 }) {
-        /// When it was seen.
-        ts: Time = "ts",
-        /// SHA-256 of its encoding, in hexadecimal.
-        fingerprint: &'a str = "fingerprint",
-        /// Version, counted from one.
-        version: u64 = "certificate.version",
-        /// Serial number in hexadecimal.
-        serial: &'a str = "certificate.serial",
-        /// Subject.
-        subject: &'a str = "certificate.subject",
-        /// Issuer.
-        issuer: &'a str = "certificate.issuer",
-        /// Start of its validity.
-        not_valid_before: Date = "certificate.not_valid_before",
-        /// End of its validity.
-        not_valid_after: Date = "certificate.not_valid_after",
-        /// Algorithm of the key.
-        key_alg: &'a str = "certificate.key_alg",
-        /// Algorithm of the signature.
-        sig_alg: &'a str = "certificate.sig_alg",
-        /// Kind of the key: `rsa`, `dsa`, `ecdsa`, …
-        key_type: Option<&'a str> = "certificate.key_type",
-        /// Bits of the key.
-        key_length: Option<u64> = "certificate.key_length",
-        /// Public exponent of an RSA key.
-        exponent: Option<&'a str> = "certificate.exponent",
-        /// Curve of an elliptic-curve key.
-        curve: Option<&'a str> = "certificate.curve",
-        /// Alternative names: hosts.
-        san_dns: Option<Vector<&'a [u8]>> = "san.dns",
-        /// Alternative names: URIs.
-        san_uri: Option<Vector<&'a [u8]>> = "san.uri",
-        /// Alternative names: mail addresses.
-        san_email: Option<Vector<&'a [u8]>> = "san.email",
-        /// Alternative names: addresses.
-        san_ip: Option<Vector<Addr>> = "san.ip",
-        /// Whether it may issue certificates, if it says.
-        ca: Option<bool> = "basic_constraints.ca",
-        /// Issuers that may follow below it.
-        path_len: Option<u64> = "basic_constraints.path_len",
-        /// Whether it is its sender's own: the first of its chain.
-        host_cert: bool = "host_cert",
-        /// Whether the client sent it.
-        client_cert: bool = "client_cert",
-    }
-}
-
 /// The known certificates of all connections.
 #[derive(Debug, Default)]
 pub struct Certificates {
-    /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
-    known: HashMap<Key, Time, KeyedHash>,
-    /// When those that would be logged again were looked for last.
-    swept: Option<Time>,
     /// Parsed certificates by their encoding; `None` where they do not parse.
     parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
-    deferred: Queue<Item>,
-}
-
-/// Fingerprint, `host_cert` and `client_cert`.
-type Key = ([u8; 32], bool, bool);
-
-/// A certificate that a shard saw, for [`Certificates::decide`].
-#[derive(Clone, Debug)]
-pub struct Item {
-    now: Time,
-    key: Key,
-    /// Its row is made should it be news: most are seen again and again.
-    certificate: Arc<Certificate>,
+    /// What their rows need.
+    pub(crate) rows: Known,
 }
 
 /// A certificate and its fingerprint in bytes.
@@ -129,37 +54,6 @@ impl Certificates {
         self.parsed.insert(der.into(), parsed.clone());
         parsed
     }
-
-    /// Whether a certificate is to be logged now. Asked once a sight.
-    fn is_news(&mut self, key: Key, now: Time) -> bool {
-        if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
-            return false;
-        }
-        if self.known.len() >= MAX_KNOWN && self.swept.is_none_or(|swept| now - swept >= SWEEP) {
-            self.swept = Some(now);
-            self.known.retain(|_, &mut logged| now - logged < RELOG_AFTER);
-        }
-        if self.known.len() < MAX_KNOWN {
-            self.known.insert(key, now);
-        }
-        true
-    }
-
-    /// The items that a shard deferred, in order.
-    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
-        &mut self.deferred
-    }
-
-    /// Decides about what another one left.
-    pub fn decide(&mut self, logs: &mut Sinks, weirds: &mut Weirds, item: &Item) {
-        if self.is_news(item.key, item.now) {
-            let (_, host, client) = item.key;
-            let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));
-            if cut != Cut::default() {
-                tell_cut(weirds, logs, item.now, X509Row::PATH, cut);
-            }
-        }
-    }
 }
 
 /// A fingerprint's digits as bytes.
@@ -172,7 +66,7 @@ fn digest(hex: &str) -> [u8; 32] {
     out
 }
 
-/// A certificate came by: reads it, and logs it if it is news. `None` if it cannot be read.
+/// A certificate came by: reads and reports it. `None` if it cannot be read.
 pub(crate) fn seen(
     cx: &mut Context<'_>,
     source: &'static str,
@@ -192,16 +86,13 @@ pub(crate) fn seen(
     for &odd in &certificate.weirds {
         weird(cx, odd.name(), &odd.addition());
     }
-    let (key, now) = ((digest, host, client), cx.now);
-    if cx.env.logs.key().is_some() {
-        // Whether it is news is not known here: other connections are elsewhere.
-        let (env, certificate) = (&mut *cx.env, Arc::clone(&certificate));
-        if env.logs.selection().wants::<X509Row<'_>>() {
-            env.certificates.deferred.push(&env.logs, Item { now, key, certificate });
-        }
-    } else if cx.env.certificates.is_news(key, now) {
-        with_row(now, &certificate, host, client, |row| cx.log(row));
-    }
+    cx.report(&mut Rows, |c| X509Seen {
+        c,
+        is_client: client,
+        is_host: host,
+        certificate: CertificateRef(&certificate),
+        digest,
+    });
     Some(certificate)
 }
 
@@ -214,52 +105,6 @@ fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
         _ => format!("{fuid}: {addition}"),
     };
     cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
-}
-
-fn with_row<T>(
-    ts: Time,
-    c: &Certificate,
-    host_cert: bool,
-    client_cert: bool,
-    then: impl FnOnce(&X509Row<'_>) -> T,
-) -> T {
-    let key = c.key.as_ref();
-    let names = c.alternative_names.as_ref();
-    let row = X509Row {
-        ts,
-        fingerprint: &c.fingerprint,
-        version: c.version,
-        serial: &c.serial,
-        subject: &c.subject,
-        issuer: &c.issuer,
-        not_valid_before: Date(c.not_before),
-        not_valid_after: Date(c.not_after),
-        key_alg: &c.key_algorithm,
-        sig_alg: &c.signature_algorithm,
-        key_type: key.map(|k| k.kind),
-        key_length: key.and_then(|k| k.bits),
-        exponent: key.and_then(|k| k.exponent.as_deref()),
-        curve: key.and_then(|k| k.curve),
-        san_dns: names.and_then(|n| list(&n.dns)),
-        san_uri: names.and_then(|n| list(&n.uri)),
-        san_email: names.and_then(|n| list(&n.email)),
-        san_ip: names.and_then(|n| n.ip.as_ref()).map(|ip| {
-            let address = |&ip: &IpAddr| match ip {
-                IpAddr::V4(ip) => Addr::v4(ip.octets()),
-                IpAddr::V6(ip) => Addr::v6(ip.octets()),
-            };
-            Vector(ip.iter().map(address).collect())
-        }),
-        ca: c.basic_constraints.map(|b| b.ca),
-        path_len: c.basic_constraints.and_then(|b| b.path_len),
-        host_cert,
-        client_cert,
-    };
-    then(&row)
-}
-
-fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
-    (!names.is_empty()).then(|| Vector(names.iter().map(Vec::as_slice).collect()))
 }
 
 #[cfg(test)]
@@ -287,30 +132,6 @@ mod tests {
         a.finish(&mut h.cx());
     }
 
-    /// Beyond those that are remembered, each new one had a million looked through.
-    #[test]
-    fn many_certificates_are_not_searched_for_each_new_one() {
-        let mut seen = Certificates::default();
-        let key = |n: usize| {
-            let mut digest = [0; 32];
-            digest[..8].copy_from_slice(&n.to_be_bytes());
-            (digest, true, false)
-        };
-        let (begin, day) = (Time::from_secs(0), RELOG_AFTER);
-        assert!((0..MAX_KNOWN).all(|n| seen.is_news(key(n), begin)));
-        let late = begin + day - Interval::from_secs(1);
-        for n in MAX_KNOWN..MAX_KNOWN + 2000 {
-            assert!(seen.is_news(key(n), late));
-        }
-        assert!(!seen.is_news(key(0), late));
-        // All are a day old, which was looked for just now.
-        assert!(seen.is_news(key(MAX_KNOWN), begin + day));
-        assert_eq!(seen.known.len(), MAX_KNOWN);
-        assert!(seen.is_news(key(MAX_KNOWN), late + SWEEP));
-        assert_eq!(seen.known.len(), 1);
-        assert!(!seen.is_news(key(MAX_KNOWN), late + SWEEP));
-    }
-
     #[test]
     fn a_chain_in_both_logs() {
         let mut h = Harness::new(Proto::Tcp, 443);
@@ -335,19 +156,6 @@ mod tests {
         assert_eq!(row["san.ip"], "-");
         assert_eq!(row["basic_constraints.ca"], "T");
         assert_eq!((row["host_cert"].as_str(), row["client_cert"].as_str()), ("T", "F"));
-    }
-
-    #[test]
-    fn once_a_day_in_each_part() {
-        let mut c = Certificates::default();
-        let at = |h: i64| Time::from_secs(1_000_000 + h * 3600);
-        let key = |host, client| ([1; 32], host, client);
-        assert!(c.is_news(key(true, false), at(0)));
-        assert!(!c.is_news(key(true, false), at(23)));
-        assert!(c.is_news(key(false, false), at(23)));
-        assert!(c.is_news(key(true, true), at(23)));
-        assert!(c.is_news(key(true, false), at(24)));
-        assert!(!c.is_news(key(true, false), at(25)));
     }
 
     #[test]

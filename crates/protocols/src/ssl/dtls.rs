@@ -173,7 +173,7 @@ impl Dtls {
                 }
                 content::HANDSHAKE => {
                     self.handshake(cx, from, number, data)?;
-                    self.core.clear(cx, from, false);
+                    self.core.clear(cx, from);
                     return Ok(());
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),
@@ -325,7 +325,7 @@ impl Analyze for Dtls {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.core.session.log(cx);
+        self.core.session.finish(cx);
     }
 }
 

@@ -1,7 +1,17 @@
 //! Events of SSL, TLS and DTLS.
 
+use std::sync::Arc;
+
 use gannet_base::Time;
+use gannet_event::Arg;
 use gannet_event::Connection;
+use gannet_event::Packer;
+use gannet_event::Type;
+use gannet_files::x509::Certificate;
+
+use super::extension;
+use super::fingerprint::Carrier;
+use super::message::ServerHello;
 
 gannet_event::record! {
     /// A signature algorithm, as TLS 1.2 writes one (RFC 5246 section 7.4.1.4.1).
@@ -22,6 +32,146 @@ gannet_event::record! {
         identity: &'a [u8] = "identity",
         /// Age of the key, obfuscated.
         age: u32 = "obfuscated_ticket_age",
+    }
+}
+
+/// Cipher suites that a client offers.
+#[derive(Clone, Copy, Debug)]
+pub enum Suites<'a> {
+    /// Numbers of two bytes.
+    Tls(&'a [u8]),
+    /// Numbers of three bytes.
+    Ssl2(&'a [u8]),
+}
+
+impl Arg for Suites<'_> {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        match self {
+            Self::Tls(bytes) => words(bytes).pack(to),
+            Self::Ssl2(bytes) => {
+                let all = bytes.as_chunks::<3>().0;
+                to.list(all.len());
+                all.iter().for_each(|[a, b, c]| u32::from_be_bytes([0, *a, *b, *c]).pack(to));
+            }
+        }
+    }
+}
+
+/// Numbers of one byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Octets<'a>(pub(super) &'a [u8]);
+
+impl Arg for Octets<'_> {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        octets(self.0).pack(to);
+    }
+}
+
+/// Numbers of a client's list, or the one that a server chose.
+#[derive(Clone, Debug)]
+pub enum Numbers {
+    /// The choice.
+    One(u16),
+    /// The list.
+    Many(Vec<u16>),
+}
+
+impl Arg for Numbers {
+    const TYPE: Type = Type::Vector(&Type::Count);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        match self {
+            Self::One(number) => {
+                to.list(1);
+                number.pack(to);
+            }
+            Self::Many(numbers) => numbers.pack(to),
+        }
+    }
+}
+
+/// Names of hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Hosts<'a>(pub(super) &'a [&'a [u8]]);
+
+impl Arg for Hosts<'_> {
+    const TYPE: Type = Type::Vector(&Type::String);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|name| name.pack(to));
+    }
+}
+
+/// Names of application protocols.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocols<'a> {
+    pub(super) first: Option<&'a [u8]>,
+    /// The extension, which is sound.
+    pub(super) data: &'a [u8],
+}
+
+impl Arg for Protocols<'_> {
+    const TYPE: Type = Type::Vector(&Type::String);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        extension::alpn_names(self.data).unwrap_or_default().pack(to);
+    }
+}
+
+/// The description of an alert. An error of SSL 2.0 has two bytes, of which events show the second.
+#[derive(Clone, Copy, Debug)]
+pub struct AlertCode(pub(super) u16);
+
+impl Arg for AlertCode {
+    const TYPE: Type = Type::Count;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        (self.0 & 0xff).pack(to);
+    }
+}
+
+impl Arg for Carrier {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let name = match self {
+            Self::Tcp => "tcp",
+            Self::Quic => "quic",
+            Self::Dtls => "dtls",
+        };
+        name.pack(to);
+    }
+}
+
+/// A server's hello: what was read, and its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct HelloRead<'a> {
+    pub(super) hello: &'a ServerHello<'a>,
+    pub(super) body: &'a [u8],
+}
+
+impl Arg for HelloRead<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.body.pack(to);
+    }
+}
+
+/// A certificate that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct CertificateRef<'a>(pub(super) &'a Arc<Certificate>);
+
+impl Arg for CertificateRef<'_> {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.fingerprint.as_str().pack(to);
     }
 }
 
@@ -61,9 +211,9 @@ macro_rules! tls_events {
                 /// Session to resume, filled up to 32 bytes with zeros.
                 session_id: [u8; 32] = "session_id",
                 /// Cipher suites that the client offers.
-                ciphers: Vec<u32> = "ciphers",
+                ciphers: Suites<'a> = "ciphers",
                 /// Compression methods that the client offers.
-                comp_methods: Vec<u16> = "comp_methods",
+                comp_methods: Octets<'a> = "comp_methods",
             }
 
             /// A server answers a client's hello.
@@ -152,6 +302,32 @@ macro_rules! tls_events {
                 ticket: &'a [u8] = "ticket",
             }
 
+            /// A certificate came by, in TLS or in another protocol.
+            pub struct X509Seen<'a> = "gannet::x509_seen", opt_in {
+                /// The connection.
+                c: Connection = "c",
+                /// Whether the client sent it.
+                is_client: bool = "is_client",
+                /// Whether it is its sender's own: the first of its chain.
+                is_host: bool = "is_host",
+                /// Its fingerprint.
+                certificate: CertificateRef<'a> = "fingerprint",
+                /// The fingerprint in bytes.
+                digest: [u8; 32] = "digest",
+            }
+
+            /// The analyzer recognises the protocol.
+            pub struct Recognized = "gannet::ssl_recognized", opt_in {
+                /// The connection.
+                c: Connection = "c",
+            }
+
+            /// The bytes of a session that lacks none are not the protocol.
+            pub struct Broken = "gannet::ssl_broken", opt_in {
+                /// The connection.
+                c: Connection = "c",
+            }
+
             $(
                 $(#[doc = $doc])*
                 pub struct $name $(<$lt>)? = $event $(, $opt_in)? {
@@ -178,25 +354,25 @@ tls_events! {
     /// Names of servers (RFC 6066 section 3).
     ServerNameSeen<'a> = "ssl_extension_server_name" {
         /// Names.
-        names: Vec<&'a [u8]> = "names",
+        names: Hosts<'a> = "names",
     }
 
     /// Application protocols (RFC 7301).
     AlpnSeen<'a> = "ssl_extension_application_layer_protocol_negotiation" {
         /// Names of protocols.
-        protocols: Vec<&'a [u8]> = "protocols",
+        protocols: Protocols<'a> = "protocols",
     }
 
     /// Versions that a client offers, or the one that a server chose (RFC 8446 section 4.2.1).
     SupportedVersionsSeen = "ssl_extension_supported_versions" {
         /// Versions.
-        versions: Vec<u16> = "versions",
+        versions: Numbers = "versions",
     }
 
     /// Groups of key shares (RFC 8446 section 4.2.8).
     KeyShareSeen = "ssl_extension_key_share" {
         /// Groups.
-        curves: Vec<u16> = "curves",
+        curves: Numbers = "curves",
     }
 
     /// Groups that a side supports (RFC 8422 section 5.1.1).
@@ -335,7 +511,7 @@ tls_events! {
         /// Level: 1 warning, 2 fatal.
         level: u64 = "level",
         /// Description, by its number.
-        desc: u64 = "desc",
+        desc: AlertCode = "desc",
     }
 
     /// A heartbeat in clear text (RFC 6520).
@@ -348,6 +524,29 @@ tls_events! {
         payload_length: u16 = "payload_length",
         /// Payload and padding.
         payload: &'a [u8] = "payload",
+    }
+
+    /// The body of a client's hello is about to be read.
+    ClientHelloBody<'a> = "gannet::ssl_client_hello_body", opt_in {
+        /// How it came: `tcp`, `quic` or `dtls`.
+        carrier: Carrier = "carrier",
+        /// The message without its header.
+        body: &'a [u8] = "body",
+    }
+
+    /// The body of a server's hello was read, up to its extensions.
+    ServerHelloBody<'a> = "gannet::ssl_server_hello_body", opt_in {
+        /// The message without its header.
+        hello: HelloRead<'a> = "body",
+    }
+
+    /// A hello of SSL 2.0, which is no handshake message, was read.
+    Ssl2Hello = "gannet::ssl2_hello", opt_in {}
+
+    /// A certificate of a side's chain.
+    ChainCertificate<'a> = "gannet::ssl_certificate", opt_in {
+        /// It, if it can be read: its fingerprint.
+        certificate: Option<CertificateRef<'a>> = "fingerprint",
     }
 }
 

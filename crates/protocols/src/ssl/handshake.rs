@@ -18,12 +18,12 @@ use super::message::Reader;
 use super::message::ServerHello;
 use super::message::SignatureForm;
 use super::message::kind;
+use super::message::padded;
 use super::names;
 use super::raise;
 use super::raise::algorithm;
 use super::record::Core;
-use super::rows::Role;
-use super::rows::padded;
+use super::record::Role;
 use crate::Context;
 use crate::support::BINPAC;
 
@@ -175,13 +175,12 @@ impl Core {
             }
         }
         let role = self.role(from);
-        cx.raise(|c| HandshakeMessage {
+        cx.report(&mut self.session, |c| HandshakeMessage {
             c,
             is_client: role == Role::Client,
             msg_type: ty.into(),
             length: body.len() as u64,
         });
-        self.session.message(cx, role, ty);
         Ok(())
     }
 
@@ -192,8 +191,7 @@ impl Core {
         }
         let back = self.handshake.flipped;
         self.handshake.flipped = !back;
-        cx.raise(|c| Flipped { c });
-        self.session.flipped(cx.now);
+        cx.report(&mut self.session, |c| Flipped { c });
         if back && !std::mem::replace(&mut self.handshake.unclear, true) {
             cx.weird("SSL_unclear_connection_direction", "", Some(self.tag.name()));
         }
@@ -223,28 +221,25 @@ impl Core {
         ClientHello::version(body)?;
         self.sender_should_be(cx, from, Role::Client);
         let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
-        let wanted = cx.env.fingerprints;
-        if wanted.ja3 || wanted.ja4 {
-            let carrier = match (cx.conn.proto, hello.version) {
-                (_, names::DTLS10 | names::DTLS12) => Carrier::Dtls,
-                (Proto::Udp, _) => Carrier::Quic,
-                _ => Carrier::Tcp,
-            };
-            self.session.client_prints(wanted, carrier, body);
-        }
+        let carrier = match (cx.conn.proto, hello.version) {
+            (_, names::DTLS10 | names::DTLS12) => Carrier::Dtls,
+            (Proto::Udp, _) => Carrier::Quic,
+            _ => Carrier::Tcp,
+        };
+        cx.report(&mut self.session, |c| ClientHelloBody { c, is_client: true, carrier, body });
         while !hello.extensions.is_empty() {
             let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {
                 self.client_extension(cx, ty, data)?;
             }
-            cx.raise(|c| ExtensionSeen { c, is_client: true, code: ty, val: data });
-            self.session.extension(cx.now, Role::Client, ty, data.len());
+            let rows = &mut self.session;
+            cx.report(rows, |c| ExtensionSeen { c, is_client: true, code: ty, val: data });
         }
         if self.check_version(cx, Role::Client, hello.version) {
             self.confirm(cx);
         }
         let (record_version, ..) = self.record;
-        cx.raise(|c| {
+        cx.report(&mut self.session, |c| {
             let (possible_ts, client_random) = clock(hello.random);
             ClientHelloSeen {
                 c,
@@ -253,11 +248,10 @@ impl Core {
                 possible_ts,
                 client_random,
                 session_id: padded(hello.session_id),
-                ciphers: words(hello.ciphers).into_iter().map(u32::from).collect(),
-                comp_methods: octets(hello.compressions),
+                ciphers: Suites::Tls(hello.ciphers),
+                comp_methods: Octets(hello.compressions),
             }
         });
-        self.session.client_hello(cx.now, hello.session_id);
         Ok(())
     }
 
@@ -270,9 +264,8 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
             extension::ty::ALPN => {
-                extension::alpn(data)?;
-                let protocols = || extension::alpn_names(data).unwrap_or_default();
-                cx.raise(|c| AlpnSeen { c, is_client: true, protocols: protocols() });
+                let protocols = Protocols { first: extension::alpn(data)?, data };
+                cx.raise(|c| AlpnSeen { c, is_client: true, protocols });
             }
             _ => {
                 extension::check(ty, data, true)?;
@@ -292,20 +285,22 @@ impl Core {
         ServerHello::version(body)?;
         self.sender_should_be(cx, from, Role::Server);
         let mut hello = ServerHello::parse(body)?;
-        if cx.env.fingerprints.ja3s {
-            self.session.server_print(&hello);
-        }
+        cx.report(&mut self.session, |c| ServerHelloBody {
+            c,
+            is_client: false,
+            hello: HelloRead { hello: &hello, body },
+        });
         while !hello.extensions.is_empty() {
             let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {
                 self.server_extension(cx, ty, data)?;
             }
-            cx.raise(|c| ExtensionSeen { c, is_client: false, code: ty, val: data });
-            self.session.extension(cx.now, Role::Server, ty, data.len());
+            let rows = &mut self.session;
+            cx.report(rows, |c| ExtensionSeen { c, is_client: false, code: ty, val: data });
         }
         self.check_version(cx, Role::Server, hello.version);
         let (record_version, ..) = self.record;
-        cx.raise(|c| {
+        cx.report(&mut self.session, |c| {
             let (possible_ts, _) = clock(hello.random);
             ServerHelloSeen {
                 c,
@@ -318,7 +313,6 @@ impl Core {
                 comp_method: hello.compression.into(),
             }
         });
-        self.session.server_hello(cx.now, &hello, u32::from(hello.cipher));
         self.handshake.cipher = Some(hello.cipher);
         self.handshake.choose(hello.version);
         Ok(())
@@ -333,26 +327,25 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
             extension::ty::ALPN => {
-                if let Some(name) = extension::alpn(data)? {
-                    self.session.next_protocol(name);
-                }
-                let protocols = || extension::alpn_names(data).unwrap_or_default();
-                cx.raise(|c| AlpnSeen { c, is_client: false, protocols: protocols() });
+                let protocols = Protocols { first: extension::alpn(data)?, data };
+                cx.report(&mut self.session, |c| AlpnSeen { c, is_client: false, protocols });
             }
             extension::ty::SUPPORTED_VERSIONS => {
                 let version = Reader::new(data).u16("OneSupportedVersion")?;
                 self.handshake.choose(version);
-                cx.raise(|c| {
-                    let versions = vec![version];
-                    SupportedVersionsSeen { c, is_client: false, versions }
+                cx.report(&mut self.session, |c| SupportedVersionsSeen {
+                    c,
+                    is_client: false,
+                    versions: Numbers::One(version),
                 });
-                self.session.touch(cx.now);
-                self.session.chosen_version(version);
             }
             extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD => {
                 let group = extension::server_key_share(data)?;
-                cx.raise(|c| KeyShareSeen { c, is_client: false, curves: vec![group] });
-                self.session.chosen_curve(cx.now, group);
+                cx.report(&mut self.session, |c| KeyShareSeen {
+                    c,
+                    is_client: false,
+                    curves: Numbers::One(group),
+                });
             }
             _ => {
                 extension::check(ty, data, false)?;
@@ -373,14 +366,11 @@ impl Core {
         for ty in list.unknown {
             cx.weird("ssl_ext_unknown_server_name_type", &ty.to_string(), Some(self.tag.name()));
         }
-        cx.raise(|c| {
-            let names = list.hosts.clone();
-            ServerNameSeen { c, is_client: role == Role::Client, names }
+        cx.report(&mut self.session, |c| ServerNameSeen {
+            c,
+            is_client: role == Role::Client,
+            names: Hosts(&list.hosts),
         });
-        self.session.touch(cx.now);
-        if role == Role::Client {
-            self.session.server_names(cx, &list.hosts);
-        }
         Ok(())
     }
 
@@ -400,7 +390,9 @@ impl Core {
         let role = self.role(from);
         let certificate =
             super::certificates::seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
-        self.session.certificate(role, certificate);
+        let certificate = certificate.as_ref().map(CertificateRef);
+        let is_client = role == Role::Client;
+        cx.report(&mut self.session, |c| ChainCertificate { c, is_client, certificate });
     }
 
     fn server_key_exchange(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Malformed> {
@@ -415,11 +407,10 @@ impl Core {
         };
         if let Some(curve) = curve {
             let point = body.get(4..4 + usize::from(body[3])).unwrap_or_default();
-            cx.raise(|c| EcdhServerParams { c, curve, point });
+            cx.report(&mut self.session, |c| EcdhServerParams { c, curve, point });
             if key_exchange(u32::from(cipher)) == KeyExchange::Ecdhe {
                 raise::server_signature(cx, body.get(4 + point.len()..), form);
             }
-            self.session.chosen_curve(cx.now, curve);
         } else if matches!(key_exchange(u32::from(cipher)), KeyExchange::Dhe | KeyExchange::DhAnon)
             && let Ok([p, q, ys]) = message::dh_values(body)
         {
@@ -474,11 +465,15 @@ fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) 
         }
         extension::ty::SUPPORTED_VERSIONS if is_client => {
             let versions = || words(data.get(1..).unwrap_or_default());
-            cx.raise(|c| SupportedVersionsSeen { c, is_client, versions: versions() });
+            cx.raise(|c| SupportedVersionsSeen {
+                c,
+                is_client,
+                versions: Numbers::Many(versions()),
+            });
         }
         extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD if is_client => {
             let curves = || extension::client_key_shares(data).unwrap_or_default();
-            cx.raise(|c| KeyShareSeen { c, is_client, curves: curves() });
+            cx.raise(|c| KeyShareSeen { c, is_client, curves: Numbers::Many(curves()) });
         }
         extension::ty::SUPPORTED_GROUPS => {
             cx.raise(|c| EllipticCurvesSeen { c, is_client, curves: word_list() });

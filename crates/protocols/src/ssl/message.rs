@@ -276,17 +276,6 @@ impl<'a> ServerHello<'a> {
         skip_extensions_length(&mut r, field)?;
         Ok(Self { version, random, session_id, cipher, compression, extensions: r })
     }
-
-    /// Whether it is a HelloRetryRequest in disguise (RFC 8446 section 4.1.3).
-    pub fn is_retry_request(&self) -> bool {
-        // SHA-256 of "HelloRetryRequest".
-        const RETRY: [u8; 32] = [
-            0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65,
-            0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2,
-            0xc8, 0xa8, 0x33, 0x9c,
-        ];
-        self.random == RETRY
-    }
 }
 
 /// The length of all extensions together: it may be missing, and the message's end counts.
@@ -478,6 +467,27 @@ pub fn check_hello_verify_request(body: &[u8]) -> Result<(), Malformed> {
     r.need(3, "HelloVerifyRequest:cookie_length")?;
     r.u16("HelloVerifyRequest:cookie_length")?;
     r.vector8("HelloVerifyRequest:cookie_length", "HelloVerifyRequest:cookie").map(drop)
+}
+
+/// Whether the random bytes of a server's hello say that it is a HelloRetryRequest (RFC 8446 section 4.1.3).
+pub(super) fn asks_for_retry(random: &[u8]) -> bool {
+    // SHA-256 of "HelloRetryRequest".
+    const RETRY: [u8; 32] = [
+        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8,
+        0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
+        0x33, 0x9c,
+    ];
+    random == RETRY
+}
+
+/// A session id filled up with zeros; too long a one counts as none.
+#[inline]
+pub(super) fn padded(id: &[u8]) -> [u8; 32] {
+    let mut whole = [0; 32];
+    if let Some(front) = whole.get_mut(..id.len()) {
+        front.copy_from_slice(id);
+    }
+    whole
 }
 
 #[cfg(test)]

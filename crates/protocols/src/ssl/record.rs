@@ -10,17 +10,19 @@ use gannet_base::Dir;
 use gannet_base::Proto;
 
 use super::events::Alert;
+use super::events::AlertCode;
+use super::events::Broken;
 use super::events::ChangeCipherSpec;
 use super::events::EncryptedData;
 use super::events::Established;
 use super::events::Heartbeat;
 use super::events::PlaintextData;
 use super::events::ProbableHandshake;
+use super::events::Recognized;
 use super::handshake::Handshake;
 use super::message::Malformed;
 use super::message::Reader;
 use super::names;
-use super::rows::Role;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
@@ -37,11 +39,25 @@ pub(super) mod content {
 /// Alerts read from one record; more are left unread, with a weird.
 const MAX_ALERTS: usize = 10;
 
+/// Which side speaks, once roles are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Server,
+    Client,
+}
+
+impl Role {
+    /// Of the sender `from`, whose connection may run the wrong way round.
+    pub(super) fn of(from: Dir, flipped: bool) -> Self {
+        if (from == Dir::Orig) != flipped { Self::Client } else { Self::Server }
+    }
+}
+
 /// The state of one session below its framing.
 pub(super) struct Core {
     /// SSL or DTLS.
     pub(super) tag: Tag,
-    /// The facts for the log.
+    /// The rows of the session.
     pub(super) session: Session,
     /// The handshake protocol.
     pub(super) handshake: Handshake,
@@ -49,6 +65,8 @@ pub(super) struct Core {
     pub(super) encrypted: [bool; 2],
     established: bool,
     confirmed: bool,
+    /// It was confirmed without a violation: the analyzer is removed once the session is established.
+    analyzing: bool,
     /// Version, type and length of the current record.
     pub(super) record: (u16, u16, usize),
     /// Nothing more is read, for good.
@@ -69,6 +87,7 @@ impl Core {
             encrypted: [false; 2],
             established: false,
             confirmed: false,
+            analyzing: false,
             record: (0, 0, 0),
             skip: false,
         }
@@ -84,8 +103,8 @@ impl Core {
         if !self.confirmed {
             self.confirmed = true;
             cx.confirm(self.tag);
-            self.session.touch(cx.now);
-            self.session.analyzing = true;
+            cx.report(&mut self.session, |c| Recognized { c });
+            self.analyzing = true;
         }
     }
 
@@ -94,14 +113,14 @@ impl Core {
         self.confirmed
     }
 
-    /// The bytes are not the protocol. Writes the row with the known facts.
+    /// The bytes are not the protocol.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
         // After a gap in the stream, a message that does not parse is no violation.
         let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.is_partial() || cx.conn.has_gap());
-        if !incomplete && self.session.is_open() {
-            self.session.log(cx);
-            self.session.analyzing = false;
+        if !incomplete {
+            cx.report(&mut self.session, |c| Broken { c });
+            self.analyzing = false;
         }
     }
 
@@ -135,15 +154,14 @@ impl Core {
     /// Establishes the session.
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.established = true;
-        cx.raise(|c| Established { c });
-        self.session.establish(cx);
+        cx.report(&mut self.session, |c| Established { c });
     }
 
     /// Whether nothing is left to be seen: the row is written and the analyzer may go.
     ///
     /// Scripts decide themselves when they remove it.
     pub(super) fn is_done(&self, cx: &Context<'_>) -> bool {
-        self.established && self.session.analyzing && !cx.env.is_scripted()
+        self.established && self.analyzing && !cx.env.is_scripted()
     }
 
     /// A record in clear text: `kind` as in [`content`], `data` without its header.
@@ -159,7 +177,7 @@ impl Core {
             content::HEARTBEAT => {
                 let head = Reader::new(data).take(3, "Heartbeat:payload_length")?;
                 let role = self.role(from);
-                cx.raise(|c| Heartbeat {
+                cx.report(&mut self.session, |c| Heartbeat {
                     c,
                     is_client: role == Role::Client,
                     length: data.len() as u64,
@@ -167,7 +185,6 @@ impl Core {
                     payload_length: u16::from_be_bytes([head[1], head[2]]),
                     payload: &data[3..],
                 });
-                self.session.heartbeat(cx, role);
             }
             content::APPLICATION_DATA => {}
             _ => {
@@ -178,22 +195,21 @@ impl Core {
                 self.violation(cx, &format!("unknown SSL record type ({kind}) from {side}"));
             }
         }
-        self.clear(cx, from, kind == content::APPLICATION_DATA);
+        self.clear(cx, from);
         Ok(())
     }
 
     /// A record in clear text was read, whatever it holds.
-    pub(super) fn clear(&mut self, cx: &mut Context<'_>, from: Dir, application_data: bool) {
+    pub(super) fn clear(&mut self, cx: &mut Context<'_>, from: Dir) {
         let (record_version, content_type, length) = self.record;
         let is_client = self.role(from) == Role::Client;
-        cx.raise(|c| PlaintextData {
+        cx.report(&mut self.session, |c| PlaintextData {
             c,
             is_client,
             record_version,
             content_type,
             length: length as u64,
         });
-        self.session.plaintext(cx, application_data);
     }
 
     /// A ChangeCipherSpec, of one octet.
@@ -202,9 +218,8 @@ impl Core {
             self.encrypted[from.index()] = true;
         }
         let role = self.role(from);
-        cx.raise(|c| ChangeCipherSpec { c, is_client: role == Role::Client });
-        self.session.change_cipher_spec(cx, role);
-        self.clear(cx, from, false);
+        cx.report(&mut self.session, |c| ChangeCipherSpec { c, is_client: role == Role::Client });
+        self.clear(cx, from);
     }
 
     fn alerts(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
@@ -219,13 +234,12 @@ impl Core {
             let alert = r.nested(|r| r.take(2, "Alert"))?;
             let (level, description) = (alert[0], alert[1]);
             let role = self.role(from);
-            cx.raise(|c| Alert {
+            cx.report(&mut self.session, |c| Alert {
                 c,
                 is_client: role == Role::Client,
                 level: level.into(),
-                desc: description.into(),
+                desc: AlertCode(description.into()),
             });
-            self.session.alert(cx, role, u16::from(description));
         }
         Ok(())
     }

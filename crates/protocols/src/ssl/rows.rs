@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use gannet_base::ConnId;
-use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_files::x509::Certificate;
 use gannet_log::Extra;
 use gannet_log::Vector;
 
+use super::events::*;
 use super::extension;
 use super::fingerprint;
 use super::fingerprint::Carrier;
 use super::message::ServerHello;
+use super::message::asks_for_retry;
 use super::message::kind;
 use super::names;
+use super::record::Role;
+use super::record::content;
 use crate::Context;
+use crate::Hear;
 use crate::env::Fingerprints as Wanted;
 use crate::policy::known::Presented;
 
@@ -95,9 +99,6 @@ pub(super) struct Session {
     retry_request: bool,
     last_alert: Option<u16>,
     next_protocol: Option<Vec<u8>>,
-    /// The analyzer was confirmed without a violation: it is removed once the session is
-    /// established.
-    pub(super) analyzing: bool,
     established: bool,
     logged: bool,
     history: Vec<u8>,
@@ -107,33 +108,14 @@ pub(super) struct Session {
     chains: Option<[Vec<Link>; 2]>,
 }
 
-/// Which side speaks, once roles are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Server,
-    Client,
-}
-
-impl Role {
-    /// Of the sender `from`, whose connection may run the wrong way round.
-    pub(super) fn of(from: Dir, flipped: bool) -> Self {
-        if (from == Dir::Orig) != flipped { Self::Client } else { Self::Server }
-    }
-}
-
 impl Session {
     /// Something of the protocol was seen: there will be a row.
-    pub(super) fn touch(&mut self, now: Time) {
+    fn touch(&mut self, now: Time) {
         self.since.get_or_insert(now);
     }
 
-    /// Whether anything was seen yet.
-    pub(super) fn is_open(&self) -> bool {
-        self.since.is_some()
-    }
-
     /// A letter for the history.
-    pub(super) fn note(&mut self, cx: &mut Context<'_>, role: Role, letter: u8) {
+    fn note(&mut self, cx: &mut Context<'_>, role: Role, letter: u8) {
         if self.history.len() == MAX_HISTORY || self.history.len() >= MAX_LETTERS {
             return;
         }
@@ -148,7 +130,10 @@ impl Session {
     }
 
     /// Fingerprints of a client's hello, the first one's.
-    pub(super) fn client_prints(&mut self, wanted: Wanted, carrier: Carrier, body: &[u8]) {
+    fn client_prints(&mut self, wanted: Wanted, carrier: Carrier, body: &[u8]) {
+        if !wanted.ja3 && !wanted.ja4 {
+            return;
+        }
         let Ok(client) = fingerprint::Client::parse(body, carrier == Carrier::Dtls) else { return };
         let [ja3, _, ja4] = &mut **self.prints.get_or_insert_default();
         if wanted.ja3 {
@@ -160,12 +145,12 @@ impl Session {
     }
 
     /// The fingerprint of a server's hello, the last one's: the first may ask for another try.
-    pub(super) fn server_print(&mut self, hello: &ServerHello<'_>) {
+    fn server_print(&mut self, hello: &ServerHello<'_>) {
         self.prints.get_or_insert_default()[1] = Some(fingerprint::ja3s(hello));
     }
 
     /// The roles of originator and responder turned out reversed.
-    pub(super) fn flipped(&mut self, now: Time) {
+    fn flipped(&mut self, now: Time) {
         self.touch(now);
         if self.history.len() < MAX_LETTERS {
             self.history.push(b'^');
@@ -173,9 +158,8 @@ impl Session {
     }
 
     /// A client hello was read; its extensions came before.
-    pub(super) fn client_hello(&mut self, now: Time, session_id: &[u8]) {
+    fn client_hello(&mut self, now: Time, id: [u8; 32]) {
         self.touch(now);
-        let id = padded(session_id);
         if id != [0; 32] {
             self.session_id = Some(id);
             self.ticket_without_id = false;
@@ -183,12 +167,12 @@ impl Session {
     }
 
     /// A server hello was read; its extensions came before.
-    pub(super) fn server_hello(&mut self, now: Time, hello: &ServerHello<'_>, cipher: u32) {
+    fn server_hello(&mut self, now: Time, hello: &ServerHelloSeen<'_>) {
         self.touch(now);
         let version = *self.version.get_or_insert(hello.version);
-        self.cipher = Some(cipher);
-        self.retry_request |= hello.is_retry_request();
-        if self.session_id == Some(padded(hello.session_id))
+        self.cipher = Some(hello.cipher);
+        self.retry_request |= asks_for_retry(hello.server_random);
+        if self.session_id == Some(hello.session_id)
             && !names::is_draft13(version)
             && version != names::TLS13
         {
@@ -196,19 +180,14 @@ impl Session {
         }
     }
 
-    /// The server's supported_versions extension, which overrides the hello's version.
-    pub(super) fn chosen_version(&mut self, version: u16) {
-        self.version = Some(version);
-    }
-
     /// The server's group.
-    pub(super) fn chosen_curve(&mut self, now: Time, curve: u16) {
+    fn chosen_curve(&mut self, now: Time, curve: u16) {
         self.touch(now);
         self.curve = Some(curve);
     }
 
     /// Names the client asks for.
-    pub(super) fn server_names(&mut self, cx: &mut Context<'_>, hosts: &[&[u8]]) {
+    fn server_names(&mut self, cx: &mut Context<'_>, hosts: &[&[u8]]) {
         if let Some(first) = hosts.first() {
             self.server_name = Some(first.to_vec());
         }
@@ -218,13 +197,8 @@ impl Session {
         }
     }
 
-    /// The server's application protocol.
-    pub(super) fn next_protocol(&mut self, name: &[u8]) {
-        self.next_protocol = Some(name.to_vec());
-    }
-
     /// Any extension, after its facts were recorded.
-    pub(super) fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
+    fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
         self.touch(now);
         match (role, ty) {
             (Role::Client, extension::ty::SESSION_TICKET) if len > 0 => {
@@ -237,7 +211,7 @@ impl Session {
     }
 
     /// Any handshake message, after its facts were recorded.
-    pub(super) fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
+    fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
         self.touch(cx.now);
         if role == Role::Client && ty == kind::CLIENT_KEY_EXCHANGE {
             self.client_key_exchange = true;
@@ -270,7 +244,7 @@ impl Session {
     }
 
     /// A change to encryption was announced.
-    pub(super) fn change_cipher_spec(&mut self, cx: &mut Context<'_>, role: Role) {
+    fn change_cipher_spec(&mut self, cx: &mut Context<'_>, role: Role) {
         self.touch(cx.now);
         self.note(cx, role, b'i');
         if role == Role::Client && self.ticket_without_id && !self.client_key_exchange {
@@ -279,20 +253,20 @@ impl Session {
     }
 
     /// An alert in clear text.
-    pub(super) fn alert(&mut self, cx: &mut Context<'_>, role: Role, description: u16) {
+    fn alert(&mut self, cx: &mut Context<'_>, role: Role, description: u16) {
         self.touch(cx.now);
         self.note(cx, role, b'l');
         self.last_alert = Some(description);
     }
 
     /// A heartbeat in clear text.
-    pub(super) fn heartbeat(&mut self, cx: &mut Context<'_>, role: Role) {
+    fn heartbeat(&mut self, cx: &mut Context<'_>, role: Role) {
         self.touch(cx.now);
         self.note(cx, role, b'b');
     }
 
     /// A record in clear text, whatever it holds.
-    pub(super) fn plaintext(&mut self, cx: &mut Context<'_>, application_data: bool) {
+    fn plaintext(&mut self, cx: &mut Context<'_>, application_data: bool) {
         self.touch(cx.now);
         if application_data && self.version.is_some() && !self.established {
             cx.weird("ssl_early_application_data", "", None);
@@ -300,7 +274,7 @@ impl Session {
     }
 
     /// A certificate of `role`'s chain.
-    pub(super) fn certificate(&mut self, role: Role, certificate: Link) {
+    fn certificate(&mut self, role: Role, certificate: Link) {
         // Certificates before any session are ignored.
         if self.since.is_some() {
             let chain = &mut self.chains.get_or_insert_default()[role as usize];
@@ -312,7 +286,7 @@ impl Session {
     }
 
     /// Both sides are encrypted: the row is written.
-    pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
+    fn establish(&mut self, cx: &mut Context<'_>) {
         self.touch(cx.now);
         self.established = true;
         if let Some(leaf) = self.leaf()
@@ -331,8 +305,13 @@ impl Session {
         self.log(cx);
     }
 
+    /// The connection ends.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.log(cx);
+    }
+
     /// Writes the row, unless it was written or there is nothing to say.
-    pub(super) fn log(&mut self, cx: &mut Context<'_>) {
+    fn log(&mut self, cx: &mut Context<'_>) {
         let Some(ts) = self.since else { return };
         if std::mem::replace(&mut self.logged, true) {
             return;
@@ -379,17 +358,78 @@ impl Session {
     }
 }
 
-fn fingerprints(chain: &[Link]) -> Vector<&str> {
-    Vector(chain.iter().flatten().map(|c| c.fingerprint.as_str()).collect())
+fn role(is_client: bool) -> Role {
+    if is_client { Role::Client } else { Role::Server }
 }
 
-/// A session id filled up with zeros; too long a one counts as none.
-pub(super) fn padded(id: &[u8]) -> [u8; 32] {
-    let mut whole = [0; 32];
-    if let Some(front) = whole.get_mut(..id.len()) {
-        front.copy_from_slice(id);
-    }
-    whole
+/// What happens to a session, event by event: the event, and what is done.
+macro_rules! hear {
+    ($($event:ty, |$session:ident, $cx:ident, $e:ident| $do:expr;)*) => { $(
+        impl Hear<$event> for Session {
+            #[inline]
+            fn hear(&mut self, $cx: &mut Context<'_>, $e: &$event) {
+                let $session = self;
+                $do;
+            }
+        }
+    )* };
+}
+
+hear! {
+    Recognized, |s, cx, _e| s.touch(cx.now);
+    Broken, |s, cx, _e| s.log(cx);
+    Flipped, |s, cx, _e| s.flipped(cx.now);
+    ClientHelloBody<'_>, |s, cx, e| s.client_prints(cx.env.fingerprints, e.carrier, e.body);
+    ServerHelloBody<'_>, |s, cx, e| {
+        if cx.env.fingerprints.ja3s {
+            s.server_print(e.hello.hello);
+        }
+    };
+    ClientHelloSeen<'_>, |s, cx, e| s.client_hello(cx.now, e.session_id);
+    ServerHelloSeen<'_>, |s, cx, e| s.server_hello(cx.now, e);
+    Ssl2Hello, |s, cx, e| {
+        let letter = if e.is_client { b'c' } else { b's' };
+        s.note(cx, role(e.is_client), letter);
+    };
+    ExtensionSeen<'_>, |s, cx, e| s.extension(cx.now, role(e.is_client), e.code, e.val.len());
+    ServerNameSeen<'_>, |s, cx, e| {
+        s.touch(cx.now);
+        if e.is_client {
+            s.server_names(cx, e.names.0);
+        }
+    };
+    AlpnSeen<'_>, |s, _cx, e| {
+        // The server's choice.
+        if let Some(name) = e.protocols.first.filter(|_| !e.is_client) {
+            s.next_protocol = Some(name.to_vec());
+        }
+    };
+    SupportedVersionsSeen, |s, cx, e| {
+        // It overrides the version of the hello.
+        if let Numbers::One(version) = e.versions {
+            s.touch(cx.now);
+            s.version = Some(version);
+        }
+    };
+    KeyShareSeen, |s, cx, e| {
+        if let Numbers::One(group) = e.curves {
+            s.chosen_curve(cx.now, group);
+        }
+    };
+    EcdhServerParams<'_>, |s, cx, e| s.chosen_curve(cx.now, e.curve);
+    ChainCertificate<'_>, |s, _cx, e| {
+        s.certificate(role(e.is_client), e.certificate.map(|c| Arc::clone(c.0)));
+    };
+    HandshakeMessage, |s, cx, e| s.message(cx, role(e.is_client), e.msg_type as u8);
+    ChangeCipherSpec, |s, cx, e| s.change_cipher_spec(cx, role(e.is_client));
+    Alert, |s, cx, e| s.alert(cx, role(e.is_client), e.desc.0);
+    Heartbeat<'_>, |s, cx, e| s.heartbeat(cx, role(e.is_client));
+    PlaintextData, |s, cx, e| s.plaintext(cx, e.content_type == content::APPLICATION_DATA);
+    Established, |s, cx, _e| s.establish(cx);
+}
+
+fn fingerprints(chain: &[Link]) -> Vector<&str> {
+    Vector(chain.iter().flatten().map(|c| c.fingerprint.as_str()).collect())
 }
 
 #[cfg(test)]

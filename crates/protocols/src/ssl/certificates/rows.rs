@@ -1,0 +1,245 @@
+//! x509.log: each certificate once a day in each of its parts.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
+use gannet_files::x509::Certificate;
+use gannet_log::Cut;
+use gannet_log::Date;
+use gannet_log::Limits;
+use gannet_log::Row;
+use gannet_log::Vector;
+
+use super::super::events::X509Seen;
+use crate::Context;
+use crate::Hear;
+use crate::context::tell_cut;
+use crate::deferred::Queue;
+use crate::weird::Weirds;
+
+/// A certificate is logged again after this time.
+const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
+/// Logged certificates that are remembered; beyond that, each sight is logged.
+const MAX_KNOWN: usize = 1_000_000;
+/// Those that would be logged again are looked for no more often than this: with many others that takes long.
+const SWEEP: Interval = Interval::from_secs(60 * 60);
+gannet_log::row! {
+    /// X.509 certificates, each once a day.
+    pub struct X509Row<'a> = "x509" limits(Limits { string: 4096, elements: 500 }) {
+        /// When it was seen.
+        ts: Time = "ts",
+        /// SHA-256 of its encoding, in hexadecimal.
+        fingerprint: &'a str = "fingerprint",
+        /// Version, counted from one.
+        version: u64 = "certificate.version",
+        /// Serial number in hexadecimal.
+        serial: &'a str = "certificate.serial",
+        /// Subject.
+        subject: &'a str = "certificate.subject",
+        /// Issuer.
+        issuer: &'a str = "certificate.issuer",
+        /// Start of its validity.
+        not_valid_before: Date = "certificate.not_valid_before",
+        /// End of its validity.
+        not_valid_after: Date = "certificate.not_valid_after",
+        /// Algorithm of the key.
+        key_alg: &'a str = "certificate.key_alg",
+        /// Algorithm of the signature.
+        sig_alg: &'a str = "certificate.sig_alg",
+        /// Kind of the key: `rsa`, `dsa`, `ecdsa`, …
+        key_type: Option<&'a str> = "certificate.key_type",
+        /// Bits of the key.
+        key_length: Option<u64> = "certificate.key_length",
+        /// Public exponent of an RSA key.
+        exponent: Option<&'a str> = "certificate.exponent",
+        /// Curve of an elliptic-curve key.
+        curve: Option<&'a str> = "certificate.curve",
+        /// Alternative names: hosts.
+        san_dns: Option<Vector<&'a [u8]>> = "san.dns",
+        /// Alternative names: URIs.
+        san_uri: Option<Vector<&'a [u8]>> = "san.uri",
+        /// Alternative names: mail addresses.
+        san_email: Option<Vector<&'a [u8]>> = "san.email",
+        /// Alternative names: addresses.
+        san_ip: Option<Vector<Addr>> = "san.ip",
+        /// Whether it may issue certificates, if it says.
+        ca: Option<bool> = "basic_constraints.ca",
+        /// Issuers that may follow below it.
+        path_len: Option<u64> = "basic_constraints.path_len",
+        /// Whether it is its sender's own: the first of its chain.
+        host_cert: bool = "host_cert",
+        /// Whether the client sent it.
+        client_cert: bool = "client_cert",
+    }
+}
+
+/// The certificates that were logged.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
+    known: HashMap<Key, Time, KeyedHash>,
+    /// When those that would be logged again were looked for last.
+    swept: Option<Time>,
+    deferred: Queue<Item>,
+}
+
+/// Fingerprint, `host_cert` and `client_cert`.
+type Key = ([u8; 32], bool, bool);
+
+/// A certificate that a shard saw, for [`Certificates::decide`].
+#[derive(Clone, Debug)]
+pub struct Item {
+    now: Time,
+    key: Key,
+    /// Its row is made should it be news: most are seen again and again.
+    certificate: Arc<Certificate>,
+}
+
+impl Known {
+    /// Whether a certificate is to be logged now. Asked once a sight.
+    fn is_news(&mut self, key: Key, now: Time) -> bool {
+        if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
+            return false;
+        }
+        if self.known.len() >= MAX_KNOWN && self.swept.is_none_or(|swept| now - swept >= SWEEP) {
+            self.swept = Some(now);
+            self.known.retain(|_, &mut logged| now - logged < RELOG_AFTER);
+        }
+        if self.known.len() < MAX_KNOWN {
+            self.known.insert(key, now);
+        }
+        true
+    }
+
+    /// The items that a shard deferred, in order.
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
+    }
+
+    /// Decides about what another one left.
+    pub(crate) fn decide(&mut self, logs: &mut Sinks, weirds: &mut Weirds, item: &Item) {
+        if self.is_news(item.key, item.now) {
+            let (_, host, client) = item.key;
+            let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));
+            if cut != Cut::default() {
+                tell_cut(weirds, logs, item.now, X509Row::PATH, cut);
+            }
+        }
+    }
+}
+
+/// The rows of all connections, whose state is that of the shard.
+pub(super) struct Rows;
+
+impl Hear<X509Seen<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
+        let X509Seen { is_host, is_client, digest, .. } = *event;
+        let (certificate, now) = (event.certificate.0, cx.now);
+        let key = (digest, is_host, is_client);
+        let env = &mut *cx.env;
+        let known = &mut env.certificates.rows;
+        if env.logs.key().is_some() {
+            // Whether it is news is not known here: other connections are elsewhere.
+            if env.logs.selection().wants::<X509Row<'_>>() {
+                let certificate = Arc::clone(certificate);
+                known.deferred.push(&env.logs, Item { now, key, certificate });
+            }
+        } else if known.is_news(key, now) {
+            with_row(now, certificate, is_host, is_client, |row| cx.log(row));
+        }
+    }
+}
+
+fn with_row<T>(
+    ts: Time,
+    c: &Certificate,
+    host_cert: bool,
+    client_cert: bool,
+    then: impl FnOnce(&X509Row<'_>) -> T,
+) -> T {
+    let key = c.key.as_ref();
+    let names = c.alternative_names.as_ref();
+    let row = X509Row {
+        ts,
+        fingerprint: &c.fingerprint,
+        version: c.version,
+        serial: &c.serial,
+        subject: &c.subject,
+        issuer: &c.issuer,
+        not_valid_before: Date(c.not_before),
+        not_valid_after: Date(c.not_after),
+        key_alg: &c.key_algorithm,
+        sig_alg: &c.signature_algorithm,
+        key_type: key.map(|k| k.kind),
+        key_length: key.and_then(|k| k.bits),
+        exponent: key.and_then(|k| k.exponent.as_deref()),
+        curve: key.and_then(|k| k.curve),
+        san_dns: names.and_then(|n| list(&n.dns)),
+        san_uri: names.and_then(|n| list(&n.uri)),
+        san_email: names.and_then(|n| list(&n.email)),
+        san_ip: names.and_then(|n| n.ip.as_ref()).map(|ip| {
+            let address = |&ip: &IpAddr| match ip {
+                IpAddr::V4(ip) => Addr::v4(ip.octets()),
+                IpAddr::V6(ip) => Addr::v6(ip.octets()),
+            };
+            Vector(ip.iter().map(address).collect())
+        }),
+        ca: c.basic_constraints.map(|b| b.ca),
+        path_len: c.basic_constraints.and_then(|b| b.path_len),
+        host_cert,
+        client_cert,
+    };
+    then(&row)
+}
+
+fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
+    (!names.is_empty()).then(|| Vector(names.iter().map(Vec::as_slice).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beyond those that are remembered, each new one had a million looked through.
+    #[test]
+    fn many_certificates_are_not_searched_for_each_new_one() {
+        let mut seen = Known::default();
+        let key = |n: usize| {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&n.to_be_bytes());
+            (digest, true, false)
+        };
+        let (begin, day) = (Time::from_secs(0), RELOG_AFTER);
+        assert!((0..MAX_KNOWN).all(|n| seen.is_news(key(n), begin)));
+        let late = begin + day - Interval::from_secs(1);
+        for n in MAX_KNOWN..MAX_KNOWN + 2000 {
+            assert!(seen.is_news(key(n), late));
+        }
+        assert!(!seen.is_news(key(0), late));
+        // All are a day old, which was looked for just now.
+        assert!(seen.is_news(key(MAX_KNOWN), begin + day));
+        assert_eq!(seen.known.len(), MAX_KNOWN);
+        assert!(seen.is_news(key(MAX_KNOWN), late + SWEEP));
+        assert_eq!(seen.known.len(), 1);
+        assert!(!seen.is_news(key(MAX_KNOWN), late + SWEEP));
+    }
+
+    #[test]
+    fn once_a_day_in_each_part() {
+        let mut c = Known::default();
+        let at = |h: i64| Time::from_secs(1_000_000 + h * 3600);
+        let key = |host, client| ([1; 32], host, client);
+        assert!(c.is_news(key(true, false), at(0)));
+        assert!(!c.is_news(key(true, false), at(23)));
+        assert!(c.is_news(key(false, false), at(23)));
+        assert!(c.is_news(key(true, true), at(23)));
+        assert!(c.is_news(key(true, false), at(24)));
+        assert!(!c.is_news(key(true, false), at(25)));
+    }
+}
