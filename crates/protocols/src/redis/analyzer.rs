@@ -3,13 +3,14 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 
 use gannet_base::Dir;
+use gannet_base::Time;
 
 use super::command::Command;
 use super::command::Commands;
 use super::command::Malformed;
 use super::command::key_at;
 use super::events;
-use super::rows::Pending;
+use super::rows::Rows;
 use super::value::Value;
 use super::value::Values;
 use crate::Analyze;
@@ -27,10 +28,38 @@ struct Silence {
     end: Option<u64>,
 }
 
+/// A command, its answer, or both.
+#[derive(Debug)]
+struct Exchange {
+    ts: Time,
+    command: Option<Command>,
+    reply: Option<Value>,
+}
+
+impl Exchange {
+    fn new(ts: Time) -> Self {
+        Self { ts, command: None, reply: None }
+    }
+
+    /// Neither a command nor an answer is to come.
+    fn report(&self, cx: &mut Context<'_>) {
+        let Self { ts, command, reply } = self;
+        cx.report(&mut Rows, |c| events::ExchangeOver {
+            c,
+            ts: *ts,
+            name: command.as_ref().map(Command::name),
+            key: command.as_ref().and_then(Command::key),
+            value: command.as_ref().and_then(Command::value),
+            success: reply.as_ref().map(|r| !r.is_error()),
+            reply: reply.as_ref().map(|r| &*r.text),
+        });
+    }
+}
+
 /// Which answer is for which command. Both are numbered from 1.
 #[derive(Debug, Default)]
 struct State {
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, Exchange>,
     commands: u64,
     replies: u64,
     silences: VecDeque<Silence>,
@@ -74,8 +103,8 @@ impl State {
         if name == b"client" && command.count == 3 {
             self.silence(&command.words[2].to_ascii_lowercase());
         }
-        let row = self.pending.entry(self.commands).or_insert_with(|| Pending::new(cx.now));
-        row.command = Some(command);
+        let exchange = self.pending.entry(self.commands).or_insert_with(|| Exchange::new(cx.now));
+        exchange.command = Some(command);
     }
 
     /// `CLIENT REPLY`.
@@ -113,14 +142,14 @@ impl State {
         }
         let before = self.replies;
         self.replies = self.next_reply();
-        let row = self.pending.entry(self.replies).or_insert_with(|| Pending::new(cx.now));
-        row.reply = Some(value);
+        let exchange = self.pending.entry(self.replies).or_insert_with(|| Exchange::new(cx.now));
+        exchange.reply = Some(value);
         // What came before got no answer and will get none. An answer to nothing waits for the command
         // of its number, as in Zeek, where not too many do.
         let told = before.max(1)..=self.replies;
         let crowded = self.pending.len() > MAX_PENDING;
-        for (_, row) in self.pending.extract_if(told, |_, row| crowded || row.command.is_some()) {
-            row.write(cx);
+        for (_, one) in self.pending.extract_if(told, |_, one| crowded || one.command.is_some()) {
+            one.report(cx);
         }
         if !is_error && self.commands == self.replies {
             self.unanswered.clear();
@@ -340,8 +369,8 @@ impl Analyze for Analyzer {
     fn finish(&mut self, cx: &mut Context<'_>) {
         let State { pending, replies, .. } = std::mem::take(&mut self.state);
         if replies > 0 {
-            for row in pending.values() {
-                row.write(cx);
+            for exchange in pending.values() {
+                exchange.report(cx);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Events of Redis.
 
+use gannet_base::Time;
 use gannet_event::Connection;
 
 use super::command::Command;
@@ -203,6 +204,24 @@ gannet_event::events! {
         c: Connection = "c",
         /// The answer.
         data: ReplyData<'a> = "data",
+    }
+
+    /// A command has its answer, or one of them is known to come without the other.
+    pub struct ExchangeOver<'a> = "gannet::redis_exchange", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// When the first of them was seen.
+        ts: Time = "ts",
+        /// The command.
+        name: Option<&'a [u8]> = "name",
+        /// Its key.
+        key: Option<&'a [u8]> = "key",
+        /// The value that it writes to the key.
+        value: Option<&'a [u8]> = "value",
+        /// Whether it succeeded.
+        success: Option<bool> = "success",
+        /// The answer.
+        reply: Option<&'a [u8]> = "reply",
     }
 
     /// A server sends data that answers no command.

@@ -2,9 +2,9 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-use super::command::Command;
-use super::value::Value;
+use super::events::ExchangeOver;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each command of Redis.
@@ -28,29 +28,20 @@ gannet_log::row! {
     }
 }
 
-/// A row in the making: a command, its answer, or both.
-#[derive(Debug)]
-pub(super) struct Pending {
-    ts: Time,
-    pub(super) command: Option<Command>,
-    pub(super) reply: Option<Value>,
-}
+/// The rows: an exchange has all that one shows.
+pub(super) struct Rows;
 
-impl Pending {
-    pub(super) fn new(ts: Time) -> Self {
-        Self { ts, command: None, reply: None }
-    }
-
-    pub(super) fn write(&self, cx: &mut Context<'_>) {
+impl Hear<ExchangeOver<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &ExchangeOver<'_>) {
         cx.log(&RedisRow {
-            ts: self.ts,
+            ts: event.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
-            name: self.command.as_ref().map(Command::name),
-            key: self.command.as_ref().and_then(Command::key),
-            value: self.command.as_ref().and_then(Command::value),
-            success: self.reply.as_ref().map(|r| !r.is_error()),
-            reply: self.reply.as_ref().map(|r| &*r.text),
+            name: event.name,
+            key: event.key,
+            value: event.value,
+            success: event.success,
+            reply: event.reply,
         });
     }
 }
