@@ -51,6 +51,13 @@ pub struct FileId {
     number: u64,
 }
 
+impl FileId {
+    /// Its number, which no other file has.
+    pub fn number(self) -> u64 {
+        self.number
+    }
+}
+
 /// What is known of a file when it begins.
 #[derive(Clone, Debug)]
 pub struct FileStart {

@@ -492,7 +492,7 @@ fn tell(
         TroubleKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, trouble, analyzer, reason);
         }
-        TroubleKind::GivenUp { uid } => smb.given_up(logs, now, *uid),
+        TroubleKind::GivenUp { uid } => smb.rows.given_up(logs, now, *uid),
     }
 }
 

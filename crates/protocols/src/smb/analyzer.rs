@@ -127,7 +127,7 @@ fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        self.core.shares.tick(cx.now);
+        self.core.shares.tick(cx);
         self.read(cx, from, data);
         self.core.shares.keep(cx);
     }

@@ -3,82 +3,30 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
-use gannet_event::Sinks;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
 
 use super::info::File;
-use super::rows;
-use super::shares::QUIET;
+use super::rows::LastActions;
 use crate::Context;
 use crate::Env;
-
-/// Most stored bytes of names of a connection's last action: an action on a file with longer names
-/// is not logged again.
-const MAX_LAST_NAMES: usize = 1024;
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
 /// and time of the last change.
 #[derive(Debug, Default)]
 pub struct Shared {
     files: HashMap<Box<[u8]>, FileId, KeyedHash>,
-    /// The last logged action on connections that started files.
-    last: HashMap<Uid, Last, KeyedHash>,
+    /// What rows need of connections that started files.
+    pub(crate) rows: LastActions,
     swept: Time,
 }
 
-/// The last action on a connection.
-#[derive(Debug)]
-pub(super) struct Last {
-    pub(super) id: ConnId,
-    pub(super) file: File,
-    /// Contents that began there.
-    pub(super) carried: FileId,
-    /// When it was last logged, if it must not be logged again soon.
-    pub(super) told: Option<Time>,
-    /// The connection is over.
-    pub(super) is_over: bool,
-}
-
 impl Shared {
-    pub(super) fn keep(&mut self, uid: Uid, last: Last) {
-        let File { path, name, previous, .. } = &last.file;
-        let names = [path, name, previous].into_iter().flatten();
-        if names.map(|n| n.len()).sum::<usize>() > MAX_LAST_NAMES {
-            self.last.remove(&uid);
-        } else {
-            // No more than there are live connections and files in transit.
-            self.last.insert(uid, last);
-        }
-    }
-
-    pub(super) fn forget(&mut self, uid: Uid) {
-        self.last.remove(&uid);
-    }
-
-    /// The connection is over: its last action is kept while its files may time out.
-    pub(super) fn leave(&mut self, uid: Uid) {
-        if let Some(last) = self.last.get_mut(&uid) {
-            last.is_over = true;
-        }
-    }
-
-    /// A file of a connection timed out: logs the connection's last action again.
-    pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
-        let Some(last) = self.last.get_mut(&uid) else { return };
-        let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
-        last.told = last.file.times.map(|_| now);
-        if let Some(row) = rows::file(uid, last.id, &last.file).filter(|_| !is_recent) {
-            logs.write(&row);
-        }
-    }
-
     /// Forgets files that have ended.
     fn sweep(env: &mut Env, now: Time) {
         if era(env.smb.swept) == era(now) {
@@ -94,14 +42,13 @@ impl Shared {
             !over
         });
         env.smb.files = files;
-        let files = &env.files;
-        env.smb.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.carried, *uid));
+        env.smb.rows.sweep(&env.files);
     }
 }
 
 /// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
 const MAX_KEY: usize = 512;
-/// Bytes of a file's name that are kept: more than rows show.
+/// Bytes of a file's name that are kept: more than logs show.
 const MAX_NAME: usize = 8192;
 
 /// The stored form of a key: of a long one its beginning and a hash.
@@ -203,22 +150,6 @@ mod tests {
         assert_eq!(kept(key(60_000, b'x')).len(), MAX_KEY + 8);
         assert_eq!(kept(key(60_000, b'x')), kept(key(60_000, b'x')));
         assert_ne!(kept(key(60_000, b'x')), kept(key(60_000, b'y')));
-    }
-
-    #[test]
-    fn long_names_are_not_stored_for_a_second_report() {
-        let mut h = Harness::new(Proto::Tcp, 445);
-        let some = File { name: Some(vec![b'a'].into()), ..File::default() };
-        let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
-        let cx = h.cx();
-        let mut keep = |len: usize| {
-            let name = Some(vec![b'a'; len].into());
-            let file = File { name, ..File::default() };
-            let (id, uid) = (cx.conn.id, cx.conn.uid);
-            cx.env.smb.keep(uid, Last { id, file, carried, told: None, is_over: false });
-            cx.env.smb.last.len()
-        };
-        assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);
     }
 
     /// A client that wrote repeatedly to a file with a long path, which changed in between, had

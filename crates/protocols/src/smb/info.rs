@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Enum;
+
+use gannet_event::Arg;
+use gannet_event::Packer;
+use gannet_event::Type;
 
 use super::cursor::Fields;
+use super::events::FileFacts;
 
 /// Text that several records share.
 pub(super) type Text = Arc<[u8]>;
@@ -41,8 +45,8 @@ pub(super) enum Action {
 
 impl Action {
     /// Its name, if it is logged for such a share.
-    pub(super) fn logged(self, share: Share) -> Option<Enum> {
-        Some(Enum(match (self, share) {
+    pub(super) fn logged(self, share: Share) -> Option<&'static str> {
+        Some(match (self, share) {
             (Self::Delete, _) => "SMB::FILE_DELETE",
             (Self::Rename, _) => "SMB::FILE_RENAME",
             (Self::Open, Share::Print) => "SMB::PRINT_OPEN",
@@ -50,13 +54,13 @@ impl Action {
             (Self::Open, Share::Pipe) => return None,
             (Self::Open, _) => "SMB::FILE_OPEN",
             _ => return None,
-        }))
+        })
     }
 }
 
 /// The kind of a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Share {
+pub enum Share {
     #[default]
     Disk,
     Pipe,
@@ -94,16 +98,52 @@ impl Share {
 
 /// A file, directory or pipe.
 #[derive(Clone, Debug, Default)]
-pub(super) struct File {
+pub struct File {
     pub(super) ts: Time,
     pub(super) fuid: Option<Uid>,
-    /// The action on it, and its name in rows.
-    pub(super) action: Option<(Action, Option<Enum>)>,
+    /// The action on it, and its name if it is one that is logged.
+    pub(super) action: Option<(Action, Option<&'static str>)>,
     pub(super) path: Option<Text>,
     pub(super) name: Option<Text>,
     pub(super) size: u64,
     pub(super) previous: Option<Text>,
     pub(super) times: Option<Times>,
+}
+
+impl File {
+    /// The action on it and its name, if the action is one that is logged.
+    pub(super) fn acted_on(&self) -> Option<(&'static str, &[u8])> {
+        Some((self.action?.1?, self.name.as_deref()?))
+    }
+}
+
+impl Arg for File {
+    const TYPE: Type = FileFacts::TYPE;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        let facts = FileFacts {
+            ts: self.ts,
+            fuid: self.fuid,
+            action: self.action.and_then(|a| a.1),
+            path: self.path.as_deref(),
+            name: self.name.as_deref(),
+            size: self.size,
+            prev_name: self.previous.as_deref(),
+            modified: self.times.map(|t| t.modified),
+            accessed: self.times.map(|t| t.accessed),
+            created: self.times.map(|t| t.created),
+            changed: self.times.map(|t| t.changed),
+        };
+        facts.pack(to);
+    }
+}
+
+/// Seconds since 1970 of a time in tenths of microseconds since 1601 ([MS-DTYP] §2.3.3), with the precision that
+/// floating-point seconds since then have.
+///
+/// [MS-DTYP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-dtyp
+pub(super) fn seconds(filetime: u64) -> f64 {
+    filetime as f64 / 10_000_000.0 - 11_644_473_600.0
 }
 
 /// A share that is connected to.
@@ -177,6 +217,14 @@ impl<T: Default> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[allow(clippy::float_cmp)]
+    fn times_since_1601() {
+        assert_eq!(seconds(116_444_736_000_000_000), 0.0);
+        assert_eq!(seconds(116_444_736_015_000_000), 1.5);
+        assert_eq!(seconds(0), -11_644_473_600.0);
+    }
 
     #[test]
     fn unused_records_go() {

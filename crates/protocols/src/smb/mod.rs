@@ -4,7 +4,7 @@
 //! which `v1` and `v2` parse. They report to the `Core` of a connection: logins go from there to
 //! GSSAPI and NTLM, data of named pipes to DCE-RPC, and contents of files to file analysis
 //! (`files`). The `Shares` of a connection resolve the tree, file and command of a message, and
-//! write the rows of smb_files.log and smb_mapping.log.
+//! report what happens to them.
 //!
 //! Encrypted messages of version 3 are passed over.
 //!

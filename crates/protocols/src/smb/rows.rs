@@ -1,12 +1,27 @@
+//! smb_files.log and smb_mapping.log: files by their last actions, each state once in a while, and trees.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
 use gannet_base::ConnId;
+use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
+use gannet_files::FileId;
+use gannet_files::Files;
 use gannet_log::Enum;
 use gannet_log::Seconds;
 
+use super::events::SmbData;
+use super::events::SmbFileAction;
+use super::events::SmbLastAction;
+use super::events::SmbMapping;
 use super::info::File;
-use super::info::Tree;
+use super::info::seconds;
 use crate::Context;
+use crate::Hear;
 
 gannet_log::row! {
     /// One row for each file that is opened, renamed or deleted.
@@ -60,16 +75,182 @@ gannet_log::row! {
     }
 }
 
+/// A file that was logged is not logged again in the same state for so long.
+const QUIET: Interval = Interval::from_secs(180);
+/// And on until it is looked for those that may be: no more often than this, when data comes.
+const SWEEP: Interval = Interval::from_secs(10);
+/// Rows of files that are remembered for that.
+const MAX_RECENT: usize = 1 << 16;
+
+/// The rows of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    recent: HashMap<u64, Time, KeyedHash>,
+    /// When those that are not recent any more are forgotten next; nothing before any data.
+    sweep: Option<Time>,
+    /// Whether the last action is kept to be logged when contents that began here time out.
+    is_kept: bool,
+}
+
+impl Rows {
+    /// The connection is over.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if self.is_kept {
+            cx.env.smb.rows.leave(cx.conn.uid);
+        }
+    }
+}
+
+impl Hear<SmbData> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, _event: &SmbData) {
+        let now = cx.now;
+        match self.sweep {
+            None => self.sweep = Some(now),
+            Some(due) if now >= due => {
+                self.recent.retain(|_, seen| *seen + QUIET >= now);
+                self.sweep = Some(now + SWEEP);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Hear<SmbFileAction<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
+        let Some(row) = row(cx.conn.uid, cx.conn.id, event.file) else { return };
+        if let Some(key) = identity(self.recent.hasher(), event.file) {
+            if self.recent.len() >= MAX_RECENT {
+                self.recent.clear();
+            }
+            if self.recent.insert(key, cx.now).is_some() {
+                return;
+            }
+        }
+        cx.log(&row);
+    }
+}
+
+/// When contents that began here time out, Zeek logs the last action again, even if it was about another file: this
+/// keeps the action for that case.
+impl Hear<SmbLastAction<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbLastAction<'_>) {
+        let (uid, kept) = (cx.conn.uid, &mut cx.env.smb.rows);
+        if let Some(file) = event.file {
+            let key = identity(self.recent.hasher(), file);
+            let told = key.and_then(|key| self.recent.get(&key).copied());
+            let (file, carried) = (file.clone(), event.carried.0);
+            kept.keep(uid, Last { id: cx.conn.id, file, carried, told, is_over: false });
+        } else if self.is_kept {
+            kept.forget(uid);
+        }
+        self.is_kept = event.file.is_some();
+    }
+}
+
+impl Hear<SmbMapping<'_>> for Rows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbMapping<'_>) {
+        let unknown;
+        let share_type = match event.share.name() {
+            Some(name) => name,
+            None => {
+                unknown = event.share.unknown();
+                &unknown
+            }
+        };
+        cx.log(&MappingRow {
+            ts: event.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            path: event.path,
+            service: event.service,
+            native_file_system: event.native_file_system,
+            share_type,
+        });
+    }
+}
+
+/// Most stored bytes of names of a connection's last action: an action on a file with longer names
+/// is not logged again.
+const MAX_LAST_NAMES: usize = 1024;
+
+/// The last logged action on connections that started files.
+#[derive(Debug, Default)]
+pub(crate) struct LastActions {
+    last: HashMap<Uid, Last, KeyedHash>,
+}
+
+/// The last action on a connection.
+#[derive(Debug)]
+struct Last {
+    id: ConnId,
+    file: File,
+    /// Contents that began there.
+    carried: FileId,
+    /// When it was last logged, if it must not be logged again soon.
+    told: Option<Time>,
+    /// The connection is over.
+    is_over: bool,
+}
+
+impl LastActions {
+    fn keep(&mut self, uid: Uid, last: Last) {
+        let File { path, name, previous, .. } = &last.file;
+        let names = [path, name, previous].into_iter().flatten();
+        if names.map(|n| n.len()).sum::<usize>() > MAX_LAST_NAMES {
+            self.last.remove(&uid);
+        } else {
+            // No more than there are live connections and files in transit.
+            self.last.insert(uid, last);
+        }
+    }
+
+    fn forget(&mut self, uid: Uid) {
+        self.last.remove(&uid);
+    }
+
+    /// The connection is over: its last action is kept while its files may time out.
+    fn leave(&mut self, uid: Uid) {
+        if let Some(last) = self.last.get_mut(&uid) {
+            last.is_over = true;
+        }
+    }
+
+    /// A file of a connection timed out: logs the connection's last action again.
+    pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
+        let Some(last) = self.last.get_mut(&uid) else { return };
+        let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
+        last.told = last.file.times.map(|_| now);
+        if let Some(row) = row(uid, last.id, &last.file).filter(|_| !is_recent) {
+            logs.write(&row);
+        }
+    }
+
+    /// Forgets those of connections that are over, whose contents will not time out.
+    pub(super) fn sweep(&mut self, files: &Files) {
+        self.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.carried, *uid));
+    }
+}
+
+/// A keyed hash of the columns that make rows of a file equal. `None`: rows of files without times
+/// are all logged.
+fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
+    let (action, times) = (file.action?.1?, file.times?);
+    let names = (file.name.as_deref()?, file.path.as_deref());
+    let changes = [file.size, times.modified, times.created, times.changed];
+    Some(hash.hash_one((action, file.fuid.map(Uid::bits), names, changes)))
+}
+
 /// The row of smb_files.log for a file on a connection; `None` if its action is not logged.
-pub(super) fn file(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
-    let (name, (_, action)) = (f.name.as_deref()?, f.action?);
+fn row(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
+    let (action, name) = f.acted_on()?;
+    let time = |filetime| Seconds(seconds(filetime));
     let times = f.times.as_ref();
     Some(FilesRow {
         ts: f.ts,
         uid,
         id,
         fuid: f.fuid,
-        action: action?,
+        action: Enum(action),
         path: f.path.as_deref(),
         name,
         size: f.size,
@@ -81,43 +262,28 @@ pub(super) fn file(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
     })
 }
 
-/// Writes a row of smb_mapping.log.
-pub(super) fn write_mapping(cx: &mut Context<'_>, t: &Tree) {
-    let unknown;
-    let share_type = match t.share.name() {
-        Some(name) => name,
-        None => {
-            unknown = t.share.unknown();
-            &unknown
-        }
-    };
-    cx.log(&MappingRow {
-        ts: t.ts,
-        uid: cx.conn.uid,
-        id: cx.conn.id,
-        path: t.path.as_deref(),
-        service: t.service.as_deref(),
-        native_file_system: t.file_system.as_deref(),
-        share_type,
-    });
-}
-
-/// A time in tenths of microseconds since 1601 ([MS-DTYP] §2.3.3), with the precision that
-/// floating-point seconds since then have.
-///
-/// [MS-DTYP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-dtyp
-pub(super) fn time(filetime: u64) -> Seconds {
-    Seconds(filetime as f64 / 10_000_000.0 - 11_644_473_600.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use gannet_base::Dir;
+    use gannet_base::Proto;
+
+    use super::super::files::data;
     use super::*;
+    use crate::testing::Harness;
 
     #[test]
-    fn times_since_1601() {
-        assert_eq!(time(116_444_736_000_000_000), Seconds(0.0));
-        assert_eq!(time(116_444_736_015_000_000), Seconds(1.5));
-        assert_eq!(time(0), Seconds(-11_644_473_600.0));
+    fn long_names_are_not_stored_for_a_second_report() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let some = File { name: Some(vec![b'a'].into()), ..File::default() };
+        let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
+        let cx = h.cx();
+        let mut keep = |len: usize| {
+            let name = Some(vec![b'a'; len].into());
+            let file = File { name, ..File::default() };
+            let (id, uid) = (cx.conn.id, cx.conn.uid);
+            cx.env.smb.rows.keep(uid, Last { id, file, carried, told: None, is_over: false });
+            cx.env.smb.rows.last.len()
+        };
+        assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);
     }
 }

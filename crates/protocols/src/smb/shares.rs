@@ -1,15 +1,16 @@
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
-use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 
+use super::events::Carried;
+use super::events::SmbData;
+use super::events::SmbFileAction;
+use super::events::SmbLastAction;
+use super::events::SmbMapping;
 use super::files;
-use super::files::Last;
 use super::info::Action;
 use super::info::File;
 use super::info::Pool;
@@ -18,18 +19,13 @@ use super::info::Share;
 use super::info::Text;
 use super::info::Times;
 use super::info::Tree;
-use super::rows;
+use super::info::seconds;
+use super::rows::Rows;
 use crate::Context;
 use crate::support::limit_reached;
 
 /// Commands that wait for an answer, open files and trees of one connection that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;
-/// A file that was logged is not logged again in the same state for so long.
-pub(super) const QUIET: Interval = Interval::from_secs(180);
-/// And on until it is looked for those that may be: no more often than this, when data comes.
-const SWEEP: Interval = Interval::from_secs(10);
-/// Rows of files that are remembered for that.
-const MAX_RECENT: usize = 1 << 16;
 /// Option of a request to open: delete the file when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x1000;
 
@@ -56,17 +52,13 @@ pub(super) struct Shares {
     command: Option<(u64, Command)>,
     file: Option<Ref>,
     tree: Option<Ref>,
-    recent: Map<u64, Time>,
     /// Contents that began here and may time out: incomplete ones, if there are any.
     carried: Option<FileId>,
-    /// Whether the last action is kept to be logged then.
-    is_kept: bool,
     /// Something was done since it was looked whether to keep it.
     is_news: bool,
-    /// When those that are not recent any more are forgotten next; nothing before any data.
-    sweep: Option<Time>,
     /// More was to be remembered than may be, and that was forgotten: not yet reported.
     overflowed: bool,
+    rows: Rows,
 }
 
 impl Shares {
@@ -80,25 +72,16 @@ impl Shares {
             command: None,
             file: None,
             tree: None,
-            recent: Map::default(),
             carried: None,
-            is_kept: false,
             is_news: false,
-            sweep: None,
             overflowed: false,
+            rows: Rows::default(),
         }
     }
 
     /// Data comes.
-    pub(super) fn tick(&mut self, now: Time) {
-        match self.sweep {
-            None => self.sweep = Some(now),
-            Some(due) if now >= due => {
-                self.recent.retain(|_, seen| *seen + QUIET >= now);
-                self.sweep = Some(now + SWEEP);
-            }
-            Some(_) => {}
-        }
+    pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
+        cx.report(&mut self.rows, |c| SmbData { c });
     }
 
     /// Lets go of what nothing refers to any more.
@@ -256,10 +239,10 @@ impl Shares {
     pub(super) fn act(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
         let share = self.share();
         self.set_file(cx.now, number).action = Some((action, action.logged(share)));
-        self.write(cx);
+        self.report(cx);
     }
 
-    /// The same in version 1: rows take every share for a disk.
+    /// The same in version 1, where every share counts as a disk.
     pub(super) fn act_v1(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
         let path = self.tree_path();
         let file = self.set_file(cx.now, number);
@@ -281,7 +264,7 @@ impl Shares {
         if let Some(tree) = self.tree {
             let tree = self.trees.get(tree);
             tree.share = share;
-            rows::write_mapping(cx, tree);
+            report_tree(cx, &mut self.rows, tree);
         }
     }
 
@@ -314,7 +297,7 @@ impl Shares {
         if !file_system.is_empty() {
             tree.file_system = Some(file_system.into());
         }
-        rows::write_mapping(cx, tree);
+        report_tree(cx, &mut self.rows, tree);
         self.tree = Some(at);
         self.by_tree.insert(number, at);
     }
@@ -359,7 +342,7 @@ impl Shares {
         if is_set(times.modified) {
             file.times = Some(times);
         }
-        self.write(cx);
+        self.report(cx);
         if is_success && self.command(cx.now).options & DELETE_ON_CLOSE != 0 {
             self.act(cx, number, Action::Delete);
         }
@@ -396,7 +379,7 @@ impl Shares {
         self.by_file.insert(number, at);
         self.file = Some(at);
         self.is_news = true;
-        self.write(cx);
+        self.report(cx);
     }
 
     /// A file gets another name.
@@ -415,7 +398,7 @@ impl Shares {
             self.act(cx, number, Action::Delete);
         } else {
             self.set_file(cx.now, number);
-            self.write(cx);
+            self.report(cx);
         }
     }
 
@@ -429,12 +412,12 @@ impl Shares {
             file.path = path;
         }
         self.by_file.remove(&number);
-        self.write(cx);
+        self.report(cx);
         if let Some(file) = self.file
             && files::end(cx, self.files.get(file))
         {
             // Zeek logs this when its contents end, too.
-            self.write(cx);
+            self.report(cx);
         }
     }
 
@@ -448,28 +431,20 @@ impl Shares {
             self.carried = self.carried.filter(|_| lasts).or(begun).or(self.carried);
             self.is_news = true;
             file.fuid = Some(fuid);
-            self.write(cx);
+            self.report(cx);
         }
     }
 
-    /// Writes a row for the current file, if its action is logged and was not yet.
-    fn write(&mut self, cx: &mut Context<'_>) {
+    /// Reports the current file, if its action is one that is logged.
+    fn report(&mut self, cx: &mut Context<'_>) {
         let Some(at) = self.file else { return };
-        let file = self.files.get(at);
-        let Some(row) = rows::file(cx.conn.uid, cx.conn.id, file) else { return };
-        if let Some(key) = identity(self.recent.hasher(), file) {
-            if self.recent.len() >= MAX_RECENT {
-                self.recent.clear();
-            }
-            if self.recent.insert(key, cx.now).is_some() {
-                return;
-            }
+        let file = &*self.files.get(at);
+        if file.acted_on().is_some() {
+            cx.report(&mut self.rows, |c| SmbFileAction { c, file });
         }
-        cx.log(&row);
     }
 
-    /// A chunk was processed. When a file that began here times out, Zeek logs the last action
-    /// again, even if it was about another file: this keeps the action for that case.
+    /// A chunk was processed. What was done last is reported where contents that began here may time out.
     pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
         if std::mem::take(&mut self.overflowed) {
             let most = MAX_REMEMBERED.to_string();
@@ -478,40 +453,29 @@ impl Shares {
         let Some(carried) = self.carried.filter(|_| std::mem::take(&mut self.is_news)) else {
             return;
         };
-        let uid = cx.conn.uid;
         let file = self.file.map(|at| &*self.files.get(at));
-        let file = file.filter(|f| f.name.is_some() && f.action.is_some_and(|a| a.1.is_some()));
-        if let Some(file) = file {
-            let key = identity(self.recent.hasher(), file);
-            let told = key.and_then(|key| self.recent.get(&key).copied());
-            cx.env.smb.keep(
-                uid,
-                Last { id: cx.conn.id, file: file.clone(), carried, told, is_over: false },
-            );
-        } else if self.is_kept {
-            cx.env.smb.forget(uid);
-        }
-        self.is_kept = file.is_some();
+        let file = file.filter(|f| f.acted_on().is_some());
+        cx.report(&mut self.rows, |c| SmbLastAction { c, file, carried: Carried(carried) });
     }
 
     /// The connection is over.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
-        if self.is_kept {
-            cx.env.smb.leave(cx.conn.uid);
-        }
+        self.rows.finish(cx);
     }
 }
 
-/// A keyed hash of the columns that make rows of a file equal. `None`: rows of files without times
-/// are all logged.
-fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
-    let (action, times) = (file.action?.1?, file.times?);
-    let names = (file.name.as_deref()?, file.path.as_deref());
-    let changes = [file.size, times.modified, times.created, times.changed];
-    Some(hash.hash_one((action.0, file.fuid.map(Uid::bits), names, changes)))
+fn report_tree(cx: &mut Context<'_>, rows: &mut Rows, tree: &Tree) {
+    cx.report(rows, |c| SmbMapping {
+        c,
+        ts: tree.ts,
+        path: tree.path.as_deref(),
+        service: tree.service.as_deref(),
+        native_file_system: tree.file_system.as_deref(),
+        share: tree.share,
+    });
 }
 
 /// Whether a time is after 1970: pipes have none.
 fn is_set(filetime: u64) -> bool {
-    rows::time(filetime).0 > 0.0
+    seconds(filetime) > 0.0
 }

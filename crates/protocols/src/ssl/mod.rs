@@ -7,9 +7,9 @@
 //! Stream bytes go to [`Analyzer`], which splits them into records; datagrams go to [`Dtls`], which
 //! also reassembles fragmented handshake messages. Both share `record` (the meaning of a record
 //! before and after the change to encryption) and `handshake` (messages that span records, and
-//! their contents). [`message`] and [`extension`] parse single messages without state. The facts
-//! are collected in a `Session` (`rows`), which becomes the row of ssl.log, and in
-//! [`Certificates`], which writes x509.log.
+//! their contents). [`message`] and [`extension`] parse single messages without state. A `Session`
+//! (`rows`) hears what they report and becomes the row of ssl.log; certificates, parsed once
+//! ([`Certificates`]), have rows of their own (`certificates::rows`).
 //!
 //! All that can be read of a session is read once both sides have sent an encrypted record: the row
 //! is written then, and the analyzer asks to be taken off. Sessions that never come so far are

@@ -6,12 +6,20 @@ pub mod v1;
 pub mod v2;
 
 use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_event::Arg;
 use gannet_event::Connection;
+use gannet_event::Packer;
+use gannet_event::Type;
+use gannet_files::FileId;
 
 pub use records1::*;
 pub use records2::*;
 pub use v1::*;
 pub use v2::*;
+
+use super::info::File;
+use super::info::Share;
 
 gannet_event::record! {
     /// Times of a file; the raw ones count 100 ns since 1601.
@@ -36,6 +44,58 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// What is known of a file.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FileFacts<'a> = "gannet::SMBFile" {
+        /// When the request was seen that began with it.
+        ts: Time = "ts",
+        /// Its contents as a file.
+        fuid: Option<Uid> = "fuid",
+        /// Action, if it is one that is logged.
+        action: Option<&'static str> = "action",
+        /// Path of the share.
+        path: Option<&'a [u8]> = "path",
+        /// Its name.
+        name: Option<&'a [u8]> = "name",
+        /// Its size.
+        size: u64 = "size",
+        /// Its previous name.
+        prev_name: Option<&'a [u8]> = "prev_name",
+        /// When its contents changed last, as all times in units of 100 ns since 1601.
+        modified: Option<u64> = "modified",
+        /// When it was read last.
+        accessed: Option<u64> = "accessed",
+        /// When it was made.
+        created: Option<u64> = "created",
+        /// When its attributes changed last.
+        changed: Option<u64> = "changed",
+    }
+}
+
+impl Arg for Share {
+    const TYPE: Type = Type::String;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        match self.name() {
+            Some(name) => name.pack(to),
+            None => self.unknown().pack(to),
+        }
+    }
+}
+
+/// Contents of a file, by their number in file analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried(pub(super) FileId);
+
+impl Arg for Carried {
+    const TYPE: Type = Type::Count;
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.number().pack(to);
+    }
+}
+
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Smb);
 
@@ -49,5 +109,45 @@ gannet_event::events! {
     pub struct SmbDiscardedDceRpcAnalyzers = "smb_discarded_dce_rpc_analyzers" {
         /// The connection.
         c: Connection = "c",
+    }
+
+    /// Bytes of a connection came.
+    pub struct SmbData = "gannet::smb_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// A tree is given to a client.
+    pub struct SmbMapping<'a> = "gannet::smb_mapping", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// When it was asked for.
+        ts: Time = "ts",
+        /// Its name.
+        path: Option<&'a [u8]> = "path",
+        /// Kind of service (SMB 1).
+        service: Option<&'a [u8]> = "service",
+        /// File system (SMB 1).
+        native_file_system: Option<&'a [u8]> = "native_file_system",
+        /// Kind of share.
+        share: Share = "share",
+    }
+
+    /// A file is in another state, by an action that is logged.
+    pub struct SmbFileAction<'a> = "gannet::smb_file_action", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The file.
+        file: &'a File = "file",
+    }
+
+    /// What was done last, where contents began that may time out.
+    pub struct SmbLastAction<'a> = "gannet::smb_last_action", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The file.
+        file: Option<&'a File> = "file",
+        /// The contents.
+        carried: Carried = "carried",
     }
 }
