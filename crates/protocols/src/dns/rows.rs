@@ -246,18 +246,19 @@ impl<'a> Rows<'a> {
     fn settle(
         &mut self,
         cx: &mut Context<'_>,
-        event: &MessageRead<'_>,
+        header: &Header,
+        (ended, rejected): (bool, bool),
         mut exchange: Box<Exchange>,
         place: Place,
     ) {
         let flipped = self.flipped;
-        if event.rejected {
+        if rejected {
             exchange.flags |= flag::REJECTED;
         }
-        if event.ended {
-            exchange.flags |= saw(event.msg.header);
+        if ended {
+            exchange.flags |= saw(header);
         }
-        if event.ended && exchange.has(flag::SAW_BOTH) {
+        if ended && exchange.has(flag::SAW_BOTH) {
             log(cx, flipped, &exchange, &self.scratch.answers);
             cx.env.dns.spare.give(exchange);
             self.last.place = Place::None;
@@ -266,7 +267,7 @@ impl<'a> Rows<'a> {
         if !self.scratch.answers.is_empty() {
             exchange.answers = Some(Box::new(std::mem::take(&mut self.scratch.answers)));
         }
-        *self.last = Last { place, id: event.msg.header.id };
+        *self.last = Last { place, id: header.id };
         let limit = cx.env.pending.of(Tag::Dns);
         match place {
             Place::None => {}
@@ -287,7 +288,12 @@ impl<'a> Rows<'a> {
     /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): like Zeek,
     /// this adds its facts to the previous exchange.
     #[cold]
-    fn touch_last(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+    fn touch_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: &Header,
+        (ended, rejected): (bool, bool),
+    ) {
         let Last { place, id } = *self.last;
         let waiting = self.rest.as_mut().map(|r| &mut r.waiting);
         let exchange = match place {
@@ -297,11 +303,11 @@ impl<'a> Rows<'a> {
             Place::Replies => waiting.and_then(|w| w.replies.last_mut(id)),
         };
         let Some(exchange) = exchange else { return };
-        if event.rejected {
+        if rejected {
             exchange.flags |= flag::REJECTED;
         }
-        if event.ended {
-            exchange.flags |= saw(event.msg.header);
+        if ended {
+            exchange.flags |= saw(header);
             if exchange.has(flag::SAW_BOTH) {
                 log_kept(cx, self.flipped, exchange);
                 self.last.place = Place::None;
@@ -388,9 +394,10 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
 impl Hear<MessageRead<'_>> for Rows<'_> {
     #[inline]
     fn hear(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+        let (header, outcome) = (event.msg.header, (event.ended, event.rejected));
         match self.current.take() {
-            Some((exchange, place)) => self.settle(cx, event, exchange, place),
-            None => self.touch_last(cx, event),
+            Some((exchange, place)) => self.settle(cx, header, outcome, exchange, place),
+            None => self.touch_last(cx, header, outcome),
         }
     }
 }
