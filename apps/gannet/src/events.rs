@@ -232,7 +232,9 @@ impl Listener for Events {
     }
 
     fn commands(&mut self, to: &mut Vec<Command>) {
-        to.append(&mut self.commands);
+        if !self.commands.is_empty() {
+            to.append(&mut self.commands);
+        }
     }
 }
 

@@ -28,37 +28,49 @@ use crate::shard::Shard;
 
 impl Shard {
     /// The bytes of a packet, before it is walked.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn raise_packet_bytes(&mut self, packet: &Packet<'_>) {
-        let link_type = packet.link_type.0;
-        let events = &mut self.env.logs.events;
-        if events.wants::<PacketBytes<'_>>() {
-            events.raise(&PacketBytes {
-                ts: packet.time,
-                data: packet.data,
-                len: u64::from(packet.wire_len),
-                link_type: u64::from(link_type),
-            });
+        if self.env.logs.events.wants::<PacketBytes<'_>>() {
+            self.raise_bytes(packet);
         }
+    }
+
+    #[cold]
+    fn raise_bytes(&mut self, packet: &Packet<'_>) {
+        self.env.logs.events.raise(&PacketBytes {
+            ts: packet.time,
+            data: packet.data,
+            len: u64::from(packet.wire_len),
+            link_type: u64::from(packet.link_type.0),
+        });
     }
 
     /// The packet as a whole, after the events of its layers.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
-        let events = &mut self.env.logs.events;
-        if events.wants::<RawPacket>() {
-            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
-            events.raise(&RawPacket { p });
+        if self.env.logs.events.wants::<RawPacket>() {
+            self.raise_frame(packet);
         }
     }
 
-    /// What statistics count of a packet that is done, and one that no analyzer took.
     #[cold]
-    #[inline(never)]
+    fn raise_frame(&mut self, packet: &Packet<'_>) {
+        let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
+        self.env.logs.events.raise(&RawPacket { p });
+    }
+
+    /// What statistics count of a packet that is done, and one that no analyzer took.
+    #[inline]
     pub(crate) fn raise_packet_done(&mut self, packet: &Packet<'_>) {
         let processed = std::mem::take(&mut self.is_taken);
+        let events = &self.env.logs.events;
+        if events.wants::<PacketNotProcessed<'_>>() || events.wants::<PacketDone>() {
+            self.raise_done(packet, processed);
+        }
+    }
+
+    #[cold]
+    fn raise_done(&mut self, packet: &Packet<'_>, processed: bool) {
         let events = &mut self.env.logs.events;
         if !processed && events.wants::<PacketNotProcessed<'_>>() {
             let nanos = packet.time.as_nanos();
@@ -96,15 +108,22 @@ impl Shard {
     }
 
     /// A packet of a connection that was found.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn raise_new_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
-        if ip.version == 6 && self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
-            self.raise_flow_label(index, from, ip.flow_label());
-        }
         // A connection of another transport has the packet, but no analyzer.
         self.is_taken |=
             matches!(ip.protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6);
+        if ip.version == 6 || self.env.logs.events.wants::<NewPacket>() {
+            self.raise_any_packet(index, from, ip);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn raise_any_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
+        if ip.version == 6 && self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
+            self.raise_flow_label(index, from, ip.flow_label());
+        }
         let has_extensions = ip.version == 6 && ip.header_len > 40;
         let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
@@ -135,8 +154,7 @@ impl Shard {
     }
 
     /// The options of a TCP segment.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn raise_segment_options(&mut self, options: &[u8]) {
         let events = &mut self.env.logs.events;
         if events.wants::<SegmentOptions<'_>>() {
@@ -191,21 +209,36 @@ impl Shard {
     }
 
     /// The data of a packet of a connection.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn raise_contents(&mut self, index: u32, contents: &[u8]) {
         if self.env.logs.events.wants::<PacketContents<'_>>() && !contents.is_empty() {
-            self.with_session(index, |conn, tcp, session| {
-                session.mention(tcp.as_deref());
-                session.raise(conn, |c| PacketContents { c, contents });
-            });
+            self.raise_some_contents(index, contents);
         }
     }
 
-    /// A datagram of a connection.
     #[cold]
-    #[inline(never)]
+    fn raise_some_contents(&mut self, index: u32, contents: &[u8]) {
+        self.with_session(index, |conn, tcp, session| {
+            session.mention(tcp.as_deref());
+            session.raise(conn, |c| PacketContents { c, contents });
+        });
+    }
+
+    /// A datagram of a connection.
+    #[inline]
     pub(crate) fn raise_datagram(&mut self, index: u32, from: Dir, contents: &[u8]) {
+        let events = &self.env.logs.events;
+        let wants_side = match from {
+            Dir::Orig => events.wants::<UdpRequest>(),
+            Dir::Resp => events.wants::<UdpReply>(),
+        };
+        if wants_side || events.wants::<UdpContents<'_>>() {
+            self.raise_any_datagram(index, from, contents);
+        }
+    }
+
+    #[cold]
+    fn raise_any_datagram(&mut self, index: u32, from: Dir, contents: &[u8]) {
         self.with_session(index, |conn, _, session| {
             let is_orig = from.is_orig();
             if is_orig {
@@ -269,13 +302,11 @@ impl Shard {
 /// Keeps what only the header of a SYN shows, for the event that the steps of the segment raise.
 #[cold]
 #[inline(never)]
-pub(crate) fn before_segment(
+pub(crate) fn before_syn(
     session: &mut Session<'_>,
-    tcp: &Tcp,
     (ip, from, s): (&Ip<'_>, Dir, &gannet_wire::Tcp<'_>),
 ) {
-    session.mention(Some(tcp));
-    if s.flags.syn() && session.wants::<ConnectionSynPacket>() {
+    if session.wants::<ConnectionSynPacket>() {
         session.env.syn = Some(build::syn(ip, from.is_orig(), s.window, s.options));
     }
 }

@@ -144,8 +144,13 @@ impl Shard {
             }
             let before = tcp.held();
             if observed {
-                packet_events::before_segment(session, tcp, (ip, from, segment));
-                session.match_packet(conn, from, ip);
+                if segment.flags.syn() {
+                    packet_events::before_syn(session, (ip, from, segment));
+                }
+                if session.matches_packets() {
+                    session.mention(Some(tcp));
+                    session.match_packet(conn, from, ip);
+                }
             }
             let patience = conn.timeout();
             let from = tcp.segment(conn, time, from, segment, &limits, session);
@@ -157,9 +162,6 @@ impl Shard {
                 }
             }
             conn.count_packet(from, ip_bytes);
-            if observed {
-                session.mention(Some(tcp));
-            }
             let after = tcp.held();
             (before != after).then_some((before, after))
         });

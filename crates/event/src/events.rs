@@ -376,6 +376,7 @@ impl Events {
     }
 
     /// The transport state of the current connection's sides.
+    #[inline]
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
     }

@@ -716,6 +716,7 @@ impl Session<'_> {
 }
 
 /// What events show of both sides of a TCP connection: its states have Zeek's numbers.
+#[inline]
 pub(crate) fn transport(view: &tcp::View) -> TransportState {
     // They are numbered as in Zeek.
     TransportState { states: view.states.map(|state| state as u8), sizes: view.sizes }
@@ -799,17 +800,20 @@ impl tcp::Consumer for Session<'_> {
         self.env.logs.events.any()
     }
 
-    #[cold]
+    #[inline]
     fn observe(&mut self, view: &tcp::View) {
         self.env.logs.events.set_transport(transport(view));
     }
 
-    #[cold]
+    #[inline]
     fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
-        steps::raise(self, conn, step);
-        if let tcp::Step::Segment { segment, .. } = step
-            && !segment.payload.is_empty()
-        {
+        let tcp::Step::Segment { segment, .. } = step else {
+            return steps::raise(self, conn, step);
+        };
+        if steps::wants_segments(self) {
+            steps::raise(self, conn, step);
+        }
+        if !segment.payload.is_empty() {
             self.before_data(conn);
         }
     }

@@ -158,9 +158,16 @@ impl Shard {
     }
 
     /// Reports sizes of a connection that were crossed, and a packet of one that scripts watch.
+    #[inline]
+    pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
+        if self.table.get(index).is_some_and(|slot| slot.ext.rare.is_some()) {
+            self.check_rare(index, from);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
+    fn check_rare(&mut self, index: u32, from: Dir) {
         self.report_watched(index);
         let Some(slot) = self.table.get_mut(index) else { return };
         let Some(rare) = slot.ext.rare.as_mut() else { return };

@@ -398,8 +398,15 @@ impl Shard {
     }
 
     /// Reports the first packet.
-    #[cold]
+    #[inline]
     fn raise_beginning(&mut self) {
+        if !self.has_begun {
+            self.raise_first();
+        }
+    }
+
+    #[cold]
+    fn raise_first(&mut self) {
         let events = &mut self.env.logs.events;
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if is_first && events.wants::<NetworkTimeInit>() {

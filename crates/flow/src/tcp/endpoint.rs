@@ -69,6 +69,7 @@ pub(super) fn delta(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
 }
 
+#[inline]
 fn full(seq: u32, wraps: u16) -> u64 {
     u64::from(wraps) << 32 | u64::from(seq)
 }
@@ -80,6 +81,7 @@ impl Endpoint {
     }
 
     /// Relative sequence number of `seq` in the `wraps`th round.
+    #[inline]
     pub(super) fn relative_in(&self, seq: u32, wraps: u16) -> u64 {
         full(seq, wraps).wrapping_sub(u64::from(self.start_seq))
     }

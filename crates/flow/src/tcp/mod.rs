@@ -70,6 +70,9 @@ pub trait Consumer {
     fn acked(&mut self, _missing: bool) {}
     /// Whether [`observe`](Self::observe) is called, for all segments.
     const OBSERVES: bool = false;
+    /// Whether [`observe`](Self::observe) is called before a weird of a segment that changed neither side yet, which it
+    /// was not called for before.
+    const OBSERVES_FIRST: bool = false;
     /// Whether [`observe`](Self::observe) is called, for the current segment.
     fn observes(&self) -> bool {
         Self::OBSERVES
@@ -298,6 +301,14 @@ impl Tcp {
         }
     }
 
+    /// Reports both sides to a consumer that did not see them before the segment, which changed neither yet.
+    #[inline]
+    fn observed_first<C: Consumer>(&self, c: &mut C) {
+        if C::OBSERVES_FIRST {
+            c.observe(&self.view());
+        }
+    }
+
     /// Reports a step, and both sides before it, to a consumer that asks for it.
     #[inline]
     fn stepped<C: Consumer>(&self, conn: &mut Conn, step: &Step<'_>, c: &mut C) {
@@ -369,8 +380,8 @@ impl Tcp {
         self.any_segment(conn, now, from, s, limits, c)
     }
 
-    /// The same, with a report of both sides before each other one. The consumer knows how they are before the segment.
-    #[cold]
+    /// The same, with a report of both sides before each other one, and a last one as they are afterwards.
+    #[inline(never)]
     fn watched_segment(
         &mut self,
         conn: &mut Conn,
@@ -381,10 +392,14 @@ impl Tcp {
         c: &mut impl Consumer,
     ) -> Dir {
         if self.is_plain(conn, from, s) {
-            self.plain_segment(conn, now, from, s, limits, &mut Watched(c));
+            // Most of them report nothing until the numbers are taken, so that one report of both sides is enough.
+            self.plain_segment(conn, now, from, s, limits, &mut Watched::<_, true>(c));
             return from;
         }
-        self.any_segment(conn, now, from, s, limits, &mut Watched(c))
+        c.observe(&self.view());
+        let from = self.any_segment(conn, now, from, s, limits, &mut Watched::<_, false>(c));
+        c.observe(&self.view());
+        from
     }
 
     /// Processes any segment, without assumptions.
@@ -626,6 +641,7 @@ impl Tcp {
         let peer = self.end(from.other());
         let (rel_ack, underflow) = peer.relative(s.ack, peer.ack_seq, peer.ack_wraps);
         if underflow {
+            self.observed_first(c);
             c.weird(conn, "TCP_ack_underflow_or_misorder", "", "TCP");
             return 0;
         }

@@ -44,6 +44,7 @@ impl Tcp {
         let e = self.endpoint(from);
         let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
         if underflow {
+            self.observed_first(c);
             c.weird(conn, "TCP_seq_underflow_or_misorder", "", "TCP");
         }
         self.update_window(conn, from, s, c);

@@ -13,10 +13,13 @@ use super::View;
 use crate::Conn;
 
 /// Passes reports on, and asks for a [`View`] before them.
-pub(super) struct Watched<'c, C>(pub(super) &'c mut C);
+///
+/// `FIRST`: it was not shown both sides before the segment.
+pub(super) struct Watched<'c, C, const FIRST: bool>(pub(super) &'c mut C);
 
-impl<C: Consumer> Consumer for Watched<'_, C> {
+impl<C: Consumer, const FIRST: bool> Consumer for Watched<'_, C, FIRST> {
     const OBSERVES: bool = true;
+    const OBSERVES_FIRST: bool = FIRST;
 
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.0.data(conn, from, data);

@@ -50,6 +50,7 @@ impl Tcp {
             e.window_ack_seq = s.ack;
             e.window_seq = s.seq;
             if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
+                self.observed_first(c);
                 c.weird(conn, "window_recision", "", "");
             }
         }

@@ -19,10 +19,16 @@ const HEADERS: usize = 1024;
 const STARTS: usize = 64;
 
 impl Session<'_> {
+    /// Whether signatures look at packets.
+    #[inline]
+    pub fn matches_packets(&self) -> bool {
+        self.wants::<SignaturePacket<'_>>()
+    }
+
     /// A packet of a side, before its data.
     #[inline]
     pub fn match_packet(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
-        if self.wants::<SignaturePacket<'_>>() && !conn.is_matched(from) {
+        if self.matches_packets() && !conn.is_matched(from) {
             self.begin_matching(conn, from, ip);
         }
     }

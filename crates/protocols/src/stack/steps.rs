@@ -11,7 +11,16 @@ use super::Session;
 use crate::packet::build;
 use crate::packet::events::*;
 
+/// Whether an event of segments has a listener.
+#[inline]
+pub(super) fn wants_segments(session: &Session<'_>) -> bool {
+    session.wants::<TcpPacket<'_>>()
+        || session.wants::<TcpOption>()
+        || session.wants::<TcpOptions<'_>>()
+}
+
 /// Raises the event of a step.
+#[cold]
 pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
     match *step {
         Step::Syn => {

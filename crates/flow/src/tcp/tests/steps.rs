@@ -20,6 +20,8 @@ use crate::tcp::View;
 struct Steps {
     seen: Vec<String>,
     view: Option<View>,
+    /// Weirds, with the sizes of both sides as they were observed before.
+    weirds: Vec<(&'static str, Option<[u64; 2]>)>,
 }
 
 impl Consumer for Steps {
@@ -32,7 +34,9 @@ impl Consumer for Steps {
     fn flipped(&mut self, _: &mut Conn) {
         self.seen.push(format!("flipped {:?}", self.view.unwrap().states));
     }
-    fn weird(&mut self, _: &mut Conn, _: &'static str, _: &str, _: &'static str) {}
+    fn weird(&mut self, _: &mut Conn, name: &'static str, _: &str, _: &'static str) {
+        self.weirds.push((name, self.view.map(|view| view.sizes)));
+    }
     fn established(&mut self, _: &mut Conn, _: [State; 2]) {
         self.seen.push("established".to_owned());
     }
@@ -66,6 +70,10 @@ impl Consumer for Steps {
 }
 
 fn steps(script: &str) -> Vec<String> {
+    run(script).seen
+}
+
+fn run(script: &str) -> Steps {
     let (mut conn, mut tcp) = begin(0);
     let (mut steps, mut at) = (Steps::default(), 0);
     for line in script.split(';') {
@@ -81,9 +89,23 @@ fn steps(script: &str) -> Vec<String> {
             ..wire::Tcp::default()
         };
         let from = if t.back { Dir::Resp } else { Dir::Orig };
+        // What was observed of earlier segments does not count.
+        steps.view = None;
         tcp.segment(&mut conn, time(t.at), from, &segment, &Limits::default(), &mut steps);
+        assert_eq!(steps.view, Some(tcp.view()), "after {line}");
     }
-    steps.seen
+    steps
+}
+
+#[test]
+fn weirds_show_both_sides_as_they_were_before_their_segment() {
+    let begin = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5; < A 301 106 7";
+    let of = |rest: &str| run(&format!("{begin}; {rest}")).weirds;
+    assert_eq!(of("> A 106 308"), []);
+    let told = |name| [(name, Some([5, 7]))];
+    assert_eq!(of("> A 106 200 3"), told("TCP_ack_underflow_or_misorder"));
+    assert_eq!(of("> A 50 308 3"), told("TCP_seq_underflow_or_misorder"));
+    assert_eq!(of("> A 106 308 3 w=10"), told("window_recision"));
 }
 
 #[test]
