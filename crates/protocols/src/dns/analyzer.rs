@@ -87,8 +87,8 @@ impl Analyzer {
         };
         let netbios = cx.conn.id.orig_p == NETBIOS_PORT || cx.conn.id.resp_p == NETBIOS_PORT;
         let code = header.opcode();
-        let tracked = opcode::is_tracked(code);
-        if !tracked && !netbios {
+        let is_tracked = opcode::is_tracked(code);
+        if !is_tracked && !netbios {
             cx.weird("DNS_unknown_opcode", &code.to_string(), SOURCE);
             cx.conn.note_limit();
             return;
@@ -111,7 +111,7 @@ impl Analyzer {
         let Scratch { walk: buffers, rows } = &mut *scratch;
         let Self { slot, rest, last, flip_asked, .. } = self;
         let mut rows = Rows::new(slot, rest, last, *flip_asked, rows);
-        let head = Head { header: &header, netbios };
+        let head = Head { header: &header, netbios, is_tracked };
         let is_orig = match *flip_asked && first {
             true => from == Some(Dir::Resp),
             false => from == Some(Dir::Orig),
@@ -122,7 +122,7 @@ impl Analyzer {
         if is_wanted {
             more_notes = raise::message(cx, head, msg, is_orig, place);
         }
-        let walk = Walk { cx, rows: &mut rows, head, place, tracked, rejected: false, buffers };
+        let walk = Walk { cx, rows: &mut rows, head, place, rejected: false, buffers };
         let result = walk.run(msg);
         buffers.notes.append(&mut more_notes);
         report(cx, &mut buffers.notes);

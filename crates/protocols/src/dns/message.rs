@@ -96,6 +96,8 @@ pub struct Head<'a> {
     pub(super) header: &'a Header,
     /// The message is of the NetBIOS name service.
     pub(super) netbios: bool,
+    /// Its operation has queries and replies that belong together.
+    pub(super) is_tracked: bool,
 }
 
 impl Head<'_> {

@@ -23,7 +23,6 @@ use super::name::Name;
 use super::names;
 use super::names::Coded;
 use super::names::class;
-use super::names::opcode;
 use super::names::rr;
 use super::records::Data;
 use super::records::Strings;
@@ -326,7 +325,7 @@ impl Hear<Message<'_>> for Rows<'_> {
     fn hear(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
         let header = event.msg.header;
         self.scratch.answers.clear();
-        if !opcode::is_tracked(header.opcode()) {
+        if !event.msg.is_tracked {
             return;
         }
         let (mut exchange, place) = self.join(cx, header);

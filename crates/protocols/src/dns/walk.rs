@@ -34,8 +34,6 @@ pub(super) struct Walk<'w, 'c, 'r> {
     pub(super) rows: &'w mut Rows<'r>,
     pub(super) head: Head<'w>,
     pub(super) place: records::Place,
-    /// Operations like this one have queries and replies.
-    pub(super) tracked: bool,
     pub(super) rejected: bool,
     pub(super) buffers: &'w mut Buffers,
 }
@@ -190,7 +188,7 @@ impl Walk<'_, '_, '_> {
 
     fn question(&mut self, cursor: &mut Cursor<'_>) -> bool {
         let Buffers { question, notes, .. } = &mut *self.buffers;
-        let asks = !self.head.header.is_reply() && self.tracked;
+        let asks = self.head.is_tracked && !self.head.header.is_reply();
         let read = if asks {
             question.clear();
             cursor.name(question, self.place.netbios_server, notes)
