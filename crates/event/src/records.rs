@@ -89,11 +89,19 @@ impl Arg for EndpointState {
         self.packets.pack(to);
         self.ip_bytes.pack(to);
         self.flow_label.pack(to);
-        let text = |[a, b, c, d, e, f]: [u8; 6]| {
-            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-        };
-        self.l2.map(text).pack(to);
+        self.l2.map(mac).pack(to);
     }
+}
+
+/// The text of a link-layer address.
+fn mac(address: [u8; 6]) -> [u8; 17] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b':'; 17];
+    for (place, byte) in text.chunks_mut(3).zip(address) {
+        place[0] = DIGITS[usize::from(byte >> 4)];
+        place[1] = DIGITS[usize::from(byte & 15)];
+    }
+    text
 }
 
 impl Arg for ConnState {
