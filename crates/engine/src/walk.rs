@@ -76,8 +76,11 @@ impl Shard {
         let (data, wire_len) = (packet.data, packet.wire_len);
         self.layers = gannet_wire::PLAIN_LAYERS;
         if self.env.logs.events.any() {
-            let mac = |at| data.get(at..at + 6).and_then(|mac| mac.try_into().ok());
-            self.link = LinkState { l2: [mac(6), mac(0)], ..LinkState::default() };
+            let l2 = match data.first_chunk::<12>().map(|ends| ends.as_chunks().0) {
+                Some([to, from]) => [Some(*from), Some(*to)],
+                _ => [None; 2],
+            };
+            self.link = LinkState { l2, ..LinkState::default() };
         }
         let beyond = (data.len() - bytes.len()) as u32;
         let all = Captured { bytes, wire_len: wire_len.saturating_sub(beyond) };

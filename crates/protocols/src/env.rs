@@ -366,6 +366,12 @@ impl Env {
             + self.certificates.rows.deferred().len()
     }
 
+    /// Whether any connection is [owed](Self::take_owed) something.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
     /// See `owed`.
     #[inline]
     pub(crate) fn take_owed(&mut self, uid: Uid) -> Option<Tag> {

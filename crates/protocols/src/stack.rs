@@ -818,6 +818,11 @@ impl tcp::Consumer for Session<'_> {
         }
     }
 
+    #[inline]
+    fn wants_segment(&self, segment: &gannet_wire::Tcp<'_>) -> bool {
+        steps::wants_segments(self) || self.env.owes() && !segment.payload.is_empty()
+    }
+
     fn compares(&self) -> bool {
         self.env.logs.events.wants::<RexmitInconsistency<'_>>()
     }

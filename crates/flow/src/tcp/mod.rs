@@ -81,6 +81,11 @@ pub trait Consumer {
     fn observe(&mut self, _view: &View) {}
     /// A step of a segment, for those that [observe](Self::observe): their view was updated before.
     fn step(&mut self, _conn: &mut Conn, _step: &Step<'_>) {}
+    /// Whether a [segment](Step::Segment) is a step that matters, for one in the middle of a connection.
+    #[inline]
+    fn wants_segment(&self, _segment: &wire::Tcp<'_>) -> bool {
+        true
+    }
     /// Whether [`differ`](Self::differ) is called, for those that [observe](Self::OBSERVES): bytes are kept
     /// for it until they are acknowledged.
     fn compares(&self) -> bool {

@@ -68,7 +68,7 @@ impl Tcp {
                 self.ack_received(conn, from.other(), rel_ack, c);
             }
         }
-        if C::OBSERVES {
+        if C::OBSERVES && c.wants_segment(s) {
             // Nothing changed since the consumer last saw both sides.
             c.step(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack });
         }

@@ -5,6 +5,7 @@
 //! code of its own.
 
 use gannet_base::Dir;
+use gannet_wire as wire;
 
 use super::Consumer;
 use super::State;
@@ -67,6 +68,11 @@ impl<C: Consumer, const FIRST: bool> Consumer for Watched<'_, C, FIRST> {
 
     fn step(&mut self, conn: &mut Conn, step: &Step<'_>) {
         self.0.step(conn, step);
+    }
+
+    #[inline]
+    fn wants_segment(&self, segment: &wire::Tcp<'_>) -> bool {
+        self.0.wants_segment(segment)
     }
 
     fn compares(&self) -> bool {
