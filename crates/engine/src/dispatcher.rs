@@ -42,14 +42,14 @@ use crate::block::Block;
 use crate::gauge::Gauge;
 use crate::merge::Merge;
 use crate::packet_filter::PacketFilter;
-use crate::route::Outbox;
-use crate::route::Role;
+use crate::role::Outbox;
+use crate::role::Role;
 use crate::route::owner;
 use crate::route::owner_v4;
-use crate::scheduler::CLOSING;
 use crate::scheduler::Ended;
 use crate::scheduler::Shared;
 use crate::shard::Shard;
+use crate::shard::clock::CLOSING;
 use crate::shard_task::ShardTask;
 use crate::state::State;
 

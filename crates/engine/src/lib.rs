@@ -18,6 +18,7 @@ mod notes;
 mod options;
 mod packet_events;
 mod packet_filter;
+mod role;
 mod route;
 mod scheduler;
 mod shard;
@@ -65,7 +66,7 @@ pub use stats::StatsRow;
 
 use dispatcher::Dispatcher;
 use packet_filter::PacketFilter;
-use route::Role;
+use role::Role;
 use shard::Shard;
 
 /// The schemas of all logs that an analysis can write, by name.

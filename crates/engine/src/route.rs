@@ -10,34 +10,11 @@ use gannet_protocols::packet::events::PacketNotProcessed;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
-use crate::block::Found;
 use crate::block::Handed;
 use crate::block::Start;
+use crate::role::Role;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
-
-/// The role of a shard in an analysis.
-pub(crate) enum Role {
-    /// The whole analysis.
-    Whole,
-    /// The [global shard](gannet_protocols::global) and everything below the transport layer; packets
-    /// of host pairs are handed over to the shards that own them.
-    Global(Box<Outbox>),
-    /// Some host pairs.
-    HostPairs,
-}
-
-/// Packets that the global shard hands over from one block.
-#[derive(Default)]
-pub(crate) struct Outbox {
-    /// Number of shards that own host pairs.
-    pub(crate) shards: usize,
-    /// Start and length of the bytes of the block in memory.
-    pub(crate) memory: (usize, usize),
-    /// Index of the current packet in its block.
-    pub(crate) index: u32,
-    pub(crate) found: Found,
-}
 
 /// An IP packet from its first header on, as captured.
 #[derive(Clone, Copy)]

@@ -24,6 +24,8 @@ use crate::gauge::Gauge;
 use crate::merge::Merge;
 use crate::merge::Report;
 use crate::shard::Shard;
+use crate::shard::clock::CLOSING;
+use crate::shard_task::Results;
 use crate::shard_task::ShardTask;
 use crate::state::State;
 
@@ -46,10 +48,6 @@ const MOST: usize = 4 << 20;
 const SPARE: usize = 32;
 /// Most of these given to a shard at a time.
 const SPARE_OF_SHARD: usize = 4;
-
-/// The first key behind all rows of packets: rows of connections that are open at the end have it
-/// or a later one.
-pub(crate) const CLOSING: Key = Key { packet: u64::MAX - 1, ..Key::EARLIEST };
 
 /// The scheduler, shared by its threads.
 #[derive(Default)]
@@ -199,18 +197,6 @@ impl Shared {
             gauge.add(&Gauge::of(task.shard()));
         }
         gauge
-    }
-
-    /// Adds the results of a shard, whose future rows have the key `until` or a later one.
-    pub(crate) fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
-        let report = Report::of(shard);
-        let mut scheduler = self.lock();
-        if let Some(queue) = scheduler.queues.get_mut(part) {
-            queue.until = until;
-        }
-        scheduler.report(part, report);
-        shard.env.logs.reuse(scheduler.spare());
-        self.tell(scheduler);
     }
 
     /// Ends the input; the global shard is closed like the others.
@@ -391,6 +377,19 @@ impl Scheduler {
     }
 }
 
+impl Results for Shared {
+    fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
+        let report = Report::of(shard);
+        let mut scheduler = self.lock();
+        if let Some(queue) = scheduler.queues.get_mut(part) {
+            queue.until = until;
+        }
+        scheduler.report(part, report);
+        shard.env.logs.reuse(scheduler.spare());
+        self.tell(scheduler);
+    }
+}
+
 impl Task {
     fn run(self, shared: &Shared) -> Done {
         match self {
@@ -418,7 +417,7 @@ mod tests {
     use gannet_workers::OnPanic;
 
     use crate::Options;
-    use crate::route::Role;
+    use crate::role::Role;
 
     fn scheduler(shards: usize) -> Shared {
         let part = |me| ShardTask::new(me, Shard::new(Options::default(), Role::HostPairs));

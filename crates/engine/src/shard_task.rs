@@ -7,7 +7,6 @@ use gannet_log::Key;
 
 use crate::block::Block;
 use crate::lookahead;
-use crate::scheduler::Shared;
 use crate::shard::Shard;
 use crate::shard::clock::Closing;
 
@@ -25,6 +24,12 @@ const DEFERRED_BYTES: usize = 256;
 /// The dispatcher has read packets into the cache of its own core. Headers are prefetched this many
 /// of the shard's packets ahead.
 const FETCH_AHEAD: usize = 2 * lookahead::AHEAD;
+
+/// What takes the results of shards.
+pub(crate) trait Results {
+    /// Adds the results of a shard, whose future rows have the key `until` or a later one.
+    fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>);
+}
 
 /// The shard of some host pairs, or the global shard once it has seen all packets.
 pub(crate) struct ShardTask {
@@ -64,7 +69,7 @@ impl ShardTask {
     }
 
     /// Analyses its own packets of a block, and advances time by the others.
-    pub(crate) fn take(&mut self, block: &Block, to: &Shared) {
+    pub(crate) fn take(&mut self, block: &Block, to: &impl Results) {
         if let Some((number, time)) = block.pass() {
             self.shard.pass(number, time);
         } else {
@@ -80,7 +85,7 @@ impl ShardTask {
 
     /// Closes some of the open connections after the last packet. Returns whether all are closed
     /// and reported.
-    pub(crate) fn close(&mut self, to: &Shared) -> bool {
+    pub(crate) fn close(&mut self, to: &impl Results) -> bool {
         let shard = &mut self.shard;
         let closing = self.closing.get_or_insert_with(|| shard.begin_close());
         let much = much(shard);
@@ -98,7 +103,7 @@ impl ShardTask {
 /// Analyses the packets of a block that belong to shard `me`, and advances time by the others.
 // A separate function, so that its loop keeps everything in registers.
 #[inline(never)]
-fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
+fn take(me: usize, shard: &mut Shard, block: &Block, to: &impl Results) {
     let batch = block.batch();
     let assigned = block.assigned(me);
     let mut handed = block.found.handed.iter().enumerate().peekable();
@@ -151,7 +156,7 @@ fn pass(
     block: &Block,
     batch: &Batch<'_>,
     places: Range<usize>,
-    to: &Shared,
+    to: &impl Results,
 ) {
     let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else { return };
     if block.is_unowned(last) || !shard.pass_all(block.latest(batch, last)) {
@@ -166,7 +171,7 @@ fn pass_each(
     block: &Block,
     batch: &Batch<'_>,
     places: Range<usize>,
-    to: &Shared,
+    to: &impl Results,
 ) {
     let much = much(shard);
     for at in places.filter(|at| !block.is_unowned(*at)) {
@@ -193,14 +198,14 @@ fn most(shard: &Shard) -> usize {
 
 /// Reports the results of a shard if they exceed `much` bytes; returns whether it did.
 #[inline]
-fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &Shared) -> bool {
+fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &impl Results) -> bool {
     let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
     made >= much && report((me, shard), made, to)
 }
 
 /// Reports all results, unless they are few together with the events.
 #[cold]
-fn report((me, shard): (usize, &mut Shard), made: usize, to: &Shared) -> bool {
+fn report((me, shard): (usize, &mut Shard), made: usize, to: &impl Results) -> bool {
     let events = &shard.env.logs.events;
     let is_much = !events.is_recording() || made + events.recorded() >= most(shard);
     if is_much {

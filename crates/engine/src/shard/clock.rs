@@ -19,9 +19,8 @@ use gannet_protocols::packet::events::ConnectionTimingOut;
 
 use super::connection::open;
 use crate::packet_events;
-use crate::scheduler::CLOSING;
-use crate::shard::Ext;
 use crate::shard::Shard;
+use crate::shard::ext::Ext;
 
 /// The least network time. Times of packets and connections may be earlier.
 pub(super) const BEGINNING: Time = Time::from_secs(1);
@@ -35,6 +34,10 @@ const SLOTS_AHEAD: usize = 12;
 
 /// The least interval between checks of a connection, unless a timer is due.
 const LOOK_AGAIN: Interval = Interval::from_secs(5);
+
+/// The first key behind all rows of packets: rows of connections that are open at the end have it
+/// or a later one.
+pub(crate) const CLOSING: RowKey = RowKey { packet: u64::MAX - 1, ..RowKey::EARLIEST };
 
 impl Shard {
     /// Advances time by a packet of another shard.

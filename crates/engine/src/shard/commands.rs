@@ -2,30 +2,17 @@
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Uid;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
 use gannet_filter::Filter;
-use gannet_flow::Conn;
 use gannet_flow::Key;
-use gannet_protocols::Session;
 use gannet_protocols::Tag;
-use gannet_protocols::packet::events::ConnBytesThresholdCrossed;
-use gannet_protocols::packet::events::ConnDurationThresholdCrossed;
-use gannet_protocols::packet::events::ConnPacketsThresholdCrossed;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
 
 use crate::shard::Shard;
-
-/// Sizes of a connection that a listener wants to know of, each reported once. 0: none.
-#[derive(Debug, Default)]
-pub(crate) struct Thresholds {
-    bytes: [u64; 2],
-    packets: [u64; 2],
-    duration: Interval,
-}
+use crate::shard::ext::Thresholds;
 
 impl Shard {
     /// Carries out all requests that wait.
@@ -179,25 +166,6 @@ impl Shard {
         });
         if let Some(slot) = self.table.get_mut(index) {
             slot.ext.rare().thresholds = Some(thresholds);
-        }
-    }
-}
-
-impl Thresholds {
-    fn check(&mut self, session: &mut Session<'_>, conn: &Conn, from: Dir, duration: Interval) {
-        let (side, is_orig) = (from.index(), from.is_orig());
-        let sent = conn.sent(from);
-        if self.bytes[side] > 0 && sent.ip_bytes >= self.bytes[side] {
-            let threshold = std::mem::take(&mut self.bytes[side]);
-            session.raise(conn, |c| ConnBytesThresholdCrossed { c, threshold, is_orig });
-        }
-        if self.packets[side] > 0 && u64::from(sent.packets) >= self.packets[side] {
-            let threshold = std::mem::take(&mut self.packets[side]);
-            session.raise(conn, |c| ConnPacketsThresholdCrossed { c, threshold, is_orig });
-        }
-        if self.duration > Interval::ZERO && duration > self.duration {
-            let threshold = std::mem::replace(&mut self.duration, Interval::ZERO);
-            session.raise(conn, |c| ConnDurationThresholdCrossed { c, threshold, is_orig });
         }
     }
 }

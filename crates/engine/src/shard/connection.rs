@@ -27,8 +27,8 @@ use gannet_protocols::tunnel::raise_changed;
 
 use crate::community_id::community_id;
 use crate::conn_log;
-use crate::shard::Ext;
 use crate::shard::Shard;
+use crate::shard::ext::Ext;
 use crate::tunnels::Encapsulation;
 
 /// Changes of one connection's encapsulation that are followed.

@@ -7,6 +7,7 @@
 pub(crate) mod clock;
 mod commands;
 pub(crate) mod connection;
+pub(crate) mod ext;
 
 use std::io;
 
@@ -28,7 +29,6 @@ use gannet_files::events::PeDosCode;
 use gannet_filter::Filter;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
-use gannet_flow::Services;
 use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
@@ -37,8 +37,6 @@ use gannet_log::Key as RowKey;
 use gannet_log::Logs;
 use gannet_protocols::Env;
 use gannet_protocols::Scratch;
-use gannet_protocols::Stack;
-use gannet_protocols::Tag;
 use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
 use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
@@ -49,61 +47,10 @@ use gannet_protocols::policy::unknown::Sampler;
 use crate::Options;
 use crate::lookahead;
 use crate::notes::Noting;
-use crate::route::Role;
+use crate::role::Role;
 use crate::state::Evictor;
-use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
-use commands::Thresholds;
-
-/// The engine's data of a connection.
-#[derive(Default)]
-pub(crate) struct Ext {
-    pub(crate) stack: Stack,
-    rare: Option<Box<Rare>>,
-}
-
-/// Data that few connections have.
-#[derive(Default)]
-pub(crate) struct Rare {
-    /// The encapsulation of its last packet, and how often it changed.
-    encapsulation: (Encapsulation, u8),
-    /// Tunnel protocols that had a violation on it.
-    pub(crate) tunnels_failed: Services,
-    /// Whether the event of a connection that may carry GTP was raised.
-    pub(crate) has_gtp_state: bool,
-    /// Bad UDP checksums of each side.
-    pub(crate) bad_checksums: [u32; 2],
-    /// Whether it is a tunnel from which packets were extracted.
-    pub(crate) carries: bool,
-    /// Bits of the sides that sent valid Teredo.
-    pub(crate) teredo_sides: u8,
-    /// Sizes that listeners want to know of.
-    pub(crate) thresholds: Option<Box<Thresholds>>,
-    /// Scripts look at it again: each of its packets is reported.
-    pub(crate) watched: bool,
-    /// Its packets are ignored from now on.
-    pub(crate) skip: bool,
-}
-
-// There may be millions; most consist of a slot only.
-const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
-
-impl Ext {
-    /// Whether no rare data is set.
-    #[inline]
-    pub(crate) fn is_usual(&self) -> bool {
-        self.rare.is_none()
-    }
-
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
-    }
-
-    /// Whether a tunnel protocol had a violation on it.
-    pub(crate) fn tunnel_failed(&self, tag: Tag) -> bool {
-        self.rare.as_ref().is_some_and(|r| r.tunnels_failed.contains(tag as u8))
-    }
-}
+use ext::Ext;
 
 /// A shard of the connection table with its environment.
 pub(crate) struct Shard {

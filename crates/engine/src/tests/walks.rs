@@ -21,7 +21,7 @@ use super::ethernet;
 use super::server;
 use super::trace;
 use crate::Options;
-use crate::route::Role;
+use crate::role::Role;
 use crate::shard::Shard;
 
 const WHAT: &str = "id.orig_p id.resp_p proto conn_state orig_bytes resp_bytes history orig_pkts \
