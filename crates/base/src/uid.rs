@@ -25,7 +25,7 @@ pub const UID_TEXT_MAX: usize = 18;
 const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// Every number below 62² as two digits, the less significant first.
-const PAIRS: [[u8; 2]; 62 * 62] = {
+static PAIRS: [[u8; 2]; 62 * 62] = {
     let mut all = [[0; 2]; 62 * 62];
     let mut i = 0;
     while i < all.len() {
