@@ -54,6 +54,12 @@ mod unanswered;
 mod version;
 mod zeek;
 
+// `build.rs` tried whether the linker leaves out the tables that unwind the stack; what unwinds keeps them.
+#[allow(unsafe_code)]
+#[cfg(all(no_unwind_tables, panic = "abort"))]
+#[link(name = "gannet_no_unwind", kind = "dylib")]
+unsafe extern "C" {}
+
 use std::process::ExitCode;
 
 use crate::cli::Command;
