@@ -3,8 +3,6 @@
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -12,6 +10,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::list;
+use crate::support::sample;
 use gannet_columns::ParquetRows;
 use gannet_log::Fields;
 use gannet_log::Format;
@@ -20,11 +23,6 @@ use gannet_log::Logs;
 use gannet_log::PackedRows;
 use gannet_log::RowPacker;
 use gannet_log::Shape;
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::list;
-use support::sample;
 
 fn rows(file: &Path) -> usize {
     let mut rows = ParquetRows::open(file).unwrap();

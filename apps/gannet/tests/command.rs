@@ -1,13 +1,12 @@
 //! The command as people run it: arguments in; logs, words and exit codes out.
 
-mod support;
-
 use std::fs;
 
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 /// Four lookups, two pages, one clock, one mail, one refusal, one ping.
 const CONNECTIONS: usize = 10;

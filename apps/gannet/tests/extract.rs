@@ -3,15 +3,13 @@
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 /// The rows of files.log: type, name of the extracted file, bytes seen, cut off, bytes extracted, SHA-256.
 fn rows(s: &Scratch, logs: &str) -> Vec<Vec<String>> {

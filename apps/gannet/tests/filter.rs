@@ -1,12 +1,10 @@
 //! `gannet filter`: packets in, those that match out.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 #[test]
 fn matching_packets_are_written_and_counted() {

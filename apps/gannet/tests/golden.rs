@@ -3,16 +3,14 @@
 //! A change of the output is a change of these files, to be read in review. `cargo xtask
 //! update` writes them again.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-use support::Scratch;
-use support::list;
-use support::sample;
+use crate::support::Scratch;
+use crate::support::list;
+use crate::support::sample;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

@@ -3,20 +3,18 @@
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::process::Command;
 use std::process::Stdio;
 
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::pcap;
+use crate::support::sample;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::pcap;
-use support::sample;
 
 #[test]
 fn minus_r_names_a_capture_everywhere() {

@@ -3,22 +3,20 @@
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_synth::traffic::Kind;
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
 
 /// Rows of a log as uid and one other column.
 fn uids(s: &Scratch, log: &str) -> Vec<String> {

@@ -1,11 +1,9 @@
 //! `gannet info` as text and as JSON.
 
-mod support;
-
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 #[test]
 fn text_for_people() {

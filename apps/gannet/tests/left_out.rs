@@ -1,16 +1,14 @@
-//! What a build leaves out says which feature brings it: `cargo test --package gannet --test left_out`
+//! What a build leaves out says which feature brings it: `cargo test --package gannet --test main left_out`
 //! builds with the default features, as a first build does. With more features, the tests run the command that
 //! `GANNET_FIRST_BUILD` names, a build with the default features, or say that they are skipped.
 // Tests may print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr)]
 
-mod support;
-
 use std::process::Command;
 use std::process::Stdio;
 
-use support::Run;
-use support::gannet;
+use crate::support::Run;
+use crate::support::gannet;
 
 /// The command of a first build; `None` if there is none.
 fn first_build() -> Option<Command> {

@@ -7,8 +7,6 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +14,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
-use support::Run;
+use crate::support::Run;
 
 /// Files of names that the driver wants lines in, and the array of its that holds them.
 const NAMES: [(&str, &str); 3] =

@@ -1,12 +1,10 @@
 //! Floods against the limit of all state: memory stays, and so do rows.
 
-mod support;
-
 use std::collections::BTreeSet;
 
-use support::Run;
-use support::Scratch;
-use support::gannet;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
 
 /// What `--max-state` is set to here. Floods take more than twice as much without it.
 const LIMIT: u64 = 6 << 20;

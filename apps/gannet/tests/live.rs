@@ -19,11 +19,11 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::support::Scratch;
+use crate::support::gannet;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
-use support::Scratch;
-use support::gannet;
 
 /// Two interfaces with a cable between them, in a namespace of their own.
 struct Link {

@@ -3,15 +3,13 @@
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 fn packets(args: &[&str], capture: &Path) -> String {
     let run = Run::of(gannet().arg("packets").args(args).arg(capture));

@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/echo.rs"]
-mod echo;
-mod support;
-
-use echo::Echo;
-use support::Run;
-use support::gannet;
+use crate::support::Run;
+use crate::support::echo::Echo;
+use crate::support::gannet;
 
 fn replay(arguments: &[&str]) -> Run {
     Run::of(gannet().arg("replay").args(arguments))

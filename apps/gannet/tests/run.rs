@@ -2,16 +2,13 @@
 #![cfg(feature = "lua")]
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/echo.rs"]
-mod echo;
-mod support;
-
 use std::path::Path;
 use std::path::PathBuf;
 
-use echo::Echo;
-use support::Run;
-use support::gannet;
+use crate::support;
+use crate::support::Run;
+use crate::support::echo::Echo;
+use crate::support::gannet;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap");
 

@@ -2,12 +2,10 @@
 #![cfg(feature = "lua")]
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 /// Uses all of the module that the sandbox allows, and returns what came of it as a text.
 const USE_ALL: &str = r##"

@@ -11,12 +11,12 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
-use support::Scratch;
-use support::gannet;
-use support::sample;
 
 /// Feeds a capture into a pipe that stays open and sends the signal once the command reads it.
 /// Returns the exit code.

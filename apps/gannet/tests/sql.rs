@@ -4,15 +4,13 @@
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::Run;
-use support::Scratch;
-use support::gannet;
-use support::sample;
+use crate::support::Run;
+use crate::support::Scratch;
+use crate::support::gannet;
+use crate::support::sample;
 
 fn run(args: &[&str]) -> Run {
     Run::of(gannet().args(args))

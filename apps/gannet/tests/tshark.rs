@@ -5,14 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod support;
-
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
-use support::Run;
-use support::Scratch;
+use crate::support::Run;
+use crate::support::Scratch;
 
 /// The captures of a protocol whose names begin so; `None`, and words, where they cannot be compared.
 fn captures(prefix: &str) -> Option<Vec<PathBuf>> {

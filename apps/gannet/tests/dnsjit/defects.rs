@@ -6,13 +6,13 @@ use std::path::Path;
 
 use gannet_base::Time;
 
-use crate::material::Counting;
-use crate::material::Folder;
-use crate::material::QUERY;
-use crate::material::ethernet;
-use crate::material::over;
-use crate::material::tcp4;
-use crate::material::udp4;
+use super::material::Counting;
+use super::material::Folder;
+use super::material::QUERY;
+use super::material::ethernet;
+use super::material::over;
+use super::material::tcp4;
+use super::material::udp4;
 
 #[test]
 fn nanoseconds_are_nanoseconds() {

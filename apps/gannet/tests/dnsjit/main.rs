@@ -28,9 +28,5 @@
 #![cfg(feature = "lua")]
 
 mod defects;
-#[path = "../support/echo.rs"]
-mod echo;
 mod material;
 mod scripts;
-#[path = "../support/mod.rs"]
-mod support;

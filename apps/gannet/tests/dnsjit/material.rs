@@ -16,8 +16,8 @@ use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 
-use crate::echo::Echo;
 use crate::support::Run;
+use crate::support::echo::Echo;
 use crate::support::gannet;
 
 /// An existing folder, named by a variable or next to the project.

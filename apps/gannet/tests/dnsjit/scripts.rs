@@ -8,15 +8,15 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::material::Counting;
-use crate::material::Folder;
-use crate::material::Frames;
-use crate::material::QUERY;
-use crate::material::ethernet;
-use crate::material::lossy;
-use crate::material::queries;
-use crate::material::source;
-use crate::material::tcp4;
+use super::material::Counting;
+use super::material::Folder;
+use super::material::Frames;
+use super::material::QUERY;
+use super::material::ethernet;
+use super::material::lossy;
+use super::material::queries;
+use super::material::source;
+use super::material::tcp4;
 use crate::support::Run;
 use crate::support::gannet;
 

@@ -3,6 +3,8 @@
 // Each test program uses its own part of this, and a panic here is a test's report.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod echo;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -12,6 +14,8 @@ use std::process::Output;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 
 use gannet_capture::Format;
 use gannet_capture::LinkType;
@@ -73,9 +77,12 @@ impl From<Output> for Run {
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A fresh folder for a test of this name.
+    /// A fresh folder for a test of this name. Tests of several modules may have the same.
     pub(crate) fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("gannet-{}-{name}", std::process::id()));
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gannet-{}-{number}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }

@@ -1,0 +1,27 @@
+//! The command from outside, in one program: each file is a module, `cargo test --package gannet --test main zeek::` runs
+//! one. `live` and `signals` stay programs of their own: what they wait for takes longer with others next to them.
+
+mod architecture;
+mod columns;
+mod command;
+#[path = "dnsjit/main.rs"]
+mod dnsjit;
+mod events;
+mod extract;
+mod filter;
+mod golden;
+mod habits;
+mod index;
+mod info;
+mod left_out;
+mod libpcap;
+mod limits;
+mod packets;
+mod replay;
+mod run;
+mod sandbox;
+mod script;
+mod sql;
+mod support;
+mod tshark;
+mod zeek;
