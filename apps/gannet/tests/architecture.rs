@@ -65,3 +65,16 @@ fn the_rows_of_all_protocols_hear_events() {
     }
     assert!(hearing >= 30);
 }
+
+#[test]
+fn profile_dev_names_every_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = read(&root.join("Cargo.toml"));
+    let levels = text.split("\n[profile.dev.package]\n").nth(1).unwrap();
+    let levels = levels.split("\n[").next().unwrap();
+    for path in fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap().path()) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // A member without a level of its own would be optimized as dependencies are.
+        assert!(levels.contains(&format!("gannet-{name} = {{ opt-level = ")), "{name}");
+    }
+}
