@@ -21,6 +21,7 @@ use super::session::Waiting;
 use super::walk;
 use super::walk::Buffers;
 use super::walk::Walk;
+use super::walk::report;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -116,25 +117,34 @@ impl Analyzer {
             true => from == Some(Dir::Resp),
             false => from == Some(Dir::Orig),
         };
-        cx.report(&mut rows, |c| Message { c, is_orig, msg: head, len: msg.len() as u64 });
         let is_wanted = raise::is_wanted(cx);
+        let len = msg.len() as u64;
         let mut more_notes = Vec::new();
-        if is_wanted {
+        let result = if is_wanted {
+            cx.report(&mut rows, |c| Message { c, is_orig, msg: head, len });
             more_notes = raise::message(cx, head, msg, is_orig, place);
-        }
-        let walk = Walk { cx, rows: &mut rows, head, place, rejected: false, buffers };
-        let result = walk.run(msg);
+            read_with_listener(cx, &mut rows, head, place, buffers, msg)
+        } else {
+            report::<false, _>(cx, &mut rows, |c| Message { c, is_orig, msg: head, len });
+            let rows = &mut rows;
+            Walk::<false> { cx, rows, head, place, rejected: false, buffers }.run(msg)
+        };
         buffers.notes.append(&mut more_notes);
-        report(cx, &mut buffers.notes);
+        report_notes(cx, &mut buffers.notes);
         if result.sound && !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Dns);
         }
-        if is_wanted && result.ended {
-            cx.raise(|c| End { c, msg: head.as_record() });
-        }
         let walk::Result { ended, rejected, .. } = result;
-        cx.report(&mut rows, |c| MessageRead { c, msg: head, ended, rejected });
+        let read = |c| MessageRead { c, msg: head, ended, rejected };
+        if is_wanted {
+            if ended {
+                cx.raise(|c| End { c, msg: head.as_record() });
+            }
+            cx.report(&mut rows, read);
+        } else {
+            report::<false, _>(cx, &mut rows, read);
+        }
         cx.env.dns.scratch = Some(scratch);
     }
 
@@ -158,8 +168,22 @@ impl Analyzer {
 
 const SOURCE: Option<&str> = Some("DNS");
 
+/// Walks over a message of which listeners may hear.
+#[cold]
+#[inline(never)]
+fn read_with_listener(
+    cx: &mut Context<'_>,
+    rows: &mut Rows<'_>,
+    head: Head<'_>,
+    place: super::records::Place,
+    buffers: &mut Buffers,
+    msg: &[u8],
+) -> walk::Result {
+    Walk::<true> { cx, rows, head, place, rejected: false, buffers }.run(msg)
+}
+
 /// Reports the weirds of a message.
-fn report(cx: &mut Context<'_>, notes: &mut Notes) {
+fn report_notes(cx: &mut Context<'_>, notes: &mut Notes) {
     for note in notes.drain(..) {
         match note {
             Note::Weird(name, addl) => cx.weird(name, &addl, SOURCE),

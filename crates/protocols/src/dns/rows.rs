@@ -350,8 +350,7 @@ impl Hear<QuestionRead<'_>> for Rows<'_> {
     fn hear(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
-        exchange.set(flag::RD, header.recursion_desired());
-        exchange.set(flag::TC, header.truncated());
+        exchange.take_over(flag::RD | flag::TC, header);
         exchange.set(flag::NETBIOS_TYPE, event.is_netbios_type);
         exchange.flags |= flag::QUESTION | flag::NAME;
         exchange.z = header.z();
@@ -377,8 +376,7 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
             exchange.query = Name::new(event.owner.read(owner));
             exchange.flags |= flag::NAME;
         }
-        exchange.set(flag::AA, header.authoritative());
-        exchange.set(flag::RA, header.recursion_available());
+        exchange.take_over(flag::AA | flag::RA, header);
         if exchange.rtt == Interval::ZERO {
             exchange.rtt = cx.now.micros_since(exchange.ts);
         }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use gannet_base::Interval;
 use gannet_base::Time;
 
+use super::message::Header;
 use super::name::Name;
 use super::rows::Answers;
 
@@ -52,24 +53,24 @@ pub(super) mod flag {
     pub(in super::super) const QUESTION: u16 = 1 << 1;
     /// `rcode` holds something.
     pub(in super::super) const RCODE: u16 = 1 << 2;
-    /// The reply is authoritative.
-    pub(in super::super) const AA: u16 = 1 << 3;
-    /// The query was truncated.
-    pub(in super::super) const TC: u16 = 1 << 4;
-    /// The query asked for recursion.
-    pub(in super::super) const RD: u16 = 1 << 5;
-    /// The server offers recursion.
-    pub(in super::super) const RA: u16 = 1 << 6;
     /// The server rejected the query.
-    pub(in super::super) const REJECTED: u16 = 1 << 7;
+    pub(in super::super) const REJECTED: u16 = 1 << 3;
     /// The operation's name is the NetBIOS name service's.
-    pub(in super::super) const NETBIOS: u16 = 1 << 8;
+    pub(in super::super) const NETBIOS: u16 = 1 << 4;
     /// The query type's name is the NetBIOS name service's.
-    pub(in super::super) const NETBIOS_TYPE: u16 = 1 << 9;
+    pub(in super::super) const NETBIOS_TYPE: u16 = 1 << 5;
+    /// The server offers recursion. This bit and the next three are those of the header.
+    pub(in super::super) const RA: u16 = 1 << 7;
+    /// The query asked for recursion.
+    pub(in super::super) const RD: u16 = 1 << 8;
+    /// The query was truncated.
+    pub(in super::super) const TC: u16 = 1 << 9;
+    /// The reply is authoritative.
+    pub(in super::super) const AA: u16 = 1 << 10;
     /// A query was read to its end.
-    pub(in super::super) const SAW_QUERY: u16 = 1 << 10;
+    pub(in super::super) const SAW_QUERY: u16 = 1 << 11;
     /// A reply was read to its end.
-    pub(in super::super) const SAW_REPLY: u16 = 1 << 11;
+    pub(in super::super) const SAW_REPLY: u16 = 1 << 12;
     /// Both.
     pub(in super::super) const SAW_BOTH: u16 = SAW_QUERY | SAW_REPLY;
 }
@@ -109,6 +110,11 @@ impl Exchange {
     /// Whether all bits of `mask` are set.
     pub(super) fn has(&self, mask: u16) -> bool {
         self.flags & mask == mask
+    }
+
+    /// Takes the bits of a mask over from a header's.
+    pub(super) fn take_over(&mut self, mask: u16, header: &Header) {
+        self.flags = self.flags & !mask | header.flags & mask;
     }
 
     /// Sets or clears bits.

@@ -3,6 +3,8 @@
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_event::Arg;
+use gannet_event::Connection;
+use gannet_event::Event;
 use gannet_event::Packer;
 use gannet_event::Type;
 
@@ -24,12 +26,13 @@ use super::records::Data;
 use super::records::Record;
 use super::rows::Rows;
 use crate::Context;
+use crate::Hear;
 
 /// Questions in one message, beyond which it is taken for something else than DNS.
 pub const MAX_QUESTIONS: u16 = 25;
 
-/// One message on its way.
-pub(super) struct Walk<'w, 'c, 'r> {
+/// One message on its way. `RAISES`: events of messages may have a listener; without one nothing is kept for it.
+pub(super) struct Walk<'w, 'c, 'r, const RAISES: bool> {
     pub(super) cx: &'w mut Context<'c>,
     pub(super) rows: &'w mut Rows<'r>,
     pub(super) head: Head<'w>,
@@ -136,7 +139,7 @@ impl Arg for RecordData<'_> {
     }
 }
 
-impl Walk<'_, '_, '_> {
+impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
     /// Reads the whole message.
     pub(super) fn run(mut self, msg: &[u8]) -> Result {
         let header = self.head.header;
@@ -210,7 +213,7 @@ impl Walk<'_, '_, '_> {
         } else if asks {
             let msg = self.head;
             let is_netbios_type = self.place.netbios_server && self.place.udp;
-            self.cx.report(self.rows, |c| QuestionRead {
+            report::<RAISES, _>(self.cx, self.rows, |c| QuestionRead {
                 c,
                 msg,
                 query: question,
@@ -260,19 +263,19 @@ impl Walk<'_, '_, '_> {
         {
             cursor.skip(4);
             let data = Data::A(Addr::v4(*address));
-            About { section: Section::Answers, ..about }.report(cx, rows, Some(&data));
+            About { section: Section::Answers, ..about }.report::<RAISES>(cx, rows, Some(&data));
             return true;
         }
         match section {
             Section::Prerequisites => {
                 if is_prerequisite(notes, &record, zone_class) {
-                    about.report_change(cx, rows);
+                    about.report_change::<RAISES>(cx, rows);
                 }
                 return true;
             }
             Section::Updates => match change(&record, zone_class) {
                 Change::Deletion => {
-                    about.report_change(cx, rows);
+                    about.report_change::<RAISES>(cx, rows);
                     return true;
                 }
                 Change::Odd => {
@@ -292,9 +295,23 @@ impl Walk<'_, '_, '_> {
         }
         let (data, more) = records::parse(cursor, &record, self.place, names, notes);
         if data != Data::Nothing {
-            about.report(cx, rows, Some(&data));
+            about.report::<RAISES>(cx, rows, Some(&data));
         }
         more
+    }
+}
+
+/// Rows hear an event, and so does its listener, if there may be one.
+#[inline(always)]
+pub(super) fn report<const RAISES: bool, E: Event>(
+    cx: &mut Context<'_>,
+    rows: &mut impl Hear<E>,
+    make: impl Fn(Connection) -> E,
+) {
+    if RAISES {
+        cx.report(rows, make);
+    } else {
+        rows.hear(cx, &make(Connection::CURRENT));
     }
 }
 
@@ -309,14 +326,19 @@ struct About<'a> {
 impl About<'_> {
     /// A part of an update whose data does not matter.
     #[cold]
-    fn report_change(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>) {
-        self.report(cx, rows, None);
+    fn report_change<const RAISES: bool>(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>) {
+        self.report::<RAISES>(cx, rows, None);
     }
 
     #[inline(always)]
-    fn report(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>, data: Option<&Data<'_>>) {
+    fn report<const RAISES: bool>(
+        &self,
+        cx: &mut Context<'_>,
+        rows: &mut Rows<'_>,
+        data: Option<&Data<'_>>,
+    ) {
         let record = self.record;
-        cx.report(rows, |c| RecordRead {
+        report::<RAISES, _>(cx, rows, |c| RecordRead {
             c,
             msg: self.msg,
             section: self.section,
