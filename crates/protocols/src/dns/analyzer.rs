@@ -1,6 +1,7 @@
 use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Proto;
+use gannet_event::Connection;
 use gannet_flow::Conn;
 
 use super::events::End;
@@ -21,9 +22,9 @@ use super::session::Waiting;
 use super::walk;
 use super::walk::Buffers;
 use super::walk::Walk;
-use super::walk::report;
 use crate::Analyze;
 use crate::Context;
+use crate::Hear;
 use crate::Tag;
 
 /// Port of the NetBIOS name service.
@@ -120,12 +121,14 @@ impl Analyzer {
         let is_wanted = raise::is_wanted(cx);
         let len = msg.len() as u64;
         let mut more_notes = Vec::new();
-        let result = if is_wanted {
-            cx.report(&mut rows, |c| Message { c, is_orig, msg: head, len });
+        if is_wanted {
+            cx.raise(|c| Message { c, is_orig, msg: head, len });
             more_notes = raise::message(cx, head, msg, is_orig, place);
+        }
+        rows.hear(cx, &Message { c: Connection::CURRENT, is_orig, msg: head, len });
+        let result = if is_wanted {
             read_with_listener(cx, &mut rows, head, place, buffers, msg)
         } else {
-            report::<false, _>(cx, &mut rows, |c| Message { c, is_orig, msg: head, len });
             let rows = &mut rows;
             Walk::<false> { cx, rows, head, place, rejected: false, buffers }.run(msg)
         };
@@ -136,15 +139,13 @@ impl Analyzer {
             cx.confirm(Tag::Dns);
         }
         let walk::Result { ended, rejected, .. } = result;
-        let read = |c| MessageRead { c, msg: head, ended, rejected };
         if is_wanted {
             if ended {
                 cx.raise(|c| End { c, msg: head.as_record() });
             }
-            cx.report(&mut rows, read);
-        } else {
-            report::<false, _>(cx, &mut rows, read);
+            cx.raise(|c| MessageRead { c, msg: head, ended, rejected });
         }
+        rows.hear(cx, &MessageRead { c: Connection::CURRENT, msg: head, ended, rejected });
         cx.env.dns.scratch = Some(scratch);
     }
 

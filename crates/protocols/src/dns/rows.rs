@@ -321,7 +321,7 @@ fn saw(header: &Header) -> u16 {
 }
 
 impl Hear<Message<'_>> for Rows<'_> {
-    #[inline]
+    #[inline(always)]
     fn hear(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
         let header = event.msg.header;
         self.scratch.answers.clear();
@@ -346,7 +346,7 @@ impl Hear<Message<'_>> for Rows<'_> {
 }
 
 impl Hear<QuestionRead<'_>> for Rows<'_> {
-    #[inline]
+    #[inline(always)]
     fn hear(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
@@ -364,7 +364,7 @@ impl Hear<QuestionRead<'_>> for Rows<'_> {
 }
 
 impl Hear<RecordRead<'_>> for Rows<'_> {
-    #[inline]
+    #[inline(always)]
     fn hear(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
@@ -389,7 +389,7 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
 }
 
 impl Hear<MessageRead<'_>> for Rows<'_> {
-    #[inline]
+    #[inline(always)]
     fn hear(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
         let (header, outcome) = (event.msg.header, (event.ended, event.rejected));
         match self.current.take() {

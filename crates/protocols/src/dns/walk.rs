@@ -303,7 +303,7 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
 
 /// Rows hear an event, and so does its listener, if there may be one.
 #[inline(always)]
-pub(super) fn report<const RAISES: bool, E: Event>(
+fn report<const RAISES: bool, E: Event>(
     cx: &mut Context<'_>,
     rows: &mut impl Hear<E>,
     make: impl Fn(Connection) -> E,
