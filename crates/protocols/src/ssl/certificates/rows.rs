@@ -92,7 +92,7 @@ pub(crate) struct Known {
 /// Fingerprint, `host_cert` and `client_cert`.
 type Key = ([u8; 32], bool, bool);
 
-/// A certificate that a shard saw, for [`Certificates::decide`](super::Certificates::decide).
+/// A certificate that a shard saw, for [`Known::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
