@@ -118,7 +118,7 @@ impl Steering {
 
 impl Env {
     /// Whether a server of a known protocol is likely to have this port.
-    #[inline]
+    #[inline(always)]
     pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
         match &self.steering.likely {
             None => is_likely_server_port(proto, port),

@@ -200,25 +200,27 @@ impl<'a> Rows<'a> {
     /// The exchange that a message belongs to, and where it goes if it stays incomplete.
     #[inline]
     fn join(&mut self, cx: &mut Context<'_>, header: &Header) -> (Box<Exchange>, Place) {
-        let (now, spare) = (cx.now, &mut cx.env.dns.spare);
-        let mut fresh = || spare.take(now, header.id);
         let responder = if self.flipped { &cx.conn.id.orig_h } else { &cx.conn.id.resp_h };
-        if responder.is_multicast() {
-            let mut exchange = fresh();
-            exchange.flags = flag::SAW_BOTH;
-            (exchange, Place::None)
-        } else if header.is_reply() {
-            match self.take_query(header.id) {
-                Some(exchange) => (exchange, Place::None),
-                None => (fresh(), Place::Replies),
-            }
-        } else {
-            match self.rest.as_mut().and_then(|r| r.waiting.replies.pop(header.id)) {
-                Some(exchange) => (exchange, Place::None),
-                None if self.slot.is_none() => (fresh(), Place::Slot),
-                None => (fresh(), Place::Queries),
-            }
+        let (is_multicast, is_reply) = (responder.is_multicast(), header.is_reply());
+        let waiting = match (is_multicast, is_reply) {
+            (true, _) => None,
+            (false, true) => self.take_query(header.id),
+            (false, false) => self.rest.as_mut().and_then(|r| r.waiting.replies.pop(header.id)),
+        };
+        if let Some(exchange) = waiting {
+            return (exchange, Place::None);
         }
+        let mut exchange = cx.env.dns.spare.take(cx.now, header.id);
+        if is_multicast {
+            exchange.flags = flag::SAW_BOTH;
+        }
+        let place = match (is_multicast, is_reply) {
+            (true, _) => Place::None,
+            (false, true) => Place::Replies,
+            (false, false) if self.slot.is_none() => Place::Slot,
+            (false, false) => Place::Queries,
+        };
+        (exchange, place)
     }
 
     /// The oldest query of an id.

@@ -94,6 +94,7 @@ impl Exchange {
     }
 
     /// Initializes it in place like [`new`](Self::new).
+    #[inline]
     fn begin(&mut self, ts: Time, trans_id: u16) {
         (self.ts, self.rtt, self.trans_id) = (ts, Interval::ZERO, trans_id);
         self.query.clear();
