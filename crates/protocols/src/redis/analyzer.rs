@@ -146,10 +146,12 @@ impl State {
         exchange.reply = Some(value);
         // What came before got no answer and will get none. An answer to nothing waits for the command
         // of its number, as in Zeek, where not too many do.
-        let told = before.max(1)..=self.replies;
+        let due = before.max(1)..=self.replies;
         let crowded = self.pending.len() > MAX_PENDING;
-        for (_, one) in self.pending.extract_if(told, |_, one| crowded || one.command.is_some()) {
-            one.report(cx);
+        for (_, exchange) in
+            self.pending.extract_if(due, |_, exchange| crowded || exchange.command.is_some())
+        {
+            exchange.report(cx);
         }
         if !is_error && self.commands == self.replies {
             self.unanswered.clear();
@@ -395,7 +397,7 @@ mod tests {
         h
     }
 
-    fn told(h: &Harness) -> Vec<String> {
+    fn logged(h: &Harness) -> Vec<String> {
         let columns = ["cmd.name", "cmd.key", "cmd.value", "success", "reply.value"];
         h.rows("redis").iter().map(|r| columns.map(|c| &*r[c]).join(" ")).collect()
     }
@@ -411,7 +413,7 @@ mod tests {
         assert!(h.confirmed(Tag::Redis));
         assert!(!h.violated(Tag::Redis));
         assert_eq!(
-            told(&h),
+            logged(&h),
             ["SET k v T OK", "PING - - T PONG", "GET k - T v", "NOSUCH - - F ERR unknown"]
         );
     }
@@ -419,8 +421,8 @@ mod tests {
     #[test]
     fn requests_without_an_answer_are_reported_at_the_end() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, b"GET a\r\nGET b\r\n")]);
-        assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -", "GET b - - -"]);
-        assert!(told(&run(&[(O, b"PING\r\n")])).is_empty(), "no server, no Redis");
+        assert_eq!(logged(&h), ["PING - - T PONG", "GET a - - -", "GET b - - -"]);
+        assert!(logged(&run(&[(O, b"PING\r\n")])).is_empty(), "no server, no Redis");
     }
 
     #[test]
@@ -429,12 +431,12 @@ mod tests {
             (O, b"CLIENT REPLY OFF\r\nSET a 1\r\nCLIENT REPLY ON\r\nGET a\r\n"),
             (R, b"+OK\r\n$1\r\n1\r\n"),
         ]);
-        assert_eq!(told(&h), ["CLIENT - - - -", "SET a 1 - -", "CLIENT - - T OK", "GET a - T 1"]);
+        assert_eq!(logged(&h), ["CLIENT - - - -", "SET a 1 - -", "CLIENT - - T OK", "GET a - T 1"]);
         let h = run(&[
             (O, b"PING\r\nCLIENT REPLY SKIP\r\nSET a 1\r\nGET a\r\n"),
             (R, b"+PONG\r\n$1\r\n1\r\n"),
         ]);
-        assert_eq!(told(&h), ["PING - - T PONG", "CLIENT - - - -", "SET a 1 - -", "GET a - T 1"]);
+        assert_eq!(logged(&h), ["PING - - T PONG", "CLIENT - - - -", "SET a 1 - -", "GET a - T 1"]);
     }
 
     #[test]
@@ -447,7 +449,7 @@ mod tests {
             (R, note),
             (R, note),
         ]);
-        assert_eq!(told(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
+        assert_eq!(logged(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
         // In version 3 such messages have a type.
         let note = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
@@ -458,13 +460,13 @@ mod tests {
             (O, b"GET a\r\n"),
             (R, b"_\r\n"),
         ]);
-        assert_eq!(told(&h), ["HELLO - - T {proto: 3}", "SUBSCRIBE - - - -", "GET a - T null"]);
+        assert_eq!(logged(&h), ["HELLO - - T {proto: 3}", "SUBSCRIBE - - - -", "GET a - T null"]);
     }
 
     #[test]
     fn answers_without_commands_are_reported() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n+OK\r\n")]);
-        assert_eq!(told(&h), ["PING - - T PONG", "- - - T OK"]);
+        assert_eq!(logged(&h), ["PING - - T PONG", "- - - T OK"]);
         let h = run(&[
             (O, b"PING\r\n"),
             (R, b"+PONG\r\n+OK\r\n+OK\r\n"),
@@ -472,7 +474,7 @@ mod tests {
             (R, b"$1\r\n1\r\n"),
         ]);
         let rows = ["PING - - T PONG", "GET a - T OK", "- - - T OK", "- - - T 1"];
-        assert_eq!(told(&h), rows, "answers stay one ahead");
+        assert_eq!(logged(&h), rows, "answers stay one ahead");
     }
 
     #[test]
@@ -482,7 +484,7 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), O, b"PING\r\n");
         a.stream(&mut h.cx(), R, &many);
-        assert_eq!((a.state.pending.len(), told(&h).len()), (MAX_PENDING, 3));
+        assert_eq!((a.state.pending.len(), logged(&h).len()), (MAX_PENDING, 3));
     }
 
     #[test]
@@ -490,7 +492,7 @@ mod tests {
         let many = b"GET a\r\n".repeat(MAX_PENDING + 2);
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, &many)]);
         assert_eq!(h.rows("weird")[0]["name"], "Redis_excessive_pipelining");
-        assert_eq!(told(&h).len(), 1);
+        assert_eq!(logged(&h).len(), 1);
     }
 
     #[test]
@@ -510,13 +512,13 @@ mod tests {
         a.gap(&mut h.cx(), R, 46);
         a.stream(&mut h.cx(), R, b"c\r\n+PONG\r\n");
         assert!(!h.violated(Tag::Redis));
-        assert_eq!(told(&h).len(), 2);
+        assert_eq!(logged(&h).len(), 2);
         // No sign that the server's data is in sync again.
         a.end(&mut h.cx(), R);
         assert!(h.violated(Tag::Redis));
         a.stream(&mut h.cx(), R, b"+PONG\r\n");
         a.finish(&mut h.cx());
-        assert_eq!(told(&h).len(), 2, "what waited is forgotten");
+        assert_eq!(logged(&h).len(), 2, "what waited is forgotten");
     }
 
     #[test]
@@ -530,7 +532,7 @@ mod tests {
         a.end(&mut h.cx(), R);
         a.finish(&mut h.cx());
         assert!(!h.violated(Tag::Redis));
-        assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -"]);
+        assert_eq!(logged(&h), ["PING - - T PONG", "GET a - - -"]);
     }
 
     #[test]
@@ -540,7 +542,7 @@ mod tests {
             (R, b"+PONG\r\n$x\r\n+PONG\r\nx\r\n*1\r\n$y\r\n+PONG\r\n"),
         ]);
         assert!(!h.violated(Tag::Redis));
-        assert_eq!(told(&h), ["PING - - T PONG"; 3]);
+        assert_eq!(logged(&h), ["PING - - T PONG"; 3]);
     }
 
     #[test]

@@ -75,11 +75,11 @@ gannet_log::row! {
     }
 }
 
-/// A file that was logged is not logged again in the same state for so long.
+/// How long a file is not logged again in the same state.
 const QUIET: Interval = Interval::from_secs(180);
-/// And on until it is looked for those that may be: no more often than this, when data comes.
+/// Time between two scans for states that may be logged again, which data triggers.
 const SWEEP: Interval = Interval::from_secs(10);
-/// Rows of files that are remembered for that.
+/// States that a connection remembers. At this number all are forgotten, so that a state may be logged twice.
 const MAX_RECENT: usize = 1 << 16;
 
 /// The rows of one connection.
@@ -137,9 +137,9 @@ impl Hear<SmbLastAction<'_>> for Rows {
         let (uid, kept) = (cx.conn.uid, &mut cx.env.smb.rows);
         if let Some(file) = event.file {
             let key = identity(self.recent.hasher(), file);
-            let told = key.and_then(|key| self.recent.get(&key).copied());
+            let logged = key.and_then(|key| self.recent.get(&key).copied());
             let (file, carried) = (file.clone(), event.carried.0);
-            kept.keep(uid, Last { id: cx.conn.id, file, carried, told, is_over: false });
+            kept.keep(uid, Last { id: cx.conn.id, file, carried, logged, is_over: false });
         } else if self.is_kept {
             kept.forget(uid);
         }
@@ -187,7 +187,7 @@ struct Last {
     /// Contents that began there.
     carried: FileId,
     /// When it was last logged, if it must not be logged again soon.
-    told: Option<Time>,
+    logged: Option<Time>,
     /// The connection is over.
     is_over: bool,
 }
@@ -218,8 +218,8 @@ impl LastActions {
     /// A file of a connection timed out: logs the connection's last action again.
     pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
         let Some(last) = self.last.get_mut(&uid) else { return };
-        let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
-        last.told = last.file.times.map(|_| now);
+        let is_recent = last.logged.is_some_and(|logged| logged + QUIET >= now);
+        last.logged = last.file.times.map(|_| now);
         if let Some(row) = row(uid, last.id, &last.file).filter(|_| !is_recent) {
             logs.write(&row);
         }
@@ -281,7 +281,7 @@ mod tests {
             let name = Some(vec![b'a'; len].into());
             let file = File { name, ..File::default() };
             let (id, uid) = (cx.conn.id, cx.conn.uid);
-            cx.env.smb.rows.keep(uid, Last { id, file, carried, told: None, is_over: false });
+            cx.env.smb.rows.keep(uid, Last { id, file, carried, logged: None, is_over: false });
             cx.env.smb.rows.last.len()
         };
         assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);

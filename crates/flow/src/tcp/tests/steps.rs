@@ -102,10 +102,10 @@ fn weirds_show_both_sides_as_they_were_before_their_segment() {
     let begin = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5; < A 301 106 7";
     let of = |rest: &str| run(&format!("{begin}; {rest}")).weirds;
     assert_eq!(of("> A 106 308"), []);
-    let told = |name| [(name, Some([5, 7]))];
-    assert_eq!(of("> A 106 200 3"), told("TCP_ack_underflow_or_misorder"));
-    assert_eq!(of("> A 50 308 3"), told("TCP_seq_underflow_or_misorder"));
-    assert_eq!(of("> A 106 308 3 w=10"), told("window_recision"));
+    let one_weird = |name| [(name, Some([5, 7]))];
+    assert_eq!(of("> A 106 200 3"), one_weird("TCP_ack_underflow_or_misorder"));
+    assert_eq!(of("> A 50 308 3"), one_weird("TCP_seq_underflow_or_misorder"));
+    assert_eq!(of("> A 106 308 3 w=10"), one_weird("window_recision"));
 }
 
 #[test]
