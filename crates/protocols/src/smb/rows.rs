@@ -22,6 +22,7 @@ use super::info::File;
 use super::info::seconds;
 use crate::Context;
 use crate::Hear;
+use crate::support::limit_reached;
 
 gannet_log::row! {
     /// One row for each file that is opened, renamed or deleted.
@@ -90,6 +91,8 @@ pub(super) struct Rows {
     sweep: Option<Time>,
     /// Whether the last action is kept to be logged when contents that began here time out.
     is_kept: bool,
+    /// The names of a last action were too long to be kept, which is reported once a connection.
+    is_limited: bool,
 }
 
 impl Rows {
@@ -139,11 +142,15 @@ impl Hear<SmbLastAction<'_>> for Rows {
             let key = identity(self.recent.hasher(), file);
             let logged = key.and_then(|key| self.recent.get(&key).copied());
             let (file, carried) = (file.clone(), event.carried.0);
-            kept.keep(uid, Last { id: cx.conn.id, file, carried, logged, is_over: false });
-        } else if self.is_kept {
+            let last = Last { id: cx.conn.id, file, carried, logged, is_over: false };
+            self.is_kept = kept.keep(uid, last);
+            if !self.is_kept && !std::mem::replace(&mut self.is_limited, true) {
+                let most = MAX_LAST_NAMES.to_string();
+                limit_reached(cx, "SMB_discarded_last_action", &most, Some("SMB"));
+            }
+        } else if std::mem::take(&mut self.is_kept) {
             kept.forget(uid);
         }
-        self.is_kept = event.file.is_some();
     }
 }
 
@@ -169,8 +176,8 @@ impl Hear<SmbMapping<'_>> for Rows {
     }
 }
 
-/// Most stored bytes of names of a connection's last action: an action on a file with longer names
-/// is not logged again.
+/// Most bytes of names of a connection's last action. An action with longer names is not logged again, and
+/// `SMB_discarded_last_action` says so.
 const MAX_LAST_NAMES: usize = 1024;
 
 /// The last logged action on connections that started files.
@@ -193,15 +200,18 @@ struct Last {
 }
 
 impl LastActions {
-    fn keep(&mut self, uid: Uid, last: Last) {
+    /// Keeps an action in place of the one before, unless its names are too long: whether it is kept.
+    fn keep(&mut self, uid: Uid, last: Last) -> bool {
         let File { path, name, previous, .. } = &last.file;
         let names = [path, name, previous].into_iter().flatten();
-        if names.map(|n| n.len()).sum::<usize>() > MAX_LAST_NAMES {
-            self.last.remove(&uid);
-        } else {
+        let fits = names.map(|n| n.len()).sum::<usize>() <= MAX_LAST_NAMES;
+        if fits {
             // No more than there are live connections and files in transit.
             self.last.insert(uid, last);
+        } else {
+            self.last.remove(&uid);
         }
+        fits
     }
 
     fn forget(&mut self, uid: Uid) {
@@ -267,6 +277,7 @@ mod tests {
     use gannet_base::Dir;
     use gannet_base::Proto;
 
+    use super::super::events::Carried;
     use super::super::files::data;
     use super::*;
     use crate::testing::Harness;
@@ -276,14 +287,19 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 445);
         let some = File { name: Some(vec![b'a'].into()), ..File::default() };
         let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
-        let cx = h.cx();
-        let mut keep = |len: usize| {
-            let name = Some(vec![b'a'; len].into());
-            let file = File { name, ..File::default() };
-            let (id, uid) = (cx.conn.id, cx.conn.uid);
-            cx.env.smb.rows.keep(uid, Last { id, file, carried, logged: None, is_over: false });
+        let mut rows = Rows::default();
+        let mut kept = |len: usize| {
+            let file = File { name: Some(vec![b'a'; len].into()), ..File::default() };
+            let mut cx = h.cx();
+            let (c, carried) = (gannet_event::Connection::CURRENT, Carried(carried));
+            rows.hear(&mut cx, &SmbLastAction { c, file: Some(&file), carried });
             cx.env.smb.rows.last.len()
         };
-        assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);
+        let lens = [MAX_LAST_NAMES, MAX_LAST_NAMES + 1, MAX_LAST_NAMES + 2, 1];
+        assert_eq!(lens.map(&mut kept), [1, 0, 0, 1]);
+        // Once a connection.
+        let weirds = h.rows("weird");
+        let names: Vec<&str> = weirds.iter().map(|row| &*row["name"]).collect();
+        assert_eq!(names, ["SMB_discarded_last_action"]);
     }
 }

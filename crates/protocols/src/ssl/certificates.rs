@@ -66,7 +66,7 @@ fn digest(hex: &str) -> [u8; 32] {
     out
 }
 
-/// A certificate came by: reads and reports it. `None` if it cannot be read.
+/// Reads a certificate that was seen and reports it. `None` if it cannot be read.
 pub(crate) fn seen(
     cx: &mut Context<'_>,
     source: &'static str,

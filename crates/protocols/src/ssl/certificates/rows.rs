@@ -25,9 +25,9 @@ use crate::weird::Weirds;
 
 /// A certificate is logged again after this time.
 const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
-/// Logged certificates that are remembered; beyond that, each sight is logged.
+/// Logged certificates that are remembered; beyond that, a certificate is logged each time that it is seen.
 const MAX_KNOWN: usize = 1_000_000;
-/// Those that would be logged again are looked for no more often than this: with many others that takes long.
+/// Time between two scans for certificates that may be logged again: a scan of many takes long.
 const SWEEP: Interval = Interval::from_secs(60 * 60);
 gannet_log::row! {
     /// X.509 certificates, each once a day.
@@ -84,7 +84,7 @@ gannet_log::row! {
 pub(crate) struct Known {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
     known: HashMap<Key, Time, KeyedHash>,
-    /// When those that would be logged again were looked for last.
+    /// When the last scan for certificates that may be logged again was.
     swept: Option<Time>,
     deferred: Queue<Item>,
 }
@@ -97,12 +97,12 @@ type Key = ([u8; 32], bool, bool);
 pub struct Item {
     now: Time,
     key: Key,
-    /// Its row is made should it be news: most are seen again and again.
+    /// Its row is made only if it is to be logged: most certificates are seen again and again.
     certificate: Arc<Certificate>,
 }
 
 impl Known {
-    /// Whether a certificate is to be logged now. Asked once a sight.
+    /// Whether a certificate is to be logged now. Called once each time that it is seen.
     fn is_news(&mut self, key: Key, now: Time) -> bool {
         if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
             return false;
