@@ -11,11 +11,10 @@ use gannet_event::Packer;
 use gannet_event::Type;
 use gannet_files::x509::Certificate;
 
+use super::message::Address;
 use super::message::Moment;
 use super::message::Principal;
-use super::raise::HostAddresses;
-use super::raise::Padata;
-use super::raise::Tickets;
+use super::message::Ticket;
 
 gannet_event::record! {
     /// What a client wants of a ticket.
@@ -234,6 +233,76 @@ impl Arg for Subject<'_> {
         let subject: &str = &self.0.subject;
         subject.pack(to);
     }
+}
+
+/// Pre-authentication data: types and values.
+#[derive(Clone, Copy, Debug)]
+pub struct Padata<'a>(pub(super) &'a [(u64, &'a [u8])]);
+
+impl Arg for Padata<'_> {
+    const TYPE: Type = Type::Vector(&TypeValue::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|&(data_type, val)| TypeValue { data_type, val }.pack(to));
+    }
+}
+
+/// Addresses of hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct HostAddresses<'a>(pub(super) &'a [Address<'a>]);
+
+impl Arg for HostAddresses<'_> {
+    const TYPE: Type = Type::Vector(&HostAddress::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| address(one).pack(to));
+    }
+}
+
+/// Tickets.
+#[derive(Clone, Copy, Debug)]
+pub struct Tickets<'a>(pub(super) &'a [Ticket<'a>]);
+
+impl Arg for Tickets<'_> {
+    const TYPE: Type = Type::Vector(&TicketRecord::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| ticket(one).pack(to));
+    }
+}
+
+/// As an event shows a ticket.
+pub(super) fn ticket<'a>(t: &'a Ticket<'a>) -> TicketRecord<'a> {
+    TicketRecord {
+        pvno: t.version,
+        realm: t.realm,
+        service_name: &t.service,
+        cipher: t.cipher,
+        ciphertext: Some(t.ciphertext),
+        authenticationinfo: None,
+    }
+}
+
+/// As an event shows an address.
+pub(super) fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
+    let mut address = HostAddress { ip: None, netbios: None, unknown: None };
+    if family == 2
+        && let Ok(v4) = <[u8; 4]>::try_from(bytes)
+    {
+        address.ip = Some(Addr::v4(v4));
+    } else if family == 24
+        && let Ok(v6) = <[u8; 16]>::try_from(bytes)
+    {
+        address.ip = Some(Addr::v6(v6));
+    } else if family == 20 {
+        address.netbios = Some(bytes);
+    } else {
+        address.unknown = Some(TypeValue { data_type: family, val: bytes });
+    }
+    address
 }
 
 gannet_event::events! {

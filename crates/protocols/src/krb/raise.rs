@@ -1,16 +1,12 @@
 //! Messages as events.
 
-use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Time;
-use gannet_event::Arg;
-use gannet_event::Packer;
-use gannet_event::Type;
 
 use super::events::ApOptions;
 use super::events::EncryptedData;
 use super::events::ErrorMsg;
-use super::events::HostAddress;
+use super::events::HostAddresses;
 use super::events::KdcOptions;
 use super::events::KdcRequest;
 use super::events::KdcResponse;
@@ -24,10 +20,11 @@ use super::events::KrbPriv;
 use super::events::KrbSafe;
 use super::events::KrbTgsRequest;
 use super::events::KrbTgsResponse;
+use super::events::Padata;
 use super::events::SafeMsg;
-use super::events::TicketRecord;
-use super::events::TypeValue;
-use super::message::Address;
+use super::events::Tickets;
+use super::events::address;
+use super::events::ticket;
 use super::message::Encrypted;
 use super::message::Error;
 use super::message::Message;
@@ -86,74 +83,6 @@ pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, from: Dir, messa
             cx.raise(|c| KrbCred { c, is_orig, tickets: Tickets(all) });
         }
     }
-}
-
-/// Pre-authentication data: types and values.
-#[derive(Clone, Copy, Debug)]
-pub struct Padata<'a>(&'a [(u64, &'a [u8])]);
-
-impl Arg for Padata<'_> {
-    const TYPE: Type = Type::Vector(&TypeValue::TYPE);
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.0.len());
-        self.0.iter().for_each(|&(data_type, val)| TypeValue { data_type, val }.pack(to));
-    }
-}
-
-/// Addresses of hosts.
-#[derive(Clone, Copy, Debug)]
-pub struct HostAddresses<'a>(&'a [Address<'a>]);
-
-impl Arg for HostAddresses<'_> {
-    const TYPE: Type = Type::Vector(&HostAddress::TYPE);
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.0.len());
-        self.0.iter().for_each(|one| address(one).pack(to));
-    }
-}
-
-/// Tickets.
-#[derive(Clone, Copy, Debug)]
-pub struct Tickets<'a>(&'a [Ticket<'a>]);
-
-impl Arg for Tickets<'_> {
-    const TYPE: Type = Type::Vector(&TicketRecord::TYPE);
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.0.len());
-        self.0.iter().for_each(|one| ticket(one).pack(to));
-    }
-}
-
-fn ticket<'a>(t: &'a Ticket<'a>) -> TicketRecord<'a> {
-    TicketRecord {
-        pvno: t.version,
-        realm: t.realm,
-        service_name: &t.service,
-        cipher: t.cipher,
-        ciphertext: Some(t.ciphertext),
-        authenticationinfo: None,
-    }
-}
-
-fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
-    let mut address = HostAddress { ip: None, netbios: None, unknown: None };
-    if family == 2
-        && let Ok(v4) = <[u8; 4]>::try_from(bytes)
-    {
-        address.ip = Some(Addr::v4(v4));
-    } else if family == 24
-        && let Ok(v6) = <[u8; 16]>::try_from(bytes)
-    {
-        address.ip = Some(Addr::v6(v6));
-    } else if family == 20 {
-        address.netbios = Some(bytes);
-    } else {
-        address.unknown = Some(TypeValue { data_type: family, val: bytes });
-    }
-    address
 }
 
 fn request<'a>(r: &'a Request<'a>) -> KdcRequest<'a> {

@@ -1,8 +1,10 @@
 //! Events of RDP.
 
+use gannet_event::Arg;
 use gannet_event::Connection;
+use gannet_event::Packer;
+use gannet_event::Type;
 
-use super::raise::Channels;
 use crate::support::utf16::Wide;
 
 gannet_event::record! {
@@ -137,6 +139,39 @@ gannet_event::record! {
         redir_sessionid_field_valid: bool = "redir_sessionid_field_valid",
         /// It logs in by smart card.
         redir_smartcard: bool = "redir_smartcard",
+    }
+}
+
+/// Names and options of the channels that a client wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Channels<'a>(pub(super) &'a [(&'a [u8], u32)]);
+
+impl Arg for Channels<'_> {
+    const TYPE: Type = Type::Vector(&ChannelDef::TYPE);
+
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.list(self.0.len());
+        self.0.iter().for_each(|one| channel(one).pack(to));
+    }
+}
+
+/// A channel that a client wants.
+fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
+    let has = |bit: u32| options & bit != 0;
+    ChannelDef {
+        name,
+        options,
+        initialized: has(0x8000_0000),
+        encrypt_rdp: has(0x4000_0000),
+        encrypt_sc: has(0x2000_0000),
+        encrypt_cs: has(0x1000_0000),
+        pri_high: has(0x0800_0000),
+        pri_med: has(0x0400_0000),
+        pri_low: has(0x0200_0000),
+        compress_rdp: has(0x0080_0000),
+        compress: has(0x0040_0000),
+        show_protocol: has(0x0020_0000),
+        persistent: has(0x0010_0000),
     }
 }
 

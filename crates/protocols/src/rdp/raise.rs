@@ -1,11 +1,6 @@
 //! Settings as events.
 
-use gannet_event::Arg;
-use gannet_event::Packer;
-use gannet_event::Type;
-
 use super::blocks::ClientCore;
-use super::events::ChannelDef;
 use super::events::ClusterData;
 use super::events::CoreData;
 use super::events::EarlyFlags;
@@ -48,39 +43,6 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
             support_heartbeat_pdu: has(0x400),
         }),
         dig_product_id: Some(Wide(core.product)),
-    }
-}
-
-/// Names and options of the channels that a client wants.
-#[derive(Clone, Copy, Debug)]
-pub struct Channels<'a>(pub(super) &'a [(&'a [u8], u32)]);
-
-impl Arg for Channels<'_> {
-    const TYPE: Type = Type::Vector(&ChannelDef::TYPE);
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.0.len());
-        self.0.iter().for_each(|one| channel(one).pack(to));
-    }
-}
-
-/// A channel that a client wants.
-fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
-    let has = |bit: u32| options & bit != 0;
-    ChannelDef {
-        name,
-        options,
-        initialized: has(0x8000_0000),
-        encrypt_rdp: has(0x4000_0000),
-        encrypt_sc: has(0x2000_0000),
-        encrypt_cs: has(0x1000_0000),
-        pri_high: has(0x0800_0000),
-        pri_med: has(0x0400_0000),
-        pri_low: has(0x0200_0000),
-        compress_rdp: has(0x0080_0000),
-        compress: has(0x0040_0000),
-        show_protocol: has(0x0020_0000),
-        persistent: has(0x0010_0000),
     }
 }
 
