@@ -3,8 +3,8 @@
 use gannet_base::Addr;
 use gannet_event::Connection;
 
-use super::message::Bindings;
-use super::message::Oid;
+use super::bindings::Bindings;
+use super::bindings::Oid;
 
 gannet_event::record! {
     /// Header of version 1 (RFC 1157).
@@ -102,36 +102,6 @@ impl<'a> Header<'a> {
         let user = || self.v3?.user_security_parameters.map(|user| user.user_name);
         let community = self.v1.map(|v1| v1.community).or(self.v2.map(|v2| v2.community));
         community.or_else(|| user().filter(|user| !user.is_empty()))
-    }
-}
-
-gannet_event::record! {
-    /// The value of a variable.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ObjectValue<'a> = "SNMP::ObjectValue" {
-        /// Its tag.
-        tag: u64 = "tag",
-        /// A name.
-        oid: Option<Oid<'a>> = "oid",
-        /// A signed number.
-        signed: Option<i64> = "signed",
-        /// An unsigned number.
-        unsigned: Option<u64> = "unsigned",
-        /// An address.
-        address: Option<Addr> = "address",
-        /// Any other value.
-        octets: Option<&'a [u8]> = "octets",
-    }
-}
-
-gannet_event::record! {
-    /// A variable with its value.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Binding<'a> = "SNMP::Binding" {
-        /// Its name.
-        oid: Oid<'a> = "oid",
-        /// Its value.
-        value: ObjectValue<'a> = "value",
     }
 }
 

@@ -1,15 +1,14 @@
-use gannet_base::Addr;
-use gannet_event::Arg;
-use gannet_event::Packer;
-use gannet_event::Type;
-
-use super::events::Binding;
+use super::bindings::Bindings;
+use super::bindings::IP_ADDRESS;
+use super::bindings::MAX_PART;
+use super::bindings::Oid;
+use super::bindings::addr;
+use super::bindings::signed;
 use super::events::BulkPdu;
 use super::events::Header;
 use super::events::HeaderV1;
 use super::events::HeaderV2;
 use super::events::HeaderV3;
-use super::events::ObjectValue;
 use super::events::Pdu;
 use super::events::ScopedContext;
 use super::events::TrapPdu;
@@ -55,73 +54,6 @@ pub enum Kind {
     Report,
 }
 
-/// The name of an object, as its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oid<'a>(&'a [u8]);
-
-/// In dotted form; empty where it is not whole or has a part that is too long.
-impl Arg for Oid<'_> {
-    const TYPE: Type = Type::String;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        dotted(self.0).pack(to);
-    }
-}
-
-/// Variables with their values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bindings<'a> {
-    bytes: &'a [u8],
-    /// Number of variables.
-    pub count: u64,
-    /// `sysDescr.0`, if present.
-    pub description: Option<&'a [u8]>,
-    /// `sysUpTime.0` in hundredths of a second, if present.
-    pub up_time: Option<u64>,
-}
-
-impl<'a> Bindings<'a> {
-    /// Each of them.
-    fn iter(&self) -> impl Iterator<Item = Binding<'a>> + use<'a> {
-        let mut b = Bytes(self.bytes);
-        std::iter::from_fn(move || {
-            ber::sequence(&mut b).ok()?;
-            let oid = Oid(ber::tagged(&mut b, ber::OBJECT_IDENTIFIER).ok()?);
-            let (tag, content) = ber::value(&mut b).ok()?;
-            Some(Binding { oid, value: object(tag, content) })
-        })
-    }
-}
-
-impl Arg for Bindings<'_> {
-    const TYPE: Type = Type::Vector(&Binding::TYPE);
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.iter().count());
-        self.iter().for_each(|binding| binding.pack(to));
-    }
-}
-
-fn object(tag: u8, content: &[u8]) -> ObjectValue<'_> {
-    let mut value = ObjectValue {
-        tag: tag.into(),
-        oid: None,
-        signed: None,
-        unsigned: None,
-        address: None,
-        octets: None,
-    };
-    match tag {
-        5 | 0x80..=0x82 => {}
-        ber::OBJECT_IDENTIFIER => value.oid = Some(Oid(content)),
-        ber::INTEGER => value.signed = Some(signed(content)),
-        0x41..=0x43 | 0x46 => value.unsigned = Some(signed(content) as u64),
-        IP_ADDRESS => value.address = Some(addr(content)),
-        _ => value.octets = Some(content),
-    }
-    value
-}
-
 /// A value that is longer than its type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLong {
@@ -158,8 +90,6 @@ pub struct Malformed<'a> {
 const DESCRIPTION: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x01\x00";
 const UP_TIME: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x03\x00";
 
-/// Tag of an address (RFC 1155).
-const IP_ADDRESS: u8 = 0x40;
 /// Tag of hundredths of a second (RFC 1155).
 const TIME_TICKS: u8 = 0x43;
 
@@ -332,8 +262,6 @@ impl<'a> Message<'a> {
 
 /// Most bytes of a number. An unsigned one of 64 bits takes one more where its first bit is set.
 const MAX_NUMBER: usize = 8;
-/// Most bytes of a part of a name: 64 bits, seven to a byte.
-const MAX_PART: usize = 10;
 
 /// Length of the first part of a whole name that has more than [`MAX_PART`] bytes.
 fn long_part(name: &[u8]) -> Option<usize> {
@@ -473,39 +401,6 @@ fn user<'a>(b: &mut Reader<'a, '_>) -> Result<User<'a>> {
     Ok(User { parameters, boots, time })
 }
 
-/// A number. As in Zeek it is not negative below eight bytes, and 0 above them.
-fn signed(content: &[u8]) -> i64 {
-    ber::unsigned(content) as i64
-}
-
-/// An address of four bytes; any other counts as none.
-fn addr(content: &[u8]) -> Addr {
-    <[u8; 4]>::try_from(content).map_or(Addr::v6([0; 16]), Addr::v4)
-}
-
-/// A name in dotted form; empty where it is not whole or has a part that is too long.
-fn dotted(name: &[u8]) -> String {
-    let mut out = String::new();
-    if name.last().is_none_or(|b| b & 0x80 != 0) {
-        return out;
-    }
-    for part in name.split_inclusive(|b| b & 0x80 == 0) {
-        if part.len() > MAX_PART {
-            return String::new();
-        }
-        let n = part.iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
-        let text = if out.is_empty() {
-            // The first part holds two numbers, which Zeek divides as signed ones of 32 bits.
-            let n = n as i32;
-            format!("{}.{}", n / 40, n % 40)
-        } else {
-            format!(".{n}")
-        };
-        out.push_str(&text);
-    }
-    out
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -526,15 +421,6 @@ pub(super) mod tests {
         let number = tlv(2, &[b"\x01"]);
         let pdu = tlv(kind, &[&number, &number, &number, &tlv(0x30, &list)]);
         tlv(0x30, &[&number, &tlv(4, &[b"public"]), &pdu])
-    }
-
-    #[test]
-    fn names_in_dotted_form() {
-        assert_eq!(dotted(b"\x2b\x06\x01\x02\x01\x01\x03\x00"), "1.3.6.1.2.1.1.3.0");
-        assert_eq!(dotted(b"\x2b\x81\x00"), "1.3.128");
-        assert_eq!(dotted(b"\x2b\x81"), "");
-        assert_eq!(dotted(&[&[0xff; 10][..], &[1]].concat()), "");
-        assert_eq!(dotted(b""), "");
     }
 
     /// The variables of a message that has any.

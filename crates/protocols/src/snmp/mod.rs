@@ -4,6 +4,7 @@
 //! requested and returned variables. A message from the responder confirms the protocol.
 
 mod analyzer;
+mod bindings;
 pub mod events;
 mod message;
 mod rows;
