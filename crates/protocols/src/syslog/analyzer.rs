@@ -2,14 +2,12 @@ use gannet_base::Dir;
 
 use super::events::SyslogMessage;
 use super::message::Message;
+use super::message::NONE;
 use super::message::Priority;
 use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-
-/// The value for a missing priority.
-pub(super) const NONE: u64 = 999;
 
 /// The analyzer of one connection. Messages stand alone: it remembers nothing.
 pub struct Analyzer {}

@@ -7,6 +7,9 @@ pub struct Priority {
     pub severity: u8,
 }
 
+/// The number that events and rows have for a missing priority.
+pub(super) const NONE: u64 = 999;
+
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {

@@ -6,8 +6,8 @@ use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
-use super::analyzer::NONE;
 use super::events::SyslogMessage;
+use super::message::NONE;
 use crate::Context;
 use crate::Hear;
 
