@@ -1,5 +1,7 @@
 use gannet_base::Dir;
 
+use super::ber;
+use super::ber::Malformed;
 use super::events::Operation;
 use super::events::OperationSeen;
 use super::events::ProtocolOpcode;
@@ -7,7 +9,6 @@ use super::events::Starttls;
 use super::message;
 use super::message::Auth;
 use super::message::Body;
-use super::message::Malformed;
 use super::message::Message;
 use super::message::operation;
 use super::raise;
@@ -156,7 +157,7 @@ impl Core {
     /// All messages in a row.
     fn messages(&mut self, cx: &mut Context<'_>, mut data: &[u8]) -> Result<(), Malformed> {
         while !data.is_empty() && self.mode != Mode::Tls {
-            let len = message::length(data).min(data.len());
+            let len = ber::length(data).min(data.len());
             let (one, rest) = data.split_at(len);
             self.message(cx, one, false)?;
             data = rest;
@@ -238,8 +239,8 @@ impl Tcp {
                 let cut = buffer.len() < sasl::buffer_length(buffer);
                 self.core.buffer(cx, buffer, cut)?;
             } else {
-                let Some(message) = frames.next(&mut data, message::length) else { break };
-                let cut = message.len() < message::length(message);
+                let Some(message) = frames.next(&mut data, ber::length) else { break };
+                let cut = message.len() < ber::length(message);
                 self.core.message(cx, message, cut)?;
             }
         }

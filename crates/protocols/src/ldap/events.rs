@@ -5,8 +5,8 @@ use gannet_event::Connection;
 use gannet_event::Packer;
 use gannet_event::Type;
 
+use super::ber::Text;
 use super::message::Message;
-use super::message::Text;
 use super::names;
 
 /// Number of an operation (RFC 4511 section 4.2 and following).

@@ -4,9 +4,9 @@
 //! Zeek and Wireshark do. Some attributes of Active Directory have binary values, which are written in
 //! their usual forms.
 
-use super::message::Malformed;
-use super::message::ascii;
-use super::message::value;
+use super::ber::Malformed;
+use super::ber::ascii;
+use super::ber::value;
 use crate::support::Bytes;
 
 const CUT: Malformed = "condition is cut";

@@ -13,6 +13,7 @@
 //! logins by GSSAPI and NTLM, and TLS after StartTLS.
 
 mod analyzer;
+mod ber;
 mod detect;
 pub mod events;
 pub mod filter;

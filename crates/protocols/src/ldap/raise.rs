@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::ber::Malformed;
+use super::ber::Text;
+use super::ber::ascii;
+use super::ber::value;
 use super::events::*;
 use super::message::Auth;
 use super::message::Body;
-use super::message::Malformed;
 use super::message::Message;
-use super::message::Text;
-use super::message::ascii;
 use super::message::operation;
-use super::message::value;
 use crate::Context;
 use crate::support::Bytes;
 

@@ -1,7 +1,7 @@
 //! The format of an LDAP stream after a SASL login, and of that login's tokens.
 
-use super::message;
-use super::message::Malformed;
+use super::ber;
+use super::ber::Malformed;
 use crate::support::Bytes;
 
 /// Kerberos as Microsoft's servers name it.
@@ -86,9 +86,9 @@ pub(super) fn is_bare_ntlm(credentials: &[u8]) -> Result<bool, Malformed> {
         _ if credentials.starts_with(b"NTLMSSP") => Ok(true),
         Some(0xa1) => Ok(false),
         Some(0x60) => {
-            let mut b = Bytes(message::value(&mut Bytes(credentials))?.content);
-            let mechanism = message::value(&mut b)?;
-            if mechanism.number == 6 && message::oid(mechanism.content) == SPNEGO {
+            let mut b = Bytes(ber::value(&mut Bytes(credentials))?.content);
+            let mechanism = ber::value(&mut b)?;
+            if mechanism.number == 6 && ber::oid(mechanism.content) == SPNEGO {
                 Ok(false)
             } else {
                 Err("token of something else than SPNEGO")
@@ -110,15 +110,15 @@ pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
     if token.first() != Some(&0xa1) {
         return Err("no token of SPNEGO");
     }
-    let mut b = Bytes(message::value(&mut Bytes(token))?.content);
-    let mut fields = Bytes(message::value(&mut b)?.content);
+    let mut b = Bytes(ber::value(&mut Bytes(token))?.content);
+    let mut fields = Bytes(ber::value(&mut b)?.content);
     let (mut accepted, mut kerberos, mut answer) = (false, None, false);
     while !fields.is_empty() {
-        let field = message::value(&mut fields)?;
+        let field = ber::value(&mut fields)?;
         match field.number {
             0 => accepted = field.content == b"\x0a\x01\x00",
             1 => {
-                let mechanism = message::value(&mut Bytes(field.content))?.text()?;
+                let mechanism = ber::value(&mut Bytes(field.content))?.text()?;
                 kerberos = Some(&*mechanism == MS_KRB5);
             }
             2 => answer = true,
