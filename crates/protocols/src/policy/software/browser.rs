@@ -5,8 +5,15 @@ use super::version::Version;
 use super::version::count;
 use super::version::find;
 
+impl Software {
+    /// Reads what software says of itself: `Apache/2.4.7 (Ubuntu)`, `OpenSSH_8.9p1`, a browser's user agent.
+    pub fn parse(text: &[u8]) -> Self {
+        if is_browser(text) { parse(text) } else { Self::parse_plain(text) }
+    }
+}
+
 /// Whether a user agent begins as those of browsers do: `Mozilla/5.`, `Opera/9.`
-pub(super) fn is_browser(text: &[u8]) -> bool {
+fn is_browser(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"Mozilla/").or_else(|| text.strip_prefix(b"Opera/"));
     rest.is_some_and(|r| {
         let digits = count(r, u8::is_ascii_digit);
@@ -15,13 +22,13 @@ pub(super) fn is_browser(text: &[u8]) -> bool {
 }
 
 /// The browser behind a user agent: marks are looked for from the telling to the common.
-pub(super) fn parse(text: &[u8]) -> Software {
+fn parse(text: &[u8]) -> Software {
     let is_dotted = |c: &u8| c.is_ascii_digit() || *c == b'.';
     // A name and the version number behind its first occurrence.
     let versioned = |mark: &[u8]| {
         let at = find(text, mark)?;
         let end = at + mark.len() + count(&text[at + mark.len()..], is_dotted);
-        Some(Software::parse(&text[at..end]))
+        Some(Software::parse_plain(&text[at..end]))
     };
     let version = |mark: &[u8]| versioned(mark).map(|s| s.version).unwrap_or_default();
     let named = |name: &str, version| Software { name: name.into(), version };
@@ -58,7 +65,7 @@ pub(super) fn parse(text: &[u8]) -> Software {
     }
     if find(text, b"Flash%20Player").is_some() {
         let word = text.split(|c| matches!(c, b'/' | b' ')).nth(1).unwrap_or_default();
-        return named("Flash", Software::parse(word).version);
+        return named("Flash", Software::parse_plain(word).version);
     }
     if find(text, b"AdobeAIR/").is_some() {
         return named("AdobeAIR", version(b"AdobeAIR/"));
@@ -77,7 +84,7 @@ fn opera_at_end(text: &[u8]) -> Option<Version> {
     let tail = text.iter().rev().take_while(|c| c.is_ascii_digit() || **c == b'.').count();
     let (head, _) = text.split_at(text.len() - tail);
     let from = head.strip_suffix(b"Opera ")?.len();
-    Some(Software::parse(&text[from..]).version)
+    Some(Software::parse_plain(&text[from..]).version)
 }
 
 /// Internet Explorer: its engine's version is more reliable than the compatibility version.
@@ -98,7 +105,7 @@ fn explorer(text: &[u8]) -> Version {
     end += digits(end);
     end += usize::from(rest.get(end) == Some(&b'b'));
     end += digits(end);
-    Software::parse(&text[at..at + 5 + end]).version
+    Software::parse_plain(&text[at..at + 5 + end]).version
 }
 
 fn opera(text: &[u8], version: impl Fn(&[u8]) -> Version) -> Software {
@@ -123,7 +130,7 @@ fn java(text: &[u8]) -> Option<Version> {
     let at = find(text, b"Java/")?;
     let within = |c: &u8| c.is_ascii_digit() || b"._".contains(c);
     let end = at + 5 + count(&text[at + 5..], within);
-    Some(Software::parse(&text[at..end]).version)
+    Some(Software::parse_plain(&text[at..end]).version)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! There is no grammar: a name, then usually a separator and numbers, then anything. The results
 //! equal those of Zeek's software framework.
 
-use super::browser;
 use crate::http::message::unescape;
 
 /// The parts of a version.
@@ -31,12 +30,8 @@ pub struct Software {
 }
 
 impl Software {
-    /// Reads what software says of itself: `Apache/2.4.7 (Ubuntu)`, `OpenSSH_8.9p1`, a browser's
-    /// user agent.
-    pub fn parse(text: &[u8]) -> Self {
-        if browser::is_browser(text) {
-            return browser::parse(text);
-        }
+    /// Reads what software other than a browser says of itself: `Apache/2.4.7 (Ubuntu)`, `OpenSSH_8.9p1`.
+    pub(super) fn parse_plain(text: &[u8]) -> Self {
         if let Some(pixel) = android_pixel(text) {
             return pixel;
         }
@@ -75,7 +70,7 @@ fn android_pixel(text: &[u8]) -> Option<Software> {
     ends.find(|end| text[*end..].starts_with(b"/Google/Pixel"))?;
     let word = text.split(|c| *c == b'/').nth(1)?;
     let version = if word.contains(&b'.') {
-        Software::parse(word).version
+        Software::parse_plain(word).version
     } else {
         Version { major: Some(first_number(word)), ..Version::default() }
     };
