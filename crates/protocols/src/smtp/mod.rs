@@ -13,9 +13,10 @@ mod analyzer;
 mod bdat;
 mod detect;
 pub mod events;
+mod mail;
 mod message;
 mod rows;
-mod session;
+mod values;
 
 pub use addresses::address_list;
 pub use addresses::first_network_address;

@@ -1,22 +1,48 @@
 //! smtp.log: one row a mail, or what of it was seen.
 
+use std::collections::HashSet;
+
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_log::Set;
 use gannet_log::Vector;
 
+use super::addresses;
 use super::events::SmtpReply;
 use super::events::SmtpRequest;
 use super::events::SmtpStarttls;
-use super::session::Session;
+use super::message::Answered;
+use super::message::Command;
+use super::values::MAX_VALUE;
+use super::values::SOURCE;
+use super::values::begins_with;
+use super::values::file_name;
+use super::values::is_searched;
+use super::values::is_webmail;
+use super::values::kept;
+use super::values::without;
 use crate::Context;
 use crate::Hear;
+use crate::policy::software::Found;
 use crate::stack::events::FileStarts;
+use crate::support::limit_reached;
+use crate::support::mime::Field;
 use crate::support::mime::events::MimeBeginEntity;
 use crate::support::mime::events::MimeEndEntity;
 use crate::support::mime::events::MimeOneHeader;
+use crate::support::text::Upper;
+
+/// Addresses of one transaction, by each of RCPT TO, To and Cc.
+const MAX_ADDRESSES: usize = 1000;
+
+/// Hosts on the way of one mail.
+const MAX_PATH: usize = 1000;
+
+/// Invalid transactions after which the connection is not followed further.
+const MAX_INVALID: u64 = 25;
 
 gannet_log::row! {
     /// One row for each mail transaction.
@@ -108,6 +134,41 @@ impl SmtpRow {
     }
 }
 
+/// The rows of one connection: the state of its transactions.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    helo: Option<Vec<u8>>,
+    /// Mails that were transferred.
+    transferred: u64,
+    mail_from_seen: bool,
+    rcpt_to_seen: bool,
+    last_chunk_seen: bool,
+    invalid: u64,
+    /// Too many transactions were invalid.
+    gave_up: bool,
+    transaction: Option<Transaction>,
+}
+
+/// Texts, each once.
+type Texts = HashSet<Vec<u8>, KeyedHash>;
+
+/// A row in the making.
+#[derive(Debug)]
+struct Transaction {
+    row: SmtpRow,
+    rcptto: Texts,
+    to: Texts,
+    cc: Texts,
+    /// The client did something that deserves a row.
+    active: bool,
+    /// The mail was written in a browser.
+    webmail: bool,
+    /// Entities that began in this transaction: only the first one's fields count.
+    entities: u64,
+    /// Within an entity: the file name its fields gave, if any.
+    entity: Option<Option<Vec<u8>>>,
+}
+
 impl Hear<SmtpRequest<'_>> for Session {
     #[inline]
     fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
@@ -160,4 +221,311 @@ impl Session {
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.flush(cx);
     }
+
+    /// Makes sure there is a row to fill.
+    pub(super) fn begin(&mut self, cx: &Context<'_>) {
+        if self.transaction.is_none() {
+            self.renew(cx);
+        }
+    }
+
+    fn renew(&mut self, cx: &Context<'_>) {
+        let mut row = SmtpRow::new(cx.now, cx.conn.uid, cx.conn.id, self.transferred + 1);
+        row.helo.clone_from(&self.helo);
+        self.transaction = Some(Transaction {
+            row,
+            rcptto: Texts::default(),
+            to: Texts::default(),
+            cc: Texts::default(),
+            active: false,
+            webmail: false,
+            entities: 0,
+            entity: None,
+        });
+    }
+
+    fn transaction(&mut self, cx: &Context<'_>) -> Option<&mut Transaction> {
+        self.begin(cx);
+        self.transaction.as_mut()
+    }
+
+    /// A command.
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: Upper<'_>, argument: &[u8]) {
+        self.begin(cx);
+        let is = |command: &str| word.is(command);
+        if is("HELO") || is("EHLO") {
+            self.helo = Some(kept(argument));
+            if let Some(t) = &mut self.transaction {
+                t.row.helo = Some(kept(argument));
+            }
+        } else if is("RCPT") && begins_with(argument, b"TO:") {
+            if let Some(t) = &mut self.transaction {
+                t.recipients(cx, argument);
+                t.active = true;
+            }
+            self.rcpt_to_seen = true;
+            if !self.mail_from_seen {
+                self.invalid(cx, "rcpt to missing mail from");
+            }
+        } else if is("MAIL") && begins_with(argument, b"FROM:") {
+            // The mail before it may have gone unacknowledged.
+            self.flush(cx);
+            if let Some(t) = &mut self.transaction {
+                if is_searched(cx, argument, 11)
+                    && let Some(address) = addresses::mail_addresses(argument).into_iter().next()
+                    && !address.is_empty()
+                {
+                    t.row.mailfrom = Some(kept(&address));
+                }
+                t.active = true;
+            }
+            self.mail_from_seen = true;
+            self.rcpt_to_seen = false;
+        } else if is("DATA") || is("BDAT") {
+            if !self.rcpt_to_seen {
+                self.invalid(cx, "data missing rcpt to");
+            }
+            if is("BDAT") && argument.ends_with(b" LAST") {
+                self.mail_from_seen = false;
+                self.rcpt_to_seen = false;
+                self.last_chunk_seen = true;
+            }
+        } else if word.0 == b"." {
+            self.mail_from_seen = false;
+            self.rcpt_to_seen = false;
+        }
+    }
+
+    fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) {
+        cx.weird("smtp_mail_transaction_invalid", addl, SOURCE);
+        self.invalid += 1;
+        if self.invalid == MAX_INVALID + 1 {
+            let addl = format!("{} > {MAX_INVALID}", self.invalid);
+            limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
+            self.gave_up = true;
+        }
+    }
+
+    /// Whether the connection stopped to be worth following since the last call.
+    #[inline]
+    pub(super) fn gives_up(&mut self) -> bool {
+        std::mem::take(&mut self.gave_up)
+    }
+
+    /// Name of the file that an entity's header names.
+    pub(super) fn file_name(&self) -> Option<Vec<u8>> {
+        self.transaction.as_ref()?.entity.clone()?
+    }
+
+    /// A line of a reply to a command; `more` when another line of it follows.
+    pub(super) fn reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        code: u16,
+        to: Answered,
+        text: &[u8],
+        more: bool,
+    ) {
+        if let Some(t) = self.transaction(cx) {
+            let mut reply = code.to_string().into_bytes();
+            reply.push(b' ');
+            reply.extend_from_slice(text);
+            reply.truncate(MAX_VALUE);
+            t.row.last_reply = Some(reply);
+        }
+        let done = match to {
+            Answered(Some(Command::EndOfData)) => true,
+            Answered(Some(Command::Bdat)) => !more && self.last_chunk_seen,
+            Answered(_) => false,
+        };
+        if done {
+            self.transferred += 1;
+            self.last_chunk_seen = false;
+            self.flush(cx);
+            self.renew(cx);
+        }
+    }
+
+    /// The connection continues with TLS.
+    pub(super) fn tls(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.row.tls = true;
+            t.active = true;
+        }
+    }
+
+    /// An entity begins.
+    pub(super) fn entity(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.entities += 1;
+            t.entity = Some(None);
+        }
+    }
+
+    /// A header field of the entity that began last.
+    #[inline]
+    pub(super) fn field(&mut self, cx: &mut Context<'_>, name: &[u8], value: &[u8]) {
+        if let Some(t) = &mut self.transaction {
+            t.field(cx, Field { name, value });
+        }
+    }
+
+    /// An entity ends.
+    pub(super) fn entity_ends(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.entity = None;
+        }
+    }
+
+    /// A file of the mail begins.
+    pub(super) fn file(&mut self, fuid: Option<Uid>) {
+        if let Some(t) = &mut self.transaction
+            && !t.row.tls
+        {
+            t.row.fuids.0.extend(fuid);
+        }
+    }
+
+    /// Writes the row if the client did anything since the last one.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut t) = self.transaction.take_if(|t| t.active) {
+            t.software(cx);
+            t.row.rcptto = t.row.rcptto.map(|_| sorted(t.rcptto));
+            t.row.to = t.row.to.map(|_| sorted(t.to));
+            t.row.cc = t.row.cc.map(|_| sorted(t.cc));
+            t.row.log(cx);
+            self.renew(cx);
+        }
+    }
+}
+
+impl Transaction {
+    /// Reports the software that wrote the mail, if software.log is enabled.
+    fn software(&self, cx: &mut Context<'_>) {
+        let (row, relay) = (&self.row, cx.conn.id.orig_h);
+        let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };
+        let mut way = row.path.0.iter().rev().copied();
+        let mut host = way.next();
+        if self.webmail {
+            // Mail that reached its server by HTTP was written there.
+            let first = row.first_received.as_deref().unwrap_or_default();
+            if memchr::memmem::find(first, b"via HTTP").is_some() {
+                host = way.next();
+            }
+        }
+        let kind = if self.webmail { "SMTP::WEBMAIL_SERVER" } else { "SMTP::MAIL_CLIENT" };
+        if let Some(host) = host {
+            policy.relayed_software(cx.now, relay, &Found { host, port: None, kind, text });
+        }
+    }
+
+    fn recipients(&mut self, cx: &mut Context<'_>, argument: &[u8]) {
+        self.row.rcptto.get_or_insert_default();
+        if !is_searched(cx, argument, 28) {
+            return;
+        }
+        let mut seen = Texts::default();
+        for address in addresses::mail_addresses(argument) {
+            if !seen.insert(address.clone()) {
+                continue;
+            }
+            if self.rcptto.len() >= MAX_ADDRESSES {
+                cx.weird("smtp_too_many_rcptto_addresses", "", None);
+                break;
+            }
+            self.rcptto.insert(kept(&without(&address, b"ORCPT=rfc822")));
+        }
+    }
+
+    fn field(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
+        self.file_name(cx, field);
+        // Fields of inner entities are not those of the mail.
+        if self.entities > 1 {
+            return;
+        }
+        let row = &mut self.row;
+        let value = || Some(kept(field.value));
+        if field.is("message-id") {
+            row.msg_id = value();
+        } else if field.is("received") {
+            if let Some(first) = row.first_received.take() {
+                row.second_received = Some(first);
+            }
+            row.first_received = value();
+            self.received(cx, field.value);
+        } else if field.is("in-reply-to") {
+            row.in_reply_to = value();
+        } else if field.is("subject") {
+            row.subject = value();
+        } else if field.is("from") {
+            row.from = value();
+        } else if field.is("reply-to") {
+            row.reply_to = value();
+        } else if field.is("date") {
+            row.date = value();
+        } else if field.is("to") {
+            row.to.get_or_insert_default();
+            entries(cx, &mut self.to, field.value, "smtp_too_many_to_addresses");
+        } else if field.is("cc") {
+            row.cc.get_or_insert_default();
+            entries(cx, &mut self.cc, field.value, "smtp_too_many_cc_addresses");
+        } else if field.is("x-originating-ip") {
+            if let Some(addr) = addresses::first_network_address(field.value) {
+                row.x_originating_ip = Some(addr);
+            }
+        } else if field.is("x-mailer") || field.is("user-agent") || field.is("x-user-agent") {
+            row.user_agent = value();
+            // Once any field identified it, only the standard field is checked.
+            self.webmail |= field.is("user-agent") && is_webmail(field.value);
+        }
+    }
+
+    fn received(&mut self, cx: &mut Context<'_>, value: &[u8]) {
+        let path = &mut self.row.path.0;
+        if let Some(addr) = addresses::received_from(value)
+            && path.last() != Some(&addr)
+        {
+            if path.len() >= MAX_PATH {
+                cx.weird("smtp_max_path_length_exceeded", "", None);
+            } else {
+                path.push(addr);
+            }
+        }
+    }
+
+    fn file_name(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
+        let Some(name) = &mut self.entity else {
+            cx.weird("missing_SMTP_entity", "", SOURCE);
+            return;
+        };
+        let found = if field.is("content-disposition") {
+            file_name(field.value, b"filename", true)
+        } else if field.is("content-type") {
+            file_name(field.value, b"name", false)
+        } else {
+            None
+        };
+        if found.is_some() {
+            *name = found.as_deref().map(kept);
+        }
+    }
+}
+
+fn entries(cx: &mut Context<'_>, set: &mut Texts, value: &[u8], weird: &'static str) {
+    if !is_searched(cx, value, 61) {
+        return;
+    }
+    for entry in addresses::address_list(value) {
+        if set.len() >= MAX_ADDRESSES {
+            cx.weird(weird, "", None);
+            break;
+        }
+        set.insert(kept(entry));
+    }
+}
+
+fn sorted(set: Texts) -> Set<Vec<u8>> {
+    let mut values: Vec<_> = set.into_iter().collect();
+    values.sort_unstable();
+    Set(values)
 }
