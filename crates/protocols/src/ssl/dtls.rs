@@ -7,7 +7,7 @@ use super::message::Malformed;
 use super::message::Reader;
 use super::names;
 use super::record::Core;
-use super::record::content;
+use super::role::content;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;

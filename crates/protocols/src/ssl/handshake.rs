@@ -16,48 +16,18 @@ use super::message::ClientHello;
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::ServerHello;
-use super::message::SignatureForm;
 use super::message::kind;
 use super::message::padded;
 use super::names;
 use super::raise;
 use super::raise::algorithm;
 use super::record::Core;
-use super::record::Role;
+use super::role::Role;
 use crate::Context;
 use crate::support::BINPAC;
 
 /// Bytes that are kept of a message that is not whole. Its length field could ask for 16 MB.
 const MAX_MESSAGE: usize = 10 << 20;
-
-/// State of the handshake protocol of one session.
-#[derive(Debug, Default)]
-pub(super) struct Handshake {
-    /// Beginning of a message that is not whole yet, by [`Dir::index`].
-    partial: [Vec<u8>; 2],
-    /// Version that the server chose.
-    pub(super) version: Option<u16>,
-    /// Cipher suite that the server chose.
-    cipher: Option<u16>,
-    /// The client is the responder.
-    pub(super) flipped: bool,
-    /// It was said that the direction is unclear.
-    unclear: bool,
-}
-
-impl Handshake {
-    fn choose(&mut self, version: u16) {
-        // A supported_versions extension comes first and wins over the hello that holds it.
-        self.version.get_or_insert(version);
-    }
-
-    fn signature_form(&self) -> SignatureForm {
-        match self.version {
-            Some(v) if v > names::TLS11 && v != names::DTLS10 => SignatureForm::WithAlgorithm,
-            _ => SignatureForm::Bare,
-        }
-    }
-}
 
 impl Core {
     /// Bytes of the handshake protocol: any cut of any number of messages. Says whether they could

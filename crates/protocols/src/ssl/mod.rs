@@ -28,6 +28,7 @@ pub mod message;
 pub mod names;
 mod raise;
 mod record;
+mod role;
 mod rows;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -19,39 +19,18 @@ use super::events::Heartbeat;
 use super::events::PlaintextData;
 use super::events::ProbableHandshake;
 use super::events::Recognized;
-use super::handshake::Handshake;
 use super::message::Malformed;
 use super::message::Reader;
+use super::message::SignatureForm;
 use super::names;
+use super::role::Role;
+use super::role::content;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
 
-/// Record types (RFC 8446 section 5.1, RFC 6520).
-pub(super) mod content {
-    pub(in crate::ssl) const CHANGE_CIPHER_SPEC: u16 = 20;
-    pub(in crate::ssl) const ALERT: u16 = 21;
-    pub(in crate::ssl) const HANDSHAKE: u16 = 22;
-    pub(in crate::ssl) const APPLICATION_DATA: u16 = 23;
-    pub(in crate::ssl) const HEARTBEAT: u16 = 24;
-}
-
 /// Alerts read from one record; more are left unread, with a weird.
 const MAX_ALERTS: usize = 10;
-
-/// Which side speaks, once roles are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Server,
-    Client,
-}
-
-impl Role {
-    /// Of the sender `from`, whose connection may run the wrong way round.
-    pub(super) fn of(from: Dir, flipped: bool) -> Self {
-        if (from == Dir::Orig) != flipped { Self::Client } else { Self::Server }
-    }
-}
 
 /// The state of one session below its framing.
 pub(super) struct Core {
@@ -71,6 +50,35 @@ pub(super) struct Core {
     pub(super) record: (u16, u16, usize),
     /// Nothing more is read, for good.
     pub(super) skip: bool,
+}
+
+/// State of the handshake protocol of one session.
+#[derive(Debug, Default)]
+pub(super) struct Handshake {
+    /// Beginning of a message that is not whole yet, by [`Dir::index`].
+    pub(super) partial: [Vec<u8>; 2],
+    /// Version that the server chose.
+    pub(super) version: Option<u16>,
+    /// Cipher suite that the server chose.
+    pub(super) cipher: Option<u16>,
+    /// The client is the responder.
+    pub(super) flipped: bool,
+    /// It was said that the direction is unclear.
+    pub(super) unclear: bool,
+}
+
+impl Handshake {
+    pub(super) fn choose(&mut self, version: u16) {
+        // A supported_versions extension comes first and wins over the hello that holds it.
+        self.version.get_or_insert(version);
+    }
+
+    pub(super) fn signature_form(&self) -> SignatureForm {
+        match self.version {
+            Some(v) if v > names::TLS11 && v != names::DTLS10 => SignatureForm::WithAlgorithm,
+            _ => SignatureForm::Bare,
+        }
+    }
 }
 
 impl Core {
