@@ -7,8 +7,8 @@ use gannet_dict::KeyedHash;
 use super::events::SmbDiscardedDceRpcAnalyzers;
 use super::events::SmbPipeConnectHeuristic;
 use super::shares::Shares;
-use super::v1;
-use super::v2;
+use super::v1::Waiting as Waiting1;
+use super::v2::Waiting as Waiting2;
 use crate::Context;
 use crate::Tag;
 use crate::dce_rpc;
@@ -29,8 +29,8 @@ const PIPES: [&[u8]; 8] =
 /// What messages of all kinds need of a connection.
 pub(super) struct Core {
     pub(super) shares: Shares,
-    pub(super) v1: v1::Waiting,
-    pub(super) v2: v2::Waiting,
+    pub(super) v1: Waiting1,
+    pub(super) v2: Waiting2,
     pipe_trees: HashSet<u32, KeyedHash>,
     pipes: HashMap<u64, dce_rpc::Stream, KeyedHash>,
     calls: dce_rpc::Calls,
@@ -45,8 +45,8 @@ impl Core {
     pub(super) fn new() -> Self {
         Self {
             shares: Shares::new(),
-            v1: v1::Waiting::default(),
-            v2: v2::Waiting::default(),
+            v1: Waiting1::default(),
+            v2: Waiting2::default(),
             pipe_trees: HashSet::default(),
             pipes: HashMap::default(),
             calls: dce_rpc::Calls::default(),
@@ -128,8 +128,8 @@ impl Core {
     /// Nothing more is read for now: forgets what messages have to do with each other, but not what
     /// rows are made of.
     pub(super) fn suspend(&mut self) {
-        self.v1 = v1::Waiting::default();
-        self.v2 = v2::Waiting::default();
+        self.v1 = Waiting1::default();
+        self.v2 = Waiting2::default();
         self.pipe_trees.clear();
         self.pipes.clear();
         self.gssapi = gssapi::Inner::default();

@@ -8,17 +8,24 @@
 //! [MS-SMB]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb
 
 mod files;
+mod header;
 mod session;
 mod transactions;
+mod waiting;
 
-use std::collections::HashMap;
+pub(super) use self::waiting::Waiting;
 
 use gannet_base::Dir;
-use gannet_dict::KeyedHash;
 
+use self::header::Commands;
+use self::header::HEADER_LENGTH;
+use self::header::Header;
+use self::header::Place;
+use self::header::follow;
+use self::header::text;
+use self::header::words_and_next;
 use super::core::Core;
 use super::cursor::Cursor;
-use super::cursor::Fields;
 use super::cursor::Read;
 use super::events::Header1;
 use super::events::Smb1CheckDirectoryRequest;
@@ -37,58 +44,11 @@ use super::info::Share;
 use crate::Context;
 use crate::Tag;
 use crate::support::Wrong;
-use crate::support::limit_reached;
-use crate::support::utf16;
 
 /// Length of the header behind the protocol identifier.
 const HEADER_REST: u32 = 28;
-/// Length of the whole header, from which offsets count.
-const HEADER_LENGTH: u16 = 32;
 /// A message of this length says only its status.
 const EMPTY: usize = 35;
-/// Commands behind commands that are followed.
-const MAX_DEPTH: u8 = 10;
-/// No further command.
-const NONE: u8 = 0xff;
-
-/// What requests say that their answers do not, by message.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    /// Offsets of reads.
-    reads: HashMap<u16, u64, KeyedHash>,
-    /// Whether a transaction is one of a pipe.
-    pipes: HashMap<u16, bool, KeyedHash>,
-}
-
-/// The header ([MS-CIFS] §2.2.3.1).
-#[derive(Clone, Copy)]
-struct Header {
-    from: Dir,
-    unicode: bool,
-    tree: u16,
-    message: u16,
-    is_pipe: bool,
-    /// As events carry it.
-    record: Header1,
-}
-
-/// Position of a command within its message.
-#[derive(Clone, Copy)]
-struct Place {
-    command: u8,
-    /// Read as a request.
-    is_request: bool,
-    /// From the start of the header.
-    offset: u16,
-    depth: u8,
-}
-
-/// The command behind a command.
-#[derive(Clone, Copy)]
-struct Next {
-    command: u8,
-    offset: u16,
-}
 
 /// Reads a message behind its protocol identifier; `length` is that of the session message.
 pub(super) fn message(
@@ -130,114 +90,113 @@ pub(super) fn message(
     let h = Header { from, unicode, tree, message, is_pipe, record };
     let is_request = from.is_orig();
     let place = Place { command, is_request, offset: HEADER_LENGTH, depth: 0 };
-    command_at(cx, core, h, place, c.rest())
+    All::read(cx, core, h, place, c.rest())
 }
 
-fn command_at(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    data: &[u8],
-) -> Read<()> {
-    let read = |record| Cursor::new(record, data);
-    match (at.command, at.is_request) {
-        (0x2e, true) => files::read_request(cx, core, h, at, data),
-        (0x2e, false) => files::read_response(cx, core, h, at, data),
-        (0x2f, true) => files::write_request(cx, core, h, at, data),
-        (0x2f, false) => files::write_response(cx, core, h, at, data),
-        (0x32, true) => transactions::transaction2(cx, h, data),
-        (0x32, false) => {
-            let c = &mut read("SMB1_transaction2_response");
-            let mut f = c.upto("byte_count", 23)?;
-            f.skip(21);
-            c.bytes("stuff", f.u16().into()).map(drop)
-        }
-        (0x72, true) => session::negotiate(cx, h, data),
-        (0x72, false) => session::negotiated(cx, core, h, data),
-        (0x73, true) => session::setup_request(cx, core, h, at, data),
-        (0x73, false) => session::setup_response(cx, core, h, at, data),
-        (0x75, true) => session::tree_request(cx, core, h, at, data),
-        (0x75, false) => session::tree_response(cx, core, h, at, data),
-        (0xa0, true) => read("SMB1_nt_transact_request").all(1).map(drop),
-        (0xa0, false) => read("SMB1_nt_transact_response").all(1).map(drop),
-        (0xa2, true) => files::create_request(cx, core, h, at, data),
-        (0xa2, false) => files::create_response(cx, core, h, at, data),
-        (0x04, true) => {
-            let mut f = read("SMB1_close_request").all(9)?;
-            f.skip(1);
-            let file_id = f.u16();
-            cx.raise(|c| Smb1CloseRequest { c, hdr: h.record, file_id });
-            cx.raise_file_handle(Tag::Smb, h.from);
-            core.shares.close(cx, file_id.into(), Some(Share::Disk));
-            Ok(())
-        }
-        (0x04, false) => {
-            read("SMB_empty_response").all(3)?;
-            cx.raise(|c| Smb1EmptyResponse { c, hdr: h.record });
-            Ok(())
-        }
-        (0x08, true) => {
-            let name = named(h, "SMB1_query_information_request", data)?;
-            if cx.wants::<Smb1QueryInformationRequest>() {
-                let filename = text(cx, h.unicode, name).into();
-                cx.raise(|c| Smb1QueryInformationRequest { c, hdr: h.record, filename });
+/// All commands.
+struct All;
+
+impl Commands for All {
+    fn read(cx: &mut Context<'_>, core: &mut Core, h: Header, at: Place, data: &[u8]) -> Read<()> {
+        let read = |record| Cursor::new(record, data);
+        match (at.command, at.is_request) {
+            (0x2e, true) => files::read_request::<Self>(cx, core, h, at, data),
+            (0x2e, false) => files::read_response::<Self>(cx, core, h, at, data),
+            (0x2f, true) => files::write_request::<Self>(cx, core, h, at, data),
+            (0x2f, false) => files::write_response::<Self>(cx, core, h, at, data),
+            (0x32, true) => transactions::transaction2(cx, h, data),
+            (0x32, false) => {
+                let c = &mut read("SMB1_transaction2_response");
+                let mut f = c.upto("byte_count", 23)?;
+                f.skip(21);
+                c.bytes("stuff", f.u16().into()).map(drop)
             }
-            Ok(())
-        }
-        (0x08, false) => read("SMB1_query_information_response").all(23).map(drop),
-        (0x10, true) => {
-            let name = named(h, "SMB1_check_directory_request", data)?;
-            if cx.wants::<Smb1CheckDirectoryRequest>() {
-                let directory_name = text(cx, h.unicode, name).into();
-                cx.raise(|c| Smb1CheckDirectoryRequest { c, hdr: h.record, directory_name });
+            (0x72, true) => session::negotiate(cx, h, data),
+            (0x72, false) => session::negotiated(cx, core, h, data),
+            (0x73, true) => session::setup_request::<Self>(cx, core, h, at, data),
+            (0x73, false) => session::setup_response::<Self>(cx, core, h, at, data),
+            (0x75, true) => session::tree_request::<Self>(cx, core, h, at, data),
+            (0x75, false) => session::tree_response::<Self>(cx, core, h, at, data),
+            (0xa0, true) => read("SMB1_nt_transact_request").all(1).map(drop),
+            (0xa0, false) => read("SMB1_nt_transact_response").all(1).map(drop),
+            (0xa2, true) => files::create_request::<Self>(cx, core, h, at, data),
+            (0xa2, false) => files::create_response::<Self>(cx, core, h, at, data),
+            (0x04, true) => {
+                let mut f = read("SMB1_close_request").all(9)?;
+                f.skip(1);
+                let file_id = f.u16();
+                cx.raise(|c| Smb1CloseRequest { c, hdr: h.record, file_id });
+                cx.raise_file_handle(Tag::Smb, h.from);
+                core.shares.close(cx, file_id.into(), Some(Share::Disk));
+                Ok(())
             }
-            Ok(())
+            (0x04, false) => {
+                read("SMB_empty_response").all(3)?;
+                cx.raise(|c| Smb1EmptyResponse { c, hdr: h.record });
+                Ok(())
+            }
+            (0x08, true) => {
+                let name = named(h, "SMB1_query_information_request", data)?;
+                if cx.wants::<Smb1QueryInformationRequest>() {
+                    let filename = text(cx, h.unicode, name).into();
+                    cx.raise(|c| Smb1QueryInformationRequest { c, hdr: h.record, filename });
+                }
+                Ok(())
+            }
+            (0x08, false) => read("SMB1_query_information_response").all(23).map(drop),
+            (0x10, true) => {
+                let name = named(h, "SMB1_check_directory_request", data)?;
+                if cx.wants::<Smb1CheckDirectoryRequest>() {
+                    let directory_name = text(cx, h.unicode, name).into();
+                    cx.raise(|c| Smb1CheckDirectoryRequest { c, hdr: h.record, directory_name });
+                }
+                Ok(())
+            }
+            (0x10, false) => {
+                read("SMB1_check_directory_response").all(3)?;
+                cx.raise(|c| Smb1CheckDirectoryResponse { c, hdr: h.record });
+                Ok(())
+            }
+            // An offset's size is never settled: requests to lock are taken for broken.
+            (0x24, true) => {
+                let record = "SMB1_locking_andx_request";
+                read(record).upto("bytecount", 19)?;
+                Err(Wrong::Case { record, index: 0 })
+            }
+            (0x25, true) => transactions::transaction_request(cx, core, h, data),
+            (0x25, false) => transactions::transaction_response(cx, core, h, data),
+            (0x26, true) => transactions::secondary_request(cx, h, data),
+            (0x33, true) => transactions::secondary_request2(cx, h, data),
+            (0x2b, true) => {
+                let (echo_count, data) = echo("SMB1_echo_request", data)?;
+                cx.raise(|c| Smb1EchoRequest { c, echo_count, data });
+                Ok(())
+            }
+            (0x2b, false) => {
+                let (seq_num, data) = echo("SMB1_echo_response", data)?;
+                cx.raise(|c| Smb1EchoResponse { c, seq_num, data });
+                Ok(())
+            }
+            (0x71, _) => {
+                read("SMB1_tree_disconnect").all(3)?;
+                cx.raise(|c| Smb1TreeDisconnect { c, hdr: h.record, is_orig: at.is_request });
+                Ok(())
+            }
+            (0x74, _) => {
+                let c = &mut read("SMB1_logoff_andx");
+                let mut f = c.upto("byte_count", 7)?;
+                let (_, next) = words_and_next(&mut f);
+                follow::<Self>(cx, core, h, at, c, next, true)?;
+                cx.raise(|c| Smb1LogoffAndx { c, is_orig: at.is_request });
+                Ok(())
+            }
+            (0xa4, true) => {
+                read("SMB1_nt_cancel_request").all(3)?;
+                cx.raise(|c| Smb1NtCancelRequest { c, hdr: h.record });
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        (0x10, false) => {
-            read("SMB1_check_directory_response").all(3)?;
-            cx.raise(|c| Smb1CheckDirectoryResponse { c, hdr: h.record });
-            Ok(())
-        }
-        // An offset's size is never settled: requests to lock are taken for broken.
-        (0x24, true) => {
-            let record = "SMB1_locking_andx_request";
-            read(record).upto("bytecount", 19)?;
-            Err(Wrong::Case { record, index: 0 })
-        }
-        (0x25, true) => transactions::transaction_request(cx, core, h, data),
-        (0x25, false) => transactions::transaction_response(cx, core, h, data),
-        (0x26, true) => transactions::secondary_request(cx, h, data),
-        (0x33, true) => transactions::secondary_request2(cx, h, data),
-        (0x2b, true) => {
-            let (echo_count, data) = echo("SMB1_echo_request", data)?;
-            cx.raise(|c| Smb1EchoRequest { c, echo_count, data });
-            Ok(())
-        }
-        (0x2b, false) => {
-            let (seq_num, data) = echo("SMB1_echo_response", data)?;
-            cx.raise(|c| Smb1EchoResponse { c, seq_num, data });
-            Ok(())
-        }
-        (0x71, _) => {
-            read("SMB1_tree_disconnect").all(3)?;
-            cx.raise(|c| Smb1TreeDisconnect { c, hdr: h.record, is_orig: at.is_request });
-            Ok(())
-        }
-        (0x74, _) => {
-            let c = &mut read("SMB1_logoff_andx");
-            let mut f = c.upto("byte_count", 7)?;
-            let (_, next) = words_and_next(&mut f);
-            follow(cx, core, h, at, c, next, true)?;
-            cx.raise(|c| Smb1LogoffAndx { c, is_orig: at.is_request });
-            Ok(())
-        }
-        (0xa4, true) => {
-            read("SMB1_nt_cancel_request").all(3)?;
-            cx.raise(|c| Smb1NtCancelRequest { c, hdr: h.record });
-            Ok(())
-        }
-        _ => Ok(()),
     }
 }
 
@@ -255,67 +214,6 @@ fn echo<'a>(record: &'static str, data: &'a [u8]) -> Read<(u16, &'a [u8])> {
     f.skip(1);
     let number = f.u16();
     Ok((number, c.bytes("data", f.u16().into())?))
-}
-
-/// The position behind the header of an offset.
-fn place(offset: u16) -> i64 {
-    i64::from(offset) - i64::from(HEADER_LENGTH)
-}
-
-fn next(f: &mut Fields<'_>) -> Next {
-    let command = f.u8();
-    f.skip(1);
-    Next { command, offset: f.u16() }
-}
-
-/// The number of words of a command, and the rest.
-fn words_and_next(f: &mut Fields<'_>) -> (u8, Next) {
-    (f.u8(), next(f))
-}
-
-/// Reads the command behind a command that is read up to here.
-fn follow(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-    next: Next,
-    is_request: bool,
-) -> Read<()> {
-    let here = u32::from(at.offset) + c.pos() as u32;
-    let offset = u32::from(next.offset);
-    if offset != 0 && offset < here + 2 {
-        c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
-    }
-    let advances = next.offset > at.offset;
-    if next.command != NONE && at.depth <= MAX_DEPTH && advances {
-        let place = Place {
-            command: next.command,
-            is_request,
-            offset: at.offset.wrapping_add(c.pos() as u16),
-            depth: at.depth + 1,
-        };
-        command_at(cx, core, h, place, c.rest())?;
-    }
-    if next.command != NONE {
-        if !advances {
-            limit_reached(cx, "smb_andx_offset_not_advancing", "", Some("SMB"));
-        }
-        if at.depth >= MAX_DEPTH {
-            limit_reached(cx, "smb_andx_depth_exceeded", "", Some("SMB"));
-        }
-    }
-    Ok(())
-}
-
-/// A string as it is shown.
-fn text(cx: &mut Context<'_>, unicode: bool, string: &[u8]) -> Vec<u8> {
-    if unicode {
-        utf16::text(cx, string)
-    } else {
-        string.strip_suffix(b"\0").unwrap_or(string).to_vec()
-    }
 }
 
 #[cfg(test)]

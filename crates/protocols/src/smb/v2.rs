@@ -3,19 +3,21 @@
 //!
 //! [MS-SMB2]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb2
 
+mod header;
 mod request;
 mod response;
+mod waiting;
 
-use std::collections::HashMap;
+pub(super) use self::waiting::Waiting;
 
 use gannet_base::Dir;
-use gannet_dict::KeyedHash;
 
+use self::header::Header;
+use self::header::discarded;
 use super::core::Core;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::events::Header2;
-use super::events::Smb2DiscardedMessagesState;
 use super::events::Smb2Message;
 use super::events::Smb2TransformHeader;
 use super::events::TransformHeader;
@@ -24,58 +26,6 @@ use crate::Tag;
 
 /// A message is being worked on: another answer will come.
 const STATUS_PENDING: u32 = 0x103;
-/// Control code: write to a pipe and read the answer from it.
-const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
-
-type Map<V> = HashMap<u64, V, KeyedHash>;
-
-/// What requests say that their answers do not, by message.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    trees: Map<u32>,
-    /// Offset and file of reads.
-    reads: Map<(u64, u64)>,
-    controls: Map<u64>,
-}
-
-/// The header (§2.2.1).
-struct Header {
-    from: Dir,
-    /// Its own length, from which offsets count.
-    length: u16,
-    status: u32,
-    command: u16,
-    next: u32,
-    message: u64,
-    tree: u32,
-    is_pipe: bool,
-    /// As events carry it.
-    record: Header2,
-}
-
-impl Header {
-    /// The position behind the header of an offset.
-    fn place(&self, offset: u16) -> i64 {
-        i64::from(offset) - i64::from(self.length)
-    }
-
-    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
-    /// behind any message.
-    fn far_place(&self, offset: u32) -> i64 {
-        i64::from(offset.wrapping_sub(self.length.into()))
-    }
-
-    /// Whether an answer is only an error (§3.3.4.4).
-    fn is_error(&self) -> bool {
-        match (self.status, self.command) {
-            _ if self.from.is_orig() => false,
-            (0, _) => false,
-            (0x8000_0005, 8 | 11 | 16) | (0xc000_000d, 11) | (0xc000_0016, 1) => false,
-            (0x10c, 15) => false,
-            _ => true,
-        }
-    }
-}
 
 /// Reads a message behind its protocol identifier. Returns where the next one begins, 0 if it is
 /// the last.
@@ -162,45 +112,6 @@ pub(super) fn transform(cx: &mut Context<'_>, data: &[u8]) -> Read<()> {
     let hdr = TransformHeader { signature, nonce, orig_msg_size, flags, session_id };
     cx.raise(|c| Smb2TransformHeader { c, hdr });
     Ok(())
-}
-
-/// Too much waits for answers.
-fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &'static str) {
-    cx.raise(|c| Smb2DiscardedMessagesState { c, state: what });
-    let counts = core.shares.discard();
-    let addl = format!("state={what} {counts}");
-    cx.weird("SMB_discarded_messages_state", &addl, Some("SMB2"));
-}
-
-/// The length of a message of only numbers.
-fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
-    let mut c = Cursor::new(record, data);
-    c.all(n)?;
-    Ok(c.pos())
-}
-
-/// Contexts of a file to be opened, which are not read.
-fn contexts(h: &Header, c: &mut Cursor<'_>, offset: u32, length: u32) -> Read<()> {
-    if offset != 0 {
-        c.pad_to("context_pad", h.far_place(offset))?;
-    }
-    c.bytes("contexts", length).map(drop)
-}
-
-/// Input and output of a control code. An offset may lie before the place where it is read, not behind
-/// it; that of the input may be given for the output as well.
-fn buffers<'a>(h: &Header, c: &mut Cursor<'a>, places: [[u32; 2]; 2]) -> Read<[&'a [u8]; 2]> {
-    let [input, output] = places;
-    let before =
-        |c: &Cursor<'_>, at: u32| u32::from(h.length).wrapping_add(c.pos() as u32).wrapping_sub(at);
-    if input[0] != 0 {
-        c.bytes("pad1", before(c, input[0]))?;
-    }
-    let first = c.bytes("input_buffer", input[1])?;
-    if output[0] != 0 && output[0] != input[0] {
-        c.bytes("pad2", before(c, output[0]))?;
-    }
-    Ok([first, c.bytes("output_buffer", output[1])?])
 }
 
 #[cfg(test)]

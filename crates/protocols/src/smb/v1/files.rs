@@ -4,12 +4,13 @@
 
 use gannet_base::Dir;
 
-use super::Header;
-use super::Place;
-use super::follow;
-use super::place;
-use super::text;
-use super::words_and_next;
+use super::header::Commands;
+use super::header::Header;
+use super::header::Place;
+use super::header::follow;
+use super::header::place;
+use super::header::text;
+use super::header::words_and_next;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
@@ -23,7 +24,7 @@ use crate::smb::events::Smb1WriteAndxResponse;
 use crate::smb::info::Action;
 use crate::smb::info::Times;
 
-pub(super) fn read_request(
+pub(super) fn read_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -41,7 +42,7 @@ pub(super) fn read_request(
     let count_high = f.u32();
     let high = if words == 12 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
     c.upto("byte_count", 2)?;
-    follow(cx, core, h, at, c, next, true)?;
+    follow::<C>(cx, core, h, at, c, next, true)?;
     let high = if high == u32::MAX { 0 } else { u64::from(high) };
     let offset = (high << 16) + low;
     let count_high = if count_high == u32::MAX { 0 } else { u64::from(count_high) };
@@ -52,7 +53,7 @@ pub(super) fn read_request(
     Ok(())
 }
 
-pub(super) fn read_response(
+pub(super) fn read_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -66,7 +67,7 @@ pub(super) fn read_response(
     let (low, offset, high) = (f.u16(), f.u16(), f.u16());
     c.pad_to("pad", place(offset))?;
     let data = c.bytes("data", u32::from(high) << 16 | u32::from(low))?;
-    follow(cx, core, h, at, c, next, false)?;
+    follow::<C>(cx, core, h, at, c, next, false)?;
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Resp, data);
     }
@@ -78,7 +79,7 @@ pub(super) fn read_response(
     Ok(())
 }
 
-pub(super) fn write_request(
+pub(super) fn write_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -98,7 +99,7 @@ pub(super) fn write_request(
     c.upto("byte_count", 2)?;
     c.pad_to("pad", place(offset))?;
     let data = c.bytes("data", length)?;
-    follow(cx, core, h, at, c, next, true)?;
+    follow::<C>(cx, core, h, at, c, next, true)?;
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Orig, data);
     }
@@ -112,7 +113,7 @@ pub(super) fn write_request(
     Ok(())
 }
 
-pub(super) fn write_response(
+pub(super) fn write_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -122,7 +123,7 @@ pub(super) fn write_response(
     let c = &mut Cursor::new("SMB1_write_andx_response", data);
     let mut f = c.upto("byte_count", 15)?;
     let (_, next) = words_and_next(&mut f);
-    follow(cx, core, h, at, c, next, false)?;
+    follow::<C>(cx, core, h, at, c, next, false)?;
     let low = u32::from(f.u16());
     f.skip(2);
     let written_bytes = u32::from(f.u16()) << 16 | low;
@@ -130,7 +131,7 @@ pub(super) fn write_response(
     Ok(())
 }
 
-pub(super) fn create_request(
+pub(super) fn create_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -141,7 +142,7 @@ pub(super) fn create_request(
     let mut f = c.upto("byte_count", 51)?;
     let (_, next) = words_and_next(&mut f);
     let name = c.string(h.unicode, false)?;
-    follow(cx, core, h, at, c, next, true)?;
+    follow::<C>(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
     core.guess_pipe(cx, h.tree.into(), &name);
     cx.raise(|c| Smb1NtCreateAndxRequest { c, hdr: h.record, file_name: &name });
@@ -149,7 +150,7 @@ pub(super) fn create_request(
     Ok(())
 }
 
-pub(super) fn create_response(
+pub(super) fn create_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -166,7 +167,7 @@ pub(super) fn create_response(
     let times = Times::read(&mut f);
     f.skip(12);
     let size = f.u64();
-    follow(cx, core, h, at, c, next, false)?;
+    follow::<C>(cx, core, h, at, c, next, false)?;
     let (hdr, at) = (h.record, times.into());
     cx.raise(|c| Smb1NtCreateAndxResponse { c, hdr, file_id, file_size: size, times: at });
     core.shares.created_v1(cx, file, size, times);

@@ -4,12 +4,13 @@
 
 use gannet_base::Time;
 
-use super::Header;
-use super::Place;
-use super::follow;
-use super::next;
-use super::text;
-use super::words_and_next;
+use super::header::Commands;
+use super::header::Header;
+use super::header::Place;
+use super::header::follow;
+use super::header::next;
+use super::header::text;
+use super::header::words_and_next;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
@@ -196,7 +197,7 @@ fn capabilities(flags: u32) -> Capabilities1 {
     }
 }
 
-pub(super) fn setup_request(
+pub(super) fn setup_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -247,7 +248,7 @@ pub(super) fn setup_request(
         let name = c.string(h.unicode, true)?;
         names.push(if wants { text(cx, h.unicode, name) } else { Vec::new() });
     }
-    follow(cx, core, h, at, c, next, true)?;
+    follow::<C>(cx, core, h, at, c, next, true)?;
     core.login(cx, h.from, token);
     if wants && let [account @ .., native_os, native_lanman] = &names[..] {
         let request = SetupRequest1 {
@@ -283,7 +284,7 @@ fn setup_capabilities(flags: u32) -> SetupCapabilities {
     }
 }
 
-pub(super) fn setup_response(
+pub(super) fn setup_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -336,7 +337,7 @@ pub(super) fn setup_response(
             }
         }
     }
-    follow(cx, core, h, at, c, next, false)?;
+    follow::<C>(cx, core, h, at, c, next, false)?;
     core.login(cx, h.from, token);
     let response = SetupResponse1 {
         word_count: words.into(),
@@ -350,7 +351,7 @@ pub(super) fn setup_response(
     Ok(())
 }
 
-pub(super) fn tree_request(
+pub(super) fn tree_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -364,7 +365,7 @@ pub(super) fn tree_request(
     c.list("password", f.u16().into(), 1)?;
     let path = c.string(h.unicode, false)?;
     let service = c.string(false, false)?;
-    follow(cx, core, h, at, c, next, true)?;
+    follow::<C>(cx, core, h, at, c, next, true)?;
     let path = text(cx, h.unicode, path);
     let service = text(cx, false, service);
     let (hdr, names) = (h.record, (&path[..], &service[..]));
@@ -373,7 +374,7 @@ pub(super) fn tree_request(
     Ok(())
 }
 
-pub(super) fn tree_response(
+pub(super) fn tree_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
@@ -394,7 +395,7 @@ pub(super) fn tree_response(
         c.has("native_file_system", 1, 1)?;
         file_system = c.string(h.unicode, false)?;
     }
-    follow(cx, core, h, at, c, next, false)?;
+    follow::<C>(cx, core, h, at, c, next, false)?;
     let service = text(cx, false, service);
     if service.starts_with(b"IPC") {
         core.set_pipe(cx, h.tree.into());

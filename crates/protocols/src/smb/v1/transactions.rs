@@ -4,9 +4,9 @@
 
 use gannet_base::Dir;
 
-use super::Header;
-use super::place;
-use super::text;
+use super::header::Header;
+use super::header::place;
+use super::header::text;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;

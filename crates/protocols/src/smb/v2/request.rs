@@ -2,12 +2,12 @@
 //!
 //! [MS-SMB2]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb2
 
-use super::Header;
-use super::PIPE_TRANSCEIVE;
-use super::buffers;
-use super::contexts;
-use super::discarded;
-use super::fixed;
+use super::header::Header;
+use super::header::PIPE_TRANSCEIVE;
+use super::header::buffers;
+use super::header::contexts;
+use super::header::discarded;
+use super::header::fixed;
 use crate::Context;
 use crate::Tag;
 use crate::smb::core::Core;

@@ -2,11 +2,11 @@
 //!
 //! [MS-SMB2]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb2
 
-use super::Header;
-use super::PIPE_TRANSCEIVE;
-use super::buffers;
-use super::contexts;
-use super::fixed;
+use super::header::Header;
+use super::header::PIPE_TRANSCEIVE;
+use super::header::buffers;
+use super::header::contexts;
+use super::header::fixed;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;

@@ -1,0 +1,119 @@
+//! The header of messages, and commands behind commands.
+
+use gannet_base::Dir;
+
+use crate::Context;
+use crate::smb::core::Core;
+use crate::smb::cursor::Cursor;
+use crate::smb::cursor::Fields;
+use crate::smb::cursor::Read;
+use crate::smb::events::Header1;
+use crate::support::limit_reached;
+use crate::support::utf16;
+
+/// Length of the whole header, from which offsets count.
+pub(super) const HEADER_LENGTH: u16 = 32;
+
+/// Commands behind commands that are followed.
+pub(super) const MAX_DEPTH: u8 = 10;
+
+/// No further command.
+pub(super) const NONE: u8 = 0xff;
+
+/// The header ([MS-CIFS] §2.2.3.1).
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) from: Dir,
+    pub(super) unicode: bool,
+    pub(super) tree: u16,
+    pub(super) message: u16,
+    pub(super) is_pipe: bool,
+    /// As events carry it.
+    pub(super) record: Header1,
+}
+
+/// Position of a command within its message.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) command: u8,
+    /// Read as a request.
+    pub(super) is_request: bool,
+    /// From the start of the header.
+    pub(super) offset: u16,
+    pub(super) depth: u8,
+}
+
+/// The command behind a command.
+#[derive(Clone, Copy)]
+pub(super) struct Next {
+    pub(super) command: u8,
+    pub(super) offset: u16,
+}
+
+/// The position behind the header of an offset.
+pub(super) fn place(offset: u16) -> i64 {
+    i64::from(offset) - i64::from(HEADER_LENGTH)
+}
+
+/// The command behind a command.
+pub(super) fn next(f: &mut Fields<'_>) -> Next {
+    let command = f.u8();
+    f.skip(1);
+    Next { command, offset: f.u16() }
+}
+
+/// The number of words of a command, and the rest.
+pub(super) fn words_and_next(f: &mut Fields<'_>) -> (u8, Next) {
+    (f.u8(), next(f))
+}
+
+/// What reads commands of any kind.
+pub(super) trait Commands {
+    /// Reads the command of a position.
+    fn read(cx: &mut Context<'_>, core: &mut Core, h: Header, at: Place, data: &[u8]) -> Read<()>;
+}
+
+/// Reads the command behind a command that is read up to here.
+pub(super) fn follow<C: Commands>(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+    next: Next,
+    is_request: bool,
+) -> Read<()> {
+    let here = u32::from(at.offset) + c.pos() as u32;
+    let offset = u32::from(next.offset);
+    if offset != 0 && offset < here + 2 {
+        c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
+    }
+    let advances = next.offset > at.offset;
+    if next.command != NONE && at.depth <= MAX_DEPTH && advances {
+        let place = Place {
+            command: next.command,
+            is_request,
+            offset: at.offset.wrapping_add(c.pos() as u16),
+            depth: at.depth + 1,
+        };
+        C::read(cx, core, h, place, c.rest())?;
+    }
+    if next.command != NONE {
+        if !advances {
+            limit_reached(cx, "smb_andx_offset_not_advancing", "", Some("SMB"));
+        }
+        if at.depth >= MAX_DEPTH {
+            limit_reached(cx, "smb_andx_depth_exceeded", "", Some("SMB"));
+        }
+    }
+    Ok(())
+}
+
+/// A string as it is shown.
+pub(super) fn text(cx: &mut Context<'_>, unicode: bool, string: &[u8]) -> Vec<u8> {
+    if unicode {
+        utf16::text(cx, string)
+    } else {
+        string.strip_suffix(b"\0").unwrap_or(string).to_vec()
+    }
+}

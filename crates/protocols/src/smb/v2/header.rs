@@ -1,0 +1,95 @@
+//! The header of messages, and what their bodies have in common.
+
+use gannet_base::Dir;
+
+use crate::Context;
+use crate::smb::core::Core;
+use crate::smb::cursor::Cursor;
+use crate::smb::cursor::Read;
+use crate::smb::events::Header2;
+use crate::smb::events::Smb2DiscardedMessagesState;
+
+/// Control code: write to a pipe and read the answer from it.
+pub(super) const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
+
+/// The header (§2.2.1).
+pub(super) struct Header {
+    pub(super) from: Dir,
+    /// Its own length, from which offsets count.
+    pub(super) length: u16,
+    pub(super) status: u32,
+    pub(super) command: u16,
+    pub(super) next: u32,
+    pub(super) message: u64,
+    pub(super) tree: u32,
+    pub(super) is_pipe: bool,
+    /// As events carry it.
+    pub(super) record: Header2,
+}
+
+impl Header {
+    /// The position behind the header of an offset.
+    pub(super) fn place(&self, offset: u16) -> i64 {
+        i64::from(offset) - i64::from(self.length)
+    }
+
+    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
+    /// behind any message.
+    pub(super) fn far_place(&self, offset: u32) -> i64 {
+        i64::from(offset.wrapping_sub(self.length.into()))
+    }
+
+    /// Whether an answer is only an error (§3.3.4.4).
+    pub(super) fn is_error(&self) -> bool {
+        match (self.status, self.command) {
+            _ if self.from.is_orig() => false,
+            (0, _) => false,
+            (0x8000_0005, 8 | 11 | 16) | (0xc000_000d, 11) | (0xc000_0016, 1) => false,
+            (0x10c, 15) => false,
+            _ => true,
+        }
+    }
+}
+
+/// The length of a message of only numbers.
+pub(super) fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
+    let mut c = Cursor::new(record, data);
+    c.all(n)?;
+    Ok(c.pos())
+}
+
+/// Contexts of a file to be opened, which are not read.
+pub(super) fn contexts(h: &Header, c: &mut Cursor<'_>, offset: u32, length: u32) -> Read<()> {
+    if offset != 0 {
+        c.pad_to("context_pad", h.far_place(offset))?;
+    }
+    c.bytes("contexts", length).map(drop)
+}
+
+/// Input and output of a control code. An offset may lie before the place where it is read, not behind
+/// it; that of the input may be given for the output as well.
+pub(super) fn buffers<'a>(
+    h: &Header,
+    c: &mut Cursor<'a>,
+    places: [[u32; 2]; 2],
+) -> Read<[&'a [u8]; 2]> {
+    let [input, output] = places;
+    let before =
+        |c: &Cursor<'_>, at: u32| u32::from(h.length).wrapping_add(c.pos() as u32).wrapping_sub(at);
+    if input[0] != 0 {
+        c.bytes("pad1", before(c, input[0]))?;
+    }
+    let first = c.bytes("input_buffer", input[1])?;
+    if output[0] != 0 && output[0] != input[0] {
+        c.bytes("pad2", before(c, output[0]))?;
+    }
+    Ok([first, c.bytes("output_buffer", output[1])?])
+}
+
+/// Too much waits for answers.
+pub(super) fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &'static str) {
+    cx.raise(|c| Smb2DiscardedMessagesState { c, state: what });
+    let counts = core.shares.discard();
+    let addl = format!("state={what} {counts}");
+    cx.weird("SMB_discarded_messages_state", &addl, Some("SMB2"));
+}
