@@ -7,8 +7,7 @@ use gannet_flow::Conn;
 use super::events::End;
 use super::events::Message;
 use super::events::MessageRead;
-use super::framing::Framing;
-use super::message::Head;
+use super::head::Head;
 use super::message::Header;
 use super::message::Note;
 use super::message::Notes;
@@ -18,9 +17,10 @@ use super::rows;
 use super::rows::Rows;
 use super::session::Exchange;
 use super::session::Last;
-use super::session::Waiting;
+use super::session::Rest;
+use super::shared::Buffers;
+use super::shared::Scratch;
 use super::walk;
-use super::walk::Buffers;
 use super::walk::Walk;
 use crate::Analyze;
 use crate::Context;
@@ -46,21 +46,6 @@ pub struct Analyzer {
     seen_message: bool,
     confirmed: bool,
     flip_asked: bool,
-}
-
-/// What most connections do without.
-#[derive(Default)]
-pub(super) struct Rest {
-    /// Further messages that wait for their partners, for the rows.
-    pub(super) waiting: Waiting,
-    framing: [Framing; 2],
-}
-
-/// Buffers for one message.
-#[derive(Debug, Default)]
-pub(super) struct Scratch {
-    walk: Buffers,
-    rows: rows::Scratch,
 }
 
 impl Analyzer {
@@ -104,7 +89,7 @@ impl Analyzer {
             cx.flip();
             self.flip_asked = true;
         }
-        let place = super::records::Place {
+        let place = super::message::Place {
             netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
             udp: cx.conn.proto == Proto::Udp,
         };
@@ -176,7 +161,7 @@ fn read_with_listener(
     cx: &mut Context<'_>,
     rows: &mut Rows<'_>,
     head: Head<'_>,
-    place: super::records::Place,
+    place: super::message::Place,
     buffers: &mut Buffers,
     msg: &[u8],
 ) -> walk::Result {

@@ -5,49 +5,11 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Connection;
 
-use super::message::Head;
-use super::walk::Owner;
-use super::walk::RecordData;
-use super::walk::Section;
-
-gannet_event::record! {
-    /// The header of a message (RFC 1035 §4.1.1).
-    #[derive(Clone, Copy, Debug)]
-    pub struct Msg = "dns_msg" {
-        /// Transaction id.
-        id: u16 = "id",
-        /// Operation.
-        opcode: u64 = "opcode",
-        /// Response code.
-        rcode: u64 = "rcode",
-        /// Whether the message is a reply.
-        qr: bool = "QR",
-        /// The server is an authority for the name.
-        aa: bool = "AA",
-        /// The message was truncated.
-        tc: bool = "TC",
-        /// Recursion is desired.
-        rd: bool = "RD",
-        /// Recursion is available.
-        ra: bool = "RA",
-        /// Three reserved bits, AD and CD among them.
-        z: u64 = "Z",
-        /// The data is authentic (RFC 4035).
-        ad: bool = "AD",
-        /// Checking is disabled (RFC 4035).
-        cd: bool = "CD",
-        /// Number of questions; of an update, of zones.
-        num_queries: u16 = "num_queries",
-        /// Number of answers; of an update, of prerequisites.
-        num_answers: u16 = "num_answers",
-        /// Number of authority records; of an update, of changes.
-        num_auth: u16 = "num_auth",
-        /// Number of additional records.
-        num_addl: u16 = "num_addl",
-        /// Whether the message is of the NetBIOS name service.
-        is_netbios: bool = "is_netbios",
-    }
-}
+use super::head::Head;
+use super::head::Msg;
+use super::parts::Owner;
+use super::parts::RecordData;
+use super::parts::Section;
 
 gannet_event::record! {
     /// What all resource records have.

@@ -1,11 +1,5 @@
 //! Headers and names of DNS messages (RFC 1035 §4.1).
 
-use gannet_event::Arg;
-use gannet_event::Packer;
-use gannet_event::Type;
-
-use super::events::Msg;
-
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 12;
 
@@ -15,6 +9,9 @@ pub const NAME_ROOM: usize = 512;
 
 /// Compression pointers followed for one name.
 pub const MAX_POINTERS: u32 = 20;
+
+/// Questions in one message, beyond which it is taken for something else than DNS.
+pub const MAX_QUESTIONS: u16 = 25;
 
 /// The fixed part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,46 +87,13 @@ impl Header {
     }
 }
 
-/// A header as events carry it, whose fields are read where they are asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Head<'a> {
-    pub(super) header: &'a Header,
-    /// The message is of the NetBIOS name service.
-    pub(super) netbios: bool,
-    /// Its operation has queries and replies that belong together.
-    pub(super) is_tracked: bool,
-}
-
-impl Head<'_> {
-    /// With all its fields.
-    pub(super) fn as_record(&self) -> Msg {
-        Msg {
-            id: self.header.id,
-            opcode: self.header.opcode().into(),
-            rcode: self.header.rcode().into(),
-            qr: self.header.is_reply(),
-            aa: self.header.authoritative(),
-            tc: self.header.truncated(),
-            rd: self.header.recursion_desired(),
-            ra: self.header.recursion_available(),
-            z: self.header.z().into(),
-            ad: self.header.flags & 0x20 != 0,
-            cd: self.header.flags & 0x10 != 0,
-            num_queries: self.header.questions,
-            num_answers: self.header.answers,
-            num_auth: self.header.authorities,
-            num_addl: self.header.additionals,
-            is_netbios: self.netbios,
-        }
-    }
-}
-
-impl Arg for Head<'_> {
-    const TYPE: Type = Msg::TYPE;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        self.as_record().pack(to);
-    }
+/// Where a message travels, as far as reading it depends on that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The responder's port is 137: long labels, and type 33 is no SRV.
+    pub netbios_server: bool,
+    /// Over UDP: a TCP keepalive option is out of place.
+    pub udp: bool,
 }
 
 /// Something about a message that is worth a word.

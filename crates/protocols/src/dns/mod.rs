@@ -14,24 +14,29 @@
 //! (and with them EDNS) would add nothing to a row.
 
 mod analyzer;
+mod answers;
 pub mod events;
 mod framing;
+mod head;
 pub mod message;
 mod name;
 pub mod names;
+mod parts;
 mod raise;
 pub mod records;
 mod rows;
 mod session;
+mod shared;
 mod svcb;
 mod walk;
 
 pub use analyzer::Analyzer;
+pub use message::MAX_QUESTIONS;
 pub use rows::Dns;
 pub use session::MAX_PENDING_BYTES;
 pub use session::MAX_PENDING_IDS;
 pub use session::MAX_PENDING_MESSAGES;
-pub use walk::MAX_QUESTIONS;
+pub use shared::Shared;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;
@@ -56,12 +61,3 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     events: &[events::EVENTS],
     logs: &[Log::of::<Dns<'_>>()],
 };
-
-/// Memory that all connections of a shard use again and again.
-#[derive(Debug, Default)]
-pub struct Shared {
-    /// Buffers for reading one message. Boxed, as they are moved out and back for each.
-    scratch: Option<Box<analyzer::Scratch>>,
-    /// Exchanges that are done with.
-    spare: session::Spare,
-}

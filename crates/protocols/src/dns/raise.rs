@@ -9,19 +9,20 @@ use gannet_event::Connection;
 use gannet_event::Event;
 
 use super::events::*;
+use super::head::Head;
+use super::head::Msg;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
-use super::message::Head;
 use super::message::Header;
+use super::message::MAX_QUESTIONS;
 use super::message::Notes;
+use super::message::Place;
 use super::names::class;
 use super::names::opcode;
 use super::names::rr;
 use super::records;
 use super::records::Data;
-use super::records::Place;
 use super::records::Record;
-use super::walk::MAX_QUESTIONS;
 use crate::Context;
 
 /// Sections, by Zeek's numbers.

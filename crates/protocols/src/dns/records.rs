@@ -8,6 +8,7 @@ use gannet_base::Addr;
 use super::message::Cursor;
 use super::message::Note;
 use super::message::Notes;
+use super::message::Place;
 use super::message::weird;
 use super::message::weird_number;
 use super::names::rr;
@@ -24,15 +25,6 @@ pub struct Record {
     pub ttl: u32,
     /// Bytes of data.
     pub len: u16,
-}
-
-/// Where a message travels, as far as reading it depends on that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The responder's port is 137: long labels, and type 33 is no SRV.
-    pub netbios_server: bool,
-    /// Over UDP: a TCP keepalive option is out of place.
-    pub udp: bool,
 }
 
 /// Character strings, each behind its length (RFC 1035 §3.3).

@@ -6,14 +6,13 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_flow::Conn;
-use gannet_log::Encoder;
-use gannet_log::Type;
-use gannet_log::Value;
 use gannet_log::row;
 use gannet_log::write_addr;
 use gannet_log::write_count;
 
-use super::analyzer::Rest;
+use super::answers::AnswerTexts;
+use super::answers::AnswerTtls;
+use super::answers::Answers;
 use super::events::Message;
 use super::events::MessageRead;
 use super::events::QuestionRead;
@@ -24,15 +23,17 @@ use super::names;
 use super::names::Coded;
 use super::names::class;
 use super::names::rr;
+use super::parts::Owner;
+use super::parts::Section;
 use super::records::Data;
 use super::records::Strings;
 use super::session::Exchange;
 use super::session::Last;
 use super::session::Place;
+use super::session::Rest;
 use super::session::Waiting;
 use super::session::flag;
-use super::walk::Owner;
-use super::walk::Section;
+use super::shared::RowBuffers;
 use crate::Context;
 use crate::Hear;
 use crate::Tag;
@@ -90,88 +91,6 @@ row! {
     }
 }
 
-/// Answers of one reply: texts one behind the other, and their times to live.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answers {
-    text: Vec<u8>,
-    ends: Vec<u32>,
-    ttls: Vec<Interval>,
-}
-
-impl Answers {
-    /// Forgets all, keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-        self.ttls.clear();
-    }
-
-    /// Bytes they occupy, about.
-    pub(super) fn weight(&self) -> usize {
-        self.text.len() + self.ends.len() * size_of::<(u32, Interval)>()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Adds what `write` appends, unless it appends nothing.
-    pub(super) fn push(&mut self, ttl: Interval, write: impl FnOnce(&mut Vec<u8>)) {
-        let before = self.text.len();
-        write(&mut self.text);
-        if self.text.len() > before {
-            self.ends.push(self.text.len() as u32);
-            self.ttls.push(ttl);
-        }
-    }
-}
-
-/// The texts of [`Answers`]; unset when there are none.
-#[derive(Clone, Copy, Debug)]
-pub struct AnswerTexts<'a>(&'a Answers);
-
-impl Value for AnswerTexts<'_> {
-    const TYPE: Type = Type::Vector("string");
-
-    fn is_unset(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    #[inline(always)]
-    fn put<E: Encoder>(&self, e: &mut E) {
-        let mut start = 0;
-        e.list(self.0.ends.iter().map(|end| {
-            let text = self.0.text.get(start..*end as usize).unwrap_or_default();
-            start = *end as usize;
-            text
-        }));
-    }
-}
-
-/// The times to live of [`Answers`]; unset when there are none.
-#[derive(Clone, Copy, Debug)]
-pub struct AnswerTtls<'a>(&'a Answers);
-
-impl Value for AnswerTtls<'_> {
-    const TYPE: Type = Type::Vector("interval");
-
-    fn is_unset(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    #[inline(always)]
-    fn put<E: Encoder>(&self, e: &mut E) {
-        e.list(self.0.ttls.iter());
-    }
-}
-
-/// Buffers for the rows of one message.
-#[derive(Debug, Default)]
-pub(super) struct Scratch {
-    answers: Answers,
-    owner: Vec<u8>,
-}
-
 /// What the rows of one message are made from: the messages of its connection that wait for their partners.
 pub(super) struct Rows<'a> {
     slot: &'a mut Option<Box<Exchange>>,
@@ -179,7 +98,7 @@ pub(super) struct Rows<'a> {
     last: &'a mut Last,
     /// The connection's flip is under way.
     flipped: bool,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut RowBuffers,
     /// The exchange of the message, unless it is not joined with others, and where it goes if it stays incomplete.
     current: Option<(Box<Exchange>, Place)>,
 }
@@ -192,7 +111,7 @@ impl<'a> Rows<'a> {
         rest: &'a mut Option<Box<Rest>>,
         last: &'a mut Last,
         flipped: bool,
-        scratch: &'a mut Scratch,
+        scratch: &'a mut RowBuffers,
     ) -> Self {
         Self { slot, rest, last, flipped, scratch, current: None }
     }
@@ -373,7 +292,7 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
         if !header.is_reply() {
             return; // the client's side does not send replies
         }
-        let Scratch { answers, owner } = &mut *self.scratch;
+        let RowBuffers { answers, owner } = &mut *self.scratch;
         if !exchange.has(flag::NAME) {
             exchange.query = Name::new(event.owner.read(owner));
             exchange.flags |= flag::NAME;
@@ -628,6 +547,7 @@ fn write_strings(out: &mut Vec<u8>, kind: &[u8], strings: Strings<'_>) {
 mod tests {
     use super::*;
     use gannet_base::Addr;
+    use gannet_log::Value as _;
 
     fn text(data: Data<'_>, update: bool) -> String {
         let mut out = Vec::new();

@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use gannet_base::Interval;
 use gannet_base::Time;
 
+use super::answers::Answers;
+use super::framing::Framing;
 use super::message::Header;
 use super::name::Name;
-use super::rows::Answers;
 
 /// Most ids with unpaired messages of one kind on one connection; beyond, all are logged.
 pub const MAX_PENDING_IDS: usize = 50;
@@ -182,6 +183,14 @@ pub(super) struct Last {
 pub(super) struct Waiting {
     pub(super) queries: Pending,
     pub(super) replies: Pending,
+}
+
+/// What most connections do without.
+#[derive(Default)]
+pub(super) struct Rest {
+    /// Further messages that wait for their partners, for the rows.
+    pub(super) waiting: Waiting,
+    pub(super) framing: [Framing; 2],
 }
 
 /// Unpaired messages of one kind, by id, oldest first.

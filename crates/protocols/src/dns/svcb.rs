@@ -3,8 +3,8 @@
 use super::message::Cursor;
 use super::message::Note;
 use super::message::Notes;
+use super::message::Place;
 use super::message::weird;
-use super::records::Place;
 
 /// Parses a service binding of `len` bytes; returns whether the rest can still be parsed.
 pub(super) fn check(

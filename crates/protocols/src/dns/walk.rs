@@ -2,17 +2,16 @@
 
 use gannet_base::Addr;
 use gannet_base::Interval;
-use gannet_event::Arg;
 use gannet_event::Connection;
 use gannet_event::Event;
-use gannet_event::Packer;
-use gannet_event::Type;
 
 use super::events::QuestionRead;
 use super::events::RecordRead;
+use super::head::Head;
+use super::message;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
-use super::message::Head;
+use super::message::MAX_QUESTIONS;
 use super::message::Note;
 use super::message::Notes;
 use super::message::Passed;
@@ -21,33 +20,26 @@ use super::message::weird_number;
 use super::names::class;
 use super::names::opcode;
 use super::names::rr;
+use super::parts::Owner;
+use super::parts::Parts;
+use super::parts::RecordData;
+use super::parts::Section;
 use super::records;
 use super::records::Data;
 use super::records::Record;
 use super::rows::Rows;
+use super::shared::Buffers;
 use crate::Context;
 use crate::Hear;
-
-/// Questions in one message, beyond which it is taken for something else than DNS.
-pub const MAX_QUESTIONS: u16 = 25;
 
 /// One message on its way. `RAISES`: events of messages may have a listener; without one nothing is kept for it.
 pub(super) struct Walk<'w, 'c, 'r, const RAISES: bool> {
     pub(super) cx: &'w mut Context<'c>,
     pub(super) rows: &'w mut Rows<'r>,
     pub(super) head: Head<'w>,
-    pub(super) place: records::Place,
+    pub(super) place: message::Place,
     pub(super) rejected: bool,
     pub(super) buffers: &'w mut Buffers,
-}
-
-/// Buffers for one message.
-#[derive(Debug, Default)]
-pub(super) struct Buffers {
-    question: Vec<u8>,
-    owner: Vec<u8>,
-    names: Vec<u8>,
-    pub(super) notes: Notes,
 }
 
 /// How a message came out.
@@ -59,84 +51,6 @@ pub(super) struct Result {
     pub(super) sound: bool,
     /// The server answered with nothing at all.
     pub(super) rejected: bool,
-}
-
-/// A section of records, as far as they are read differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// Answers.
-    Answers = 1,
-    /// What must hold for an update.
-    Prerequisites = 4,
-    /// What it changes.
-    Updates = 5,
-}
-
-impl Arg for Section {
-    const TYPE: Type = Type::Count;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        (*self as u64).pack(to);
-    }
-}
-
-/// Where the parts of a record are.
-#[derive(Clone, Copy, Debug)]
-struct Parts<'a> {
-    msg: &'a [u8],
-    /// The name, if it had to be read already.
-    name: Option<&'a [u8]>,
-    name_at: usize,
-    long_labels: bool,
-    data_at: usize,
-    data_len: u16,
-}
-
-/// The name of a record, which is read where it is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Owner<'a>(&'a Parts<'a>);
-
-impl<'a> Owner<'a> {
-    /// The name; `room` is for one that is not read yet.
-    #[cold]
-    pub(super) fn read<'b>(self, room: &'b mut Vec<u8>) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        let parts = self.0;
-        if let Some(name) = parts.name {
-            return name;
-        }
-        room.clear();
-        // It was passed without a fault.
-        Cursor::new(parts.msg, parts.name_at).name(room, parts.long_labels, &mut Notes::new());
-        room
-    }
-}
-
-impl Arg for Owner<'_> {
-    const TYPE: Type = Type::String;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        self.read(&mut Vec::new()).pack(to);
-    }
-}
-
-/// The data of a record: what was read, and its bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordData<'a> {
-    /// What was read; `None` where the data does not matter.
-    pub(super) read: Option<&'a Data<'a>>,
-    parts: &'a Parts<'a>,
-}
-
-impl Arg for RecordData<'_> {
-    const TYPE: Type = Type::String;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        let Parts { msg, data_at, data_len, .. } = *self.parts;
-        Cursor::new(msg, data_at).take(data_len.into()).pack(to);
-    }
 }
 
 impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
