@@ -5,50 +5,28 @@
 //! declarations ([`all`]) and whatever is derived from it: which names `gannet events --only` knows, the manual, and what
 //! scripts can handle.
 
+mod numbers;
+
+pub use numbers::module;
+pub use numbers::module_of;
+
 use gannet_event::Decl;
 
-use crate::Tag;
+use self::numbers::with_event_modules;
 use crate::registry::DESCRIPTORS;
 
 macro_rules! catalogue {
     ($( $module:ident $($path:ident)::+; )*) => {
-        /// Numbers of the modules that declare events.
-        pub mod module {
-            #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers, named as the constants are")]
-            #[repr(u16)]
-            enum Number { _Files = gannet_files::events::MODULE, $( $module ),* }
-            $(
-                #[doc = concat!("Events of `", stringify!($($path)::+), "`.")]
-                pub const $module: u16 = Number::$module as u16;
-            )*
-        }
-
         const MODULES: &[&[&Decl]] = &[ gannet_files::events::EVENTS, $( crate::$($path)::+::EVENTS ),* ];
     };
 }
 
-catalogue! {
-    LIFECYCLE lifecycle::events;
-    CONN conn_state::events;
-    WEIRD weird::events;
-    PACKET packet::events;
-    STACK stack::events;
-    MIME support::mime::events;
-    SMB1 smb::events::v1;
-    SMB2 smb::events::v2;
-}
+with_event_modules!(catalogue);
 
 /// The declarations of all events, by module.
 pub fn all() -> impl Iterator<Item = &'static Decl> {
     let of_protocols = DESCRIPTORS.iter().flat_map(|descriptor| descriptor.events);
     MODULES.iter().chain(of_protocols).copied().flatten().copied()
-}
-
-/// The number of the module that declares the events of a protocol, by one of its tags.
-pub const fn module_of(tag: Tag) -> u16 {
-    /// The first number behind those of the list above.
-    const FIRST: u16 = 16;
-    FIRST + tag as u16
 }
 
 #[cfg(test)]

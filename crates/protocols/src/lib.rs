@@ -10,6 +10,9 @@
 //! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below and a line in [`registry`].
 //! CONTRIBUTING.md has the walk.
 
+#[macro_use]
+mod protocol_list;
+
 mod analyze;
 pub mod conn_state;
 mod context;
@@ -29,6 +32,7 @@ mod schemas;
 mod stack;
 mod steering;
 pub mod support;
+mod tag;
 #[cfg(test)]
 mod testing;
 pub mod tunnel;
@@ -85,8 +89,8 @@ pub use env::Options;
 pub use nested::Nested;
 pub use pending::Pending;
 pub use registry::Analyzer;
-pub use registry::Tag;
 pub use schemas::schemas;
 pub use stack::Scratch;
 pub use stack::Session;
 pub use stack::Stack;
+pub use tag::Tag;

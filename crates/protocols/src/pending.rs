@@ -2,7 +2,7 @@
 
 use crate::Tag;
 use crate::descriptor::Limit;
-use crate::registry::TAGS;
+use crate::tag::TAGS;
 
 /// Requests without a reply, and the like, that one connection may have: for each protocol whose
 /// [descriptor](crate::descriptor::Entry::pending) declares a limit.

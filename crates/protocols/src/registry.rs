@@ -17,19 +17,15 @@ use crate::descriptor::Kind;
 use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
+use crate::tag::TAGS;
+use crate::tag::Tag;
+use crate::tag::analyzed;
 
 /// How the enum of all analyzers holds one: boxed, so that it stays small, unless the analyzer is
 /// small itself and so common that another allocation would be felt.
 macro_rules! held {
     ($ty:ty) => { Box<$ty> };
     ($ty:ty, inline) => { $ty };
-}
-
-/// An expression for each name with an analyzer.
-macro_rules! analyzed {
-    ($ty:ident, $then:expr) => {
-        $then
-    };
 }
 
 macro_rules! hold {
@@ -43,20 +39,7 @@ macro_rules! hold {
 
 macro_rules! protocols {
     ($( $module:ident { $( $tag:ident $( : $ty:ident $($how:ident)? )? ),* } )*) => {
-        /// A protocol.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Tag { $($( #[doc = concat!("A name of `", stringify!($module), "`.")] $tag, )*)* }
-
         impl Tag {
-            /// All protocols.
-            pub const ALL: &[Self] = &[ $($( Self::$tag, )*)* ];
-
-            /// Whether there is an analyzer behind the name.
-            pub fn has_analyzer(self) -> bool {
-                match self { $($($( Self::$tag => analyzed!($ty, true), )?)*)* _ => false }
-            }
-
             fn descriptor(self) -> &'static Descriptor {
                 match self { $($( Self::$tag => &crate::$module::DESCRIPTOR, )*)* }
             }
@@ -143,51 +126,7 @@ fn datagram<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8],
     a.datagram(cx, from, data, len);
 }
 
-// A line for each folder: its tags in the order of its descriptor, each with the type of the analyzer, if it has one.
-// Beginnings of connections are tried in the order of the list.
-protocols! {
-    detect { Detector: Detector inline }
-    dce_rpc { DceRpc: Analyzer }
-    dhcp { Dhcp: Analyzer }
-    dnp3 { Dnp3Tcp: Tcp, Dnp3Udp: Udp }
-    dns { Dns: Analyzer inline }
-    finger { Finger: Analyzer }
-    ftp { Ftp: Analyzer, FtpData: Data, Gridftp }
-    gssapi { Gssapi }
-    http { Http: Analyzer }
-    imap { Imap: Analyzer }
-    irc { Irc: Analyzer, IrcData: Data }
-    krb { Krb: Udp, KrbTcp: Tcp }
-    ldap { LdapTcp: Tcp, LdapUdp: Udp }
-    login { Telnet: Telnet, Rlogin: Rlogin, Rsh: Rsh }
-    modbus { Modbus: Analyzer }
-    mqtt { Mqtt: Analyzer }
-    mysql { Mysql: Analyzer }
-    ntlm { Ntlm }
-    ntp { Ntp: Analyzer }
-    pop3 { Pop3: Analyzer }
-    postgresql { Postgresql: Analyzer }
-    quic { Quic: Analyzer }
-    radius { Radius: Analyzer }
-    rdp { Rdp: Analyzer, RdpEudp: Udp }
-    redis { Redis: Analyzer }
-    rfb { Rfb: Analyzer }
-    sip { Sip: Analyzer }
-    smb { Smb: Analyzer }
-    smtp { Smtp: Analyzer }
-    snmp { Snmp: Analyzer }
-    socks { Socks: Analyzer }
-    ssh { Ssh: Analyzer }
-    ssl { Dtls: Dtls, Ssl: Analyzer }
-    syslog { Syslog: Analyzer }
-    tftp { Tftp: Analyzer }
-    tunnel { Ayiya, Geneve, Gtpv1, Teredo, Vxlan }
-    websocket { WebSocket: Analyzer }
-    xmpp { Xmpp: Analyzer }
-}
-
-/// Number of tags.
-pub(crate) const TAGS: usize = Tag::ALL.len();
+with_protocols!(protocols);
 
 /// The entries of all descriptors, by tag.
 static ENTRIES: [&Entry; TAGS] = entries();
