@@ -1,6 +1,7 @@
 use gannet_base::Dir;
 
 use crate::Context;
+use crate::Tag;
 
 /// The state machine of one protocol on one connection.
 ///
@@ -48,4 +49,20 @@ pub trait Analyze {
     /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
     /// Rows still open are written here. Called exactly once.
     fn finish(&mut self, _cx: &mut Context<'_>) {}
+}
+
+/// An analyzer of any protocol: a type that can be each of them.
+pub trait AnyAnalyzer: Analyze + Sized {
+    /// A fresh analyzer for a connection; `None` for names that have none.
+    fn new(tag: Tag, cx: &mut Context<'_>) -> Option<Self>;
+
+    /// Its protocol.
+    fn tag(&self) -> Tag;
+}
+
+/// What has such a type: [`Tag`], by the [registry](crate::registry). Analyzers that have others within name the type
+/// through this trait, so that they need not import the registry, which imports them.
+pub trait Dispatched {
+    /// The type.
+    type Analyzer: AnyAnalyzer;
 }

@@ -23,9 +23,9 @@ use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
-use crate::stack::is_incomplete;
-use crate::stack::is_long;
 use crate::tunnel::Tunnel;
+use crate::violations::is_incomplete;
+use crate::violations::is_long;
 use crate::weird::Weirds;
 
 /// Data that a new analyzer receives before anything else, in order.

@@ -4,7 +4,10 @@
 //! [`registry`](crate::registry). Names, ports, events, logs, limits and their pages of the manual are derived from
 //! both.
 
+use std::sync::LazyLock;
+
 use gannet_event::Decl;
+use gannet_event::Sinks;
 use gannet_log::Row;
 use gannet_log::Schema;
 use gannet_log::Selection;
@@ -12,6 +15,7 @@ use gannet_log::Selection;
 use crate::Tag;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
+use crate::tag::TAGS;
 
 /// A protocol, as its folder describes it.
 #[derive(Debug)]
@@ -173,4 +177,124 @@ pub struct Limit {
     pub what: &'static str,
     /// The weird or the line of the statistics that reports it.
     pub reported_by: &'static str,
+}
+
+/// The descriptors of all protocols, which the [registry](crate::registry) has: it imports the protocols, and these what is
+/// below it. So it implements this trait, and nothing below imports it.
+pub(crate) trait Registered {
+    /// All descriptors, in the order of the list.
+    const DESCRIPTORS: &[&Descriptor];
+}
+
+/// The entries of all descriptors, by tag.
+static ENTRIES: [&Entry; TAGS] = entries();
+
+/// See [`ENTRIES`].
+pub(crate) const fn entries() -> [&'static Entry; TAGS] {
+    let mut all = [&Tag::DESCRIPTORS[0].entries[0]; TAGS];
+    let (mut at, mut i) = (0, 0);
+    while i < Tag::DESCRIPTORS.len() {
+        let mut j = 0;
+        while j < Tag::DESCRIPTORS[i].entries.len() {
+            let entry = &Tag::DESCRIPTORS[i].entries[j];
+            assert!(entry.tag as usize == at, "a descriptor and its line list different tags");
+            all[at] = entry;
+            (at, j) = (at + 1, j + 1);
+        }
+        i += 1;
+    }
+    assert!(at == TAGS, "a descriptor lacks a tag of its line");
+    all
+}
+
+/// The descriptor of each tag.
+static OF_TAGS: [&Descriptor; TAGS] = {
+    let mut all = [&Descriptor::NONE; TAGS];
+    let (mut at, mut i) = (0, 0);
+    while i < Tag::DESCRIPTORS.len() {
+        let end = at + Tag::DESCRIPTORS[i].entries.len();
+        while at < end {
+            all[at] = Tag::DESCRIPTORS[i];
+            at += 1;
+        }
+        i += 1;
+    }
+    all
+};
+
+impl Tag {
+    /// Its entry in the protocol's descriptor.
+    #[inline]
+    pub fn entry(self) -> &'static Entry {
+        ENTRIES[self as usize]
+    }
+
+    /// Name as analyzer.log spells it.
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Name as conn.log's `service` spells it.
+    pub fn service(self) -> &'static str {
+        self.entry().service
+    }
+
+    /// Name as the connections of events spell it.
+    pub fn script_service(self) -> &'static str {
+        if self.entry().kind == Kind::Service { self.service() } else { self.name() }
+    }
+
+    /// Name of its tag in Zeek's scripts.
+    pub fn zeek_name(self) -> &'static str {
+        &ZEEK_NAMES[self as usize]
+    }
+
+    /// The protocol whose tag has this name in Zeek's scripts.
+    pub fn of_zeek_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|tag| tag.zeek_name() == name).copied()
+    }
+
+    /// TCP ports on which it is tried at once.
+    pub fn tcp_ports(self) -> &'static [u16] {
+        self.entry().ports.tcp
+    }
+
+    /// UDP ports on which it is tried at once.
+    pub fn udp_ports(self) -> &'static [u16] {
+        self.entry().ports.udp
+    }
+
+    /// Whether it reads tunnels, whose packets carry others.
+    pub(crate) fn reads_packets(self) -> bool {
+        self.entry().kind == Kind::Tunnel
+    }
+
+    /// Whether Zeek reads the protocol only where it was built with Spicy.
+    pub fn needs_spicy(self) -> bool {
+        self.entry().origin == Origin::Spicy
+    }
+
+    /// Whether connections are analyzed: what Zeek does not have only where a log or an event of it is asked for.
+    pub(crate) fn is_wanted(self, logs: &Sinks) -> bool {
+        if self.entry().origin != Origin::Extra {
+            return true;
+        }
+        let descriptor = OF_TAGS[self as usize];
+        let (events, selection) = (&logs.events, logs.selection());
+        let mut declared = descriptor.events.iter().copied().flatten();
+        descriptor.logs.iter().any(|log| (log.is_wanted)(selection))
+            || events.any() && declared.any(|decl| events.wants_id(decl.id))
+    }
+}
+
+static ZEEK_NAMES: LazyLock<[String; TAGS]> = LazyLock::new(|| {
+    ENTRIES.map(|entry| match entry.kind {
+        Kind::Tunnel => format!("PacketAnalyzer::ANALYZER_{}", entry.name),
+        _ => format!("Analyzer::ANALYZER_{}", entry.name),
+    })
+});
+
+/// The logs that protocols declare.
+pub(crate) fn logs() -> impl Iterator<Item = &'static Log> {
+    Tag::DESCRIPTORS.iter().flat_map(|descriptor| descriptor.logs)
 }

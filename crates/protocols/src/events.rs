@@ -13,7 +13,8 @@ pub use numbers::module_of;
 use gannet_event::Decl;
 
 use self::numbers::with_event_modules;
-use crate::registry::DESCRIPTORS;
+use crate::Tag;
+use crate::descriptor::Registered;
 
 macro_rules! catalogue {
     ($( $module:ident $($path:ident)::+; )*) => {
@@ -25,7 +26,7 @@ with_event_modules!(catalogue);
 
 /// The declarations of all events, by module.
 pub fn all() -> impl Iterator<Item = &'static Decl> {
-    let of_protocols = DESCRIPTORS.iter().flat_map(|descriptor| descriptor.events);
+    let of_protocols = Tag::DESCRIPTORS.iter().flat_map(|descriptor| descriptor.events);
     MODULES.iter().chain(of_protocols).copied().flatten().copied()
 }
 

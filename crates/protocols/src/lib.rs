@@ -27,6 +27,7 @@ mod nested;
 pub mod packet;
 mod pending;
 pub mod policy;
+mod ports;
 pub mod registry;
 mod schemas;
 mod stack;
@@ -36,6 +37,7 @@ mod tag;
 #[cfg(test)]
 mod testing;
 pub mod tunnel;
+mod violations;
 pub mod weird;
 
 pub mod dce_rpc;
@@ -77,6 +79,8 @@ pub mod websocket;
 pub mod xmpp;
 
 pub use analyze::Analyze;
+pub use analyze::AnyAnalyzer;
+pub use analyze::Dispatched;
 pub use context::Context;
 pub use context::Hear;
 pub use context::Piece;

@@ -3,14 +3,16 @@
 use gannet_base::Dir;
 
 use crate::Analyze;
-use crate::Analyzer;
+use crate::AnyAnalyzer;
 use crate::Context;
+use crate::Dispatched;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
-use crate::stack;
-use crate::stack::MAX_VIOLATIONS;
+use crate::violations::MAX_VIOLATIONS;
+use crate::violations::blames;
+use crate::violations::is_incomplete;
 
 /// Streams within streams that are followed; a deeper one is reported.
 const MAX_DEPTH: u8 = 8;
@@ -31,8 +33,11 @@ pub struct Nested {
     too_deep: bool,
 }
 
+/// An analyzer of any protocol.
+type Any = <Tag as Dispatched>::Analyzer;
+
 struct Inner {
-    analyzer: Analyzer,
+    analyzer: Any,
     /// That counts once.
     confirmed: bool,
     violations: Violations,
@@ -45,7 +50,7 @@ pub(crate) struct Violations(u16);
 impl Violations {
     /// Counts one more analyzer. Returns whether it is allowed; the first that is not is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
-        if self.0 > MAX_VIOLATIONS || stack::is_incomplete(cx.conn) {
+        if self.0 > MAX_VIOLATIONS || is_incomplete(cx.conn) {
             return false;
         }
         self.0 += 1;
@@ -83,7 +88,7 @@ impl Nested {
         &mut self,
         cx: &mut Context<'_>,
         mut starts: Vec<(Tag, Replay)>,
-        mut call: impl FnMut(&mut Analyzer, &mut Context<'_>),
+        mut call: impl FnMut(&mut Any, &mut Context<'_>),
     ) {
         if cx.env.nesting >= MAX_DEPTH {
             if !std::mem::replace(&mut self.too_deep, true) {
@@ -119,7 +124,7 @@ impl Nested {
                 cx.env.analyzer_ids.start(events, cx.conn.uid, cx.conn.proto, tag);
             }
             let mut inner = inside(cx, &mut requests, &mut starts);
-            let Some(mut analyzer) = Analyzer::new(tag, &mut inner) else { continue };
+            let Some(mut analyzer) = Any::new(tag, &mut inner) else { continue };
             for (from, piece) in &replay.pieces {
                 if let Piece::Bytes(data) = piece {
                     analyzer.stream(&mut inner, *from, data);
@@ -145,7 +150,7 @@ impl Nested {
                 }
                 Request::Violation { tag, reason, data } => {
                     self.count_violation(cx, tag);
-                    if stack::blames(cx.conn) {
+                    if blames(cx.conn) {
                         self.remove(cx, tag);
                     }
                     // Its owner has nothing to do with it, but shares its name.

@@ -3,9 +3,9 @@
 use gannet_log::Schema;
 
 use crate::descriptor::Log;
+use crate::descriptor::logs as protocol_logs;
 use crate::failure;
 use crate::policy;
-use crate::registry;
 use crate::weird;
 
 /// Logs that this crate writes and that belong to no protocol.
@@ -24,7 +24,7 @@ const OTHERS: &[Log] = &[
 ];
 
 fn logs() -> impl Iterator<Item = &'static Log> {
-    registry::logs().chain(OTHERS)
+    protocol_logs().chain(OTHERS)
 }
 
 /// The schemas of all logs of this crate, in no particular order.

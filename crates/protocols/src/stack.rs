@@ -17,6 +17,7 @@ use thin_vec::ThinVec;
 
 use crate::Analyze;
 use crate::Analyzer;
+use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Env;
 use crate::Piece;
@@ -32,20 +33,19 @@ use crate::http::events::HttpStats;
 use crate::http::events::Stats;
 use crate::packet::build::flag_letters;
 use crate::packet::events::UdpSessionDone;
-use crate::registry::by_port;
+use crate::ports::by_port;
 use crate::stack::events::AnalyzerFailed;
 use crate::stack::events::AnalyzerPlanned;
 use crate::stack::events::ScheduledAnalyzerApplied;
 use crate::stack::events::ViolationInfo;
+use crate::violations::MAX_VIOLATIONS;
+use crate::violations::blames;
+use crate::violations::is_incomplete;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Their ports.
 const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
-/// After this many bytes a confirmed protocol is not removed for a violation.
-const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
-/// Violations of one analyzer that count; the next one is reported once.
-pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other; one more is reported, once.
 const MAX_STARTS: u8 = 32;
 
@@ -158,7 +158,8 @@ impl Stack {
             Waiting::Expected(tag) => vec![tag],
             _ => env.steering.by_port(conn.proto, self.port),
         };
-        let counts = |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(env);
+        let counts =
+            |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(&env.logs);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
         env.analyzer_ids.begin(&mut env.logs.events, conn.uid, conn.proto, &planned);
         if env.logs.events.wants::<AnalyzerPlanned>() {
@@ -505,7 +506,7 @@ impl Session<'_> {
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
         }
-        if !self.env.steering.may_start(tag) || !tag.is_wanted(self.env) {
+        if !self.env.steering.may_start(tag) || !tag.is_wanted(&self.env.logs) {
             return;
         }
         if self.env.logs.events.any() {
@@ -726,23 +727,6 @@ pub(crate) fn transport(view: &tcp::View) -> TransportState {
 #[inline]
 fn has_looked(analyzer: &Analyzer) -> bool {
     matches!(analyzer, Analyzer::Detector(d) if d.is_done())
-}
-
-/// Whether a violation counts: early, and on a complete stream, since missing data may be its
-/// cause.
-pub(crate) fn blames(conn: &Conn) -> bool {
-    !is_incomplete(conn) && !is_long(conn)
-}
-
-/// Whether so much was sent that violations do not count any more.
-#[inline]
-pub(crate) fn is_long(conn: &Conn) -> bool {
-    conn.payload() > IGNORE_VIOLATIONS_AFTER
-}
-
-/// Whether a part of the stream was missed.
-pub(crate) fn is_incomplete(conn: &Conn) -> bool {
-    conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap())
 }
 
 impl tcp::Consumer for Session<'_> {

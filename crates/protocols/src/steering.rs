@@ -11,8 +11,8 @@ use gannet_event::Command;
 
 use crate::Env;
 use crate::Tag;
-use crate::registry::by_port;
-use crate::registry::is_likely_server_port;
+use crate::ports::by_port;
+use crate::ports::is_likely_server_port;
 
 /// The analyzers that scripts allow. Without scripts, all of them, on their own ports.
 #[derive(Debug, Default)]

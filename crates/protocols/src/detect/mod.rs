@@ -13,6 +13,7 @@
 
 mod detector;
 mod kept;
+mod rule;
 mod rules;
 mod sides;
 pub(crate) mod text;
@@ -20,9 +21,9 @@ pub(crate) mod text;
 pub use detector::BUFFER;
 pub use detector::CHUNKS;
 pub use detector::Detector;
-pub(crate) use rules::TcpRule;
-pub(crate) use rules::UdpRule;
-pub(crate) use rules::some;
+pub(crate) use rule::TcpRule;
+pub(crate) use rule::UdpRule;
+pub(crate) use rule::some;
 pub(crate) use sides::Sides;
 
 use crate::Tag;

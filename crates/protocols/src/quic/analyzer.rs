@@ -19,8 +19,8 @@ use crate::Tag;
 use crate::ssl;
 use crate::ssl::extension;
 use crate::ssl::message as tls;
-use crate::stack;
 use crate::support::Bytes;
+use crate::violations::blames;
 
 /// Most datagrams without a packet that are added to the history.
 const MAX_DISCARDED: u32 = 100;
@@ -252,7 +252,7 @@ impl Analyzer {
         let before = cx.requests.len();
         tls.stream(cx, from, &record);
         let fails = |r: &Request| matches!(r, Request::Violation { tag: Tag::Ssl, .. });
-        if cx.requests[before..].iter().any(fails) && stack::blames(cx.conn) {
+        if cx.requests[before..].iter().any(fails) && blames(cx.conn) {
             tls.finish(cx);
             self.tls = None;
             self.tls_failed = true;

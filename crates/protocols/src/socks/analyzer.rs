@@ -18,7 +18,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Nested;
 use crate::Tag;
-use crate::stack;
+use crate::violations::blames;
 
 /// Login by name and password.
 const USER_PASSWORD: u8 = 2;
@@ -221,7 +221,7 @@ impl Analyze for Analyzer {
             relayed.finish(cx);
         }
         // A session that was removed for a violation is not logged.
-        let failed = self.violated && stack::blames(cx.conn);
+        let failed = self.violated && blames(cx.conn);
         if cx.conn.services.contains(Tag::Socks as u8) && !failed {
             self.rows.finish(cx);
         }

@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn nothing_is_analyzed_unasked() {
-        assert!(!Tag::Tftp.is_wanted(&Harness::new(Proto::Udp, 69).env));
-        assert!(Tag::Tftp.is_wanted(&request().env));
+        assert!(!Tag::Tftp.is_wanted(&Harness::new(Proto::Udp, 69).env.logs));
+        assert!(Tag::Tftp.is_wanted(&request().env.logs));
     }
 
     #[test]

@@ -1,0 +1,152 @@
+//! The ports of all protocols.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use gannet_base::Proto;
+use gannet_dict::KeyedHash;
+
+use crate::Tag;
+use crate::descriptor::Ports;
+use crate::descriptor::entries;
+
+/// GRE in UDP (RFC 8086): of Zeek's `likely_server_ports`, the one of no name of the list.
+const OTHER: Ports = Ports::udp(&[4754]);
+
+/// Whether a server of a known protocol is likely to have this port: it determines the responder if the first packet
+/// does not.
+#[inline]
+pub(crate) fn is_likely_server_port(proto: Proto, port: u16) -> bool {
+    let map = match proto {
+        Proto::Tcp => &TCP_LIKELY,
+        Proto::Udp => &UDP_LIKELY,
+        _ => return false,
+    };
+    has(map, port)
+}
+
+/// Protocols tried at once on a responder's port.
+#[inline]
+pub(crate) fn by_port(proto: Proto, port: u16) -> &'static [Tag] {
+    if !is_known_port(proto, port) {
+        return &[];
+    }
+    let table = match proto {
+        Proto::Tcp => &TCP_TAGS,
+        _ => &UDP_TAGS,
+    };
+    table.get(&port).map_or(&[], |tags| tags)
+}
+
+type Tags = HashMap<u16, Vec<Tag>, KeyedHash>;
+
+static TCP_TAGS: LazyLock<Tags> = LazyLock::new(|| tags(Tag::tcp_ports));
+static UDP_TAGS: LazyLock<Tags> = LazyLock::new(|| tags(Tag::udp_ports));
+
+/// The tags of each port, in the order of their names, as in Zeek.
+fn tags(ports: fn(Tag) -> &'static [u16]) -> Tags {
+    let mut all = Tag::ALL.to_vec();
+    all.sort_by_key(|tag| tag.name());
+    let mut map = Tags::default();
+    for tag in all {
+        for port in ports(tag) {
+            map.entry(*port).or_default().push(tag);
+        }
+    }
+    map
+}
+
+/// Whether a protocol is tried at once on a port. Not all of these ports determine the server side.
+#[inline]
+fn is_known_port(proto: Proto, port: u16) -> bool {
+    let map = match proto {
+        Proto::Tcp => &TCP_KNOWN,
+        Proto::Udp => &UDP_KNOWN,
+        _ => return false,
+    };
+    has(map, port)
+}
+
+/// A bit for each port.
+type PortMap = [u64; 1024];
+
+static TCP_LIKELY: PortMap = bitmap(true, Proto::Tcp);
+static UDP_LIKELY: PortMap = bitmap(true, Proto::Udp);
+static TCP_KNOWN: PortMap = bitmap(false, Proto::Tcp);
+static UDP_KNOWN: PortMap = bitmap(false, Proto::Udp);
+
+#[inline]
+fn has(map: &PortMap, port: u16) -> bool {
+    map[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+}
+
+/// The ports of all entries: those of servers, or those on which analyzers are tried at once.
+const fn bitmap(servers: bool, proto: Proto) -> PortMap {
+    let mut map = [0; 1024];
+    if servers {
+        add(&mut map, of(&OTHER, proto));
+    }
+    let all = entries();
+    let mut i = 0;
+    while i < all.len() {
+        let ports = if servers { all[i].likely() } else { &all[i].ports };
+        add(&mut map, of(ports, proto));
+        i += 1;
+    }
+    map
+}
+
+const fn of(ports: &Ports, proto: Proto) -> &'static [u16] {
+    match proto {
+        Proto::Tcp => ports.tcp,
+        _ => ports.udp,
+    }
+}
+
+const fn add(map: &mut PortMap, ports: &[u16]) {
+    let mut i = 0;
+    while i < ports.len() {
+        map[(ports[i] >> 6) as usize] |= 1 << (ports[i] & 63);
+        i += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_registered_port_is_found() {
+        for tag in Tag::ALL {
+            for p in tag.tcp_ports() {
+                assert!(by_port(Proto::Tcp, *p).contains(tag), "{tag:?} {p}");
+            }
+            for p in tag.udp_ports() {
+                assert!(by_port(Proto::Udp, *p).contains(tag), "{tag:?} {p}");
+            }
+        }
+        assert_eq!(by_port(Proto::Tcp, 12_345).len(), 0);
+    }
+
+    #[test]
+    fn servers_have_the_likely_ports_of_zeek() {
+        let tcp = [
+            21, 22, 25, 53, 79, 80, 81, 88, 135, 139, 143, 443, 445, 465, 502, 514, 563, 585, 587,
+            614, 631, 636, 989, 990, 992, 993, 995, 1080, 1434, 1883, 2811, 3128, 3306, 3389, 5222,
+            5223, 5269, 6666, 6667, 6668, 6669, 8000, 8080, 8888, 20000,
+        ];
+        let udp = [
+            53, 67, 88, 123, 137, 161, 162, 443, 514, 1812, 2123, 2152, 3389, 3544, 4011, 4754,
+            4789, 5060, 5072, 5353, 5355, 6081, 20000,
+        ];
+        let likely = |proto| (0..=u16::MAX).filter(move |p| is_likely_server_port(proto, *p));
+        assert!(likely(Proto::Tcp).eq(tcp));
+        assert!(likely(Proto::Udp).eq(udp));
+    }
+
+    #[test]
+    fn protocols_of_one_port_start_in_the_order_of_names() {
+        assert_eq!(by_port(Proto::Udp, 443), [Tag::Dtls, Tag::Quic]);
+        assert_eq!(by_port(Proto::Tcp, 1080), [Tag::Http, Tag::Socks]);
+    }
+}
