@@ -4,7 +4,6 @@
 //! part, which may be multipart again. Bytes pass down the chain; each level counts, unchunks,
 //! decompresses and looks for its boundary.
 
-use gannet_base::Dir;
 use gannet_base::Time;
 
 use super::coding::Inflate;
@@ -15,17 +14,12 @@ use super::entity::Delimiter;
 use super::entity::Entity;
 use super::entity::Kind;
 use super::entity::Transfer;
-use super::events::HttpBeginEntity;
 use super::events::HttpEndEntity;
-use super::events::HttpEvent;
 use super::events::HttpMessageDone;
 use super::events::MessageStat;
-use super::exchanges::Exchanges;
-use super::feed::Feed;
-use super::message::Version;
+use super::scope::Scope;
 use super::syntax::is_blank;
 use super::syntax::skip_blanks;
-use crate::Context;
 
 /// Multipart within multipart: deeper parts are content of the last one.
 const MAX_DEPTH: usize = 100;
@@ -35,56 +29,6 @@ const MAX_FOLDED: usize = 65536;
 
 /// "Until the end of the connection", for a body without a stated length.
 const TO_THE_END: i64 = i32::MAX as i64;
-
-/// What both directions of a connection need to know of each other.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
-    /// More than one request may come.
-    pub(super) keep_alive: bool,
-    /// The responder closes after its response.
-    pub(super) connection_close: bool,
-    /// The response has `Connection: upgrade`.
-    pub(super) upgrade: bool,
-    /// Protocol of its `Upgrade` header.
-    pub(super) upgrade_to: Vec<u8>,
-    /// Code of the current response; 0 between responses.
-    pub(super) reply_code: u16,
-    /// Version of the last request.
-    pub(super) request_version: Version,
-    /// Version of the last response.
-    pub(super) reply_version: Version,
-    /// A request is under way.
-    pub(super) request_ongoing: bool,
-}
-
-/// The environment of a message.
-pub(super) struct Scope<'s, 'c> {
-    pub(super) cx: &'s mut Context<'c>,
-    pub(super) exchanges: &'s mut Exchanges,
-    pub(super) facts: &'s mut Facts,
-    pub(super) feed: &'s mut Feed,
-    pub(super) from: Dir,
-}
-
-impl Scope<'_, '_> {
-    /// A message begins, or a part of one.
-    fn begin_entity(&mut self) {
-        let is_orig = self.from.is_orig();
-        self.cx.report(self.exchanges, |c| HttpBeginEntity { c, is_orig });
-    }
-
-    /// The format of the message is wrong.
-    pub(super) fn illegal(&mut self, detail: &'static str) {
-        let detail = detail.as_bytes();
-        self.cx.raise(|c| HttpEvent { c, event_type: "illegal format", detail });
-    }
-
-    /// Reports a weird and the data that caused it, up to a NUL, where Zeek's strings end.
-    pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
-        let end = memchr::memchr(0, addl).unwrap_or(addl.len());
-        self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));
-    }
-}
 
 /// How a message ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,11 @@
-//! An entity: the message itself or a part of a multipart one, and what becomes of its content.
+//! An entity: the message itself or a part of a multipart one, and how far it is read.
 
 use gannet_base::Uid;
+use gannet_files::FileId;
 
-use super::body::Scope;
 use super::coding::Inflate;
-use super::files::BodyFile;
-use super::files::end_of_nothing;
-use super::header::Headers;
+use super::field::Headers;
 use crate::support::mime::Base64;
-use crate::support::mime::decode_quoted_printable;
 
 /// Whether a message has a body when its header does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +43,18 @@ pub(super) enum Transfer {
     QuotedPrintable,
 }
 
+/// A body, or a part of one, as a file.
+#[derive(Debug)]
+pub(super) struct BodyFile {
+    pub(super) id: FileId,
+    /// The exchange whose row names it.
+    pub(super) exchange: Option<u64>,
+    /// Its type is set.
+    pub(super) typed: bool,
+    /// Other responses may bring more of it: only time, or its last byte, ends it.
+    pub(super) shared: bool,
+}
+
 /// A message, or a part of a multipart one.
 pub(super) struct Entity {
     pub(super) in_header: bool,
@@ -53,7 +62,7 @@ pub(super) struct Entity {
     pub(super) kind: Kind,
     pub(super) boundary: Option<Vec<u8>>,
     pub(super) transfer: Transfer,
-    base64: Option<Box<Base64>>,
+    pub(super) base64: Option<Box<Base64>>,
     pub(super) chunked: Chunked,
     /// Stated length of the body; negative if not stated.
     pub(super) content_length: i64,
@@ -81,7 +90,7 @@ pub(super) struct Entity {
     /// Name of its file, which stays when more comes after the file's end.
     pub(super) fuid: Option<Uid>,
     /// A line end that is content only if more content follows.
-    line_end_waits: bool,
+    pub(super) line_end_waits: bool,
     /// The header, where a listener wants all of it.
     pub(super) headers: Option<Box<Headers>>,
 }
@@ -130,63 +139,6 @@ impl Entity {
     pub(super) fn begin_body(&mut self) {
         if self.transfer == Transfer::Base64 {
             self.base64 = Some(Box::default());
-        }
-    }
-
-    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
-    pub(super) fn content(
-        &mut self,
-        s: &mut Scope<'_, '_>,
-        data: &[u8],
-        line_end: bool,
-        in_multipart: bool,
-    ) {
-        match self.transfer {
-            Transfer::Identity => {
-                if std::mem::take(&mut self.line_end_waits) {
-                    self.submit(s, b"\r\n");
-                }
-                self.submit(s, data);
-                if line_end && in_multipart {
-                    // The last line end belongs to the boundary.
-                    self.line_end_waits = true;
-                } else if line_end {
-                    self.submit(s, b"\r\n");
-                }
-            }
-            Transfer::Base64 => {
-                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
-                if let Some(base64) = &mut self.base64
-                    && let Some(complaint) = base64.decode(data, &mut out)
-                {
-                    s.cx.weird("base64_illegal_encoding", &complaint, None);
-                }
-                self.submit(s, &out);
-            }
-            Transfer::QuotedPrintable => {
-                let mut out = Vec::with_capacity(data.len() + 2);
-                decode_quoted_printable(data, &mut out);
-                self.submit(s, &out);
-            }
-        }
-    }
-
-    /// The body ended: what waited for more of it.
-    pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
-        if let Some(mut base64) = self.base64.take() {
-            let mut out = Vec::new();
-            for complaint in base64.finish(&mut out) {
-                s.cx.weird("base64_illegal_encoding", &complaint, None);
-            }
-            self.submit(s, &out);
-        }
-    }
-
-    /// Its file ended with it.
-    pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
-        let Some(file) = &mut self.file else { return end_of_nothing(s) };
-        if file.end(s, &mut self.fuid) {
-            self.file = None;
         }
     }
 }

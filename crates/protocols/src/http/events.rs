@@ -5,7 +5,7 @@ use gannet_base::Uid;
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
-use super::header::FieldName;
+use super::field::FieldName;
 use crate::support::mime::events::HeaderRec;
 use crate::support::text::Upper;
 

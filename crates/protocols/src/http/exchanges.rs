@@ -18,37 +18,16 @@ use super::events::HttpHeader;
 use super::events::HttpMessageDone;
 use super::events::HttpReply;
 use super::events::HttpRequest;
-use super::header::Field;
+use super::field::Field;
 use super::message::content_type_name;
 use super::message::disposition_filename;
-use super::rows::Rows;
+use super::state::Exchange;
+use super::state::Exchanges;
+use super::state::Rows;
 use crate::Context;
 use crate::Hear;
 use crate::Tag;
-use crate::websocket::Handshake;
 use crate::websocket::events::WebsocketUpgrade;
-
-type Text = Option<Box<[u8]>>;
-
-/// A request and its response.
-#[derive(Debug)]
-struct Exchange {
-    /// Place in the order of requests.
-    number: u64,
-    /// Which one of the connection: also its name here, for no other has the same.
-    depth: u64,
-    host: Text,
-    uri: Text,
-    user_agent: Text,
-    /// The status code of the last response.
-    code: Option<u16>,
-    /// Entities begun by each side.
-    entities: [u64; 2],
-    /// An entity is open, with its file name if stated.
-    entity: Option<Text>,
-    range_request: bool,
-    rows: Rows,
-}
 
 impl Exchange {
     fn new(number: u64, depth: u64, rows: Rows) -> Self {
@@ -114,20 +93,6 @@ fn informational(code: u16) -> bool {
 
 fn side(is_orig: bool) -> Dir {
     if is_orig { Dir::Orig } else { Dir::Resp }
-}
-
-/// The exchanges of one connection.
-#[derive(Debug, Default)]
-pub(super) struct Exchanges {
-    pending: Vec<Exchange>,
-    /// Number of the current request and response; 1 is the first.
-    request: u64,
-    response: u64,
-    depth: u64,
-    /// The exchange that the last event was about; it may be over already.
-    current: u64,
-    /// Headers of a WebSocket handshake.
-    handshake: Option<Box<Handshake>>,
 }
 
 impl Exchanges {

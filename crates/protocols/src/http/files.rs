@@ -1,36 +1,23 @@
 //! Bodies as files.
 
-use std::collections::HashMap;
-
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
 
-use super::body::Scope;
+use super::entity::BodyFile;
 use super::entity::Chunked;
 use super::entity::Entity;
+use super::entity::Transfer;
 use super::events::HttpEntityData;
-use super::events::HttpFile;
 use super::events::HttpFileType;
-use super::exchanges::Exchanges;
+use super::scope::Scope;
+use super::shared::RangeFile;
 use crate::Env;
 use crate::Tag;
-
-/// A body, or a part of one, as a file.
-#[derive(Debug)]
-pub(super) struct BodyFile {
-    id: FileId,
-    /// The exchange whose row names it.
-    exchange: Option<u64>,
-    /// Its type is set.
-    typed: bool,
-    /// Other responses may bring more of it: only time, or its last byte, ends it.
-    shared: bool,
-}
+use crate::support::mime::decode_quoted_printable;
 
 /// Bytes that go to a file at a time.
 const PIECE: usize = 1500;
@@ -40,42 +27,21 @@ const BY_URL: u8 = 0;
 /// or a connection and one of its entities.
 const BY_ENTITY: u8 = 1;
 
-/// A file of which several responses bring ranges.
-#[derive(Debug)]
-struct RangeFile {
-    id: FileId,
-    /// The connection that joined last, and its exchange: that row shows the type.
-    uid: Uid,
-    exchange: u64,
-}
-
-/// What all connections of a shard share for HTTP: files that come in ranges.
-#[derive(Debug, Default)]
-pub struct Shared {
-    ranges: HashMap<Box<[u8]>, RangeFile, KeyedHash>,
-    swept: Time,
-    /// The exchanges that an analyzer shares with inner analyzers of the same protocol, during
-    /// their calls.
-    pub(super) lent: Option<Exchanges>,
-}
-
-impl Shared {
-    /// Forgets files that have ended.
-    fn sweep(env: &mut Env, now: Time) {
-        if era(env.http.swept) == era(now) {
-            return;
-        }
-        env.http.swept = now;
-        let mut ranges = std::mem::take(&mut env.http.ranges);
-        ranges.retain(|_, range| {
-            let over = env.files.is_forgotten(range.id, now);
-            if over {
-                env.files.end(&mut env.logs, now, range.id);
-            }
-            !over
-        });
-        env.http.ranges = ranges;
+/// Forgets files that have ended.
+fn sweep(env: &mut Env, now: Time) {
+    if era(env.http.swept) == era(now) {
+        return;
     }
+    env.http.swept = now;
+    let mut ranges = std::mem::take(&mut env.http.ranges);
+    ranges.retain(|_, range| {
+        let over = env.files.is_forgotten(range.id, now);
+        if over {
+            env.files.end(&mut env.logs, now, range.id);
+        }
+        !over
+    });
+    env.http.ranges = ranges;
 }
 
 impl BodyFile {
@@ -107,7 +73,7 @@ impl BodyFile {
         named: bool,
         shared: bool,
     ) -> Self {
-        Shared::sweep(s.cx.env, s.cx.now);
+        sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let mut key = url_key(s).unwrap_or_else(|| {
             let [depth, entity] = s.exchanges.entity_name(Dir::Resp);
@@ -238,14 +204,6 @@ pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
     }
 }
 
-impl Scope<'_, '_> {
-    /// The current exchange has a file.
-    fn report_file(&mut self, from: Dir, fuid: Option<Uid>, filename: Option<&[u8]>) {
-        let (is_orig, trans_depth) = (from.is_orig(), self.exchanges.current());
-        self.cx.report(self.exchanges, |c| HttpFile { c, is_orig, trans_depth, fuid, filename });
-    }
-}
-
 fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
     // Lent until the file has begun.
     let filename = s.exchanges.filename().map(std::mem::take);
@@ -270,6 +228,63 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
 }
 
 impl Entity {
+    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
+    pub(super) fn content(
+        &mut self,
+        s: &mut Scope<'_, '_>,
+        data: &[u8],
+        line_end: bool,
+        in_multipart: bool,
+    ) {
+        match self.transfer {
+            Transfer::Identity => {
+                if std::mem::take(&mut self.line_end_waits) {
+                    self.submit(s, b"\r\n");
+                }
+                self.submit(s, data);
+                if line_end && in_multipart {
+                    // The last line end belongs to the boundary.
+                    self.line_end_waits = true;
+                } else if line_end {
+                    self.submit(s, b"\r\n");
+                }
+            }
+            Transfer::Base64 => {
+                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
+                if let Some(base64) = &mut self.base64
+                    && let Some(complaint) = base64.decode(data, &mut out)
+                {
+                    s.cx.weird("base64_illegal_encoding", &complaint, None);
+                }
+                self.submit(s, &out);
+            }
+            Transfer::QuotedPrintable => {
+                let mut out = Vec::with_capacity(data.len() + 2);
+                decode_quoted_printable(data, &mut out);
+                self.submit(s, &out);
+            }
+        }
+    }
+
+    /// The body ended: what waited for more of it.
+    pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
+        if let Some(mut base64) = self.base64.take() {
+            let mut out = Vec::new();
+            for complaint in base64.finish(&mut out) {
+                s.cx.weird("base64_illegal_encoding", &complaint, None);
+            }
+            self.submit(s, &out);
+        }
+    }
+
+    /// Its file ended with it.
+    pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
+        let Some(file) = &mut self.file else { return end_of_nothing(s) };
+        if file.end(s, &mut self.fuid) {
+            self.file = None;
+        }
+    }
+
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
         // The header may state two lengths: by one of them the file may end before the body does.

@@ -7,7 +7,7 @@
 //! analysis in place, without a copy, unless it has to be decoded.
 //!
 //! The analyzer reports requests, replies, headers, entities and ends of messages. The
-//! [`Exchanges`](exchanges::Exchanges) of the connection hear these events, pair requests with responses, and pass
+//! [`Exchanges`](state::Exchanges) of the connection hear these events, pair requests with responses, and pass
 //! each event on to the rows of its exchange.
 //!
 //! [`message`] holds the grammar of lines and values and knows no state.
@@ -20,18 +20,22 @@ mod entity;
 pub mod events;
 mod exchanges;
 mod feed;
+pub(crate) mod field;
 mod files;
-pub(crate) mod header;
+mod header;
 pub mod message;
 mod opening;
 mod rows;
+mod scope;
+mod shared;
+mod state;
 mod syntax;
 #[cfg(test)]
 mod tests;
 
 pub use analyzer::Analyzer;
-pub use files::Shared;
 pub use rows::HttpRow;
+pub use shared::Shared;
 
 use crate::Context;
 use crate::Tag;

@@ -17,7 +17,9 @@ use super::events::HttpHeader;
 use super::events::HttpMessageDone;
 use super::events::HttpReply;
 use super::events::HttpRequest;
-use super::header::Field;
+use super::field::Field;
+use super::state::FileLists;
+use super::state::Rows;
 use super::syntax::skip_blanks;
 use crate::Context;
 use crate::Hear;
@@ -115,36 +117,10 @@ const METHODS: &[&[u8]] = &[
     b"QUERY",
 ];
 
-type Text = Option<Box<[u8]>>;
-
-/// The files of one side.
-#[derive(Debug)]
-struct FileLists {
-    fuids: Vector<Uid>,
-    names: Vector<Vec<u8>>,
-    types: Vector<&'static str>,
-}
-
 impl FileLists {
     fn new() -> Self {
         Self { fuids: Vector(Vec::new()), names: Vector(Vec::new()), types: Vector(Vec::new()) }
     }
-}
-
-/// What the row of one exchange shows.
-#[derive(Debug)]
-pub(super) struct Rows {
-    ts: Time,
-    method: Text,
-    referrer: Text,
-    origin: Text,
-    username: Text,
-    version: Option<[u8; 3]>,
-    body_len: [u64; 2],
-    status: Option<(u16, Box<[u8]>)>,
-    info: Option<(u16, Box<[u8]>)>,
-    proxied: Set<Vec<u8>>,
-    files: [Option<Box<FileLists>>; 2],
 }
 
 impl Rows {

@@ -7,10 +7,11 @@
 mod analyzer;
 pub mod events;
 pub mod frame;
+mod handshake;
 mod rows;
 
 pub use analyzer::Analyzer;
-pub use rows::Handshake;
+pub use handshake::Handshake;
 pub use rows::WebSocketRow;
 
 use crate::Tag;

@@ -8,10 +8,11 @@ use sha1::Digest;
 use sha1::Sha1;
 
 use super::events::WebsocketUpgrade;
+use super::handshake::Handshake;
 use crate::Context;
 use crate::Hear;
 use crate::http::events::HttpHeader;
-use crate::http::header::WEBSOCKET;
+use crate::http::field::WEBSOCKET;
 
 gannet_log::row! {
     /// One row for each WebSocket connection.
@@ -44,17 +45,6 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Elements of a list header that are kept: one more than a row may show.
 const MAX_ELEMENTS: usize = 101;
-
-/// `Sec-WebSocket-*` headers of a request and its response.
-#[derive(Debug, Default)]
-pub struct Handshake {
-    key: Option<Vec<u8>>,
-    accept: Option<Vec<u8>>,
-    subprotocol: Option<Vec<u8>>,
-    client_protocols: Option<Vector<Vec<u8>>>,
-    client_extensions: Option<Vector<Vec<u8>>>,
-    server_extensions: Option<Vector<Vec<u8>>>,
-}
 
 impl Hear<HttpHeader<'_>> for Handshake {
     /// A header `Sec-WebSocket-NAME`.

@@ -1,0 +1,68 @@
+//! What a message needs of its connection.
+
+use gannet_base::Dir;
+use gannet_base::Uid;
+
+use super::events::HttpBeginEntity;
+use super::events::HttpEvent;
+use super::events::HttpFile;
+use super::feed::Feed;
+use super::message::Version;
+use super::state::Exchanges;
+use crate::Context;
+
+/// What both directions of a connection need to know of each other.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// More than one request may come.
+    pub(super) keep_alive: bool,
+    /// The responder closes after its response.
+    pub(super) connection_close: bool,
+    /// The response has `Connection: upgrade`.
+    pub(super) upgrade: bool,
+    /// Protocol of its `Upgrade` header.
+    pub(super) upgrade_to: Vec<u8>,
+    /// Code of the current response; 0 between responses.
+    pub(super) reply_code: u16,
+    /// Version of the last request.
+    pub(super) request_version: Version,
+    /// Version of the last response.
+    pub(super) reply_version: Version,
+    /// A request is under way.
+    pub(super) request_ongoing: bool,
+}
+
+/// The environment of a message.
+pub(super) struct Scope<'s, 'c> {
+    pub(super) cx: &'s mut Context<'c>,
+    pub(super) exchanges: &'s mut Exchanges,
+    pub(super) facts: &'s mut Facts,
+    pub(super) feed: &'s mut Feed,
+    pub(super) from: Dir,
+}
+
+impl Scope<'_, '_> {
+    /// A message begins, or a part of one.
+    pub(super) fn begin_entity(&mut self) {
+        let is_orig = self.from.is_orig();
+        self.cx.report(self.exchanges, |c| HttpBeginEntity { c, is_orig });
+    }
+
+    /// The format of the message is wrong.
+    pub(super) fn illegal(&mut self, detail: &'static str) {
+        let detail = detail.as_bytes();
+        self.cx.raise(|c| HttpEvent { c, event_type: "illegal format", detail });
+    }
+
+    /// Reports a weird and the data that caused it, up to a NUL, where Zeek's strings end.
+    pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
+        let end = memchr::memchr(0, addl).unwrap_or(addl.len());
+        self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));
+    }
+
+    /// The current exchange has a file.
+    pub(super) fn report_file(&mut self, from: Dir, fuid: Option<Uid>, filename: Option<&[u8]>) {
+        let (is_orig, trans_depth) = (from.is_orig(), self.exchanges.current());
+        self.cx.report(self.exchanges, |c| HttpFile { c, is_orig, trans_depth, fuid, filename });
+    }
+}
