@@ -3,7 +3,6 @@
 use gannet_base::Dir;
 use gannet_protocols::Tag;
 use gannet_protocols::conn_state;
-use gannet_protocols::failure;
 use gannet_protocols::tunnel::Tunnel;
 use gannet_protocols::tunnel::events::NewGtpv1State;
 use gannet_protocols::tunnel::events::NewTeredoState;
@@ -358,6 +357,6 @@ impl Shard {
         raise_violation(&mut self.env.logs, &slot.conn, tag, reason, data);
         slot.ext.rare().tunnels_failed.insert(tag as u8);
         let data = &data[..data.len().min(40)];
-        failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason.as_bytes(), data);
+        self.env.log_failure(self.now, &slot.conn, "packet", tag, reason.as_bytes(), data);
     }
 }

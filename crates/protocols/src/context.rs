@@ -4,7 +4,6 @@ use gannet_base::Time;
 use gannet_event::AnalyzerId;
 use gannet_event::Connection;
 use gannet_event::Event;
-use gannet_event::Sinks;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_flow::Conn;
@@ -17,7 +16,7 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::mention;
 use crate::descriptor::Kind;
 use crate::packet::events::UdpSessionDone;
-use crate::schemas::stream_name;
+use crate::schemas::tell_cut;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
@@ -26,7 +25,6 @@ use crate::stack::events::ViolationInfo;
 use crate::tunnel::Tunnel;
 use crate::violations::is_incomplete;
 use crate::violations::is_long;
-use crate::weird::Weirds;
 
 /// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
@@ -385,17 +383,5 @@ impl Context<'_> {
     /// [`fuid`](gannet_files::Files::fuid) and type are gone: ask before.
     pub fn file_end(&mut self, file: FileId) {
         self.env.files.end(&mut self.env.logs, self.now, file);
-    }
-}
-
-/// A row had to be cut to the limits of its stream.
-#[cold]
-pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
-    let stream = stream_name(path);
-    if cut.strings {
-        weirds.net(logs, now, "log_string_field_truncated", &stream);
-    }
-    if cut.lists {
-        weirds.net(logs, now, "log_container_field_truncated", &stream);
     }
 }

@@ -25,8 +25,10 @@ use crate::deferred::Deferred;
 use crate::failure;
 use crate::global::GlobalPorts;
 use crate::global::PortSet;
+use crate::local_nets::LocalNets;
 use crate::policy::Assets;
 use crate::policy::Policy;
+use crate::policy::View;
 use crate::policy::weirds;
 use crate::steering::Steering;
 use crate::weird::Weirds;
@@ -130,46 +132,6 @@ pub struct Announced {
 
 /// Interval in packet time at which expired announcements are removed.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
-
-/// Networks that count as local, and where to look for them.
-pub(crate) struct LocalNets {
-    all: Vec<Subnet>,
-    /// By first byte of an IPv4 address.
-    by_byte: Vec<Locality>,
-}
-
-/// Which of the addresses with the same first byte are local.
-enum Locality {
-    All,
-    /// Those of some networks, or none.
-    Of(Vec<Subnet>),
-}
-
-impl LocalNets {
-    fn new(all: Vec<Subnet>) -> Self {
-        let of = |first: u8| {
-            let (low, high) = (Addr::v4([first, 0, 0, 0]), Addr::v4([first, 255, 255, 255]));
-            if all.iter().any(|n| n.contains(low) && n.contains(high)) {
-                return Locality::All;
-            }
-            Locality::Of(all.iter().filter(|n| n.overlaps(low, high)).copied().collect())
-        };
-        let by_byte = (0..=255).map(of).collect();
-        Self { all, by_byte }
-    }
-
-    #[inline]
-    pub(crate) fn contain(&self, a: Addr) -> bool {
-        let nets = match a.as_v4() {
-            Some(b) => match &self.by_byte[usize::from(b[0])] {
-                Locality::All => return true,
-                Locality::Of(nets) => nets,
-            },
-            None => &self.all,
-        };
-        nets.iter().any(|n| n.contains(a))
-    }
-}
 
 /// Fingerprints of TLS, by whether they are wanted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -407,6 +369,64 @@ impl Env {
                 policy.software(now, &told.found());
             }
         }
+    }
+
+    /// The policy, where there is one.
+    #[inline]
+    pub fn policy(&mut self) -> Option<View<'_>> {
+        let policy = self.policy.as_deref_mut()?;
+        Some(View::new(policy, &mut self.logs, &self.local, self.assets))
+    }
+
+    /// Writes a row of analyzer.log for a connection. Protocols that only some builds of Zeek know have none, unless they
+    /// are to be followed as those do.
+    pub fn log_failure(
+        &mut self,
+        now: Time,
+        conn: &Conn,
+        kind: &str,
+        tag: Tag,
+        reason: &[u8],
+        data: &[u8],
+    ) {
+        if !tag.needs_spicy() || self.inner_protocols {
+            failure::log(&mut self.logs, now, conn, kind, tag, reason, data);
+        }
+    }
+
+    /// The value of an option, as scripts have it, or the default.
+    #[inline]
+    pub fn setting(&self, name: &'static str, default: u64) -> u64 {
+        self.steering.setting(name, default)
+    }
+
+    /// Whether scripts disabled an analyzer.
+    #[inline]
+    pub fn is_disabled(&self, tag: Tag) -> bool {
+        !self.steering.may_start(tag)
+    }
+
+    /// Whether scripts say which analyzers are used.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.steering.is_scripted()
+    }
+
+    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator. The
+    /// connection that says so must [take it back](Self::unschedule) when it ends, so that there are never more
+    /// expectations than connections.
+    pub(crate) fn schedule(
+        &mut self,
+        orig: Addr,
+        to: (Addr, u16),
+        what: (Tag, Proto),
+        until: Time,
+    ) {
+        self.steering.schedule(orig, to, what, until);
+    }
+
+    /// No such connection is expected any more.
+    pub(crate) fn unschedule(&mut self, orig: Addr, to: (Addr, u16), proto: Proto) {
+        self.steering.unschedule(orig, to, proto);
     }
 
     /// Whether an address counts as local.

@@ -8,7 +8,6 @@ use gannet_event::Sinks;
 use gannet_files::Trouble;
 use gannet_flow::Conn;
 
-use crate::Env;
 use crate::Tag;
 
 gannet_log::row! {
@@ -35,10 +34,9 @@ gannet_log::row! {
     }
 }
 
-/// Writes a row for a connection. Protocols that only some builds of Zeek know have none, unless they
-/// are to be followed as those do.
-pub fn log(
-    env: &mut Env,
+/// Writes a row for a connection.
+pub(crate) fn log(
+    logs: &mut Sinks,
     now: Time,
     conn: &Conn,
     kind: &str,
@@ -46,9 +44,6 @@ pub fn log(
     reason: &[u8],
     data: &[u8],
 ) {
-    if tag.needs_spicy() && !env.inner_protocols {
-        return;
-    }
     let row = AnalyzerRow {
         ts: now,
         analyzer_kind: kind,
@@ -60,7 +55,7 @@ pub fn log(
         failure_reason: reason,
         failure_data: (!data.is_empty()).then_some(data),
     };
-    env.logs.write(&row);
+    logs.write(&row);
 }
 
 /// Writes a row for a file, which names its connection but not the transport.
@@ -90,7 +85,7 @@ mod tests {
             h.env.inner_protocols = inner;
             let cx = h.cx();
             for tag in [Tag::Http, Tag::Redis] {
-                log(cx.env, cx.now, cx.conn, "protocol", tag, b"no such thing", b"");
+                cx.env.log_failure(cx.now, cx.conn, "protocol", tag, b"no such thing", b"");
             }
             let rows = h.rows("analyzer");
             let names: Vec<_> = rows.iter().map(|r| &*r["analyzer_name"]).collect();

@@ -23,6 +23,7 @@ pub mod events;
 pub mod failure;
 pub mod global;
 pub mod lifecycle;
+mod local_nets;
 mod nested;
 pub mod packet;
 mod pending;

@@ -1,5 +1,8 @@
 //! The logs of protocols, and those of no protocol.
 
+use gannet_base::Time;
+use gannet_event::Sinks;
+use gannet_log::Cut;
 use gannet_log::Schema;
 
 use crate::descriptor::Log;
@@ -7,6 +10,7 @@ use crate::descriptor::logs as protocol_logs;
 use crate::failure;
 use crate::policy;
 use crate::weird;
+use crate::weird::Weirds;
 
 /// Logs that this crate writes and that belong to no protocol.
 const OTHERS: &[Log] = &[
@@ -32,8 +36,20 @@ pub fn schemas() -> Vec<Schema> {
     logs().map(|log| (log.schema)()).collect()
 }
 
+/// A row had to be cut to the limits of its stream.
+#[cold]
+pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
+    let stream = stream_name(path);
+    if cut.strings {
+        weirds.net(logs, now, "log_string_field_truncated", &stream);
+    }
+    if cut.lists {
+        weirds.net(logs, now, "log_container_field_truncated", &stream);
+    }
+}
+
 /// The stream of a log by the name that Zeek's scripts have for it.
-pub(crate) fn stream_name(path: &str) -> String {
+fn stream_name(path: &str) -> String {
     match path {
         // Other crates declare these.
         "conn" => return "Conn::LOG".to_owned(),

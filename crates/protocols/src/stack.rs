@@ -28,7 +28,6 @@ use crate::conn_state::events::ConnectionEstablished;
 use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::conn_state::events::RexmitInconsistency;
-use crate::failure;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
 use crate::packet::build::flag_letters;
@@ -659,7 +658,7 @@ impl Session<'_> {
             return;
         }
         if conn.note_failed(service) {
-            failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
+            self.env.log_failure(self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
     }

@@ -1,5 +1,7 @@
 //! Which analyzers may start, and on which ports: what scripts change while packets are read.
 
+mod commands;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 
@@ -7,12 +9,9 @@ use gannet_base::Addr;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_dict::KeyedHash;
-use gannet_event::Command;
 
-use crate::Env;
 use crate::Tag;
 use crate::ports::by_port;
-use crate::ports::is_likely_server_port;
 
 /// The analyzers that scripts allow. Without scripts, all of them, on their own ports.
 #[derive(Debug, Default)]
@@ -106,47 +105,19 @@ impl Steering {
         })
     }
 
-    fn register(&mut self, tag: Tag, proto: Proto, port: u16, on: bool) {
-        let Some(ports) = &mut self.ports else { return };
-        let tags = ports.entry((number(proto), port)).or_default();
-        tags.retain(|other| *other != tag);
-        if on {
-            tags.push(tag);
-        }
-    }
-}
-
-impl Env {
-    /// Whether a server of a known protocol is likely to have this port.
-    #[inline(always)]
-    pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
-        match &self.steering.likely {
-            None => is_likely_server_port(proto, port),
-            Some(likely) => likely.contains(&(number(proto), port)),
-        }
-    }
-
     /// The value of an option, as scripts have it, or the default.
     #[inline]
-    pub fn setting(&self, name: &'static str, default: u64) -> u64 {
-        let settings = &self.steering.settings;
+    pub(crate) fn setting(&self, name: &'static str, default: u64) -> u64 {
+        let settings = &self.settings;
         if settings.is_empty() { default } else { settings.get(name).copied().unwrap_or(default) }
-    }
-
-    /// Whether scripts disabled an analyzer.
-    #[inline]
-    pub fn is_disabled(&self, tag: Tag) -> bool {
-        !self.steering.may_start(tag)
     }
 
     /// Whether scripts say which analyzers are used.
     pub(crate) fn is_scripted(&self) -> bool {
-        self.steering.detected.is_some()
+        self.detected.is_some()
     }
 
-    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator. The
-    /// connection that says so must [take it back](Self::unschedule) when it ends, so that there are never more
-    /// expectations than connections.
+    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator.
     pub(crate) fn schedule(
         &mut self,
         orig: Addr,
@@ -155,117 +126,23 @@ impl Env {
         until: Time,
     ) {
         let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
-        self.steering.scheduled.insert(key, (tag, until));
+        self.scheduled.insert(key, (tag, until));
     }
 
     /// No such connection is expected any more.
     pub(crate) fn unschedule(&mut self, orig: Addr, (resp, port): (Addr, u16), proto: Proto) {
-        if !self.steering.scheduled.is_empty() {
+        if !self.scheduled.is_empty() {
             let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
-            self.steering.scheduled.remove(&key);
+            self.scheduled.remove(&key);
         }
     }
 
-    /// Drops expectations that ended before `now`, if there are many.
-    fn forget_scheduled(&mut self, now: Time) {
-        let scheduled = &mut self.steering.scheduled;
-        if scheduled.len() >= MAX_SCHEDULED {
-            scheduled.retain(|_, (_, until)| *until >= now);
-        }
-        if scheduled.len() >= MAX_SCHEDULED {
-            scheduled.clear();
-            self.weirds.net(&mut self.logs, now, "too_many_scheduled_analyzers", "");
-        }
-    }
-
-    /// More of a file that scripts read.
-    fn input(&mut self, now: Time, name: &str, data: &[u8], ends: bool) {
-        let id = match self.inputs.get(name) {
-            Some(id) => *id,
-            None => {
-                let id = self.files.start_input(now, name);
-                self.files.raise_new(&mut self.logs, id, None);
-                self.files.obey(&mut self.logs, id);
-                self.inputs.insert(name.to_owned(), id);
-                id
-            }
-        };
-        self.files.data(&mut self.logs, now, id, data);
-        if ends {
-            self.files.end(&mut self.logs, now, id);
-            self.inputs.remove(name);
-        }
-        self.tell_of_files(now);
-    }
-
-    /// Carries out a request of scripts about analyzers.
-    pub fn steer(&mut self, now: Time, command: Command) {
-        let steering = &mut self.steering;
-        match command {
-            Command::Port { analyzer, proto, port, on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    steering.register(tag, proto, port, on);
-                }
-            }
-            Command::Enable { analyzer: None, on: false } => {
-                steering.disabled =
-                    Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
-            }
-            Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
-            Command::Enable { analyzer: Some(analyzer), on } if analyzer.starts_with("Files::") => {
-                self.files.enable(&analyzer, on);
-            }
-            Command::Enable { analyzer: Some(analyzer), on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    if on {
-                        steering.disabled.remove(&tag);
-                    } else {
-                        steering.disabled.insert(tag);
-                    }
-                }
-            }
-            Command::Detect { analyzer, on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer)
-                    && let Some(tags) = &mut steering.detected
-                {
-                    if on {
-                        tags.insert(tag);
-                    } else {
-                        tags.remove(&tag);
-                    }
-                }
-            }
-            Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    self.forget_scheduled(now);
-                    let key = Scheduled { orig, resp, port, proto: number(proto) };
-                    self.steering.scheduled.insert(key, (tag, now + timeout));
-                }
-            }
-            Command::LikelyPorts(ports) => {
-                let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
-                steering.likely = Some(all.collect());
-            }
-            Command::Setting { name, value } => {
-                steering.settings.insert(name, value);
-                let most = usize::try_from(value).unwrap_or(usize::MAX);
-                match name {
-                    // 0 is no limit.
-                    "SMB::max_pending_messages" if most == 0 => {
-                        self.pending.set(Tag::Smb, usize::MAX);
-                    }
-                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
-                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
-                    _ => {}
-                }
-            }
-            Command::Contents { source, data, ends } => self.input(now, &source, &data, ends),
-            Command::Connection { .. }
-            | Command::File { .. }
-            | Command::Filter(_)
-            | Command::AskToDiscard
-            | Command::Unchecked(_)
-            | Command::Stop => {}
+    fn register(&mut self, tag: Tag, proto: Proto, port: u16, on: bool) {
+        let Some(ports) = &mut self.ports else { return };
+        let tags = ports.entry((number(proto), port)).or_default();
+        tags.retain(|other| *other != tag);
+        if on {
+            tags.push(tag);
         }
     }
 }

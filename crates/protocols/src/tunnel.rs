@@ -9,6 +9,7 @@ pub mod teredo;
 
 use std::collections::HashMap;
 
+use self::events::TunnelType;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Proto;
@@ -24,7 +25,8 @@ use gannet_log::Key;
 use self::events::EncapsulatingConn;
 use self::events::TunnelChanged;
 use crate::Tag;
-use crate::conn_state;
+use crate::conn_state::mention;
+use crate::conn_state::raise;
 use crate::deferred::Queue;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
@@ -231,10 +233,6 @@ impl Tunnels {
     }
 }
 
-/// A kind of tunnel, as the log spells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TunnelType(pub &'static str);
-
 impl Tunnel {
     /// Transport of the connection that is the tunnel; tunnels between hosts have none.
     #[must_use]
@@ -261,14 +259,14 @@ pub fn raise_changed<'a>(
 ) {
     if sinks.events.wants::<TunnelChanged>() {
         let e = tunnels.map(Tunnel::record).collect();
-        conn_state::raise(sinks, conn, |c| TunnelChanged { c, e });
+        raise(sinks, conn, |c| TunnelChanged { c, e });
     }
 }
 
 /// Raises the event of a connection that turns out to be a tunnel.
 pub fn raise_confirmation(sinks: &mut Sinks, conn: &Conn, tag: Tag) {
     if sinks.events.wants::<AnalyzerConfirmationInfo>() {
-        let c = conn_state::mention(sinks, conn);
+        let c = mention(sinks, conn);
         let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
         sinks.events.then_service(c, tag.script_service(), true);
@@ -278,7 +276,7 @@ pub fn raise_confirmation(sinks: &mut Sinks, conn: &Conn, tag: Tag) {
 /// Raises the event of a connection that is not the tunnel that it seems.
 pub fn raise_violation(sinks: &mut Sinks, conn: &Conn, tag: Tag, reason: &str, data: &[u8]) {
     if sinks.events.wants::<AnalyzerViolationInfo<'_>>() {
-        let c = conn_state::mention(sinks, conn);
+        let c = mention(sinks, conn);
         let (reason, data) = (reason.as_bytes(), (!data.is_empty()).then_some(data));
         let info = ViolationInfo { reason, c: Some(c), f: None, aid: None, data };
         sinks.events.raise(&AnalyzerViolationInfo { atype: tag, info });

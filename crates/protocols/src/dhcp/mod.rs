@@ -8,13 +8,15 @@
 mod analyzer;
 mod detect;
 pub mod events;
+mod fields;
 pub mod message;
+mod row;
 mod rows;
 mod shared;
 
 pub use analyzer::Analyzer;
-pub use rows::Dhcp;
-pub use rows::MessageType;
+pub use row::Dhcp;
+pub use row::MessageType;
 pub use shared::MAX_MESSAGES;
 pub use shared::MAX_TRANSACTIONS;
 pub use shared::MAX_UIDS;

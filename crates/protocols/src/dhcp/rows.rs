@@ -1,100 +1,15 @@
 //! The row of dhcp.log.
 
-use gannet_base::Addr;
 use gannet_base::Dir;
-use gannet_base::Interval;
-use gannet_base::Time;
-use gannet_base::Uid;
-use gannet_log::Encoder;
-use gannet_log::Set;
-use gannet_log::Type;
-use gannet_log::Value;
-use gannet_log::Vector;
-use gannet_log::row;
 
 use super::events::DhcpMessage;
-use super::shared;
+use super::shared::Parts;
+use super::shared::Seen;
 use crate::Context;
+use crate::Env;
 use crate::Hear;
-
-row! {
-    /// One row for each transaction: the messages of one id within a short time.
-    #[derive(Clone, Debug)]
-    pub struct Dhcp = "dhcp" {
-        /// Time of the first message.
-        ts: Time = "ts",
-        /// The connections that carried the messages.
-        uids: Set<Uid> = "uids",
-        /// The client's address if it had one, otherwise the assigned one.
-        client_addr: Option<Addr> = "client_addr",
-        /// The server that assigned an address.
-        server_addr: Option<Addr> = "server_addr",
-        /// The client's hardware address.
-        mac: Option<Vec<u8>> = "mac",
-        /// Name of the client's host, by the client.
-        host_name: Option<Vec<u8>> = "host_name",
-        /// Fully qualified name of the client, by the client.
-        client_fqdn: Option<Vec<u8>> = "client_fqdn",
-        /// Domain of the client, by the server.
-        domain: Option<Vec<u8>> = "domain",
-        /// Address the client asked for.
-        requested_addr: Option<Addr> = "requested_addr",
-        /// Address the server gave.
-        assigned_addr: Option<Addr> = "assigned_addr",
-        /// Lease time of the address.
-        lease_time: Option<Interval> = "lease_time",
-        /// Why the client declined.
-        client_message: Option<Vec<u8>> = "client_message",
-        /// Why the server refused.
-        server_message: Option<Vec<u8>> = "server_message",
-        /// Types of the messages in order.
-        msg_types: Vector<MessageType> = "msg_types",
-        /// From the first to the last message.
-        duration: Interval = "duration",
-    }
-}
-
-/// Type of a message (RFC 2132 §9.6 and the registry), by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageType(pub u8);
-
-impl MessageType {
-    /// Its name, if it has one.
-    pub fn name(self) -> Option<&'static str> {
-        const NAMES: [&str; 18] = [
-            "DISCOVER",
-            "OFFER",
-            "REQUEST",
-            "DECLINE",
-            "ACK",
-            "NAK",
-            "RELEASE",
-            "INFORM",
-            "FORCERENEW",
-            "LEASEQUERY",
-            "LEASEUNASSIGNED",
-            "LEASEUNKNOWN",
-            "LEASEACTIVE",
-            "BULKLEASEQUERY",
-            "LEASEQUERYDONE",
-            "ACTIVELEASEQUERY",
-            "LEASEQUERYSTATUS",
-            "TLS",
-        ];
-        NAMES.get(usize::from(self.0).checked_sub(1)?).copied()
-    }
-}
-
-impl Value for MessageType {
-    const TYPE: Type = Type::Scalar("string");
-
-    fn put<E: Encoder>(&self, e: &mut E) {
-        match self.name() {
-            Some(name) => e.plain(name.as_bytes()),
-            None => e.plain(format!("unknown-message-type-{}", self.0).as_bytes()),
-        }
-    }
-}
+use crate::Tag;
+use crate::policy::software::Found;
 
 /// Adds messages to the rows of their transactions, which all connections share.
 pub(super) struct Rows;
@@ -102,18 +17,28 @@ pub(super) struct Rows;
 impl Hear<DhcpMessage<'_>> for Rows {
     fn hear(&mut self, cx: &mut Context<'_>, event: &DhcpMessage<'_>) {
         let from = if event.is_orig { Dir::Orig } else { Dir::Resp };
-        shared::note(cx, cx.conn.id, from, (&event.msg, &event.options));
+        let (uid, id, now) = (cx.conn.uid, cx.conn.id, cx.now);
+        note(cx.env, Seen { now, uid, id, from }, (&event.msg, &event.options));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Records the facts of a message.
+fn note(env: &mut Env, seen: Seen, message: Parts<'_>) {
+    let Env { dhcp, logs, weirds, pending, .. } = &mut *env;
+    dhcp.add(logs, weirds, pending.of(Tag::Dhcp), seen, message);
+    if env.policy.is_some() {
+        software(env, seen, message);
+    }
+    env.dhcp.end_if_full(&mut env.logs, message.0.xid);
+}
 
-    #[test]
-    fn message_types() {
-        assert_eq!(MessageType(1).name(), Some("DISCOVER"));
-        assert_eq!(MessageType(18).name(), Some("TLS"));
-        assert_eq!((MessageType(0).name(), MessageType(19).name()), (None, None));
+/// The software that a message states for its sender.
+fn software(env: &mut Env, seen: Seen, message: Parts<'_>) {
+    env.dhcp.keep_software(seen, message);
+    if let (Some(text), false, Some(mut policy)) =
+        (message.1.vendor_class, seen.from.is_orig(), env.policy())
+    {
+        let found = Found { host: seen.id.resp_h, port: None, kind: "DHCP::SERVER", text };
+        policy.software(seen.now, &found);
     }
 }

@@ -10,20 +10,19 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
 use gannet_log::Logs;
 use gannet_log::Set;
 use gannet_log::Vector;
 
-use super::events::Msg;
-use super::events::Options;
-use super::message::mac;
-use super::rows::Dhcp;
-use super::rows::MessageType;
-use crate::Context;
-use crate::Env;
-use crate::Tag;
+use super::fields::mac;
+use super::message::Msg;
+use super::message::Options;
+use super::row::Dhcp;
+use super::row::MessageType;
 use crate::policy::software::Found;
 use crate::weird::Oddity;
+use crate::weird::Weirds;
 
 /// Connections in one row, beyond which it is written at once.
 pub const MAX_UIDS: usize = 10;
@@ -206,6 +205,58 @@ impl Shared {
         self.transactions.entry(xid).or_insert(fresh)
     }
 
+    /// Adds a message to its transaction, which begins if there is none. Of more than `most` transactions the oldest ends.
+    pub(super) fn add(
+        &mut self,
+        logs: &mut Sinks,
+        weirds: &mut Weirds,
+        most: usize,
+        seen: Seen,
+        message: Parts<'_>,
+    ) {
+        let xid = message.0.xid;
+        let known = self.transactions.contains_key(&xid);
+        if !known && self.transactions.len() >= most {
+            let count = self.evict(logs).to_string();
+            let name = "DHCP_max_tracked_transactions_exceeded";
+            let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
+            weirds.packet(logs, seen.now, &odd);
+        }
+        let transaction = match known {
+            true => self.transactions.get_mut(&xid),
+            false => Some(self.begin(xid, seen.now, seen.uid)),
+        };
+        if let Some(transaction) = transaction {
+            transaction.add(seen.now, seen.uid, seen.id, seen.from, message);
+        }
+    }
+
+    /// Keeps the software that a message states for its sender.
+    pub(super) fn keep_software(&mut self, seen: Seen, (msg, options): Parts<'_>) {
+        let Seen { id, from, .. } = seen;
+        if let Some(transaction) = self.transactions.get_mut(&msg.xid) {
+            if is_client(id, from) {
+                transaction.ports = [id.orig_p, id.resp_p];
+            } else if from.is_orig() {
+                transaction.ports = [id.resp_p, id.orig_p];
+            }
+            if let Some(text) = options.vendor_class {
+                transaction.software[from.index()] = Some(text.into());
+            }
+        }
+    }
+
+    /// Ends the transaction of a message if its row has no room for more.
+    pub(super) fn end_if_full(&mut self, logs: &mut Logs, xid: u32) {
+        let Some(transaction) = self.transactions.get_mut(&xid) else { return };
+        let row = &transaction.row;
+        if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
+            logs.write(row);
+            transaction.tell(&mut self.told);
+            self.transactions.remove(&xid);
+        }
+    }
+
     /// Puts the oldest transaction into the log; returns how many there were.
     fn evict(&mut self, logs: &mut Logs) -> usize {
         let count = self.transactions.len();
@@ -222,58 +273,16 @@ impl Shared {
 }
 
 /// Both parts of a message.
-type Parts<'a> = (&'a Msg<'a>, &'a Options<'a>);
+pub(super) type Parts<'a> = (&'a Msg<'a>, &'a Options<'a>);
 
-/// Records the facts of a message. `id` are its endpoints.
-pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: Parts<'_>) {
-    let xid = message.0.xid;
-    let (now, uid) = (cx.now, cx.conn.uid);
-    let Env { dhcp, logs, weirds, pending, .. } = &mut *cx.env;
-    let known = dhcp.transactions.contains_key(&xid);
-    if !known && dhcp.transactions.len() >= pending.of(Tag::Dhcp) {
-        let count = dhcp.evict(logs).to_string();
-        let name = "DHCP_max_tracked_transactions_exceeded";
-        let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
-        weirds.packet(logs, now, &odd);
-    }
-    let transaction = match known {
-        true => dhcp.transactions.get_mut(&xid),
-        false => Some(dhcp.begin(xid, now, uid)),
-    };
-    let Some(transaction) = transaction else { return };
-    transaction.add(now, uid, id, from, message);
-    if cx.env.policy.is_some() {
-        software(cx.env, now, id, from, message);
-    }
-    let Env { dhcp, logs, .. } = &mut *cx.env;
-    let Some(transaction) = dhcp.transactions.get_mut(&xid) else { return };
-    let row = &transaction.row;
-    if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
-        logs.write(row);
-        transaction.tell(&mut dhcp.told);
-        dhcp.transactions.remove(&xid);
-    }
-}
-
-/// The software that a message states for its sender.
-fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, (msg, options): Parts<'_>) {
-    let xid = msg.xid;
-    if let Some(transaction) = env.dhcp.transactions.get_mut(&xid) {
-        if is_client(id, from) {
-            transaction.ports = [id.orig_p, id.resp_p];
-        } else if from.is_orig() {
-            transaction.ports = [id.resp_p, id.orig_p];
-        }
-        if let Some(text) = options.vendor_class {
-            transaction.software[from.index()] = Some(text.into());
-        }
-    }
-    if let (Some(text), false, Some(mut policy)) =
-        (options.vendor_class, from.is_orig(), env.policy())
-    {
-        let found = Found { host: id.resp_h, port: None, kind: "DHCP::SERVER", text };
-        policy.software(now, &found);
-    }
+/// When and where a message was seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) now: Time,
+    pub(super) uid: Uid,
+    /// Its endpoints.
+    pub(super) id: ConnId,
+    pub(super) from: Dir,
 }
 
 /// Whether a message is a client's: a server that broadcasts is the originator of its connection, too.
@@ -330,6 +339,8 @@ mod tests {
     use super::super::message::tests::message;
     use super::*;
     use crate::Analyze;
+    use crate::Env;
+    use crate::Tag;
     use crate::dhcp::Analyzer;
     use crate::testing::Harness;
     use gannet_base::Proto;

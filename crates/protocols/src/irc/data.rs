@@ -1,4 +1,3 @@
-use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_files::FileId;
 use gannet_files::FileStart;
@@ -12,6 +11,7 @@ use crate::ftp::events::FileTransferred;
 use crate::irc::events::IrcDccFileType;
 use crate::irc::events::IrcDccSendAck;
 use crate::irc::rows::Transfer;
+use crate::irc::rows::endpoint;
 use crate::stack::events::FileStarts;
 
 /// The type of a file is detected after this many bytes, or never.
@@ -84,11 +84,6 @@ impl Data {
         let mime_type = cx.env.files.mime_type(file);
         cx.report(&mut Transfer, |c| IrcDccFileType { c, mime_type });
     }
-}
-
-/// The endpoint that was announced, which is that of the connection.
-pub(super) fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
-    (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
 
 impl Analyze for Data {

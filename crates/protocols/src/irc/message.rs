@@ -1,12 +1,7 @@
 //! Messages, one line each (RFC 1459, RFC 2812, IRCv3 message tags), and DCC offers.
 
 use gannet_base::Addr;
-use gannet_event::Arg;
-use gannet_event::Packer;
-use gannet_event::SetOf;
-use gannet_event::Type;
 
-use super::events::JoinInfo;
 use crate::support::text::integer;
 
 /// RFC 1459 allows no longer lines.
@@ -185,63 +180,6 @@ pub(super) fn until_nul(text: &[u8]) -> &[u8] {
 pub(super) fn skip_spaces(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|&&b| b == b' ').count();
     &text[n..]
-}
-
-/// Who joins what.
-#[derive(Clone, Copy, Debug)]
-pub enum Joins<'a> {
-    /// A user joins channels.
-    Client {
-        /// The user.
-        nick: &'a [u8],
-        /// Channels with their keys.
-        channels: &'a [(&'a [u8], &'a [u8])],
-    },
-    /// A server sends the members of a channel.
-    Server {
-        /// The channel.
-        channel: &'a [u8],
-        /// Its members, each with marks of rank.
-        users: &'a [&'a [u8]],
-    },
-}
-
-impl<'a> Joins<'a> {
-    /// Each of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = JoinInfo<'a>> + use<'a> {
-        let (mut pairs, mut members) = match *self {
-            Self::Client { nick, channels } => (Some((nick, channels.iter())), None),
-            Self::Server { channel, users } => (None, Some((channel, users.iter()))),
-        };
-        std::iter::from_fn(move || {
-            if let Some((nick, channels)) = &mut pairs {
-                let &(channel, password) = channels.next()?;
-                return Some(JoinInfo { nick, channel, password, usermode: b"" });
-            }
-            let (channel, users) = members.as_mut()?;
-            let (nick, usermode) = rank(users.next()?);
-            Some(JoinInfo { nick, channel, password: b"", usermode })
-        })
-    }
-}
-
-impl Arg for Joins<'_> {
-    const TYPE: Type = SetOf::<JoinInfo<'_>>::TYPE;
-
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.list(self.iter().count());
-        self.iter().for_each(|join| join.pack(to));
-    }
-}
-
-/// A user of a channel without the marks of rank, and the rank.
-fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
-    match user {
-        [b'@', b'@', nick @ ..] => (nick, b"creator"),
-        [b'@', nick @ ..] => (nick, b"operator"),
-        [b'+', nick @ ..] => (nick, b"voice"),
-        nick => (nick, b"none"),
-    }
 }
 
 #[cfg(test)]

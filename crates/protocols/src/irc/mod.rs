@@ -22,7 +22,7 @@ pub use message::DccProblem;
 pub use message::Message;
 pub use message::Problem;
 pub use message::Verb;
-pub use rows::IrcRow;
+pub use shared::IrcRow;
 pub use shared::Shared;
 
 use crate::Tag;

@@ -1,5 +1,9 @@
 //! Sessions, and the transfers that they announced.
 
+mod rows;
+
+pub use self::rows::IrcRow;
+
 use std::collections::HashMap;
 
 use gannet_base::Addr;
@@ -10,8 +14,6 @@ use gannet_base::Uid;
 use gannet_dict::ExpireOn;
 use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
-
-use super::rows::IrcRow;
 
 /// An offer without a connection expires after this time.
 const LIFETIME: Interval = Interval::from_secs(300);

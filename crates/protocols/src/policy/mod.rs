@@ -4,7 +4,7 @@
 //! software ([`software`]), capture loss ([`loss`]), unknown protocols ([`unknown`]), counts of
 //! weirds ([`weirds`]). In Zeek they are optional policy scripts.
 //!
-//! [`Env`] has a [`Policy`] only if one of these logs is enabled, and the policy has only the state
+//! [`Env`](crate::Env) has a [`Policy`] only if one of these logs is enabled, and the policy has only the state
 //! that the enabled ones need. Analyzers report facts to the [`View`]; without a policy that costs
 //! one comparison.
 
@@ -30,8 +30,7 @@ use gannet_log::Logs;
 use gannet_log::Selection;
 
 use self::software::Found;
-use crate::Env;
-use crate::env::LocalNets;
+use crate::local_nets::LocalNets;
 
 /// Hosts that these logs are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,12 +95,15 @@ pub struct View<'a> {
     assets: Assets,
 }
 
-impl Env {
-    /// The policy, where there is one.
-    #[inline]
-    pub fn policy(&mut self) -> Option<View<'_>> {
-        let policy = self.policy.as_deref_mut()?;
-        Some(View { policy, logs: &mut self.logs, local: &self.local, assets: self.assets })
+impl<'a> View<'a> {
+    /// A policy with its environment.
+    pub(crate) fn new(
+        policy: &'a mut Policy,
+        logs: &'a mut Logs,
+        local: &'a LocalNets,
+        assets: Assets,
+    ) -> Self {
+        Self { policy, logs, local, assets }
     }
 }
 

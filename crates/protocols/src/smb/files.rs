@@ -1,6 +1,5 @@
 //! Contents of files, which several connections may carry.
 
-use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use gannet_base::Dir;
@@ -12,38 +11,25 @@ use gannet_files::FileStart;
 use gannet_files::era;
 
 use super::info::File;
-use super::rows::LastActions;
 use crate::Context;
 use crate::Env;
 
-/// What all connections of a shard share for SMB: files in transit, by client, server, share, name
-/// and time of the last change.
-#[derive(Debug, Default)]
-pub struct Shared {
-    files: HashMap<Box<[u8]>, FileId, KeyedHash>,
-    /// What rows need of connections that started files.
-    pub(crate) rows: LastActions,
-    swept: Time,
-}
-
-impl Shared {
-    /// Forgets files that have ended.
-    fn sweep(env: &mut Env, now: Time) {
-        if era(env.smb.swept) == era(now) {
-            return;
-        }
-        env.smb.swept = now;
-        let mut files = std::mem::take(&mut env.smb.files);
-        files.retain(|_, id| {
-            let over = env.files.is_forgotten(*id, now);
-            if over {
-                env.files.end(&mut env.logs, now, *id);
-            }
-            !over
-        });
-        env.smb.files = files;
-        env.smb.rows.sweep(&env.files);
+/// Forgets files that have ended.
+fn sweep(env: &mut Env, now: Time) {
+    if era(env.smb.swept) == era(now) {
+        return;
     }
+    env.smb.swept = now;
+    let mut files = std::mem::take(&mut env.smb.files);
+    files.retain(|_, id| {
+        let over = env.files.is_forgotten(*id, now);
+        if over {
+            env.files.end(&mut env.logs, now, *id);
+        }
+        !over
+    });
+    env.smb.files = files;
+    env.smb.rows.sweep(&env.files);
 }
 
 /// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
@@ -83,7 +69,7 @@ pub(super) fn data(
     offset: u64,
     data: &[u8],
 ) -> Option<(Uid, Option<FileId>)> {
-    Shared::sweep(cx.env, cx.now);
+    sweep(cx.env, cx.now);
     let whole = key(cx, file)?;
     let long = (whole.len() > MAX_KEY).then(|| whole.clone());
     let key = kept(whole);

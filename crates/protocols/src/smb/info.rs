@@ -10,7 +10,6 @@ use gannet_event::Packer;
 use gannet_event::Type;
 
 use super::cursor::Fields;
-use super::events::FileFacts;
 
 /// Text that several records share.
 pub(super) type Text = Arc<[u8]>;
@@ -114,6 +113,35 @@ impl File {
     /// The action on it and its name, if the action is one that is logged.
     pub(super) fn acted_on(&self) -> Option<(&'static str, &[u8])> {
         Some((self.action?.1?, self.name.as_deref()?))
+    }
+}
+
+gannet_event::record! {
+    /// What is known of a file.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FileFacts<'a> = "gannet::SMBFile" {
+        /// When the request was seen that began with it.
+        ts: Time = "ts",
+        /// Its contents as a file.
+        fuid: Option<Uid> = "fuid",
+        /// Action, if it is one that is logged.
+        action: Option<&'static str> = "action",
+        /// Path of the share.
+        path: Option<&'a [u8]> = "path",
+        /// Its name.
+        name: Option<&'a [u8]> = "name",
+        /// Its size.
+        size: u64 = "size",
+        /// Its previous name.
+        prev_name: Option<&'a [u8]> = "prev_name",
+        /// When its contents changed last, as all times in units of 100 ns since 1601.
+        modified: Option<u64> = "modified",
+        /// When it was read last.
+        accessed: Option<u64> = "accessed",
+        /// When it was made.
+        created: Option<u64> = "created",
+        /// When its attributes changed last.
+        changed: Option<u64> = "changed",
     }
 }
 

@@ -21,14 +21,15 @@ mod files;
 mod info;
 mod raise;
 mod rows;
+mod shared;
 mod shares;
 mod v1;
 mod v2;
 
 pub use analyzer::Analyzer;
-pub use files::Shared;
-pub use rows::FilesRow;
 pub use rows::MappingRow;
+pub use shared::Shared;
+pub use shared::rows::FilesRow;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;

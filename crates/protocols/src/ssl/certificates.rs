@@ -11,12 +11,8 @@ use gannet_files::x509::Certificate;
 
 pub use rows::Item;
 use rows::Known;
-use rows::Rows;
 pub use rows::X509Row;
-
-use super::events::CertificateRef;
-use super::events::X509Seen;
-use crate::Context;
+pub(super) use rows::with_row;
 
 /// Parsed certificates that are kept.
 const MAX_PARSED: usize = 1024;
@@ -34,11 +30,11 @@ pub struct Certificates {
 }
 
 /// A certificate and its fingerprint in bytes.
-type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
+pub(super) type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
 
 impl Certificates {
     /// A certificate's facts, parsed at the first sight.
-    fn parse(&mut self, der: &[u8]) -> Parsed {
+    pub(super) fn parse(&mut self, der: &[u8]) -> Parsed {
         if let Some(parsed) = self.parsed.get(der) {
             return parsed.clone();
         }
@@ -64,47 +60,6 @@ fn digest(hex: &str) -> [u8; 32] {
         *byte = nibble(pair[0]) << 4 | nibble(pair[1]);
     }
     out
-}
-
-/// Reads a certificate that was seen and reports it. `None` if it cannot be read.
-pub(crate) fn seen(
-    cx: &mut Context<'_>,
-    source: &'static str,
-    der: &[u8],
-    host: bool,
-    client: bool,
-) -> Option<Arc<Certificate>> {
-    let parsed = cx.env.certificates.parse(der);
-    if cx.env.logs.events.any() {
-        let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
-        super::raise::certificate(cx, source, der, certificate, (host, client));
-    }
-    let Some((certificate, digest)) = parsed else {
-        weird(cx, x509::PARSE_ERROR_WEIRD, "");
-        return None;
-    };
-    for &odd in &certificate.weirds {
-        weird(cx, odd.name(), &odd.addition());
-    }
-    cx.report(&mut Rows, |c| X509Seen {
-        c,
-        is_client: client,
-        is_host: host,
-        certificate: CertificateRef(&certificate),
-        digest,
-    });
-    Some(certificate)
-}
-
-/// A weird of a file: its name in the logs goes before the addition.
-fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
-    // Certificates are files that files.log leaves out; this one's name is used nowhere else.
-    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);
-    let addl = match addition {
-        "" => fuid.to_string(),
-        _ => format!("{fuid}: {addition}"),
-    };
-    cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
 }
 
 #[cfg(test)]

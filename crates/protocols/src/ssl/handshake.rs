@@ -23,6 +23,7 @@ use super::raise;
 use super::raise::algorithm;
 use super::record::Core;
 use super::role::Role;
+use super::seen::seen;
 use crate::Context;
 use crate::support::BINPAC;
 
@@ -358,8 +359,7 @@ impl Core {
             return;
         }
         let role = self.role(from);
-        let certificate =
-            super::certificates::seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
+        let certificate = seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
         let certificate = certificate.as_ref().map(CertificateRef);
         let is_client = role == Role::Client;
         cx.report(&mut self.session, |c| ChainCertificate { c, is_client, certificate });

@@ -32,6 +32,7 @@ mod role;
 mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
+mod seen;
 
 pub use analyzer::Analyzer;
 pub use certificates::Certificates;
@@ -42,7 +43,7 @@ pub use rows::SslRow;
 
 /// A certificate came by in a protocol other than TLS: reads it, and logs it if it is news. `None`
 /// if it cannot be read.
-pub(crate) use certificates::seen as certificate_seen;
+pub(crate) use seen::seen as certificate_seen;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;

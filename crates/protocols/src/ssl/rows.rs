@@ -9,6 +9,7 @@ use gannet_files::x509::Certificate;
 use gannet_log::Extra;
 use gannet_log::Vector;
 
+use super::certificates::with_row;
 use super::events::*;
 use super::extension;
 use super::fingerprint;
@@ -430,6 +431,19 @@ hear! {
 
 fn fingerprints(chain: &[Link]) -> Vector<&str> {
     Vector(chain.iter().flatten().map(|c| c.fingerprint.as_str()).collect())
+}
+
+/// The rows of certificates, whose state is that of the shard.
+pub(super) struct CertificateRows;
+
+impl Hear<X509Seen<'_>> for CertificateRows {
+    fn hear(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
+        let (env, now) = (&mut *cx.env, cx.now);
+        if env.certificates.rows.see(&env.logs, now, event) {
+            let X509Seen { is_host, is_client, .. } = *event;
+            with_row(now, event.certificate.0, is_host, is_client, |row| cx.log(row));
+        }
+    }
 }
 
 #[cfg(test)]

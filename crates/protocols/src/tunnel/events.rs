@@ -1,6 +1,5 @@
 //! Events of tunnels.
 
-use super::TunnelType;
 use super::gtpv1::CreateRequest;
 use super::gtpv1::CreateResponse;
 use super::gtpv1::DeleteRequest;
@@ -27,6 +26,10 @@ gannet_event::record! {
         uid: Option<Uid> = "uid",
     }
 }
+
+/// A kind of tunnel, as the log spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelType(pub &'static str);
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Ayiya);

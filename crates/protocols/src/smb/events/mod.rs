@@ -6,7 +6,6 @@ pub mod v1;
 pub mod v2;
 
 use gannet_base::Time;
-use gannet_base::Uid;
 use gannet_event::Arg;
 use gannet_event::Connection;
 use gannet_event::Packer;
@@ -41,35 +40,6 @@ gannet_event::record! {
         changed: Time = "changed",
         /// The same, raw.
         changed_raw: u64 = "changed_raw",
-    }
-}
-
-gannet_event::record! {
-    /// What is known of a file.
-    #[derive(Clone, Copy, Debug)]
-    pub struct FileFacts<'a> = "gannet::SMBFile" {
-        /// When the request was seen that began with it.
-        ts: Time = "ts",
-        /// Its contents as a file.
-        fuid: Option<Uid> = "fuid",
-        /// Action, if it is one that is logged.
-        action: Option<&'static str> = "action",
-        /// Path of the share.
-        path: Option<&'a [u8]> = "path",
-        /// Its name.
-        name: Option<&'a [u8]> = "name",
-        /// Its size.
-        size: u64 = "size",
-        /// Its previous name.
-        prev_name: Option<&'a [u8]> = "prev_name",
-        /// When its contents changed last, as all times in units of 100 ns since 1601.
-        modified: Option<u64> = "modified",
-        /// When it was read last.
-        accessed: Option<u64> = "accessed",
-        /// When it was made.
-        created: Option<u64> = "created",
-        /// When its attributes changed last.
-        changed: Option<u64> = "changed",
     }
 }
 

@@ -17,10 +17,8 @@ use gannet_log::Row;
 use gannet_log::Vector;
 
 use super::super::events::X509Seen;
-use crate::Context;
-use crate::Hear;
-use crate::context::tell_cut;
 use crate::deferred::Queue;
+use crate::schemas::tell_cut;
 use crate::weird::Weirds;
 
 /// A certificate is logged again after this time.
@@ -102,6 +100,21 @@ pub struct Item {
 }
 
 impl Known {
+    /// A certificate is seen: whether it is to be logged now. Where that is not known, as other connections are elsewhere,
+    /// it is deferred.
+    pub(in crate::ssl) fn see(&mut self, logs: &Sinks, now: Time, seen: &X509Seen<'_>) -> bool {
+        let X509Seen { is_host, is_client, digest, .. } = *seen;
+        let key = (digest, is_host, is_client);
+        if logs.key().is_none() {
+            return self.is_news(key, now);
+        }
+        if logs.selection().wants::<X509Row<'_>>() {
+            let certificate = Arc::clone(seen.certificate.0);
+            self.deferred.push(logs, Item { now, key, certificate });
+        }
+        false
+    }
+
     /// Whether a certificate is to be logged now. Called once each time that it is seen.
     fn is_news(&mut self, key: Key, now: Time) -> bool {
         if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
@@ -134,29 +147,8 @@ impl Known {
     }
 }
 
-/// The rows of all connections, whose state is that of the shard.
-pub(super) struct Rows;
-
-impl Hear<X509Seen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
-        let X509Seen { is_host, is_client, digest, .. } = *event;
-        let (certificate, now) = (event.certificate.0, cx.now);
-        let key = (digest, is_host, is_client);
-        let env = &mut *cx.env;
-        let known = &mut env.certificates.rows;
-        if env.logs.key().is_some() {
-            // Whether it is news is not known here: other connections are elsewhere.
-            if env.logs.selection().wants::<X509Row<'_>>() {
-                let certificate = Arc::clone(certificate);
-                known.deferred.push(&env.logs, Item { now, key, certificate });
-            }
-        } else if known.is_news(key, now) {
-            with_row(now, certificate, is_host, is_client, |row| cx.log(row));
-        }
-    }
-}
-
-fn with_row<T>(
+/// Makes a row.
+pub(in crate::ssl) fn with_row<T>(
     ts: Time,
     c: &Certificate,
     host_cert: bool,

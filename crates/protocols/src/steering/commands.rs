@@ -1,0 +1,126 @@
+//! Requests of scripts about analyzers.
+
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_event::Command;
+
+use super::MAX_SCHEDULED;
+use super::Scheduled;
+use super::number;
+use crate::Env;
+use crate::Tag;
+use crate::ports::is_likely_server_port;
+
+impl Env {
+    /// Whether a server of a known protocol is likely to have this port.
+    #[inline(always)]
+    pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
+        match &self.steering.likely {
+            None => is_likely_server_port(proto, port),
+            Some(likely) => likely.contains(&(number(proto), port)),
+        }
+    }
+
+    /// Drops expectations that ended before `now`, if there are many.
+    fn forget_scheduled(&mut self, now: Time) {
+        let scheduled = &mut self.steering.scheduled;
+        if scheduled.len() >= MAX_SCHEDULED {
+            scheduled.retain(|_, (_, until)| *until >= now);
+        }
+        if scheduled.len() >= MAX_SCHEDULED {
+            scheduled.clear();
+            self.weirds.net(&mut self.logs, now, "too_many_scheduled_analyzers", "");
+        }
+    }
+
+    /// More of a file that scripts read.
+    fn input(&mut self, now: Time, name: &str, data: &[u8], ends: bool) {
+        let id = match self.inputs.get(name) {
+            Some(id) => *id,
+            None => {
+                let id = self.files.start_input(now, name);
+                self.files.raise_new(&mut self.logs, id, None);
+                self.files.obey(&mut self.logs, id);
+                self.inputs.insert(name.to_owned(), id);
+                id
+            }
+        };
+        self.files.data(&mut self.logs, now, id, data);
+        if ends {
+            self.files.end(&mut self.logs, now, id);
+            self.inputs.remove(name);
+        }
+        self.tell_of_files(now);
+    }
+
+    /// Carries out a request of scripts about analyzers.
+    pub fn steer(&mut self, now: Time, command: Command) {
+        let steering = &mut self.steering;
+        match command {
+            Command::Port { analyzer, proto, port, on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    steering.register(tag, proto, port, on);
+                }
+            }
+            Command::Enable { analyzer: None, on: false } => {
+                steering.disabled =
+                    Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
+            }
+            Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
+            Command::Enable { analyzer: Some(analyzer), on } if analyzer.starts_with("Files::") => {
+                self.files.enable(&analyzer, on);
+            }
+            Command::Enable { analyzer: Some(analyzer), on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    if on {
+                        steering.disabled.remove(&tag);
+                    } else {
+                        steering.disabled.insert(tag);
+                    }
+                }
+            }
+            Command::Detect { analyzer, on } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer)
+                    && let Some(tags) = &mut steering.detected
+                {
+                    if on {
+                        tags.insert(tag);
+                    } else {
+                        tags.remove(&tag);
+                    }
+                }
+            }
+            Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
+                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                    self.forget_scheduled(now);
+                    let key = Scheduled { orig, resp, port, proto: number(proto) };
+                    self.steering.scheduled.insert(key, (tag, now + timeout));
+                }
+            }
+            Command::LikelyPorts(ports) => {
+                let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
+                steering.likely = Some(all.collect());
+            }
+            Command::Setting { name, value } => {
+                steering.settings.insert(name, value);
+                let most = usize::try_from(value).unwrap_or(usize::MAX);
+                match name {
+                    // 0 is no limit.
+                    "SMB::max_pending_messages" if most == 0 => {
+                        self.pending.set(Tag::Smb, usize::MAX);
+                    }
+                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
+                    _ => {}
+                }
+            }
+            Command::Contents { source, data, ends } => self.input(now, &source, &data, ends),
+            Command::Connection { .. }
+            | Command::File { .. }
+            | Command::Filter(_)
+            | Command::AskToDiscard
+            | Command::Unchecked(_)
+            | Command::Stop => {}
+        }
+    }
+}
