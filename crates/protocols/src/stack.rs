@@ -1,5 +1,6 @@
 //! The analyzers of one connection, and their requests.
 
+mod consumer;
 pub(crate) mod events;
 pub(crate) mod ids;
 mod matching;
@@ -24,13 +25,8 @@ use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
-use crate::conn_state::events::ConnectionEstablished;
-use crate::conn_state::events::ConnectionFlipped;
-use crate::conn_state::events::ContentGap;
-use crate::conn_state::events::RexmitInconsistency;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
-use crate::packet::build::flag_letters;
 use crate::packet::events::UdpSessionDone;
 use crate::ports::by_port;
 use crate::stack::events::AnalyzerFailed;
@@ -726,129 +722,6 @@ pub(crate) fn transport(view: &tcp::View) -> TransportState {
 #[inline]
 fn has_looked(analyzer: &Analyzer) -> bool {
     matches!(analyzer, Analyzer::Detector(d) if d.is_done())
-}
-
-impl tcp::Consumer for Session<'_> {
-    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
-        self.start_stream(conn);
-        self.each(conn, |a, cx| a.stream(cx, from, data));
-        self.match_data(conn, from, data);
-    }
-
-    fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
-        let is_orig = from.is_orig();
-        self.raise(conn, |c| ContentGap { c, is_orig, seq: at, length: len });
-    }
-
-    fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
-        self.start_stream(conn);
-        self.env.gap_at = at;
-        self.each_of(conn, |e| !e.is_off && !e.is_inner, |a, cx| a.gap(cx, from, len));
-    }
-
-    fn end(&mut self, conn: &mut Conn, from: Dir) {
-        self.start_stream(conn);
-        self.each(conn, |a, cx| a.end(cx, from));
-    }
-
-    fn closed(&mut self, conn: &mut Conn) {
-        self.each(conn, |a, cx| a.closed(cx));
-    }
-
-    fn reset(&mut self, conn: &mut Conn) {
-        self.each(conn, |a, cx| a.reset(cx));
-    }
-
-    fn flipped(&mut self, conn: &mut Conn) {
-        // Those of UDP flip when an analyzer asks for it, and the event is raised there.
-        if conn.proto == Proto::Tcp {
-            self.raise(conn, |c| ConnectionFlipped { c });
-        }
-        self.each(conn, |a, cx| a.flip(cx));
-        // The announcement may match the exchanged roles.
-        if let Some(tag) = announced(self.env, conn, self.now) {
-            self.start_stream(conn);
-            self.add(conn, tag);
-        }
-    }
-
-    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str) {
-        conn.set_weird();
-        let source = (!source.is_empty()).then_some(source);
-        self.env.weirds.conn(&mut self.env.logs, self.now, conn, name, addl, source);
-    }
-
-    #[inline]
-    fn observes(&self) -> bool {
-        self.env.logs.events.any()
-    }
-
-    #[inline]
-    fn observe(&mut self, view: &tcp::View) {
-        self.env.logs.events.set_transport(transport(view));
-    }
-
-    #[inline]
-    fn step(&mut self, conn: &mut Conn, step: &tcp::Step<'_>) {
-        let tcp::Step::Segment { segment, .. } = step else {
-            return steps::raise(self, conn, step);
-        };
-        if steps::wants_segments(self) {
-            steps::raise(self, conn, step);
-        }
-        if !segment.payload.is_empty() {
-            self.before_data(conn);
-        }
-    }
-
-    #[inline]
-    fn wants_segment(&self, segment: &gannet_wire::Tcp<'_>) -> bool {
-        steps::wants_segments(self) || self.env.owes() && !segment.payload.is_empty()
-    }
-
-    fn compares(&self) -> bool {
-        self.env.logs.events.wants::<RexmitInconsistency<'_>>()
-    }
-
-    #[cold]
-    fn differ(&mut self, conn: &mut Conn, first: &[u8], again: &[u8], flags: u8) {
-        let tcp_flags = &flag_letters(flags);
-        self.raise(conn, |c| RexmitInconsistency { c, t1: first, t2: again, tcp_flags });
-    }
-
-    fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
-        let orig = states[0];
-        if states[1] == tcp::State::Established {
-            self.raise(conn, |c| ConnectionEstablished { c });
-        }
-        // A half-established connection is judged by the originator's port where only that one
-        // is known.
-        let likely = |p| self.env.is_likely_server_port(Proto::Tcp, p);
-        let mut port = conn.id.resp_p;
-        if orig == tcp::State::Inactive && !likely(port) && likely(conn.id.orig_p) {
-            port = conn.id.orig_p;
-        }
-        if INTERACTIVE_PORTS.contains(&port) {
-            conn.set_timeout(INTERACTIVE_TIMEOUT);
-        }
-        if states == [tcp::State::Established; 2]
-            && let Some(mut policy) = self.env.policy()
-        {
-            policy.established(self.now, &conn.id);
-        }
-    }
-
-    fn acked(&mut self, missing: bool) {
-        if let Some(policy) = &mut self.env.policy {
-            policy.acked(missing);
-        }
-    }
-
-    fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No
-            || self.stack.entries.iter().any(|e| !e.is_off)
-            || self.matches_data()
-    }
 }
 
 #[cfg(test)]

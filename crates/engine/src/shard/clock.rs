@@ -17,13 +17,11 @@ use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
 use gannet_protocols::packet::events::ConnectionTimingOut;
 
+use super::BEGINNING;
 use super::connection::open;
 use crate::packet_events;
 use crate::shard::Shard;
 use crate::shard::ext::Ext;
-
-/// The least network time. Times of packets and connections may be earlier.
-pub(super) const BEGINNING: Time = Time::from_secs(1);
 
 /// How often Zeek runs handlers after the last packet.
 const MARKS_AT_END: usize = 10;

@@ -52,6 +52,9 @@ use crate::state::Evictor;
 use crate::tunnels::IpTunnels;
 use ext::Ext;
 
+/// The least network time. Times of packets and connections may be earlier.
+const BEGINNING: Time = Time::from_secs(1);
+
 /// A shard of the connection table with its environment.
 pub(crate) struct Shard {
     pub(crate) options: Options,
@@ -307,7 +310,7 @@ impl Shard {
     /// Records that a packet of another shard begins, for a listener that wants to know of each.
     #[cold]
     pub(crate) fn note_packet(&mut self, number: u64, time: Time) {
-        let now = time.max(clock::BEGINNING).max(self.now);
+        let now = time.max(BEGINNING).max(self.now);
         self.env.logs.events.set_time(now, number);
         let after_timers = Time::from_nanos(Time::MAX.as_nanos() - 1);
         self.env.logs.set_time(now);
@@ -383,7 +386,7 @@ impl Shard {
     /// Starts another packet.
     #[inline]
     pub(crate) fn begin(&mut self, number: u64, time: Time) {
-        self.begin_at(number, time, time.max(clock::BEGINNING).max(self.now));
+        self.begin_at(number, time, time.max(BEGINNING).max(self.now));
     }
 
     /// Starts another packet; events that are raised from now on are of the time `now`.
