@@ -4,8 +4,8 @@
 //! Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
 //! `filter-proof` for filters that the optimizer gets wrong. `bench` compares the speed with that of
 //! other programs, `pipes` does so for scripts and replay, `snapshot` counts instructions and
-//! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `update`
-//! writes the generated files. Captures for comparison are in a folder `shared` next to the repository
+//! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `imports` circles
+//! of imports, `update` writes the generated files. Captures for comparison are in a folder `shared` next to the repository
 //! (see [`workspace`]); commands that need them say so where they are absent.
 
 mod bench;
@@ -13,6 +13,7 @@ mod conformance;
 mod dist;
 mod filter_proof;
 mod fuzz;
+mod imports;
 mod measure;
 mod mutate;
 mod pgo;
@@ -40,6 +41,7 @@ enum Command {
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
+    Imports(imports::Args),
     Bench(bench::Args),
     Pgo(pgo::Args),
     Pipes(pipes::Args),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),
+        Command::Imports(args) => imports::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pgo(args) => pgo::run(&args),
         Command::Pipes(args) => pipes::run(&args),
