@@ -1,7 +1,7 @@
 //! What the rest of gannet knows of a protocol.
 //!
 //! Each folder of a protocol has a [`Descriptor`] in its `mod.rs`, named `DESCRIPTOR`, and one line in the list of
-//! [`registry`](crate::registry). Names, ports, events, logs, limits and their pages of the manual are derived from
+//! protocols (`protocol_list.rs`). Names, ports, events, logs, limits and their pages of the manual are derived from
 //! both.
 
 use std::sync::LazyLock;

@@ -1,9 +1,9 @@
 //! The catalogue of events: every module that declares some.
 //!
 //! A protocol declares its events in its own `events.rs`, and its [descriptor](crate::descriptor::Descriptor) lists them.
-//! Modules of other events have one line here, and so have further modules of a protocol. From both come the list of all
-//! declarations ([`all`]) and whatever is derived from it: which names `gannet events --only` knows, the manual, and what
-//! scripts can handle.
+//! Modules of other events have one line in `events/numbers.rs`, and so have further modules of a protocol. From both come the
+//! list of all declarations ([`all`]) and whatever is derived from it: which names `gannet events --only` knows, the manual,
+//! and what scripts can handle.
 
 mod numbers;
 
