@@ -22,7 +22,7 @@ use crate::support::mime::decode_quoted_printable;
 /// Bytes that go to a file at a time.
 const PIECE: usize = 1500;
 
-/// First byte of a key of [`Shared::ranges`]: a client, a URL and a server,
+/// First byte of a key of [`Shared`](super::shared::Shared): a client, a URL and a server,
 const BY_URL: u8 = 0;
 /// or a connection and one of its entities.
 const BY_ENTITY: u8 = 1;
