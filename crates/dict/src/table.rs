@@ -390,28 +390,25 @@ impl<T> Table<T> {
         if other_block.depth != block.depth || len >= MERGE_MAX {
             return false;
         }
-        // The block with more cells keeps its entries; those of the other one move.
-        let is_larger = block.room() >= other_block.room();
-        let (keeps, moves) = if is_larger { (hash, other) } else { (other, hash) };
-        let hashes = self.hashes(moves, &hasher);
-        let mut moving = self.directory.join(keeps);
-        let block = self.directory.block(keeps);
-        if block.room() < len || block.room() * 2 > len * 3 {
-            self.directory.set_room(keeps, room_for::<T>(len));
-        }
+        // All are asked for before the first entry moves, as in `hashes`.
+        let hashes: Vec<u64> = other_block.meeting(block).map(&hasher).collect();
+        let has_apart = block.has_apart || other_block.has_apart;
+        let [mut one, mut other] = self.directory.join(hash, room_for::<T>(len));
+        let mut whole = self.directory.entries_mut(hash);
+        whole.absorb(&mut one);
+        whole.absorb(&mut other);
         let mut left = Vec::new();
         let mut hashes = hashes.into_iter();
-        let mut to = self.directory.entries_mut(keeps);
-        moving.drain(|entry| {
-            let hash = hashes.next().unwrap_or(keeps);
-            left.extend(to.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
+        other.drain(|entry| {
+            let hash = hashes.next().unwrap_or(hash);
+            left.extend(whole.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
         });
         left.into_iter().for_each(|(hash, entry)| self.put_apart(hash, entry));
-        if moving.has_apart {
-            self.directory.set_apart(keeps, true);
+        if has_apart {
+            self.directory.set_apart(hash, true);
         }
-        if self.directory.block(keeps).has_apart {
-            self.bring_back(keeps, hasher);
+        if self.directory.block(hash).has_apart {
+            self.bring_back(hash, hasher);
         }
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
