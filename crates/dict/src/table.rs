@@ -162,7 +162,7 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => First::Is(entry),
-            Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
+            Err(has_tag) if has_tag || block.has_apart => First::IsNot(hash),
             Err(_) => First::None,
         }
     }
@@ -172,23 +172,22 @@ impl<T> Table<T> {
     pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
         match self.find_first(hash, eq) {
             First::Is(entry) => Some(entry),
-            First::IsNot(hash) => self.find_again(hash, true, &mut eq).map(|(entry, _)| entry),
+            First::IsNot(hash) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
             First::None => None,
         }
     }
 
-    /// Continues behind the first entry with the tag. Starts over with `eq` as it was: so a search
-    /// that ends at the first entry stores nothing for this, not even `eq` in memory.
+    /// Searches all entries with the tag. Starts over with `eq` as it was: so a search that ends at the first entry stores
+    /// nothing for this, not even `eq` in memory, and keeps no register for it.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_again(
         &self,
         hash: u64,
-        has_others: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Option<(&T, At)> {
         let block = self.directory.block(hash);
-        if has_others && let Some((entry, spot)) = block.find(hash, eq) {
+        if let Some((entry, spot)) = block.find(hash, eq) {
             return Some((entry, At::Cell(spot)));
         }
         let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
@@ -211,9 +210,9 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
-            Err(has_others) if has_others || block.has_apart => {
+            Err(has_tag) if has_tag || block.has_apart => {
                 let mut again = eq;
-                self.find_again(hash, has_others, &mut again)?.1
+                self.find_again(hash, &mut again)?.1
             }
             Err(_) => return None,
         };

@@ -349,8 +349,8 @@ impl<T> Block<T> {
         Begun { window, number, cells: self.first_cell() }
     }
 
-    /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none.
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether one has the tag. Nearly
+    /// always it is, or none has.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
@@ -368,10 +368,7 @@ impl<T> Block<T> {
         // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a lane, and the cell that this
         // names is initialised.
         let entry = unsafe { self.cell(self.number(at)).as_ref() };
-        if eq(entry) {
-            return Ok((entry, Spot(at as u32)));
-        }
-        Err(lanes & (lanes - 1) != 0)
+        if eq(entry) { Ok((entry, Spot(at as u32))) } else { Err(true) }
     }
 
     /// The entry of this hash that `eq` accepts.
