@@ -22,6 +22,8 @@ pub(crate) struct Steering {
     disabled: HashSet<Tag>,
     /// Ports that servers are likely to have, where scripts say so.
     likely: Option<HashSet<(u8, u16)>>,
+    /// Analyzers of what HTTP connections are upgraded to, where scripts say so.
+    upgrades: Option<HashMap<Vec<u8>, Tag>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
     detected: Option<HashSet<Tag>>,
     /// Connections that scripts expect, with when that ends.
@@ -123,6 +125,16 @@ impl Env {
         match &self.steering.likely {
             None => is_likely_server_port(proto, port),
             Some(likely) => likely.contains(&(number(proto), port)),
+        }
+    }
+
+    /// The analyzer of what an HTTP connection is upgraded to, by the name of the protocol.
+    pub fn upgrade(&self, protocol: &[u8]) -> Option<Tag> {
+        match &self.steering.upgrades {
+            None => protocol.eq_ignore_ascii_case(b"websocket").then_some(Tag::WebSocket),
+            Some(all) => {
+                all.get(protocol).or_else(|| all.get(&protocol.to_ascii_lowercase())).copied()
+            }
         }
     }
 
@@ -245,6 +257,11 @@ impl Env {
             Command::LikelyPorts(ports) => {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
                 steering.likely = Some(all.collect());
+            }
+            Command::Upgrades(all) => {
+                let known =
+                    |(protocol, name): (_, String)| Some((protocol, Tag::of_zeek_name(&name)?));
+                steering.upgrades = Some(all.into_iter().filter_map(known).collect());
             }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
