@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn modules_of_the_command_s_tests_are_known() {
         let main = root().join("apps/gannet/tests/main.rs");
-        let main = std::fs::read_to_string(main).expect("the modules");
+        let main = fs::read_to_string(main).expect("the modules");
         for module in ["golden", "left_out"] {
             assert!(main.contains(&format!("\nmod {module};")), "{module}");
             tests_of_command(module);
