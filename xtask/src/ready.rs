@@ -9,6 +9,7 @@ use crate::workspace::Profile;
 use crate::workspace::cargo;
 use crate::workspace::check;
 use crate::workspace::say;
+use crate::workspace::tests_of_command;
 
 /// All that the command can have.
 const FULL: &str = "gannet/full";
@@ -21,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))?;
     check(&mut cargo(&["test", "--workspace", "--features", FULL]))?;
     // What a build without them says of the features that it leaves out.
-    check(&mut cargo(&["test", "--package", "gannet", "--test", "left_out"]))?;
+    check(&mut tests_of_command("left_out"))?;
     // A workspace of its own that nothing else would build.
     let fuzz = workspace::target().join("fuzz");
     check(cargo(&["check", "--target-dir"]).arg(fuzz).current_dir(workspace::root().join("fuzz")))?;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::workspace;
-use crate::workspace::cargo;
 use crate::workspace::check;
+use crate::workspace::tests_of_command;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let path = path();
@@ -26,8 +26,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let is = fs::read_to_string(&path).with_context(name)?;
         fs::write(&path, render(&is)?).with_context(name)?;
     }
-    let golden = ["test", "--quiet", "--package", "gannet", "--test", "golden"];
-    check(cargo(&golden).env("GANNET_GOLDEN", "write"))
+    check(tests_of_command("golden").env("GANNET_GOLDEN", "write"))
 }
 
 fn path() -> PathBuf {

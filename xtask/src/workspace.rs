@@ -60,6 +60,13 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// The tests of the command that are in one module, which is one of `apps/gannet/tests/main.rs`.
+pub(crate) fn tests_of_command(module: &str) -> Command {
+    let tests = root().join("apps/gannet/tests").join(module).with_extension("rs");
+    assert!(tests.is_file(), "there is no {}", tests.display());
+    cargo(&["test", "--quiet", "--package", "gannet", "--test", "main", &format!("{module}::")])
+}
+
 /// Runs a command to its end; anything but success is an error.
 pub(crate) fn check(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
@@ -114,4 +121,19 @@ pub(crate) fn shown(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(name).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_the_command_s_tests_are_known() {
+        let main = root().join("apps/gannet/tests/main.rs");
+        let main = fs::read_to_string(main).expect("the modules");
+        for module in ["golden", "left_out"] {
+            assert!(main.contains(&format!("\nmod {module};")), "{module}");
+            tests_of_command(module);
+        }
+    }
 }

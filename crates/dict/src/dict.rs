@@ -185,7 +185,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 First::Is(entry) => Some(entry),
                 // Once, whatever forms there are to search with.
                 First::IsNot(hash) => {
-                    table.find_again(hash, true, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
+                    table.find_again(hash, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
                 }
                 First::None => None,
             },

@@ -162,7 +162,7 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => First::Is(entry),
-            Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
+            Err(has_tag) if has_tag || block.has_apart => First::IsNot(hash),
             Err(_) => First::None,
         }
     }
@@ -172,23 +172,22 @@ impl<T> Table<T> {
     pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
         match self.find_first(hash, eq) {
             First::Is(entry) => Some(entry),
-            First::IsNot(hash) => self.find_again(hash, true, &mut eq).map(|(entry, _)| entry),
+            First::IsNot(hash) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
             First::None => None,
         }
     }
 
-    /// Continues behind the first entry with the tag. Starts over with `eq` as it was: so a search
-    /// that ends at the first entry stores nothing for this, not even `eq` in memory.
+    /// Searches all entries with the tag. Starts over with `eq` as it was: so a search that ends at the first entry stores
+    /// nothing for this, not even `eq` in memory, and keeps no register for it.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_again(
         &self,
         hash: u64,
-        has_others: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Option<(&T, At)> {
         let block = self.directory.block(hash);
-        if has_others && let Some((entry, spot)) = block.find(hash, eq) {
+        if let Some((entry, spot)) = block.find(hash, eq) {
             return Some((entry, At::Cell(spot)));
         }
         let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
@@ -211,9 +210,9 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
-            Err(has_others) if has_others || block.has_apart => {
+            Err(has_tag) if has_tag || block.has_apart => {
                 let mut again = eq;
-                self.find_again(hash, has_others, &mut again)?.1
+                self.find_again(hash, &mut again)?.1
             }
             Err(_) => return None,
         };
@@ -390,28 +389,25 @@ impl<T> Table<T> {
         if other_block.depth != block.depth || len >= MERGE_MAX {
             return false;
         }
-        // The block with more cells keeps its entries; those of the other one move.
-        let is_larger = block.room() >= other_block.room();
-        let (keeps, moves) = if is_larger { (hash, other) } else { (other, hash) };
-        let hashes = self.hashes(moves, &hasher);
-        let mut moving = self.directory.join(keeps);
-        let block = self.directory.block(keeps);
-        if block.room() < len || block.room() * 2 > len * 3 {
-            self.directory.set_room(keeps, room_for::<T>(len));
-        }
+        // All are asked for before the first entry moves, as in `hashes`.
+        let hashes: Vec<u64> = other_block.meeting(block).map(&hasher).collect();
+        let has_apart = block.has_apart || other_block.has_apart;
+        let [mut one, mut other] = self.directory.join(hash, room_for::<T>(len));
+        let mut whole = self.directory.entries_mut(hash);
+        whole.absorb(&mut one);
+        whole.absorb(&mut other);
         let mut left = Vec::new();
         let mut hashes = hashes.into_iter();
-        let mut to = self.directory.entries_mut(keeps);
-        moving.drain(|entry| {
-            let hash = hashes.next().unwrap_or(keeps);
-            left.extend(to.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
+        other.drain(|entry| {
+            let hash = hashes.next().unwrap_or(hash);
+            left.extend(whole.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
         });
         left.into_iter().for_each(|(hash, entry)| self.put_apart(hash, entry));
-        if moving.has_apart {
-            self.directory.set_apart(keeps, true);
+        if has_apart {
+            self.directory.set_apart(hash, true);
         }
-        if self.directory.block(keeps).has_apart {
-            self.bring_back(keeps, hasher);
+        if self.directory.block(hash).has_apart {
+            self.bring_back(hash, hasher);
         }
         let places = self.directory.len();
         let counts = self.directory.counts_mut();

@@ -121,8 +121,8 @@ impl Shard {
     #[cold]
     #[inline(never)]
     fn raise_any_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
-        if ip.version == 6 && self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
-            self.raise_flow_label(index, from, ip.flow_label());
+        if ip.version == 6 {
+            self.record_flow_label(index, from, ip.flow_label());
         }
         let has_extensions = ip.version == 6 && ip.header_len > 40;
         let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
@@ -138,8 +138,14 @@ impl Shard {
         });
     }
 
-    /// A packet of a connection has another flow label than the one before it from the same side.
-    fn raise_flow_label(&mut self, index: u32, from: Dir, new_label: u32) {
+    /// Records the flow label of a packet, and raises an event if the packet before it from the same side had another one.
+    fn record_flow_label(&mut self, index: u32, from: Dir, new_label: u32) {
+        if !self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
+            if let Some(slot) = self.table.get_mut(index) {
+                slot.conn.set_flow_label(from, new_label);
+            }
+            return;
+        }
         self.with_session(index, |conn, tcp, session| {
             let Some(old_label) = conn.change_flow_label(from, new_label) else { return };
             session.mention(tcp.as_deref());

@@ -90,7 +90,7 @@ impl Shard {
             return (index, from);
         }
         let flags = (one_way, global, flip(&self.env));
-        self.create((hash, ordinal), id, proto, ip.protocol, flags, encapsulation)
+        self.create((hash, ordinal), id, proto, ip, flags, encapsulation)
     }
 
     /// Processes a TCP segment; returns whether its header is complete.

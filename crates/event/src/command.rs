@@ -21,6 +21,8 @@ pub enum Command {
     },
     /// The ports that servers are likely to have, by transport, in the place of all others.
     LikelyPorts(Vec<(Proto, u16)>),
+    /// The analyzers of what HTTP connections are upgraded to, by names of protocols, in the place of all others.
+    Upgrades(Vec<(Vec<u8>, String)>),
     /// An analyzer may be started, or may not.
     Enable {
         /// The analyzer; all of them where it is `None`.

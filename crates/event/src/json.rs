@@ -67,6 +67,13 @@ fn seconds(out: &mut Vec<u8>, ns: i64) {
     put(out, format_args!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000));
 }
 
+/// Nanoseconds, rounded to the microseconds that are shown (halves to even); the least or the most where they are too many.
+fn nanos(seconds: f64) -> i64 {
+    let whole = seconds.trunc();
+    let rest = ((seconds - whole) * 1e6).round_ties_even();
+    (whole as i64).saturating_mul(1_000_000).saturating_add(rest as i64).saturating_mul(1_000)
+}
+
 fn put(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
     // Writing to memory does not fail.
     let _ = out.write_fmt(args);
@@ -83,7 +90,7 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
         (Value::Count(v), _) => put(out, format_args!("{v}")),
         (Value::Double(v), _) => double(out, *v),
         (Value::Time(v), _) => seconds(out, v.as_nanos()),
-        (Value::Interval(v), _) => seconds(out, v.as_nanos()),
+        (Value::Interval(v), _) => seconds(out, nanos(*v)),
         (Value::String(v), _) => text(out, v),
         (Value::Port(number, proto), _) => port(out, *number, *proto),
         (Value::Addr(v), _) => put(out, format_args!("\"{v}\"")),

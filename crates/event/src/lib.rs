@@ -55,6 +55,7 @@ pub use pack::FileRef;
 pub use pack::Id4;
 pub use pack::Packer;
 pub use pack::Port;
+pub use pack::Seconds;
 pub use pack::SetOf;
 pub use pack::TableOf;
 pub use read::Args;

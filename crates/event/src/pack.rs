@@ -112,7 +112,18 @@ impl Arg for Time {
 impl Arg for Interval {
     const TYPE: Type = Type::Interval;
     fn pack(&self, to: &mut Packer<'_>) {
-        to.0.extend_from_slice(&self.as_nanos().to_le_bytes());
+        Seconds(self.as_secs_f64()).pack(to);
+    }
+}
+
+/// An `interval` that may be any double, as wire formats with fractions of two give them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seconds(pub f64);
+
+impl Arg for Seconds {
+    const TYPE: Type = Type::Interval;
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.0.extend_from_slice(&self.0.to_le_bytes());
     }
 }
 

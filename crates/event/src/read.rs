@@ -2,7 +2,6 @@
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
-use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Subnet;
 use gannet_base::Time;
@@ -24,8 +23,8 @@ pub enum Value<'a> {
     Double(f64),
     /// `time`
     Time(Time),
-    /// `interval`
-    Interval(Interval),
+    /// `interval`, in seconds
+    Interval(f64),
     /// `string`
     String(&'a [u8]),
     /// `port`
@@ -109,7 +108,7 @@ impl<'a> Reader<'a> {
         Some(f64::from_le_bytes(self.take()?))
     }
 
-    /// The nanoseconds of a `time` or an `interval`.
+    /// The nanoseconds of a `time`.
     #[inline]
     pub fn nanos(&mut self) -> Option<i64> {
         self.int()
@@ -158,7 +157,7 @@ impl<'a> Reader<'a> {
             Type::Count => Value::Count(self.count()?),
             Type::Double => Value::Double(self.double()?),
             Type::Time => Value::Time(Time::from_nanos(self.nanos()?)),
-            Type::Interval => Value::Interval(Interval::from_nanos(self.nanos()?)),
+            Type::Interval => Value::Interval(self.double()?),
             Type::String => Value::String(self.bytes()?),
             Type::Port => {
                 let (number, proto) = self.port()?;

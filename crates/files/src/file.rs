@@ -50,15 +50,33 @@ pub(crate) struct Matched {
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     bytes: Vec<u8>,
+    /// Where parts of these begin in the file, and where in `bytes`: between two of them bytes are missing.
+    parts: Vec<(u64, usize)>,
     /// Bytes that it receives before the type of the file is known: they come again.
     ahead: usize,
 }
 
 impl Heard {
-    fn hear(&mut self, data: &[u8]) {
+    /// Bytes that begin at `offset` of the file.
+    fn hear(&mut self, offset: u64, data: &[u8]) {
         let again = self.ahead.min(data.len());
         self.ahead -= again;
-        self.bytes.extend_from_slice(data.get(again..).unwrap_or_default());
+        self.append(offset + again as u64, data.get(again..).unwrap_or_default());
+    }
+
+    /// The same before the type of the file is known.
+    fn hear_ahead(&mut self, offset: u64, data: &[u8]) {
+        self.append(offset, data);
+        self.ahead += data.len();
+    }
+
+    fn append(&mut self, offset: u64, data: &[u8]) {
+        let at = self.bytes.len();
+        let follows = |&(first, begin): &(u64, usize)| first + (at - begin) as u64 == offset;
+        if !data.is_empty() && !self.parts.last().is_some_and(follows) {
+            self.parts.push((offset, at));
+        }
+        self.bytes.extend_from_slice(data);
     }
 }
 
@@ -102,6 +120,8 @@ pub(crate) struct File {
     pub(crate) bof: Option<Vec<u8>>,
     /// Bytes that came before the handlers of its type ran.
     pub(crate) unseen: Vec<u8>,
+    /// Where these begin in the file.
+    pub(crate) unseen_at: u64,
     /// Bytes that a listener asked for and did not receive yet.
     pub(crate) heard: Option<Box<Heard>>,
     /// A script ended its analysis.
@@ -110,6 +130,8 @@ pub(crate) struct File {
     pub(crate) timeout: Interval,
     /// The first bytes, until the type is detected.
     pub(crate) beginning: Vec<u8>,
+    /// Where it begins in the file.
+    pub(crate) beginning_at: u64,
     pub(crate) sniffed: bool,
     /// Bytes seen or known to be missing: where the next ones belong.
     pub(crate) offset: u64,
@@ -196,15 +218,16 @@ impl File {
                 self.told(sniff::mime_type(&data[..BEGINNING]));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
-                if !self.beginning.is_empty() {
+                if self.beginning.is_empty() {
+                    self.beginning_at = self.next;
+                } else {
                     // A file that comes in pieces has more of them: no growing step by step.
                     let room = BEGINNING.saturating_sub(self.beginning.len());
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
                 self.beginning.extend_from_slice(data);
                 if let Some(heard) = &mut self.heard {
-                    heard.bytes.extend_from_slice(data);
-                    heard.ahead += data.len();
+                    heard.hear_ahead(self.next, data);
                 }
                 let before = self.seen;
                 self.count(data.len());
@@ -214,19 +237,22 @@ impl File {
                 return;
             }
         }
-        self.look_into(data);
+        self.look_into(self.next, data);
         self.count(data.len());
     }
 
     /// Bytes in order, the type being known.
     #[inline]
-    fn look_into(&mut self, data: &[u8]) {
+    fn look_into(&mut self, offset: u64, data: &[u8]) {
         if self.matched.is_some() {
             // What handlers of the type add gets the bytes from the start.
+            if self.unseen.is_empty() {
+                self.unseen_at = offset;
+            }
             return self.unseen.extend_from_slice(data);
         }
         if let Some(heard) = &mut self.heard {
-            heard.hear(data);
+            heard.hear(offset, data);
         }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
@@ -288,7 +314,7 @@ impl File {
         let shown = &beginning[..beginning.len().min(BEGINNING)];
         self.note_matches(if known { shown } else { &[] }, seen);
         self.told(if known { sniff::mime_type(shown) } else { None });
-        self.look_into(&beginning);
+        self.look_into(self.beginning_at, &beginning);
     }
 
     /// Keeps what is to be reported of its first bytes.
@@ -329,13 +355,15 @@ impl File {
 
     #[cold]
     fn raise_data(&mut self, sinks: &mut Sinks) {
-        let Some(heard) = self.heard.as_mut().map(|heard| std::mem::take(&mut heard.bytes)) else {
-            return;
-        };
+        let Some(heard) = &mut self.heard else { return };
+        let (bytes, parts) = (std::mem::take(&mut heard.bytes), std::mem::take(&mut heard.parts));
         if sinks.events.wants::<FileData<'_>>() {
-            let offset = self.seen.saturating_sub(heard.len() as u64);
-            let f = sinks.events.file(self.state());
-            sinks.events.raise(&FileData { f, offset, data: &heard });
+            for (at, &(offset, begin)) in parts.iter().enumerate() {
+                let end = parts.get(at + 1).map_or(bytes.len(), |(_, next)| *next);
+                let data = bytes.get(begin..end).unwrap_or_default();
+                let f = sinks.events.file(self.state());
+                sinks.events.raise(&FileData { f, offset, data });
+            }
         }
     }
 
@@ -354,7 +382,7 @@ impl File {
         }
         let unseen = std::mem::take(&mut self.unseen);
         if !unseen.is_empty() {
-            self.look_into(&unseen);
+            self.look_into(self.unseen_at, &unseen);
         }
     }
 
@@ -631,4 +659,28 @@ fn extractable(
 ) -> impl Fn() -> Extractable {
     let source = start.source;
     move || Extractable { fuid, source, mime_type }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_heard_has_places_in_the_file() {
+        let mut heard = Heard::default();
+        heard.hear_ahead(0, b"ab");
+        heard.hear_ahead(2, b"c");
+        // The beginning comes again when the type is known.
+        heard.hear(0, b"abc");
+        heard.hear(3, b"d");
+        heard.hear(1_000_000_000_000, b"e");
+        heard.hear(1_000_000_000_001, b"fg");
+        heard.hear(1_000_000_000_003, b"");
+        assert_eq!(heard.bytes, b"abcdefg");
+        assert_eq!(heard.parts, [(0, 0), (1_000_000_000_000, 4)]);
+        // A listener that came after the first bytes.
+        let mut late = Heard { ahead: 1, ..Heard::default() };
+        late.hear(0, b"xyz");
+        assert_eq!((&late.bytes[..], &late.parts[..]), (&b"yz"[..], &[(1, 0)][..]));
+    }
 }

@@ -329,6 +329,18 @@ impl Conn {
         known.replace(label).filter(|&old| old != label)
     }
 
+    /// The same where nothing depends on whether it differs: labels of 0 need no memory.
+    pub fn set_flow_label(&mut self, from: Dir, label: u32) {
+        if label != 0 || self.rare.is_some() {
+            self.rare.get_or_insert_default().flow_labels[from.index()] = Some(label);
+        }
+    }
+
+    /// The IPv6 flow label of a side's last packet, where it was recorded; otherwise 0.
+    pub fn flow_label(&self, from: Dir) -> u32 {
+        self.rare.as_ref().and_then(|rare| rare.flow_labels[from.index()]).unwrap_or_default()
+    }
+
     /// Records that a confirmed protocol failed; returns whether this is the first failure.
     pub fn note_failed(&mut self, service: u8) -> bool {
         let failed = &mut self.rare.get_or_insert_default().failed;
@@ -546,6 +558,13 @@ mod tests {
         c.flip();
         assert_eq!(c.change_flow_label(Dir::Resp, 1), Some(0));
         assert_eq!(c.change_flow_label(Dir::Orig, 8), Some(9));
+        c.set_flow_label(Dir::Orig, 0);
+        assert_eq!((c.flow_label(Dir::Orig), c.flow_label(Dir::Resp)), (0, 1));
+        let mut without = conn();
+        without.set_flow_label(Dir::Orig, 0);
+        assert!(without.rare.is_none() && without.flow_label(Dir::Orig) == 0);
+        without.set_flow_label(Dir::Orig, 5);
+        assert_eq!(without.flow_label(Dir::Orig), 5);
     }
 
     #[test]

@@ -67,7 +67,8 @@ fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {
             state,
             packets: u64::from(sent.packets),
             ip_bytes: sent.ip_bytes,
-            ..EndpointState::default()
+            flow_label: conn.flow_label(side),
+            l2: None,
         }
     };
     ConnState {

@@ -394,6 +394,11 @@ impl Env {
         }
     }
 
+    /// The analyzer of what an HTTP connection is upgraded to, by the name of the protocol.
+    pub fn upgrade(&self, protocol: &[u8]) -> Option<Tag> {
+        self.steering.upgrade(protocol)
+    }
+
     /// The value of an option, as scripts have it, or the default.
     #[inline]
     pub fn setting(&self, name: &'static str, default: u64) -> u64 {

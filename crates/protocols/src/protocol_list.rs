@@ -43,6 +43,7 @@ macro_rules! with_protocols {
             socks { Socks: Analyzer }
             ssh { Ssh: Analyzer }
             ssl { Dtls: Dtls, Ssl: Analyzer }
+            stream_event { StreamEvent: Analyzer }
             syslog { Syslog: Analyzer }
             tftp { Tftp: Analyzer }
             tunnel { Ayiya, Geneve, Gtpv1, Teredo, Vxlan }

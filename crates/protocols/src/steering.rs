@@ -21,6 +21,8 @@ pub(crate) struct Steering {
     disabled: HashSet<Tag>,
     /// Ports that servers are likely to have, where scripts say so.
     likely: Option<HashSet<(u8, u16)>>,
+    /// Analyzers of what HTTP connections are upgraded to, where scripts say so.
+    upgrades: Option<HashMap<Vec<u8>, Tag>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
     detected: Option<HashSet<Tag>>,
     /// Connections that scripts expect, with when that ends.
@@ -103,6 +105,16 @@ impl Steering {
             let key = Scheduled { orig, resp, port, proto };
             self.scheduled.get(&key).filter(|(_, until)| *until >= now).map(|(tag, _)| *tag)
         })
+    }
+
+    /// The analyzer of what an HTTP connection is upgraded to, by the name of the protocol.
+    pub(crate) fn upgrade(&self, protocol: &[u8]) -> Option<Tag> {
+        match &self.upgrades {
+            None => protocol.eq_ignore_ascii_case(b"websocket").then_some(Tag::WebSocket),
+            Some(all) => {
+                all.get(protocol).or_else(|| all.get(&protocol.to_ascii_lowercase())).copied()
+            }
+        }
     }
 
     /// The value of an option, as scripts have it, or the default.

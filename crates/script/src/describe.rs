@@ -70,8 +70,9 @@ pub fn case(program: &Program, case: &Case, body: BodyId) -> Vec<u8> {
 
 /// The text of a body as printed functions have it: `{ `, its statements, one a line, and `}`.
 #[must_use]
-pub fn body(program: &Program, id: BodyId, style: Style) -> Vec<u8> {
+pub fn body(program: &Program, id: BodyId, style: Style, indent: usize) -> Vec<u8> {
     let mut describe = Describe::new(program, style);
+    describe.indent = indent;
     describe.body(id);
     describe.text
 }

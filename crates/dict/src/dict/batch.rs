@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             found.extend(asked.map(|((key, (hash, _)), first)| match first {
                 Some((k, v)) if key.is(k) => Some(v),
                 None if !has_apart => None,
-                _ => table.find_again(*hash, true, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
+                _ => table.find_again(*hash, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
             }));
             count = 0;
         }

@@ -179,6 +179,41 @@ impl<'b, T> Begun<'b, T> {
     }
 }
 
+/// Some lanes, a bit each. As few words as possible: where one ends, a processor guesses wrong.
+struct Lanes {
+    words: [u64; LANES.div_ceil(64)],
+    /// The word that `next` looks at.
+    from: usize,
+}
+
+impl Lanes {
+    /// These lanes and those of `other`, combined.
+    fn and(mut self, other: &Lanes, combine: impl Fn(u64, u64) -> u64) -> Self {
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(own, others)| *own = combine(*own, *others));
+        self
+    }
+}
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            let word = self.words.get_mut(self.from)?;
+            if *word != 0 {
+                let at = self.from * 64 + word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return Some(at);
+            }
+            self.from += 1;
+        }
+    }
+}
+
 impl<T> Block<T> {
     /// An empty block with this many cells.
     ///
@@ -314,8 +349,8 @@ impl<T> Block<T> {
         Begun { window, number, cells: self.first_cell() }
     }
 
-    /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none.
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether one has the tag. Nearly
+    /// always it is, or none has.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
@@ -333,10 +368,7 @@ impl<T> Block<T> {
         // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a lane, and the cell that this
         // names is initialised.
         let entry = unsafe { self.cell(self.number(at)).as_ref() };
-        if eq(entry) {
-            return Ok((entry, Spot(at as u32)));
-        }
-        Err(lanes & (lanes - 1) != 0)
+        if eq(entry) { Ok((entry, Spot(at as u32))) } else { Err(true) }
     }
 
     /// The entry of this hash that `eq` accepts.
@@ -392,56 +424,48 @@ impl<T> Block<T> {
         notes.len = notes.len.saturating_sub(1);
         // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
         let entry = unsafe { cell.read() };
-        if size_of::<T>() != 0 {
-            // SAFETY: the cell has at least one byte, and holds no entry now.
-            unsafe { cell.cast::<u8>().write(notes.free) };
-            notes.free = number;
-        }
+        self.free_cell(number, &mut notes);
         self.set_notes(notes);
         Some((entry, usize::from(notes.len)))
     }
 
     /// Takes all entries out, in the order of [`iter`](Self::iter).
     pub(crate) fn drain(&mut self, mut each: impl FnMut(T)) {
-        for from in (0..LANES).step_by(WINDOW) {
-            let mut filled = self.filled_lanes(from);
-            while filled != 0 {
-                let at = nth(from, filled);
-                filled &= filled - 1;
-                let cell = self.cell(self.number(at));
-                self.set_tag(at, FREE);
-                // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
-                each(unsafe { cell.read() });
-            }
+        for at in self.filled_lanes() {
+            let cell = self.cell(self.number(at));
+            self.set_tag(at, FREE);
+            // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
+            each(unsafe { cell.read() });
         }
         self.set_notes(Notes::of(0));
     }
 
-    /// The filled ones of sixteen lanes, a bit each.
+    /// The filled lanes, a bit each.
     #[inline]
-    fn filled_lanes(&self, from: usize) -> u32 {
-        let tags = self.tags().get(from..).unwrap_or_default();
-        match tags.first_chunk::<WINDOW>() {
-            Some(tags) => !simd::bytes_of(tags, FREE) & 0xffff,
-            None => tags.iter().zip(0..).map(|(tag, lane)| u32::from(*tag != FREE) << lane).sum(),
+    fn filled_lanes(&self) -> Lanes {
+        let mut words = [0; LANES.div_ceil(64)];
+        for (word, first) in words.iter_mut().zip((0..).step_by(64)) {
+            for from in (first..LANES.min(first + 64)).step_by(WINDOW) {
+                // SAFETY: `from` is less than LANES, so there are at least as many bytes behind it, all initialised: tags and
+                // the first numbers.
+                let tags = unsafe { self.base.add(from).cast::<[u8; WINDOW]>().as_ref() };
+                *word |= u64::from(!simd::bytes_of(tags, FREE) & 0xffff) << (from - first);
+            }
         }
+        // What stands behind the last lane is none.
+        words[LANES / 64] &= (1 << (LANES % 64)) - 1;
+        Lanes { words, from: 0 }
     }
 
     /// The filled lanes in order.
     pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
-        let (mut from, mut filled) = (0, self.filled_lanes(0));
-        core::iter::from_fn(move || {
-            while filled == 0 {
-                from += WINDOW;
-                if from >= LANES {
-                    return None;
-                }
-                filled = self.filled_lanes(from);
-            }
-            let at = nth(from, filled);
-            filled &= filled - 1;
-            Some(Spot(at as u32))
-        })
+        self.filled_lanes().map(|at| Spot(at as u32))
+    }
+
+    /// The entries in order in whose lanes `other` has entries, too: those that [`absorb`](Self::absorb) leaves to the caller.
+    pub(crate) fn meeting(&self, other: &Self) -> impl Iterator<Item = &T> {
+        let both = self.filled_lanes().and(&other.filled_lanes(), |own, others| own & others);
+        both.filter_map(|at| self.get(Spot(at as u32)))
     }
 
     /// Lanes between each entry and its home.

@@ -93,6 +93,11 @@ impl<'a, T> Entries<'a, T> {
         self.0.take(spot)
     }
 
+    /// [`Block::absorb`].
+    pub(crate) fn absorb(&mut self, other: &mut Block<T>) {
+        self.0.absorb(other);
+    }
+
     /// [`Block::drain`].
     #[inline]
     pub(crate) fn drain(&mut self, each: impl FnMut(T)) {
@@ -265,19 +270,18 @@ impl<T, C> Directory<T, C> {
         ManuallyDrop::into_inner(was)
     }
 
-    /// Gives the block that holds `hash` the range of its other half, too; returns that half's block.
+    /// Replaces the block that holds `hash` and its other half by one, empty, with this many cells; returns the halves.
     ///
     /// # Panics
     /// If those two are not of one depth, or of none.
-    pub(crate) fn join(&mut self, hash: u64) -> Block<T> {
-        let mut block = copy(self.block(hash));
+    pub(crate) fn join(&mut self, hash: u64, room: usize) -> [Block<T>; 2] {
+        let block = copy(self.block(hash));
         assert!(block.depth > 0);
-        block.depth -= 1;
-        let other = copy(self.block(hash ^ parting_bit(block.depth)));
-        assert!(other.depth == block.depth + 1);
-        // Every place that named either block names this one now: so `other` is the only copy of the other one.
-        self.write(hash, &block);
-        ManuallyDrop::into_inner(other)
+        let other = copy(self.block(hash ^ parting_bit(block.depth - 1)));
+        assert!(other.depth == block.depth);
+        // Every place that named either half names the new block: so these copies are the only ones.
+        self.write(hash, &ManuallyDrop::new(Block::new(block.depth - 1, room)));
+        [block, other].map(ManuallyDrop::into_inner)
     }
 
     /// Begins to double the directory.
@@ -412,9 +416,11 @@ mod tests {
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
         d.iter_mut().0.for_each(|v| **v += 10);
         assert_eq!(held(&d), [(2, 17), (2, 18), (2, 16), (2, 15)]);
-        let other = d.join(HIGH);
-        assert_eq!(other.iter().map(|v| **v).sum::<u32>(), 15);
-        drop(other);
+        let mut halves = d.join(HIGH, 2);
+        assert_eq!(halves.each_ref().map(|half| half.iter().map(|v| **v).sum::<u32>()), [16, 15]);
+        let mut whole = d.entries_mut(HIGH);
+        whole.absorb(&mut halves[0]);
+        assert_eq!(halves.each_ref().map(Block::len), [0, 1]);
         assert_eq!(held(&d), [(2, 17), (2, 18), (1, 16)]);
         // Halving stops where a block needs the bits.
         while d.bits() > 2 {

@@ -24,6 +24,7 @@ use gannet_protocols::global;
 use gannet_protocols::packet::events::NewConnectionContents;
 use gannet_protocols::policy::known::Served;
 use gannet_protocols::tunnel::raise_changed;
+use gannet_wire::Ip;
 
 use crate::community_id::community_id;
 use crate::conn_log;
@@ -49,7 +50,7 @@ impl Shard {
         (hash, ordinal): (Hash, u32),
         id: &ConnId,
         proto: Proto,
-        ip_proto: u8,
+        ip: &Ip<'_>,
         (one_way, global, flip): (bool, bool, bool),
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
@@ -60,7 +61,7 @@ impl Shard {
         let vlans = self.vlans();
         // Its timer is set when the packet is processed, when more is known. The slot is filled in
         // place because it is large.
-        let conn = Conn::new(uid, *id, proto, ip_proto, self.time);
+        let conn = Conn::new(uid, *id, proto, ip.protocol, self.time);
         let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
         let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
         let index = self.table.insert(hash, slot);
@@ -96,6 +97,7 @@ impl Shard {
         }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.any() {
+            conn.set_flow_label(from, ip.flow_label());
             self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
         }
         if encapsulation.depth() > 0 && self.env.logs.events.any() {

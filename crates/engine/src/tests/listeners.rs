@@ -57,6 +57,10 @@ fn flow_labels_that_change() {
         (0.4, labelled(0, false)),
     ];
     let capture = capture(LinkType::ETHERNET, &frames);
+    let (removed, _) =
+        heard(&capture, Options::default(), &["connection_state_remove"], "\"flow_label\"");
+    assert_eq!(removed.len(), 1, "{removed:?}");
+    assert!(removed[0].contains(r#""flow_label":1048575"#), "{removed:?}");
     let names = &["connection_flow_label_changed"];
     let (got, _) = heard(&capture, Options::default(), names, "\"is_orig\"");
     assert_eq!(

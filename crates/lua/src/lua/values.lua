@@ -101,7 +101,7 @@ end
 
 local scalars = {
     bool = read_bool, count = read_count, int = read_int, double = read_double, time = read_time,
-    interval = read_time, string = read_text, enum = read_text, addr = read_addr, port = read_port,
+    interval = read_double, string = read_text, enum = read_text, addr = read_addr, port = read_port,
     subnet = read_subnet, conn_id = read_conn_id, connection = read_mentioned("connection"),
     fa_file = read_mentioned("fa_file"),
 }

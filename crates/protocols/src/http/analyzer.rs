@@ -185,11 +185,8 @@ impl Analyzer {
         }
         let protocol = &self.facts.upgrade_to[..];
         cx.report(&mut self.exchanges, |c| HttpConnectionUpgrade { c, protocol });
-        if protocol.eq_ignore_ascii_case(b"websocket") {
-            self.hand_over(cx, Tag::WebSocket, rest);
-        } else {
-            self.hand_over(cx, Tag::Detector, rest);
-        }
+        let tag = cx.env.upgrade(protocol).unwrap_or(Tag::Detector);
+        self.hand_over(cx, tag, rest);
     }
 
     /// From now on the connection carries something else; `rest` is the beginning of it.

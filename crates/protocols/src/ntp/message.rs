@@ -1,10 +1,10 @@
 //! NTP datagrams (RFC 5905 §7.3).
 
 use gannet_base::Addr;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Arg;
 use gannet_event::Packer;
+use gannet_event::Seconds;
 use gannet_event::Type;
 
 use crate::support::OutOfBound;
@@ -92,7 +92,7 @@ impl Arg for Span {
     const TYPE: Type = Type::Interval;
 
     fn pack(&self, to: &mut Packer<'_>) {
-        Interval::from_nanos(nanos(self.0)).pack(to);
+        Seconds(self.0).pack(to);
     }
 }
 

@@ -140,7 +140,9 @@ impl Analyzer {
                 let key = kex.host_key(&packet, max)?;
                 if let Some(key) = key {
                     let fingerprint = fingerprint(&[key]);
-                    raise_md5(cx, &[key]);
+                    if cx.wants::<SshServerHostKey>() {
+                        raise_hash(cx, &Md5::digest(key));
+                    }
                     cx.raise(|c| Ssh2ServerHostKey { c, key });
                     let fingerprint = &fingerprint[..];
                     cx.report(&mut self.rows, |c| SshServerHostKeyFingerprint { c, fingerprint });
@@ -222,7 +224,10 @@ impl Analyzer {
             // Zeek's scripts log this key only where something asks for its MD5.
             Packet1::PublicKey { exponent, modulus } => {
                 if cx.wants::<SshServerHostKey>() {
-                    raise_md5(cx, &[modulus, exponent]);
+                    // Zeek gives the first 16 bytes of SHA-256 for a key of version 1, not its MD5.
+                    let hash =
+                        Sha256::new().chain_update(modulus).chain_update(exponent).finalize();
+                    raise_hash(cx, &hash[..16]);
                     let fingerprint = &fingerprint(&[modulus, exponent])[..];
                     cx.raise(|c| SshServerHostKeyFingerprint { c, fingerprint });
                 }
@@ -355,13 +360,11 @@ fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>
     }
 }
 
-fn raise_md5(cx: &mut Context<'_>, key: &[&[u8]]) {
-    if cx.wants::<SshServerHostKey>() {
-        let hash = key.iter().fold(Md5::new(), |hash, part| hash.chain_update(part)).finalize();
-        let pairs: Vec<String> = hash.iter().map(|b| format!("{b:02x}")).collect();
-        let hash = &pairs.join(":")[..];
-        cx.raise(|c| SshServerHostKey { c, hash });
-    }
+/// Raises the event of a host key's hash, as pairs of digits.
+fn raise_hash(cx: &mut Context<'_>, hash: &[u8]) {
+    let pairs: Vec<String> = hash.iter().map(|b| format!("{b:02x}")).collect();
+    let hash = &pairs.join(":")[..];
+    cx.raise(|c| SshServerHostKey { c, hash });
 }
 
 /// One side's algorithms, as many of each list as are looked at.

@@ -101,6 +101,11 @@ impl Env {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
                 steering.likely = Some(all.collect());
             }
+            Command::Upgrades(all) => {
+                let known =
+                    |(protocol, name): (_, String)| Some((protocol, Tag::of_zeek_name(&name)?));
+                steering.upgrades = Some(all.into_iter().filter_map(known).collect());
+            }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
                 let most = usize::try_from(value).unwrap_or(usize::MAX);

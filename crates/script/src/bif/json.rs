@@ -152,7 +152,8 @@ impl Writer {
     }
 }
 
-fn opaque_name(name: &str) -> &str {
+/// The name of an opaque type as values are shown, which Zeek calls otherwise than scripts do.
+pub(crate) fn opaque_name(name: &str) -> &str {
     match name {
         "topk" => "TopkVal",
         "bloomfilter" => "BloomFilterVal",
@@ -172,6 +173,8 @@ fn opaque_name(name: &str) -> &str {
         "gauge_metric_family" => "GaugeMetricFamilyVal",
         "histogram_metric" => "HistogramMetricVal",
         "histogram_metric_family" => "HistogramMetricFamilyVal",
+        "LogDelayToken" => "LogDelayTokenVal",
+        "Storage::BackendHandle" => "BackendHandleVal",
         other => other,
     }
 }

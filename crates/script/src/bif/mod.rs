@@ -32,6 +32,8 @@ use crate::support::order::{Hashes, Random, Seeds, UidPools};
 use crate::value::Value;
 use crate::vm::Vm;
 
+pub(crate) use json::opaque_name;
+
 /// A built-in function.
 pub type Native = fn(&mut Vm<'_>, &[Value]) -> Result<Value, Stop>;
 

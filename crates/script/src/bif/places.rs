@@ -1,6 +1,7 @@
 //! Where addresses are and whose they are, from databases in MaxMind's format.
 
 use std::net::Ipv6Addr;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::SystemTime;
 
 use super::{Table, arg};
@@ -23,11 +24,25 @@ pub struct Databases {
 #[derive(Default)]
 struct Open {
     path: String,
-    changed: Option<SystemTime>,
+    version: Option<Version>,
     /// When the file was looked at last, in network time.
     checked: f64,
     database: Option<Database>,
     reported: bool,
+}
+
+/// By what another file under the same name differs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Version {
+    inode: u64,
+    modified: SystemTime,
+}
+
+impl Version {
+    fn of(path: &str) -> Option<Self> {
+        let data = std::fs::metadata(path).ok()?;
+        Some(Self { inode: data.ino(), modified: data.modified().ok()? })
+    }
 }
 
 /// Which database.
@@ -112,7 +127,7 @@ fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Re
 /// Opens a database file; whether that worked. A file that is no database is reported.
 fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     let now = vm.m.now;
-    let changed = std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let version = Version::of(path);
     let bytes = std::fs::read(path).ok();
     let missing = bytes.is_none();
     let database = bytes.and_then(Database::new);
@@ -120,7 +135,7 @@ fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     let opened = database.is_some();
     let state = kind.of(vm);
     state.reported &= !opened;
-    (state.database, state.changed, state.checked) = (database, changed, now);
+    (state.database, state.version, state.checked) = (database, version, now);
     path.clone_into(&mut state.path);
     if failed {
         let why = "The MaxMind DB file contains invalid metadata";
@@ -141,10 +156,16 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
         open(vm, kind, &known)
     } else if interval >= 0.0 && now - state.checked >= interval {
         state.checked = now;
-        let changed = std::fs::metadata(&known).and_then(|data| data.modified()).ok();
-        if changed == state.changed {
+        let (before, after) = (state.version, Version::of(&known));
+        if before == after {
             true
         } else {
+            if let (Some(before), Some(after)) = (before, after) {
+                let inode = before.inode != after.inode;
+                let what = if inode { "Inode" } else { "Modification time" };
+                let text = format!("{what} change detected for MaxMind DB [{known}]");
+                vm.report(Severity::Info, text);
+            }
             vm.report(Severity::Info, format!("Closing stale MaxMind DB [{known}]"));
             open(vm, kind, &known)
         }

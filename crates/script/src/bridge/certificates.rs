@@ -16,6 +16,7 @@ type Result<T> = std::result::Result<T, Stop>;
 /// The functions of this file.
 pub(crate) const TABLE: Table = &[
     ("x509_verify", verify),
+    ("x509_ocsp_verify", verify_response),
     ("sct_verify", verify_timestamp),
     ("x509_parse", parse),
     ("x509_subject_name_hash", |vm, a| hash(vm, a, Part::Subject)),
@@ -66,20 +67,34 @@ fn verdict(vm: &Vm<'_>, code: i64, text: &str, chain: Value) -> Value {
     Value::Record(Record::new(vm.result_type(), vec![Value::Int(code), Value::string(text), chain]))
 }
 
-fn verify(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Value::Vector(given) = arg(args, 0) else { return Ok(Value::Unset) };
-    let given: Vec<Value> = given.items().to_vec();
+/// The bytes of certificates, of which there must be one, and those of a table of roots; otherwise reports why not.
+fn chain_and_roots(
+    vm: &mut Vm<'_>,
+    certificates: &Value,
+    roots: &Value,
+) -> std::result::Result<(Vec<Vec<u8>>, Vec<Value>), &'static str> {
+    let given: Vec<Value> = match certificates {
+        Value::Vector(given) => given.items().to_vec(),
+        _ => Vec::new(),
+    };
     let Some(first) = given.first() else {
         vm.report(Severity::Error, "No certificates given in vector");
-        return Ok(verdict(vm, -1, "no certificates", Value::Unset));
+        return Err("no certificates");
     };
     if !first.is_set() {
         vm.builtin_error("undefined value in certificate vector");
-        return Ok(verdict(vm, -1, "undefined value in certificate vector", Value::Unset));
+        return Err("undefined value in certificate vector");
     }
-    let certificates: Vec<Vec<u8>> = given.iter().filter_map(der).collect();
-    let roots = arg(args, 1).table().map(|table| table.entries()).unwrap_or_default();
-    let roots: Vec<&[u8]> = roots.iter().map(|(_, root)| root.str_bytes()).collect();
+    let roots = roots.table().map(|table| table.entries()).unwrap_or_default();
+    Ok((given.iter().filter_map(der).collect(), roots.into_iter().map(|(_, root)| root).collect()))
+}
+
+fn verify(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (certificates, roots) = match chain_and_roots(vm, arg(args, 0), arg(args, 1)) {
+        Ok(both) => both,
+        Err(text) => return Ok(verdict(vm, -1, text, Value::Unset)),
+    };
+    let roots: Vec<&[u8]> = roots.iter().map(Value::str_bytes).collect();
     let result = x509::verify(&certificates, &roots, arg(args, 2).double() as i64);
     let mut chain = Value::Unset;
     if result.code == 0
@@ -91,6 +106,17 @@ fn verify(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         chain = Value::Vector(Vector::new(ty, items.collect()));
     }
     Ok(verdict(vm, result.code, result.text, chain))
+}
+
+fn verify_response(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (certificates, roots) = match chain_and_roots(vm, arg(args, 0), arg(args, 2)) {
+        Ok(both) => both,
+        Err(text) => return Ok(verdict(vm, -1, text, Value::Unset)),
+    };
+    let roots: Vec<&[u8]> = roots.iter().map(Value::str_bytes).collect();
+    let time = arg(args, 3).double() as i64;
+    let result = x509::verify_response(&certificates, arg(args, 1).str_bytes(), &roots, time);
+    Ok(verdict(vm, result.code, result.text, Value::Unset))
 }
 
 fn verify_timestamp(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

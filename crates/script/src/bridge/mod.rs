@@ -177,6 +177,7 @@ pub fn run(
         detect(&mut machine.with(&mut program));
         settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
+        upgrades(&mut machine.with(&mut program));
         let unchecked =
             packets::nets(&machine.with(&mut program).global_named("ignore_checksums_nets"));
         if !unchecked.is_empty() {
@@ -338,6 +339,20 @@ fn likely_ports(vm: &mut Vm<'_>) {
         let ports = table.keys().into_iter().filter_map(port).collect();
         vm.m.state.traffic.commands.push(Command::LikelyPorts(ports));
     }
+}
+
+/// Analyzers of what HTTP connections are upgraded to, as scripts say.
+fn upgrades(vm: &mut Vm<'_>) {
+    let entries = match vm.global_named("HTTP::upgrade_analyzers") {
+        Value::Table(table) => table.entries(),
+        _ => Vec::new(),
+    };
+    let analyzer = |(key, tag): (Value, Value)| {
+        let protocol = crate::value::table::parts(&key).first()?.str_bytes().to_vec();
+        Some((protocol, natives::tag_name(vm, &tag)))
+    };
+    let all = entries.into_iter().filter_map(analyzer).collect();
+    vm.m.state.traffic.commands.push(Command::Upgrades(all));
 }
 
 /// Options of scripts that steer analyzers.

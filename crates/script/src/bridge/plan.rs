@@ -70,7 +70,7 @@ fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
         Tag::Count => Value::Count(from.count()?),
         Tag::Double => Value::Double(from.double()?),
         Tag::Time => Value::Time(exact(from.nanos()?)),
-        Tag::Interval => Value::Interval(exact(from.nanos()?)),
+        Tag::Interval => Value::Interval(from.double()?),
         Tag::String => vm.m.state.traffic.named(from.bytes()?),
         Tag::Port => {
             let (number, proto) = from.port()?;
@@ -346,7 +346,7 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
         Head::Count(value) => Value::Count(*value),
         Head::Double(value) => Value::Double(*value),
         Head::Time(value) => Value::Time(exact(value.as_nanos())),
-        Head::Interval(value) => Value::Interval(exact(value.as_nanos())),
+        Head::Interval(value) => Value::Interval(*value),
         Head::String(text) => Value::string(text),
         Head::Port(number, protocol) => port(*number, *protocol),
         Head::Addr(addr) => Value::addr(addr.octets()),

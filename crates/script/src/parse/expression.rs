@@ -97,7 +97,7 @@ impl Parser<'_> {
             }
             self.take()?;
             left = self.operator(left, place, power, &token)?;
-            if power == COMPARE || power == CAST {
+            if power == COMPARE {
                 let again = self.infix()?.map(|(next, _)| next);
                 if again == Some(power) {
                     return Err(self.syntax_error());

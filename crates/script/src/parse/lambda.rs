@@ -226,6 +226,7 @@ impl Parser<'_> {
             self.program,
             body,
             crate::describe::Style::LONG,
+            0,
         ));
         let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -171,8 +171,7 @@ impl Writer<'_> {
                     Type::Opaque(name) => self.program.name(*name).to_owned(),
                     _ => String::new(),
                 };
-                let ty = if ty == "Storage::BackendHandle" { "BackendHandleVal" } else { &*ty };
-                self.add(format!("<opaque of {ty}>"));
+                self.add(format!("<opaque of {}>", crate::bif::opaque_name(&ty)));
             }
             Value::Type(ty) => match self.program.types.data(*ty).name {
                 Some(name) => self.add(self.program.name(name)),
@@ -269,7 +268,12 @@ impl Writer<'_> {
         let program = self.program;
         self.add(program.name(function.name));
         self.add(": ");
-        self.add(text::type_in(program, function.ty, text::Style::LONG));
+        // A type that the declaration names has that name.
+        let declared = function.global.map(|global| program.globals[global].ty);
+        match declared.and_then(|ty| program.types.data(ty).name) {
+            Some(name) => self.add(program.name(name)),
+            None => self.add(text::type_in(program, function.ty, text::Style::LONG)),
+        }
         for body in &function.bodies {
             self.line();
             let style = match self.form {
@@ -277,7 +281,7 @@ impl Writer<'_> {
                 Form::Cat => text::Style::INDENTED,
                 Form::Print | Form::Raw => text::Style::LONG,
             };
-            self.add(text::body(program, *body, style));
+            self.add(text::body(program, *body, style, self.indent));
         }
     }
 }

@@ -2,8 +2,8 @@
 //! array of cells gets another size.
 
 use super::{
-    Block, CLOSED, ENTRIES_MAX, FREE, LANES, NO_CELL, NonNull, Notes, RAISE, Spot, WINDOW, alloc,
-    nth, tag_of,
+    Block, CLOSED, ENTRIES_MAX, FREE, LANES, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, nth,
+    tag_of,
 };
 
 impl<T> Block<T> {
@@ -55,6 +55,16 @@ impl<T> Block<T> {
         number
     }
 
+    /// Puts a cell, which holds no entry any more, before the free ones.
+    #[inline]
+    pub(super) fn free_cell(&mut self, number: u8, notes: &mut Notes) {
+        if size_of::<T>() != 0 {
+            // SAFETY: the cell has at least one byte, and callers give one that is not initialised.
+            unsafe { self.cell(number).cast::<u8>().write(notes.free) };
+            notes.free = number;
+        }
+    }
+
     /// Frees a lane in the window of a home, which has none.
     #[cold]
     #[inline(never)]
@@ -102,6 +112,27 @@ impl<T> Block<T> {
         self.set_tag(from, FREE);
     }
 
+    /// Moves entries of `other` here whose lanes are free here: the same lane is in the window of their home in every block, so
+    /// no hash is asked for.
+    pub(crate) fn absorb(&mut self, other: &mut Self) {
+        let (mut notes, mut others) = (self.notes(), other.notes());
+        let movable = other.filled_lanes().and(&self.filled_lanes(), |others, own| others & !own);
+        for at in movable.take(usize::from(self.room - notes.len)) {
+            let (number, to) = (other.number(at), self.take_cell(&mut notes));
+            // SAFETY: the other block's lane has a tag, so its cell is initialised; `take_cell` gives one here that is not.
+            // From now on this block's lane, which was free, names the entry, and the other one's does not.
+            unsafe { other.cell(number).copy_to_nonoverlapping(self.cell(to), 1) };
+            self.set_number(at, to);
+            self.set_tag(at, other.tags()[at]);
+            other.set_tag(at, FREE);
+            other.free_cell(number, &mut others);
+            notes.len += 1;
+            others.len -= 1;
+        }
+        self.set_notes(notes);
+        other.set_notes(others);
+    }
+
     /// Gives the block another number of cells, at least as many as there are entries.
     pub(crate) fn set_room(&mut self, room: usize) {
         assert!(room >= self.len().max(1) && room <= ENTRIES_MAX);
@@ -125,8 +156,8 @@ impl<T> Block<T> {
         }
         // Of the free cells, which the chain has, as many are in front of `len` as filled ones are behind.
         let mut notes = self.notes();
-        for at in 0..LANES {
-            if self.tags()[at] < RAISE || self.number(at) < len {
+        for at in self.filled_lanes() {
+            if self.number(at) < len {
                 continue;
             }
             let to = loop {

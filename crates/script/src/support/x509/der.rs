@@ -19,11 +19,14 @@ pub(super) mod tag {
     pub(in super::super) const BIT_STRING: u8 = 0x03;
     pub(in super::super) const OCTET_STRING: u8 = 0x04;
     pub(in super::super) const OID: u8 = 0x06;
+    pub(in super::super) const ENUMERATED: u8 = 0x0a;
     pub(in super::super) const UTC_TIME: u8 = 0x17;
     pub(in super::super) const TIME: u8 = 0x18;
     pub(in super::super) const SEQUENCE: u8 = 0x30;
     pub(in super::super) const SET: u8 = 0x31;
     pub(in super::super) const CONTEXT_0: u8 = 0xa0;
+    pub(in super::super) const CONTEXT_1: u8 = 0xa1;
+    pub(in super::super) const CONTEXT_2: u8 = 0xa2;
     pub(in super::super) const CONTEXT_3: u8 = 0xa3;
 }
 
@@ -189,7 +192,7 @@ impl<'a> Certificate<'a> {
 }
 
 /// Seconds since 1970 of a time.
-fn time(element: Element<'_>) -> Option<i64> {
+pub(super) fn time(element: Element<'_>) -> Option<i64> {
     let digits = element.content.strip_suffix(b"Z")?;
     let two = |at: usize| {
         let pair = digits.get(at..at + 2)?;

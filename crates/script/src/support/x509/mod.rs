@@ -2,11 +2,13 @@
 
 mod der;
 mod name;
+mod ocsp;
 
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
 use der::{Certificate, Der, TIMESTAMPS, tag};
 pub use name::text as name_text;
+pub use ocsp::verify_response;
 
 /// The result of a check: numbers and texts as OpenSSL has them.
 #[derive(Clone, Debug, PartialEq, Eq)]

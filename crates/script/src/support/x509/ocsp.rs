@@ -1,0 +1,236 @@
+//! OCSP responses (RFC 6960 section 4.2): whether one says that a certificate is good.
+
+use sha1::{Digest as _, Sha1};
+
+use super::der::{Certificate, Der, Element, tag, time};
+use super::{Verdict, fits, issuer_among, key_parts, verify};
+
+/// Contents of OIDs: a basic response, and SHA-1.
+const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
+const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
+
+/// Status of a response that has an answer.
+const SUCCESSFUL: u8 = 0;
+
+/// A response.
+struct Response<'a> {
+    /// What is signed.
+    signed: &'a [u8],
+    /// The name of who signed, or the SHA-1 hash of its key.
+    responder: Element<'a>,
+    /// Answers, one for each certificate asked about.
+    answers: Der<'a>,
+    /// The signature, and the OID of its algorithm.
+    signature: &'a [u8],
+    algorithm: &'a [u8],
+    /// Certificates that came with it.
+    certificates: Vec<&'a [u8]>,
+}
+
+/// An answer about one certificate.
+struct Answer<'a> {
+    hash: &'a [u8],
+    issuer_name: &'a [u8],
+    issuer_key: &'a [u8],
+    serial: &'a [u8],
+    status: u8,
+    this_update: Element<'a>,
+    next_update: Option<Element<'a>>,
+}
+
+impl<'a> Response<'a> {
+    /// A basic response; `Err` with the status of a response that has no answer.
+    fn parse(der: &'a [u8]) -> Option<Result<Self, u8>> {
+        let mut parts = Der(der).of(tag::SEQUENCE)?.inside();
+        let status = *parts.of(tag::ENUMERATED)?.content.last()?;
+        if status != SUCCESSFUL {
+            return Some(Err(status));
+        }
+        let mut bytes = parts.of(tag::CONTEXT_0)?.inside().of(tag::SEQUENCE)?.inside();
+        if bytes.of(tag::OID)?.content != BASIC {
+            return None;
+        }
+        let basic = bytes.of(tag::OCTET_STRING)?.inside().of(tag::SEQUENCE)?;
+        let mut parts = basic.inside();
+        let signed = parts.of(tag::SEQUENCE)?;
+        let algorithm = parts.of(tag::SEQUENCE)?.inside().of(tag::OID)?.content;
+        let signature = parts.of(tag::BIT_STRING)?.bits()?;
+        let mut certificates = Vec::new();
+        if let Some(all) = parts.of(tag::CONTEXT_0) {
+            let mut all = all.inside().of(tag::SEQUENCE)?.inside();
+            while let Some(one) = all.of(tag::SEQUENCE) {
+                certificates.push(one.whole);
+            }
+        }
+        let mut fields = signed.inside();
+        fields.of(tag::CONTEXT_0);
+        let responder = fields.element()?;
+        fields.of(tag::TIME)?;
+        let answers = fields.of(tag::SEQUENCE)?.inside();
+        let signed = signed.whole;
+        Some(Ok(Self { signed, responder, answers, signature, algorithm, certificates }))
+    }
+
+    /// The certificate of who signed.
+    fn signer(&self, among: &[&'a [u8]]) -> Option<Certificate<'a>> {
+        let id = self.responder.inside().element()?;
+        let is_signer = |one: &Certificate<'_>| match self.responder.tag {
+            tag::CONTEXT_1 => one.subject == id.whole,
+            tag::CONTEXT_2 => key_hash(one).is_some_and(|hash| hash == id.content),
+            _ => false,
+        };
+        among.iter().filter_map(|der| Certificate::parse(der)).find(is_signer)
+    }
+}
+
+impl<'a> Answer<'a> {
+    fn parse(mut answers: Der<'a>) -> Option<Self> {
+        let mut parts = answers.of(tag::SEQUENCE)?.inside();
+        let mut id = parts.of(tag::SEQUENCE)?.inside();
+        Some(Self {
+            hash: id.of(tag::SEQUENCE)?.inside().of(tag::OID)?.content,
+            issuer_name: id.of(tag::OCTET_STRING)?.content,
+            issuer_key: id.of(tag::OCTET_STRING)?.content,
+            serial: id.of(tag::INTEGER)?.content,
+            status: parts.element()?.tag & 0x1f,
+            this_update: parts.of(tag::TIME)?,
+            next_update: parts.of(tag::CONTEXT_0).and_then(|next| next.inside().of(tag::TIME)),
+        })
+    }
+
+    /// Whether it is about `certificate`, which `issuer` issued.
+    fn is_about(&self, certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
+        self.hash == SHA1
+            && self.issuer_name == Sha1::digest(certificate.issuer).as_slice()
+            && key_hash(issuer).is_some_and(|hash| hash == *self.issuer_key)
+            && self.serial == certificate.serial
+    }
+}
+
+/// The hash of a certificate's key, without its algorithm.
+fn key_hash(certificate: &Certificate<'_>) -> Option<[u8; 20]> {
+    let (_, _, bits) = key_parts(certificate.key)?;
+    Some(Sha1::digest(bits).into())
+}
+
+/// The name of a response's status (RFC 6960 section 4.2.1).
+fn status_name(status: u8) -> &'static str {
+    match status {
+        1 => "malformedrequest",
+        2 => "internalerror",
+        3 => "trylater",
+        5 => "sigrequired",
+        6 => "unauthorized",
+        _ => "(UNKNOWN)",
+    }
+}
+
+/// Whether an OCSP response says that the first of `certificates` is good at a time, in seconds since 1970: it is signed
+/// by a certificate of it, or another one of `certificates`, from which a chain leads to one of `roots`, and it is
+/// neither from the future nor expired. The code is 1 where it does.
+#[must_use]
+pub fn verify_response(
+    certificates: &[Vec<u8>],
+    response: &[u8],
+    roots: &[&[u8]],
+    now: i64,
+) -> Verdict {
+    let wrong = |text| Verdict::error(-1, text);
+    let Some(certificate) = certificates.first().and_then(|der| Certificate::parse(der)) else {
+        return wrong("No certificate in opaque");
+    };
+    let parsed = match Response::parse(response) {
+        None => return wrong("Could not parse OCSP response"),
+        Some(Err(status)) => return Verdict::error(-2, status_name(status)),
+        Some(Ok(parsed)) => parsed,
+    };
+    let mut among = parsed.certificates.clone();
+    among.extend(certificates.iter().skip(1).map(Vec::as_slice));
+    let Some(signer) = parsed.signer(&among) else {
+        return wrong("Could not find OCSP responder certificate");
+    };
+    let mut chain = vec![signer.whole.to_vec()];
+    chain.extend(among.iter().map(|der| der.to_vec()));
+    let signer_verdict = verify(&chain, roots, now);
+    if signer_verdict.code != 0 {
+        return Verdict::error(0, signer_verdict.text);
+    }
+    if !fits(parsed.algorithm, signer.key, parsed.signed, parsed.signature) {
+        return Verdict::error(0, "error:13800075:OCSP routines::signature failure");
+    }
+    let others = certificates.iter().skip(1).filter_map(|der| Certificate::parse(der));
+    // Where several have the issuer's name, the last one counts.
+    let issuer = others.filter(|other| other.subject == certificate.issuer).last();
+    let Some(issuer) = issuer.or_else(|| issuer_among(roots, &certificate, now)) else {
+        return Verdict::error(0, "Could not find issuer of host certificate");
+    };
+    let Some(answer) = Answer::parse(parsed.answers) else {
+        return wrong("Could not lookup OCSP response information");
+    };
+    if !answer.is_about(&certificate, &issuer) {
+        return wrong("OCSP reply is not for host certificate");
+    }
+    let Some(next_update) = answer.next_update else {
+        return wrong("OCSP reply missing nextUpdate field");
+    };
+    let Some(begin) = time(answer.this_update) else {
+        return wrong("OCSP reply contains invalid thisUpdate field");
+    };
+    let Some(end) = time(next_update) else {
+        return wrong("OCSP reply contains invalid nextUpdate field");
+    };
+    if begin > now {
+        return wrong("OCSP reply specifies time in future");
+    }
+    if end < now {
+        return wrong("OCSP reply expired");
+    }
+    match answer.status {
+        0 => Verdict { code: 1, text: "good", chain: Vec::new() },
+        1 => wrong("revoked"),
+        2 => wrong("unknown"),
+        _ => wrong("(UNKNOWN)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wrap;
+    use super::*;
+
+    #[test]
+    fn responses_without_an_answer() {
+        let status = |status| wrap(tag::SEQUENCE, &wrap(tag::ENUMERATED, &[status]));
+        let statuses: Vec<_> = (0..8)
+            .map(|number| Response::parse(&status(number)).map(|parsed| parsed.map(|_| ()).err()))
+            .collect();
+        // A successful one needs a response.
+        let mut wanted = vec![None];
+        wanted.extend((1..8).map(|number| Some(Some(number))));
+        assert_eq!(statuses, wanted);
+        assert_eq!(status_name(6), "unauthorized");
+        assert!(verify_response(&[], &[], &[], 0).text.contains("No certificate"));
+    }
+
+    #[test]
+    fn an_answer_names_a_certificate_and_times() {
+        let algorithm = wrap(tag::SEQUENCE, &wrap(tag::OID, SHA1));
+        let id = [
+            algorithm,
+            wrap(tag::OCTET_STRING, &[1; 20]),
+            wrap(tag::OCTET_STRING, &[2; 20]),
+            wrap(tag::INTEGER, &[7]),
+        ];
+        let this = wrap(tag::TIME, b"20140424233647Z");
+        let next = wrap(tag::CONTEXT_0, &wrap(tag::TIME, b"20140501233647Z"));
+        let parts = [wrap(tag::SEQUENCE, &id.concat()), wrap(0x81, &[]), this, next];
+        let whole = wrap(tag::SEQUENCE, &parts.concat());
+        let answer = Answer::parse(Der(&whole)).expect("an answer");
+        assert_eq!((answer.status, answer.serial, answer.hash), (1, &[7_u8][..], SHA1));
+        assert_eq!(time(answer.this_update), Some(1_398_382_607));
+        assert_eq!(answer.next_update.and_then(time), Some(1_398_987_407));
+        for cut in 0..whole.len() {
+            assert!(Answer::parse(Der(&whole[..cut])).is_none());
+        }
+    }
+}

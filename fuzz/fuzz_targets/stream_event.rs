@@ -1,0 +1,4 @@
+//! Streams as events: one conversation.
+#![no_main]
+
+gannet_fuzz_support::protocol!(StreamEvent);
