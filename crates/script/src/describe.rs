@@ -320,6 +320,10 @@ impl<'a> Describe<'a> {
 
     fn line(&mut self) {
         if !self.style.short {
+            // An empty line has no indentation.
+            while self.style.indent && self.text.last() == Some(&b'\t') {
+                self.text.pop();
+            }
             self.text.push(b'\n');
             if self.style.indent {
                 self.text.extend(std::iter::repeat_n(b'\t', self.indent));

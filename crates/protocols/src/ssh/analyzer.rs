@@ -306,7 +306,10 @@ impl Analyze for Analyzer {
             match self.step(cx, from, &mut rest) {
                 Some(Ok(())) => {}
                 Some(Err(Malformed)) => {
-                    cx.violation(Tag::Ssh, "Binpac exception: binpac exception", &[]);
+                    let is_packet = self.side[from.index()].state != State::Version;
+                    let why =
+                        if is_packet && self.version().is_none() { NO_VERSION } else { WRONG };
+                    cx.violation(Tag::Ssh, why, &[]);
                     self.side[from.index()].frames.reset();
                     return;
                 }
@@ -337,6 +340,11 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
     cx.weird(name, &format!("{n} > {max}"), Some("SSH"));
     cx.conn.note_limit();
 }
+
+/// Reasons of violations: the sides have no version in common, and all others.
+const NO_VERSION: &str =
+    "Binpac exception: binpac exception: invalid index for case: SSH_Key_Exchange: 3";
+const WRONG: &str = "Binpac exception: binpac exception";
 
 /// Raises the events of a packet of a key exchange, but for those of a host key.
 fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>, max: u32) {
