@@ -91,7 +91,7 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
         (Value::Double(v), _) => double(out, *v),
         // The earliest time stands for the year 1601, with which the times of Windows begin.
         (Value::Time(v), _) if v.as_nanos() == i64::MIN => out.extend(b"-11644473600.000000"),
-        (Value::Time(v), _) => seconds(out, nanos(v.as_secs_f64())),
+        (Value::Time(v), _) => seconds(out, v.as_nanos()),
         (Value::Interval(v), _) => seconds(out, nanos(*v)),
         (Value::String(v), _) => text(out, v),
         (Value::Port(number, proto), _) => port(out, *number, *proto),

@@ -1,7 +1,5 @@
 //! Messages as events.
 
-use gannet_base::Time;
-
 use super::events::Attributes;
 use super::events::AuthenticateRecord;
 use super::events::ChallengeRecord;
@@ -16,6 +14,7 @@ use super::message::Challenge;
 use super::message::Message;
 use super::rows::Session;
 use crate::Context;
+use crate::support::filetime::time;
 use crate::support::utf16::Wide;
 
 /// Raises the event of a message.
@@ -63,7 +62,6 @@ fn version(v: message::Version) -> Version {
 
 fn attributes<'a>(m: &Challenge<'a>) -> Attributes<'a> {
     // Units of 100 ns since 1601.
-    let time = |raw: u64| Time::from_secs_f64(raw as f64 / 10_000_000.0 - 11_644_473_600.0);
     Attributes {
         nb_computer_name: m.netbios_computer.map(Wide),
         nb_domain_name: m.netbios_domain.map(Wide),

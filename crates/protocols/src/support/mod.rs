@@ -3,6 +3,7 @@
 
 pub mod ber;
 mod bytes;
+pub(crate) mod filetime;
 mod frames;
 mod lines;
 pub mod mime;

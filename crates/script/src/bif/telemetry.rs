@@ -4,6 +4,9 @@
 
 use std::rc::Rc;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike as _};
+
 use super::strings::bytes;
 use super::{Table, arg};
 use crate::cache::{Codec, Read, Reader, Writer, fields};
@@ -380,9 +383,12 @@ impl Process {
         let boot = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
         let files = std::fs::read_dir("/proc/self/fd").ok()?.count();
+        // Finer than the units of those files, in which a short run takes no time at all.
+        let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+        let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
         Some(Self {
-            user: fields.get(10)? / TICKS,
-            system: fields.get(11)? / TICKS,
+            user: seconds(usage.user_time()),
+            system: seconds(usage.system_time()),
             started: boot.trim().parse::<f64>().ok()? + fields.get(18)? / TICKS,
             virtual_size: *fields.get(19)?,
             resident: fields.get(20)? * PAGE,

@@ -32,8 +32,8 @@ use crate::smb::events::Smb1SessionSetupAndxRequest;
 use crate::smb::events::Smb1SessionSetupAndxResponse;
 use crate::smb::events::Smb1TreeConnectAndxRequest;
 use crate::smb::events::Smb1TreeConnectAndxResponse;
-use crate::smb::raise;
 use crate::support::Wrong;
+use crate::support::filetime::time;
 
 pub(super) fn negotiate(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_negotiate_request", data);
@@ -108,7 +108,7 @@ pub(super) fn negotiated(
             let (max_mpx_count, max_number_vcs) = (f.u16(), f.u16());
             let (max_buffer_size, max_raw_size, session_key) = (f.u32(), f.u32(), f.u32());
             let flags = f.u32();
-            let server_time = raise::time(f.u64());
+            let server_time = time(f.u64());
             f.skip(2);
             let (key, bytes) = (f.u8(), u32::from(f.u16()));
             let (mut encryption_key, mut domain_name, mut guid) = (None, None, None);

@@ -32,7 +32,7 @@ use crate::smb::info::Share;
 use crate::smb::info::Times;
 use crate::smb::raise::attributes;
 use crate::smb::raise::guid;
-use crate::smb::raise::time;
+use crate::support::filetime::time;
 
 /// Reads a response behind its header. Returns its length.
 pub(super) fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read<usize> {
