@@ -160,7 +160,7 @@ pub fn verify_response(
     }
     let others = certificates.iter().skip(1).filter_map(|der| Certificate::parse(der));
     // Where several have the issuer's name, the last one counts.
-    let issuer = others.filter(|other| other.subject == certificate.issuer).last();
+    let issuer = others.filter(|other| other.subject == certificate.issuer).next_back();
     let Some(issuer) = issuer.or_else(|| issuer_among(roots, &certificate, now)) else {
         return Verdict::error(0, "Could not find issuer of host certificate");
     };
