@@ -158,9 +158,9 @@ pub fn verify_response(
     if !fits(parsed.algorithm, signer.key, parsed.signed, parsed.signature) {
         return Verdict::error(0, "error:13800075:OCSP routines::signature failure");
     }
-    let others = certificates.iter().skip(1).filter_map(|der| Certificate::parse(der));
+    let mut others = certificates.iter().skip(1).filter_map(|der| Certificate::parse(der));
     // Where several have the issuer's name, the last one counts.
-    let issuer = others.filter(|other| other.subject == certificate.issuer).next_back();
+    let issuer = others.rfind(|other| other.subject == certificate.issuer);
     let Some(issuer) = issuer.or_else(|| issuer_among(roots, &certificate, now)) else {
         return Verdict::error(0, "Could not find issuer of host certificate");
     };
