@@ -60,6 +60,7 @@ pub mod radius;
 pub mod rdp;
 pub mod redis;
 pub mod rfb;
+pub mod rpc;
 pub mod sip;
 pub mod smb;
 pub mod smtp;

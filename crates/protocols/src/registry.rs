@@ -172,6 +172,7 @@ protocols! {
     rdp { Rdp: Analyzer, RdpEudp: Udp }
     redis { Redis: Analyzer }
     rfb { Rfb: Analyzer }
+    rpc { Mount: Mount, Nfs: Nfs, Portmapper: Portmapper }
     sip { Sip: Analyzer }
     smb { Smb: Analyzer }
     smtp { Smtp: Analyzer }

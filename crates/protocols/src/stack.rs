@@ -320,9 +320,9 @@ impl Session<'_> {
         ip_bytes: u32,
     ) {
         let detect = self.start_waiting(conn);
-        // The looks that DNS asked for outlive its analyzer until the next datagram, as in Zeek.
-        let is_dns = |e: &Entry| e.analyzer.tag() == Tag::Dns;
-        if conn.look_every > 0 && !self.stack.entries.iter().any(is_dns) {
+        // The looks that an analyzer asked for outlive it until the next datagram, as in Zeek.
+        let asks = |e: &Entry| asks_for_looks(e.analyzer.tag());
+        if conn.look_every > 0 && !self.stack.entries.iter().any(asks) {
             conn.look_when_idle();
         }
         if self.stack.entries.iter().any(|e| e.is_late) {
@@ -720,6 +720,12 @@ impl Session<'_> {
 pub(crate) fn transport(view: &tcp::View) -> TransportState {
     // They are numbered as in Zeek.
     TransportState { states: view.states.map(|state| state as u8), sizes: view.sizes }
+}
+
+/// Whether analyzers of a protocol look at connections of datagrams from time to time.
+#[inline]
+fn asks_for_looks(tag: Tag) -> bool {
+    matches!(tag, Tag::Dns | Tag::Mount | Tag::Nfs | Tag::Portmapper)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.

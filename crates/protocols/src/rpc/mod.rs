@@ -1,0 +1,56 @@
+//! ONC RPC (RFC 5531) over UDP and TCP: the portmapper (RFC 1833 section 3), and MOUNT and NFS, both of version 3 (RFC 1813).
+//!
+//! [`Analyzer`] knows calls and replies: a datagram is a message, and so is a record of a stream ([`records`]), which may come in
+//! fragments. Calls wait for their replies by their transaction, and end with the connection as if a reply had timed out. What
+//! follows the headers is a [`Program`]'s: [`portmap`], [`mount`] or [`nfs`] reads the arguments of a call as soon as it is seen
+//! and keeps them for the events of the reply. All of them read numbers and strings as XDR (RFC 4506) has them ([`xdr`]).
+//!
+//! Zeek puts these analyzers on no port and detects none of them: scripts start them. There is no log, and no service, since
+//! they confirm nothing.
+
+mod analyzer;
+pub mod events;
+pub mod message;
+pub mod mount;
+mod names;
+pub mod nfs;
+pub mod portmap;
+mod records;
+pub mod xdr;
+
+pub use analyzer::Analyzer;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+use crate::descriptor::Limit;
+
+/// The analyzer of the portmapper.
+pub type Portmapper = Analyzer<portmap::Portmapper>;
+/// The analyzer of MOUNT.
+pub type Mount = Analyzer<mount::Mount>;
+/// The analyzer of NFS.
+pub type Nfs = Analyzer<nfs::Nfs>;
+
+/// What the rest of gannet knows of the protocols.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[
+        entry(Tag::Mount, "MOUNT", "mount", "pending-mount"),
+        entry(Tag::Nfs, "NFS", "nfs", "pending-nfs"),
+        entry(Tag::Portmapper, "PORTMAPPER", "portmapper", "pending-portmapper"),
+    ],
+    events: &[events::EVENTS, mount::events::EVENTS, nfs::events::EVENTS],
+    ..Descriptor::NONE
+};
+
+const fn entry(tag: Tag, name: &'static str, service: &'static str, limit: &'static str) -> Entry {
+    Entry {
+        pending: Some(Limit {
+            name: limit,
+            default: 1_000,
+            what: "RPC calls without a reply; beyond, all of them are dropped.",
+            reported_by: "RPC_pending_calls_discarded",
+        }),
+        ..Entry::new(tag, name, service)
+    }
+}
