@@ -52,7 +52,9 @@ impl Program for Mount {
 
     fn call(cx: &mut Context<'_>, call: &Call, x: &mut Xdr<'_>) -> Option<Args> {
         if call.prog != PROGRAM {
-            Self::weird(cx, "bad_RPC_program", call.prog);
+            // As in Zeek, numbers from 2^31 on are negative.
+            let number = (call.prog as i32).to_string();
+            cx.weird("bad_RPC_program", &number, Some(Self::TAG.name()));
         }
         match call.proc {
             proc::NULL => Some(None),

@@ -91,7 +91,9 @@ impl Program for Nfs {
             return Some(Args::None);
         }
         if call.prog != PROGRAM {
-            Self::weird(cx, "bad_RPC_program", call.prog);
+            // As in Zeek, numbers from 2^31 on are negative.
+            let number = (call.prog as i32).to_string();
+            cx.weird("bad_RPC_program", &number, Some(Self::TAG.name()));
         }
         let mut r = Reader { cx, x };
         let args = match call.proc {
@@ -249,3 +251,6 @@ impl Done<'_> {
         self.is_failed || x.is_whole()
     }
 }
+
+#[cfg(test)]
+mod tests;
