@@ -11,6 +11,7 @@
 //! CONTRIBUTING.md has the walk.
 
 mod analyze;
+pub mod bittorrent;
 pub mod conn_state;
 mod context;
 pub mod deferred;
@@ -41,6 +42,7 @@ pub mod dnp3;
 pub mod dns;
 pub mod finger;
 pub mod ftp;
+pub mod gnutella;
 pub mod gssapi;
 pub mod http;
 pub mod imap;
@@ -51,6 +53,8 @@ pub mod login;
 pub mod modbus;
 pub mod mqtt;
 pub mod mysql;
+pub mod ncp;
+pub mod netbios;
 pub mod ntlm;
 pub mod ntp;
 pub mod pop3;

@@ -147,12 +147,14 @@ fn datagram<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8],
 // Beginnings of connections are tried in the order of the list.
 protocols! {
     detect { Detector: Detector inline }
+    bittorrent { BittorrentTracker: Tracker }
     dce_rpc { DceRpc: Analyzer }
     dhcp { Dhcp: Analyzer }
     dnp3 { Dnp3Tcp: Tcp, Dnp3Udp: Udp }
     dns { Dns: Analyzer inline }
     finger { Finger: Analyzer }
     ftp { Ftp: Analyzer, FtpData: Data, Gridftp }
+    gnutella { Gnutella: Analyzer }
     gssapi { Gssapi }
     http { Http: Analyzer }
     imap { Imap: Analyzer }
@@ -163,6 +165,8 @@ protocols! {
     modbus { Modbus: Analyzer }
     mqtt { Mqtt: Analyzer }
     mysql { Mysql: Analyzer }
+    ncp { Ncp: Analyzer }
+    netbios { Netbios: Analyzer }
     ntlm { Ntlm }
     ntp { Ntp: Analyzer }
     pop3 { Pop3: Analyzer }

@@ -28,6 +28,7 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::conn_state::events::RexmitInconsistency;
 use crate::failure;
+use crate::gnutella::events::GnutellaNotEstablish;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
 use crate::packet::build::flag_letters;
@@ -685,7 +686,11 @@ impl Session<'_> {
     /// A connection ends on which nothing was sent: raises what analyzers of its port would.
     #[cold]
     fn finish_waiting(&mut self, conn: &mut Conn) {
-        if self.env.steering.by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
+        let planned = self.env.steering.by_port(conn.proto, self.stack.port);
+        if planned.contains(&Tag::Gnutella) {
+            self.raise(conn, |c| GnutellaNotEstablish { c });
+        }
+        if planned.contains(&Tag::Http) {
             let mut cx = Context {
                 confirmed: None,
                 now: self.now,
@@ -725,7 +730,7 @@ pub(crate) fn transport(view: &tcp::View) -> TransportState {
 /// Whether analyzers of a protocol look at connections of datagrams from time to time.
 #[inline]
 fn asks_for_looks(tag: Tag) -> bool {
-    matches!(tag, Tag::Dns | Tag::Mount | Tag::Nfs | Tag::Portmapper)
+    matches!(tag, Tag::Dns | Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.

@@ -343,7 +343,10 @@ fn likely_ports(vm: &mut Vm<'_>) {
 /// Options of scripts that steer analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
+    "Gnutella::max_header_length",
+    "Gnutella::max_line_length",
     "MQTT::max_payload_size",
+    "NCP::max_frame_size",
     "NFS3::return_data",
     "NFS3::return_data_first_only",
     "NFS3::return_data_max",
@@ -370,6 +373,7 @@ const TIMEOUTS: &[(&str, f64)] = &[
     ("tcp_inactivity_timeout", 300.0),
     ("udp_inactivity_timeout", 60.0),
     ("icmp_inactivity_timeout", 60.0),
+    ("netbios_ssn_session_timeout", 15.0),
     ("rpc_timeout", 24.0),
 ];
 
