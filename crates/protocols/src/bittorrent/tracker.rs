@@ -265,6 +265,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
+    use proptest::prelude::*;
 
     const GET: &[u8] = b"GET /announce?info_hash=x HTTP/1.1\r\nHost: t\r\n\r\n";
     const OK: &[u8] =
@@ -361,5 +362,20 @@ mod tests {
         h.conn.set_partial(true);
         a.stream(&mut h.cx(), Dir::Orig, GET);
         assert!(h.events().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_analyzed(data: Vec<u8>, size in 1usize..40) {
+            let (mut h, mut a) = connection();
+            for part in [GET, &data, b"\r\n"].concat().chunks(size) {
+                a.stream(&mut h.cx(), Dir::Orig, part);
+            }
+            for part in [OK, &data, b"\r\n", OK].concat().chunks(size) {
+                a.stream(&mut h.cx(), Dir::Resp, part);
+            }
+            a.finish(&mut h.cx());
+            h.events();
+        }
     }
 }

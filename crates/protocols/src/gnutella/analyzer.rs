@@ -259,6 +259,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
+    use proptest::prelude::*;
 
     const OK: &[u8] = b"GNUTELLA/0.6 200 OK\r\nA: b\r\n\r\n";
 
@@ -397,5 +398,19 @@ mod tests {
         }
         a.finish(&mut h.cx());
         assert_eq!((count, h.events().len()), (1_000, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_analyzed(data: Vec<u8>, length: u8, size in 1usize..40) {
+            for (mut h, mut a) in [connection(), established()] {
+                for part in [&data[..], &header(length), &data, OK].concat().chunks(size) {
+                    a.stream(&mut h.cx(), Dir::Orig, part);
+                    a.stream(&mut h.cx(), Dir::Resp, part);
+                }
+                a.finish(&mut h.cx());
+                h.events();
+            }
+        }
     }
 }

@@ -153,6 +153,7 @@ mod tests {
     use crate::testing::Harness;
     use gannet_base::Proto;
     use gannet_event::TransportState;
+    use proptest::prelude::*;
 
     /// A request with a function and one more byte.
     fn request(function: u8) -> Vec<u8> {
@@ -254,5 +255,19 @@ mod tests {
         }
         assert_eq!(counts, [1_000; 2]);
         assert!(weirds(&h).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_analyzed(length in 0u32..60, data: Vec<u8>, size in 1usize..40) {
+            let (mut h, mut a) = established();
+            let data = [b"DmdT", &length.to_be_bytes()[..], &data, REPLY, &data].concat();
+            for part in data.chunks(size) {
+                a.stream(&mut h.cx(), Dir::Orig, part);
+                a.stream(&mut h.cx(), Dir::Resp, part);
+            }
+            a.finish(&mut h.cx());
+            h.events();
+        }
     }
 }

@@ -148,6 +148,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Interval;
+    use proptest::prelude::*;
 
     fn weirds(h: &Harness) -> Vec<(String, String)> {
         let weird = |row: &std::collections::BTreeMap<String, String>| {
@@ -261,6 +262,24 @@ mod tests {
             }
             assert_eq!(count, 1_000);
             assert!(weirds(&h).is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_analyzed(data: Vec<u8>, size in 1usize..40) {
+            for proto in [Proto::Tcp, Proto::Udp] {
+                let mut h = Harness::new(proto, 139);
+                h.listen("");
+                let mut a = Analyzer::new(&mut h.cx());
+                for part in data.chunks(size) {
+                    a.stream(&mut h.cx(), Dir::Orig, part);
+                    a.datagram(&mut h.cx(), Dir::Resp, part, part.len() as u32);
+                }
+                a.end(&mut h.cx(), Dir::Orig);
+                a.finish(&mut h.cx());
+                h.events();
+            }
         }
     }
 }

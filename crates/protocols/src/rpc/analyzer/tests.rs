@@ -1,5 +1,7 @@
 //! Calls and replies as a connection has them.
 
+use proptest::prelude::*;
+
 use gannet_base::Interval;
 use gannet_event::TransportState;
 
@@ -357,4 +359,57 @@ fn callers_are_named() {
     let event = h.events().concat();
     let caller = r#""rpc_uid":1000,"rpc_gid":100,"rpc_stamp":5,"rpc_machine_name":"box","rpc_auxgids":[4,24]"#;
     assert!(event.contains(caller), "{event}");
+}
+
+/// A call, once more with other arguments, and a reply, in datagrams and in a stream; a call that no reply answers.
+fn exchange<P: Program>(prog: u32, proc: u32, parts: [&[u8]; 4], size: usize) {
+    let [args, other, results, raw] = parts;
+    let calls = [call(1, prog, proc, args), call(1, prog, proc, other), call(2, prog, proc, args)];
+    let mut h = Harness::new(Proto::Udp, 111);
+    h.listen("");
+    let mut a = Analyzer::<P>::new(&mut h.cx());
+    for message in &calls {
+        send(&mut h, &mut a, Dir::Orig, message);
+    }
+    send(&mut h, &mut a, Dir::Resp, &reply(1, results));
+    send(&mut h, &mut a, Dir::Orig, raw);
+    a.finish(&mut h.cx());
+    h.events();
+    let mut h = Harness::new(Proto::Tcp, 111);
+    h.listen("");
+    established(&mut h);
+    let mut a = Analyzer::<P>::new(&mut h.cx());
+    let stream = [calls.map(|message| record(&message)).concat(), raw.to_vec()].concat();
+    for part in stream.chunks(size) {
+        a.stream(&mut h.cx(), Dir::Orig, part);
+    }
+    a.gap(&mut h.cx(), Dir::Orig, 5);
+    for part in [record(&reply(1, results)), raw.to_vec(), stream].concat().chunks(size) {
+        a.stream(&mut h.cx(), Dir::Resp, part);
+        a.stream(&mut h.cx(), Dir::Orig, part);
+    }
+    a.finish(&mut h.cx());
+    h.events();
+}
+
+proptest! {
+    #[test]
+    fn any_arguments_and_results_are_read(
+        proc in 0u32..24,
+        // Small numbers are lengths, kinds and flags.
+        args in proptest::collection::vec(prop_oneof![0u32..9, any::<u32>()], 0..40),
+        other in proptest::collection::vec(any::<u8>(), 0..40),
+        results in proptest::collection::vec(prop_oneof![0u32..9, any::<u32>()], 0..60),
+        raw: Vec<u8>,
+        size in 1usize..200,
+    ) {
+        let bytes = |numbers: &[u32]| -> Vec<u8> {
+            numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
+        };
+        let (args, results) = (bytes(&args), bytes(&results));
+        let parts = [&args[..], &other, &results, &raw];
+        exchange::<crate::rpc::nfs::Nfs>(100_003, proc, parts, size);
+        exchange::<crate::rpc::mount::Mount>(100_005, proc % 7, parts, size);
+        exchange::<crate::rpc::portmap::Portmapper>(100_000, proc % 7, parts, size);
+    }
 }
