@@ -1,6 +1,6 @@
 //! ONC RPC (RFC 5531) over UDP and TCP: the portmapper (RFC 1833 section 3), and MOUNT and NFS, both of version 3 (RFC 1813).
 //!
-//! [`Analyzer`] knows calls and replies: a datagram is a message, and so is a record of a stream ([`records`]), which may come in
+//! [`Analyzer`] knows calls and replies: a datagram is a message, and so is a record of a stream (`records.rs`), which may come in
 //! fragments. Calls wait for their replies by their transaction, and end with the connection as if a reply had timed out. What
 //! follows the headers is a [`Program`]'s: [`portmap`], [`mount`] or [`nfs`] reads the arguments of a call as soon as it is seen
 //! and keeps them for the events of the reply. All of them read numbers and strings as XDR (RFC 4506) has them ([`xdr`]).
@@ -19,6 +19,8 @@ mod records;
 pub mod xdr;
 
 pub use analyzer::Analyzer;
+pub use analyzer::Program;
+pub use analyzer::Replied;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;

@@ -1,6 +1,6 @@
 //! NFS, version 3 (RFC 1813): files of a server.
 //!
-//! The arguments of a call are [read](read) when it is seen, those of `CREATE` and `MKDIR` up to the attributes. Calls of other
+//! The arguments of a call are read (`read.rs`) when it is seen, those of `CREATE` and `MKDIR` up to the attributes. Calls of other
 //! programs on the connection are reported and read like those of NFS, but for NFS_ACL, which is skipped.
 
 pub mod events;
