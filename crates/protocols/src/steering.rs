@@ -255,12 +255,6 @@ impl Env {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }
                     "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
-                    "rpc_max_pending_calls" => {
-                        let most = if most == 0 { usize::MAX } else { most };
-                        for tag in [Tag::Mount, Tag::Nfs, Tag::Portmapper] {
-                            self.pending.set(tag, most);
-                        }
-                    }
                     "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }

@@ -20,6 +20,9 @@ use crate::Tag;
 /// Seconds that a connection of datagrams has, as in Zeek: a further datagram begins another one.
 const UDP_SECONDS: u16 = 24;
 
+/// Calls without a reply, where scripts do not say how many.
+const MAX_CALLS: u64 = 1_000;
+
 /// A program of RPC: what it reads of its calls and replies.
 pub trait Program {
     /// Its analyzer.
@@ -142,7 +145,8 @@ impl<P: Program> Analyzer<P> {
                 Self::weird(cx, "bad_RPC");
                 return Err(Partial);
             };
-            if self.calls.len() >= cx.env.pending.of(P::TAG) {
+            let most = cx.env.setting("rpc_max_pending_calls", MAX_CALLS);
+            if most > 0 && self.calls.len() as u64 >= most {
                 Self::weird(cx, "RPC_pending_calls_discarded");
                 cx.raise(|c| RpcDiscardedPendingCalls { c });
                 self.calls.clear();

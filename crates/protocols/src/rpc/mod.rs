@@ -25,7 +25,6 @@ pub use analyzer::Replied;
 use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
-use crate::descriptor::Limit;
 
 /// The analyzer of the portmapper.
 pub type Portmapper = Analyzer<portmap::Portmapper>;
@@ -37,22 +36,10 @@ pub type Nfs = Analyzer<nfs::Nfs>;
 /// What the rest of gannet knows of the protocols.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
-        entry(Tag::Mount, "MOUNT", "mount", "pending-mount"),
-        entry(Tag::Nfs, "NFS", "nfs", "pending-nfs"),
-        entry(Tag::Portmapper, "PORTMAPPER", "portmapper", "pending-portmapper"),
+        Entry::new(Tag::Mount, "MOUNT", "mount"),
+        Entry::new(Tag::Nfs, "NFS", "nfs"),
+        Entry::new(Tag::Portmapper, "PORTMAPPER", "portmapper"),
     ],
     events: &[events::EVENTS, mount::events::EVENTS, nfs::events::EVENTS],
     ..Descriptor::NONE
 };
-
-const fn entry(tag: Tag, name: &'static str, service: &'static str, limit: &'static str) -> Entry {
-    Entry {
-        pending: Some(Limit {
-            name: limit,
-            default: 1_000,
-            what: "RPC calls without a reply; beyond, all of them are dropped.",
-            reported_by: "RPC_pending_calls_discarded",
-        }),
-        ..Entry::new(tag, name, service)
-    }
-}

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use gannet_base::Interval;
+use gannet_event::Command;
 use gannet_event::TransportState;
 
 use super::super::Mount;
@@ -173,18 +174,25 @@ fn a_call_that_is_malformed_has_no_event_but_its_own() {
 
 #[test]
 fn calls_without_a_reply_are_limited() {
-    let mut h = Harness::new(Proto::Udp, 111);
-    h.listen("rpc_d");
-    h.env.pending.set(Tag::Portmapper, 3);
-    let mut a = Portmapper::new(&mut h.cx());
-    for xid in 0..4 {
-        send(&mut h, &mut a, Dir::Orig, &call(xid, 100_000, 0, b""));
+    for (most, count) in [(None, 1_000), (Some(3), 3)] {
+        let mut h = Harness::new(Proto::Udp, 111);
+        h.listen("rpc_d");
+        if let Some(value) = most {
+            let (now, name) = (h.now, "rpc_max_pending_calls");
+            h.env.steer(now, Command::Setting { name, value });
+        }
+        let mut a = Portmapper::new(&mut h.cx());
+        for xid in 0..count {
+            send(&mut h, &mut a, Dir::Orig, &call(xid, 100_000, 0, b""));
+        }
+        assert!(h.events().is_empty() && weirds(&h).is_empty());
+        send(&mut h, &mut a, Dir::Orig, &call(count, 100_000, 0, b""));
+        assert_eq!(h.events(), ["rpc_discarded_pending_calls "]);
+        assert_eq!(weirds(&h), ["RPC_pending_calls_discarded"]);
+        send(&mut h, &mut a, Dir::Resp, &reply(count, b""));
+        a.finish(&mut h.cx());
+        assert_eq!(h.events().len(), 1);
     }
-    assert_eq!(h.events(), ["rpc_discarded_pending_calls "]);
-    assert_eq!(weirds(&h), ["RPC_pending_calls_discarded"]);
-    send(&mut h, &mut a, Dir::Resp, &reply(3, b""));
-    a.finish(&mut h.cx());
-    assert_eq!(h.events().len(), 1);
 }
 
 #[test]
