@@ -352,7 +352,7 @@ fn is_partly_closed(tcp: &Tcp) -> bool {
 #[inline(never)]
 pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>) {
     let Some(tcp) = tcp else {
-        // Zeek lets the timers of DNS fire at the end.
+        // Zeek lets the timers of DNS and RPC fire at the end.
         if conn.proto == Proto::Udp && conn.look_every > 0 {
             session.raise(conn, |c| ConnectionTimeout { c });
         }

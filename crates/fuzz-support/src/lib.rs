@@ -12,13 +12,21 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_capture::Reader;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_event::Command;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
+use gannet_event::write_json;
 use gannet_log::StreamCount;
 use gannet_protocols::Tag;
 use gannet_synth::Trace;
@@ -86,6 +94,60 @@ pub fn conversation(tag: Tag, bytes: &[u8]) -> Vec<StreamCount> {
     written(&trace).map_or_else(Vec::new, |bytes| capture(&bytes))
 }
 
+/// The port on which an analyzer without ports is started.
+const PORT: u16 = 9_999;
+
+/// Takes bytes as a conversation in a protocol that only scripts start, which they do on a port. A byte chooses the
+/// transport: UDP from 0x80 on; what follows is as in [`conversation`]. Returns how many events were raised.
+pub fn started(tag: Tag, bytes: &[u8]) -> usize {
+    let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
+    let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
+    let server: SocketAddr = ([198, 51, 100, 1], PORT).into();
+    match bytes.split_first() {
+        Some((0x80.., rest)) => datagrams(&mut trace, client, server, rest),
+        Some((_, rest)) => stream(&mut trace, client, server, rest),
+        None => {}
+    }
+    let analyzer = tag.zeek_name().to_owned();
+    let on_port = |proto| Command::Port { analyzer: analyzer.clone(), proto, port: PORT, on: true };
+    let count = Arc::default();
+    let listener = Counts {
+        commands: [Proto::Tcp, Proto::Udp].map(on_port).to_vec(),
+        count: Arc::clone(&count),
+    };
+    let interest = Interest::of(gannet_engine::events(), |decl| !decl.one_thread);
+    let options = Options { ignore_checksums: true, scripted: true, ..Options::default() };
+    let mut engine = Engine::with_listener(options, interest, Box::new(listener));
+    let bytes = written(&trace).unwrap_or_default();
+    if let Ok(mut reader) = Reader::from_read(Box::new(Cursor::new(bytes)), "fuzz") {
+        while let Ok(Some(batch)) = reader.next_batch() {
+            if engine.batch(&batch).is_err() {
+                break;
+            }
+        }
+    }
+    let _ = engine.finish();
+    count.load(Ordering::Relaxed)
+}
+
+/// Starts an analyzer, and counts events of protocols.
+struct Counts {
+    commands: Vec<Command>,
+    count: Arc<AtomicUsize>,
+}
+
+impl Listener for Counts {
+    fn event(&mut self, event: &Raised<'_>) {
+        // All arguments are read.
+        write_json(&mut Vec::new(), event);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        to.append(&mut self.commands);
+    }
+}
+
 fn stream(trace: &mut Trace, client: SocketAddr, server: SocketAddr, bytes: &[u8]) {
     let mut tcp = trace.connect(client, server);
     for (to_server, part) in parts(bytes) {
@@ -150,6 +212,20 @@ macro_rules! protocol {
     };
 }
 
+/// The target of protocols that only scripts start: their tags, of which the first byte chooses one, and functions that take
+/// the rest as one message.
+#[macro_export]
+macro_rules! started_protocols {
+    ($($tag:ident)* $(, $parse:expr)* $(,)?) => {
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+            let Some((which, data)) = data.split_first() else { return };
+            $( let _ = $parse(data); )*
+            let tags = [$( gannet_protocols::Tag::$tag ),*];
+            $crate::started(tags[usize::from(*which) % tags.len()], data);
+        });
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +242,17 @@ mod tests {
         let counts = conversation(Tag::Http, &[request, reply].concat());
         let rows = |path| counts.iter().find(|c| c.path == path).map(|c| c.rows);
         assert_eq!((rows("conn"), rows("http")), (Some(1), Some(1)));
+    }
+
+    #[test]
+    fn analyzers_that_scripts_start_are_started() {
+        let call = [7u32, 0, 2, 100_000, 2, 0, 0, 0, 0, 0].map(u32::to_be_bytes).concat();
+        let udp = started(Tag::Portmapper, &[&[0x80][..], &part(false, &call)].concat());
+        let record = [&(1 << 31 | call.len() as u32).to_be_bytes(), &call[..]].concat();
+        let tcp = started(Tag::Portmapper, &[&[0][..], &part(false, &record)].concat());
+        let none = started(Tag::Portmapper, &[0x80]);
+        let nothing = started(Tag::Portmapper, &[&[0][..], &part(false, &record[..9])].concat());
+        assert!(udp > none + 2 && tcp > nothing, "{udp} {none} {tcp} {nothing}");
     }
 
     #[test]

@@ -11,12 +11,14 @@ macro_rules! with_protocols {
     ($then:ident) => {
         $then! {
             detect { Detector: Detector inline }
+            bittorrent { BittorrentTracker: Tracker }
             dce_rpc { DceRpc: Analyzer }
             dhcp { Dhcp: Analyzer }
             dnp3 { Dnp3Tcp: Tcp, Dnp3Udp: Udp }
             dns { Dns: Analyzer inline }
             finger { Finger: Analyzer }
             ftp { Ftp: Analyzer, FtpData: Data, Gridftp }
+            gnutella { Gnutella: Analyzer }
             gssapi { Gssapi }
             http { Http: Analyzer }
             imap { Imap: Analyzer }
@@ -27,6 +29,8 @@ macro_rules! with_protocols {
             modbus { Modbus: Analyzer }
             mqtt { Mqtt: Analyzer }
             mysql { Mysql: Analyzer }
+            ncp { Ncp: Analyzer }
+            netbios { Netbios: Analyzer }
             ntlm { Ntlm }
             ntp { Ntp: Analyzer }
             pop3 { Pop3: Analyzer }
@@ -36,6 +40,7 @@ macro_rules! with_protocols {
             rdp { Rdp: Analyzer, RdpEudp: Udp }
             redis { Redis: Analyzer }
             rfb { Rfb: Analyzer }
+            rpc { Mount: Mount, Nfs: Nfs, Portmapper: Portmapper }
             sip { Sip: Analyzer }
             smb { Smb: Analyzer }
             smtp { Smtp: Analyzer }

@@ -25,6 +25,7 @@ use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
+use crate::gnutella::events::GnutellaNotEstablish;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
 use crate::packet::events::UdpSessionDone;
@@ -316,9 +317,9 @@ impl Session<'_> {
         ip_bytes: u32,
     ) {
         let detect = self.start_waiting(conn);
-        // The looks that DNS asked for outlive its analyzer until the next datagram, as in Zeek.
-        let is_dns = |e: &Entry| e.analyzer.tag() == Tag::Dns;
-        if conn.look_every > 0 && !self.stack.entries.iter().any(is_dns) {
+        // The looks that an analyzer asked for outlive it until the next datagram, as in Zeek.
+        let asks = |e: &Entry| asks_for_looks(e.analyzer.tag());
+        if conn.look_every > 0 && !self.stack.entries.iter().any(asks) {
             conn.look_when_idle();
         }
         if self.stack.entries.iter().any(|e| e.is_late) {
@@ -681,7 +682,11 @@ impl Session<'_> {
     /// A connection ends on which nothing was sent: raises what analyzers of its port would.
     #[cold]
     fn finish_waiting(&mut self, conn: &mut Conn) {
-        if self.env.steering.by_port(conn.proto, self.stack.port).contains(&Tag::Http) {
+        let planned = self.env.steering.by_port(conn.proto, self.stack.port);
+        if planned.contains(&Tag::Gnutella) {
+            self.raise(conn, |c| GnutellaNotEstablish { c });
+        }
+        if planned.contains(&Tag::Http) {
             let mut cx = Context {
                 confirmed: None,
                 now: self.now,
@@ -716,6 +721,12 @@ impl Session<'_> {
 pub(crate) fn transport(view: &tcp::View) -> TransportState {
     // They are numbered as in Zeek.
     TransportState { states: view.states.map(|state| state as u8), sizes: view.sizes }
+}
+
+/// Whether analyzers of a protocol look at connections of datagrams from time to time.
+#[inline]
+fn asks_for_looks(tag: Tag) -> bool {
+    matches!(tag, Tag::Dns | Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.

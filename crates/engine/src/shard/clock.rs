@@ -253,7 +253,8 @@ pub(crate) struct Closing {
     next: usize,
 }
 
-/// When a timer would end a connection that Zeek lets fire at the end of input: of attempts and of DNS.
+/// When a timer would end a connection that Zeek lets fire at the end of input: of attempts, and of DNS and others that look
+/// at their connections.
 fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
     let conn = &slot.conn;
     match &slot.tcp {
@@ -265,7 +266,10 @@ fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
                 matches!(states, [State::SynSent | State::SynAckSent, State::Inactive]);
             is_attempt.then(|| conn.start + Interval::from_secs(5))
         }
-        None => (conn.look_every > 0).then(|| conn.start + Interval::from_secs(10)),
+        None => {
+            let every = conn.look_every;
+            (every > 0).then(|| conn.start + Interval::from_secs(i64::from(every)))
+        }
     }
 }
 

@@ -358,7 +358,13 @@ fn upgrades(vm: &mut Vm<'_>) {
 /// Options of scripts that steer analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
+    "Gnutella::max_header_length",
+    "Gnutella::max_line_length",
     "MQTT::max_payload_size",
+    "NCP::max_frame_size",
+    "NFS3::return_data",
+    "NFS3::return_data_first_only",
+    "NFS3::return_data_max",
     "POP3::max_unknown_client_commands",
     "SMB::max_dce_rpc_analyzers",
     "SMB::max_pending_messages",
@@ -374,13 +380,16 @@ const SETTINGS: &[&str] = &[
     "dns_skip_all_addl",
     "dns_skip_all_auth",
     "dpd_buffer_size",
+    "rpc_max_pending_calls",
 ];
 
-/// Silence after which connections end, and how long that is by default, in seconds.
+/// Silence after which connections end, or how long these last, and how long that is by default, in seconds.
 const TIMEOUTS: &[(&str, f64)] = &[
     ("tcp_inactivity_timeout", 300.0),
     ("udp_inactivity_timeout", 60.0),
     ("icmp_inactivity_timeout", 60.0),
+    ("netbios_ssn_session_timeout", 15.0),
+    ("rpc_timeout", 24.0),
 ];
 
 /// Passes the values of options to the analysis.

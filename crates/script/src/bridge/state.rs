@@ -89,12 +89,8 @@ impl States {
     pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
-        let key = if vm.m.state.traffic.names.is_some() {
-            self.connection(vm, ty, state)?;
-            plan_of(vm, ty).key(state)
-        } else {
-            self.mention(vm, ty, state)?
-        };
+        // An analyzer alone does not name its connection.
+        let key = self.mention(vm, ty, state)?;
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
         if let (_, Some(Some(Head::Enum(name))), Some(Some(Head::Count(number)))) =

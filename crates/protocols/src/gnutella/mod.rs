@@ -1,0 +1,24 @@
+//! Gnutella over TCP: a handshake of lines in each direction, then messages.
+//!
+//! The [`Analyzer`] reads lines until both sides accepted the connection (`GNUTELLA/0.6 200 OK`), and from then on
+//! [messages](message::Header). A line of HTTP shows a download: the analyzer of HTTP takes over.
+//!
+//! Zeek puts this analyzer on no port and detects it nowhere: scripts start it. There is no log, and no service, since it confirms
+//! nothing.
+
+mod analyzer;
+pub mod events;
+pub mod message;
+
+pub use analyzer::Analyzer;
+
+use crate::Tag;
+use crate::descriptor::Descriptor;
+use crate::descriptor::Entry;
+
+/// What the rest of gannet knows of the protocol.
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    entries: &[Entry::new(Tag::Gnutella, "GNUTELLA", "gnutella")],
+    events: &[events::EVENTS],
+    ..Descriptor::NONE
+};

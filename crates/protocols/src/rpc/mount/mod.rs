@@ -1,0 +1,152 @@
+//! MOUNT, version 3 (RFC 1813 section 5): file systems that clients of NFS may use.
+
+pub mod events;
+
+use std::borrow::Cow;
+
+use events::*;
+
+use super::analyzer::Program;
+use super::analyzer::Replied;
+use super::message::Call;
+use super::message::Status;
+use super::xdr::Xdr;
+use crate::Context;
+use crate::Tag;
+
+/// Its number.
+const PROGRAM: u32 = 100_005;
+
+/// Most bytes of the handle of a file.
+const MAX_HANDLE: u32 = 64;
+
+/// Most flavors of authentication of a reply that are read.
+const MAX_FLAVORS: u32 = 32;
+
+/// Its procedures.
+mod proc {
+    pub(super) const NULL: u32 = 0;
+    pub(super) const MNT: u32 = 1;
+    pub(super) const UMNT: u32 = 3;
+    pub(super) const UMNT_ALL: u32 = 4;
+    /// The first number that is none.
+    pub(super) const END: u32 = 6;
+}
+
+/// The program.
+#[derive(Debug)]
+pub enum Mount {}
+
+/// Arguments of its calls: of those that have a directory, and are read.
+pub type Args = Option<Dir<'static>>;
+
+impl Mount {
+    fn weird(cx: &mut Context<'_>, name: &'static str, number: u32) {
+        cx.weird(name, &number.to_string(), Some(Self::TAG.name()));
+    }
+}
+
+impl Program for Mount {
+    const TAG: Tag = Tag::Mount;
+    type Args = Args;
+
+    fn call(cx: &mut Context<'_>, call: &Call, x: &mut Xdr<'_>) -> Option<Args> {
+        if call.prog != PROGRAM {
+            // As in Zeek, numbers from 2^31 on are negative.
+            let number = (call.prog as i32).to_string();
+            cx.weird("bad_RPC_program", &number, Some(Self::TAG.name()));
+        }
+        match call.proc {
+            proc::NULL => Some(None),
+            proc::MNT | proc::UMNT | proc::UMNT_ALL => {
+                let dirname = Cow::Owned(x.string()?.to_vec());
+                Some(Some(Dir { dirname }))
+            }
+            other => {
+                if other < proc::END {
+                    x.skip_rest();
+                } else {
+                    Self::weird(cx, "unknown_MOUNT_request", other);
+                }
+                Some(None)
+            }
+        }
+    }
+
+    fn reply(
+        cx: &mut Context<'_>,
+        call: &Call,
+        args: Args,
+        reply: &Replied,
+        x: &mut Xdr<'_>,
+    ) -> bool {
+        let mut status = MountStatus::OK;
+        if reply.status == Status::Success {
+            status = MountStatus::UNKNOWN;
+            if x.left() >= 4 {
+                let number = x.u32();
+                match MountStatus::of(number) {
+                    Some(known) => status = known,
+                    None => Self::weird(cx, "invalid_mount_status", number),
+                }
+            }
+        } else {
+            *x = Xdr::nothing();
+        }
+        let is_whole = |x: &Xdr<'_>| reply.status != Status::Success || x.is_whole();
+        let info = |status| Info::new(call, reply, status);
+        cx.raise(|n| MountReplyStatus { n, info: info(status) });
+        match (call.proc, args) {
+            (proc::NULL, _) if is_whole(x) => {
+                cx.raise(|c| MountProcNull { c, info: info(status) });
+            }
+            (proc::MNT, Some(req)) => {
+                let rep = mounted(cx, x, status);
+                if is_whole(x) {
+                    cx.raise(|c| MountProcMnt { c, info: info(status), req, rep });
+                }
+            }
+            (proc::UMNT | proc::UMNT_ALL, Some(req)) => {
+                x.skip_rest();
+                if is_whole(x) {
+                    cx.raise(|c| MountProcUmnt { c, info: info(MountStatus::OK), req });
+                }
+            }
+            (number, _) => {
+                let Some(proc) = Proc::of(number).filter(|_| number < proc::END) else {
+                    return false;
+                };
+                x.skip_rest();
+                if is_whole(x) {
+                    cx.raise(|c| MountProcNotImplemented { c, info: info(status), proc });
+                }
+            }
+        }
+        is_whole(x)
+    }
+}
+
+/// The results of mounting a directory.
+fn mounted<'a>(cx: &mut Context<'_>, x: &mut Xdr<'a>, status: MountStatus) -> Mounted<'a> {
+    if status != MountStatus::OK {
+        return Mounted { dirfh: None, auth_flavors: None };
+    }
+    let dirfh = x.opaque(MAX_HANDLE);
+    let count = x.u32();
+    let is_long = count > MAX_FLAVORS;
+    if is_long {
+        cx.weird("excessive_MNT_auth_flavors", "", Some(Mount::TAG.name()));
+    }
+    let mut flavors = Vec::new();
+    for _ in 0..count.min(MAX_FLAVORS) {
+        let number = x.u32();
+        match AuthFlavor::of(number) {
+            Some(flavor) => flavors.push(flavor),
+            None => Mount::weird(cx, "unhandled_mount3_auth_flavor", number),
+        }
+    }
+    if is_long {
+        x.skip_rest();
+    }
+    Mounted { dirfh, auth_flavors: Some(flavors) }
+}

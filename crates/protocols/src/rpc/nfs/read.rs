@@ -1,0 +1,299 @@
+//! Reading arguments and results.
+//!
+//! Where a message ends too early, what is missing is 0 or unset: callers then do without the whole. Weirds of numbers without a
+//! name come even so, as in Zeek.
+
+use std::borrow::Cow;
+
+use gannet_base::Time;
+
+use super::types::*;
+use crate::Context;
+use crate::Tag;
+use crate::rpc::xdr::Xdr;
+
+/// Most bytes of the handle of a file.
+const MAX_HANDLE: u32 = 64;
+
+/// Bytes of data that events have, where scripts ask for data and do not say how many.
+const MAX_DATA: u64 = 512;
+
+/// A handle or a name that is kept.
+pub(super) type Text = Cow<'static, [u8]>;
+
+fn kept(text: Option<&[u8]>) -> Text {
+    Cow::Owned(text.unwrap_or_default().to_vec())
+}
+
+/// Reports a number that has no name.
+pub(super) fn report(cx: &mut Context<'_>, name: &'static str, number: u32) {
+    cx.weird(name, &number.to_string(), Some(Tag::Nfs.name()));
+}
+
+/// Reads a message of a connection.
+pub(super) struct Reader<'r, 'c, 'a> {
+    pub(super) cx: &'r mut Context<'c>,
+    pub(super) x: &'r mut Xdr<'a>,
+}
+
+/// What several messages have.
+impl<'a> Reader<'_, '_, 'a> {
+    fn handle(&mut self) -> Option<&'a [u8]> {
+        self.x.opaque(MAX_HANDLE)
+    }
+
+    fn time(&mut self) -> Time {
+        Time::from_nanos(self.x.nanos())
+    }
+
+    /// A number with a name, or a weird.
+    fn named<T>(&mut self, of: fn(u32) -> Option<T>, weird: &'static str) -> Option<T> {
+        let number = self.x.u32();
+        let value = of(number);
+        if value.is_none() {
+            report(self.cx, weird, number);
+        }
+        value
+    }
+
+    /// A value that may be absent.
+    fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.x.bool().then(|| read(self))
+    }
+
+    fn time_how(&mut self) -> Option<TimeHow> {
+        self.named(TimeHow::of, "unhandled_nfs3_time_how")
+    }
+
+    fn stable_how(&mut self) -> Option<StableHow> {
+        self.named(StableHow::of, "unhandled_nfs3_stable_how")
+    }
+
+    /// Attributes of a file.
+    pub(super) fn fattr(&mut self) -> Fattr {
+        Fattr {
+            ftype: self.named(FileType::of, "unhandled_nfs3_file_type"),
+            mode: self.x.u32(),
+            nlink: self.x.u32(),
+            uid: self.x.u32(),
+            gid: self.x.u32(),
+            size: self.x.u64(),
+            used: self.x.u64(),
+            rdev1: self.x.u32(),
+            rdev2: self.x.u32(),
+            fsid: self.x.u64(),
+            fileid: self.x.u64(),
+            atime: self.time(),
+            mtime: self.time(),
+            ctime: self.time(),
+        }
+    }
+
+    fn after(&mut self) -> Option<Fattr> {
+        self.optional(Self::fattr)
+    }
+
+    fn before(&mut self) -> Option<WccAttr> {
+        self.optional(|r| WccAttr { size: r.x.u64(), atime: r.time(), mtime: r.time() })
+    }
+
+    fn new_handle(&mut self) -> Option<&'a [u8]> {
+        self.optional(Self::handle).flatten()
+    }
+
+    /// Data of a file, as many as scripts ask for. Of `size` bytes that a message announces, it may have fewer.
+    fn data(&mut self, offset: u64, size: u32) -> Option<&'a [u8]> {
+        let data = self.x.cut_opaque()?;
+        let is_wanted = self.cx.env.setting("NFS3::return_data", 0) != 0;
+        let is_first_only = self.cx.env.setting("NFS3::return_data_first_only", 1) != 0;
+        if !is_wanted || is_first_only && offset != 0 {
+            return None;
+        }
+        let most = self.cx.env.setting("NFS3::return_data_max", MAX_DATA);
+        // As in Zeek, sizes from 2^31 on are negative.
+        let most = most.min(i32::try_from(size).map_or(0, |size| size as u64));
+        let data = &data[..data.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
+        (!data.is_empty()).then_some(data)
+    }
+}
+
+/// Arguments.
+impl Reader<'_, '_, '_> {
+    /// A file.
+    pub(super) fn file(&mut self) -> Text {
+        kept(self.handle())
+    }
+
+    fn text(&mut self) -> Text {
+        kept(self.x.string())
+    }
+
+    /// A name in a directory.
+    pub(super) fn name_in(&mut self) -> DirOpArgs<'static> {
+        DirOpArgs { dirfh: self.file(), fname: self.text() }
+    }
+
+    /// Attributes to set. A time of the client's is not read, as in Zeek.
+    fn sattr(&mut self) -> Sattr {
+        Sattr {
+            mode: self.optional(|r| r.x.u32()),
+            uid: self.optional(|r| r.x.u32()),
+            gid: self.optional(|r| r.x.u32()),
+            size: self.optional(|r| r.x.u64()),
+            atime: self.time_how(),
+            mtime: self.time_how(),
+        }
+    }
+
+    /// Attributes of a file to set.
+    pub(super) fn sattr_args(&mut self) -> SattrArgs<'static> {
+        SattrArgs { fh: self.file(), new_attributes: self.sattr() }
+    }
+
+    /// A part of a file to read.
+    pub(super) fn read_args(&mut self) -> ReadArgs<'static> {
+        ReadArgs { fh: self.file(), offset: self.x.u64(), size: self.x.u32() }
+    }
+
+    /// A part of a file to write.
+    pub(super) fn write_args(&mut self) -> WriteArgs<'static> {
+        let (fh, offset, size) = (self.file(), self.x.u64(), self.x.u32());
+        let stable = self.stable_how();
+        let data = self.data(offset, size).map(|data| kept(Some(data)));
+        WriteArgs { fh, offset, size, stable, data }
+    }
+
+    /// A symbolic link to make.
+    pub(super) fn symlink_args(&mut self) -> SymlinkArgs<'static> {
+        let link = self.name_in();
+        let symlink_attributes = self.sattr();
+        let nfspath = self.x.string().map(|path| kept(Some(path)));
+        SymlinkArgs { link, symlinkdata: SymlinkData { symlink_attributes, nfspath } }
+    }
+
+    /// A file to rename.
+    pub(super) fn rename_args(&mut self) -> RenameArgs<'static> {
+        RenameArgs {
+            src_dirfh: self.file(),
+            src_fname: self.text(),
+            dst_dirfh: self.file(),
+            dst_fname: self.text(),
+        }
+    }
+
+    /// Entries of a directory to read.
+    pub(super) fn readdir_args(&mut self, isplus: bool) -> ReaddirArgs<'static> {
+        ReaddirArgs {
+            isplus,
+            dirfh: self.file(),
+            cookie: self.x.u64(),
+            cookieverf: self.x.u64(),
+            dircount: self.x.u32(),
+            maxcount: isplus.then(|| self.x.u32()),
+        }
+    }
+}
+
+/// Results, which depend on the status.
+impl<'a> Reader<'_, '_, 'a> {
+    /// Of setting attributes.
+    pub(super) fn sattr_reply(&mut self, status: NfsStatus) -> SattrReply {
+        if status != NfsStatus::OK {
+            return SattrReply { dir_pre_attr: None, dir_post_attr: None };
+        }
+        SattrReply { dir_pre_attr: self.before(), dir_post_attr: self.after() }
+    }
+
+    /// Of a lookup.
+    pub(super) fn lookup(&mut self, status: NfsStatus) -> LookupReply<'a> {
+        let (fh, obj_attr) = match status {
+            NfsStatus::OK => (self.handle(), self.after()),
+            _ => (None, None),
+        };
+        LookupReply { fh, obj_attr, dir_attr: self.after() }
+    }
+
+    /// Of reading a file from `offset` on.
+    pub(super) fn read(&mut self, status: NfsStatus, offset: u64) -> ReadReply<'a> {
+        let attr = self.after();
+        if status != NfsStatus::OK {
+            return ReadReply { attr, size: None, eof: None, data: None };
+        }
+        let (size, eof) = (self.x.u32(), self.x.bool());
+        ReadReply { attr, size: Some(size), eof: Some(eof), data: self.data(offset, size) }
+    }
+
+    /// Of reading a symbolic link.
+    pub(super) fn readlink(&mut self, status: NfsStatus) -> ReadlinkReply<'a> {
+        let attr = self.after();
+        let nfspath = if status == NfsStatus::OK { self.x.string() } else { None };
+        ReadlinkReply { attr, nfspath }
+    }
+
+    /// Of making a name.
+    pub(super) fn link(&mut self, status: NfsStatus) -> LinkReply {
+        if status != NfsStatus::OK {
+            return LinkReply { post_attr: None, preattr: None, postattr: None };
+        }
+        LinkReply { post_attr: self.after(), preattr: self.before(), postattr: self.after() }
+    }
+
+    /// Of writing a file. As in Zeek, the attributes of a failure are taken for those afterwards and those before, in this order.
+    pub(super) fn written(&mut self, status: NfsStatus) -> WriteReply {
+        if status != NfsStatus::OK {
+            let (postattr, preattr) = (self.after(), self.before());
+            return WriteReply { preattr, postattr, size: None, commited: None, verf: None };
+        }
+        WriteReply {
+            preattr: self.before(),
+            postattr: self.after(),
+            size: Some(self.x.u32()),
+            commited: self.stable_how(),
+            verf: Some(self.x.u64()),
+        }
+    }
+
+    /// Of making a file.
+    pub(super) fn new_file(&mut self, status: NfsStatus) -> NewObjReply<'a> {
+        let (fh, obj_attr) = match status {
+            NfsStatus::OK => (self.new_handle(), self.after()),
+            _ => (None, None),
+        };
+        NewObjReply { fh, obj_attr, dir_pre_attr: self.before(), dir_post_attr: self.after() }
+    }
+
+    /// Of removing a file.
+    pub(super) fn removed(&mut self) -> DelObjReply {
+        DelObjReply { dir_pre_attr: self.before(), dir_post_attr: self.after() }
+    }
+
+    /// Of renaming a file.
+    pub(super) fn renamed(&mut self) -> RenameReply {
+        RenameReply {
+            src_dir_pre_attr: self.before(),
+            src_dir_post_attr: self.after(),
+            dst_dir_pre_attr: self.before(),
+            dst_dir_post_attr: self.after(),
+        }
+    }
+
+    /// Of reading a directory.
+    pub(super) fn entries(&mut self, status: NfsStatus, isplus: bool) -> ReaddirReply<'a> {
+        let dir_attr = self.after();
+        if status != NfsStatus::OK {
+            return ReaddirReply { isplus, dir_attr, cookieverf: None, entries: None, eof: None };
+        }
+        let cookieverf = Some(self.x.u64());
+        let mut entries = Vec::new();
+        while self.x.bool() {
+            let fileid = self.x.u64();
+            let fname = self.x.string().unwrap_or_default();
+            let cookie = self.x.u64();
+            let attr = if isplus { self.after() } else { None };
+            let fh = if isplus { self.new_handle() } else { None };
+            entries.push(DirEntry { fileid, fname, cookie, attr, fh });
+        }
+        let eof = Some(self.x.bool());
+        ReaddirReply { isplus, dir_attr, cookieverf, entries: Some(entries), eof }
+    }
+}
