@@ -2,7 +2,7 @@
 //!
 //! A file imports another one if a path in it leads to an item there: in a `use`, or in the code. Re-exports are followed to
 //! the file that has the item and are no imports themselves, so that a `mod.rs` may show what its folder has. Tests do not
-//! count. [`source`] reads a file, [`graph`] resolves its paths and finds the circles.
+//! count. [`source`] reads a file, [`mod@graph`] resolves its paths and finds the circles.
 
 mod graph;
 mod source;

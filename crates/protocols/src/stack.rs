@@ -726,7 +726,14 @@ pub(crate) fn transport(view: &tcp::View) -> TransportState {
 /// Whether analyzers of a protocol look at connections of datagrams from time to time.
 #[inline]
 fn asks_for_looks(tag: Tag) -> bool {
-    matches!(tag, Tag::Dns | Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
+    // Nearly all are of DNS: a test of their own.
+    tag == Tag::Dns || asks_where_started(tag)
+}
+
+/// The same of protocols that only scripts start.
+#[cold]
+fn asks_where_started(tag: Tag) -> bool {
+    matches!(tag, Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.
