@@ -82,6 +82,8 @@ impl Args {
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
+    /// Whether what LDAP and PostgreSQL carry is analyzed, and their failures are reported.
+    inner_protocols: bool,
     threads: usize,
     filter: Option<Filter>,
     open: Option<(Packets, Stop)>,
@@ -103,6 +105,7 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
+        self.inner_protocols = options.spicy;
         self.threads = options.threads;
         // Zeek's scripts install the filter themselves.
         let search_path = gannet_script::command::search_path(options);
@@ -163,6 +166,7 @@ impl Source for Captures {
         let options = Options {
             threads,
             ignore_checksums: self.ignore_checksums || start.ignore_checksums,
+            inner_protocols: self.inner_protocols,
             scripted: start.scripted,
             in_key_order: start.in_key_order,
             filter: self.filter.take(),

@@ -1,5 +1,7 @@
 //! Enums whose values are not declared in scripts: tags of analyzers, readers, writers and backends.
 
+mod spicy;
+
 use crate::ast::Function;
 use crate::ids::{GlobalId, Name, TypeId};
 use crate::program::Program;
@@ -199,6 +201,9 @@ pub fn declare(program: &mut Program) {
     for (name, prefix, names) in OTHERS {
         let values = numbered(program, prefix, names, 1);
         add_enum(program, name, values, true);
+    }
+    if program.has_spicy {
+        spicy::declare(program);
     }
 }
 

@@ -65,6 +65,8 @@ pub struct Program {
     pub near: Option<Span>,
     /// Whether the command line sets variables.
     pub has_parameters: bool,
+    /// Whether scripts see the analyzers that Zeek has with Spicy.
+    pub has_spicy: bool,
 }
 
 impl Program {

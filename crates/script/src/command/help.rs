@@ -26,6 +26,8 @@ Scripts:
   -p, --prefix PREFIX       load scripts of this prefix as well
   NAME=VALUE                set an option of a script, like LogAscii::use_json=T
   --zeek-scripts DIR        the folder of Zeek's scripts
+  --spicy                   scripts of protocols that Zeek reads with Spicy run, too: LDAP, PostgreSQL,
+                            QUIC and Redis
   --script-budget TIME[,BYTES]
                             end handlers that run longer, or that take more memory: 500ms,100M
   --threads N               analyze in N threads; scripts run in one of them, in the order of packets

@@ -119,7 +119,8 @@ fn run_scripts(
     if let Some(file) = &options.profile {
         engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
-    let mut cache = Cache::new(options, &search_path(options));
+    // What is cached was read without Spicy's enums.
+    let mut cache = Cache::new(options, &search_path(options)).filter(|_| !options.spicy);
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => {
             engine.seed(&seeds);
@@ -298,6 +299,7 @@ pub(crate) fn parse_in(
 
 /// Declares what exists before the first script.
 fn declare(program: &mut Program, options: &Options) {
+    program.has_spicy = options.spicy;
     crate::components::declare(program);
     for prefix in std::env::var("ZEEK_PREFIXES")
         .unwrap_or_default()

@@ -13,6 +13,8 @@ pub struct Options {
     pub bare: bool,
     /// `-C`: checksums are not verified.
     pub ignore_checksums: bool,
+    /// `--spicy`: scripts see the analyzers that Zeek has with Spicy.
+    pub spicy: bool,
     /// `-D`: seeds are zero.
     pub deterministic: bool,
     /// `-e`: code that is read last.
@@ -253,6 +255,10 @@ impl Options {
             "debug-rules" => 'S',
             "watchdog" => 'W',
             "jobs" => 'j',
+            "spicy" => {
+                self.spicy = true;
+                return Ok(());
+            }
             "no-unused-warnings" => {
                 self.no_unused_warnings = true;
                 return Ok(());
@@ -332,6 +338,12 @@ mod tests {
         assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
         assert_eq!(options.activated, ["Plugin::Name"]);
         assert_eq!(options.exec, ["print 1;"]);
+    }
+
+    #[test]
+    fn scripts_see_spicy_on_request() {
+        assert!(parse(&["--spicy"]).unwrap_or_default().spicy);
+        assert!(!parse(&[]).unwrap_or_default().spicy);
     }
 
     #[test]
