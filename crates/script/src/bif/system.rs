@@ -284,7 +284,7 @@ pub(super) const TABLE: Table = &[
     ("do_profiling", |_, _| Ok(Value::Unset)),
     ("__init_primary_bifs", |_, _| Ok(Value::Bool(true))),
     ("__init_secondary_bifs", |_, _| Ok(Value::Bool(true))),
-    ("have_spicy", |vm, _| Ok(Value::Bool(vm.p.has_spicy))),
+    ("have_spicy", |_, _| Ok(Value::Bool(false))),
     ("have_spicy_analyzers", |vm, _| Ok(Value::Bool(vm.p.has_spicy))),
     ("find_in_zeekpath", find_in_zeekpath),
     ("is_local_interface", |_, a| {

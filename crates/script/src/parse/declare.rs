@@ -516,6 +516,10 @@ impl Parser<'_> {
                     .zip(&new_fields)
                     .all(|(a, b)| a.name == b.name && self.program.same_type(a.ty, b.ty))
         });
+        // Scripts for Spicy declare events that a Zeek without it has, too (Finger, Syslog).
+        if exists && self.program.has_spicy {
+            return;
+        }
         if exists {
             let other = Object::Type(canonical);
             return self.report_pinpoint(
