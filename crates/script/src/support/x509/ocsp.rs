@@ -233,4 +233,46 @@ mod tests {
             assert!(Answer::parse(Der(&whole[..cut])).is_none());
         }
     }
+
+    /// A response without a certificate, signed by nobody, about certificate 7.
+    fn response() -> Vec<u8> {
+        let algorithm = wrap(tag::SEQUENCE, &wrap(tag::OID, SHA1));
+        let hash = wrap(tag::OCTET_STRING, &[2; 20]);
+        let id = [algorithm.clone(), hash.clone(), hash, wrap(tag::INTEGER, &[7])].concat();
+        let this = wrap(tag::TIME, b"20140424233647Z");
+        let answer = [wrap(tag::SEQUENCE, &id), wrap(0x80, &[]), this.clone()].concat();
+        let responder = wrap(tag::CONTEXT_2, &wrap(tag::OCTET_STRING, &[2; 20]));
+        let answers = wrap(tag::SEQUENCE, &wrap(tag::SEQUENCE, &answer));
+        let signed = wrap(tag::SEQUENCE, &[responder, this, answers].concat());
+        let certificates = wrap(tag::CONTEXT_0, &wrap(tag::SEQUENCE, &wrap(tag::SEQUENCE, &[])));
+        let basic = [signed, algorithm, wrap(tag::BIT_STRING, &[0; 9]), certificates].concat();
+        let basic = wrap(tag::OCTET_STRING, &wrap(tag::SEQUENCE, &basic));
+        let bytes = wrap(tag::SEQUENCE, &[wrap(tag::OID, BASIC), basic].concat());
+        let status = wrap(tag::ENUMERATED, &[SUCCESSFUL]);
+        wrap(tag::SEQUENCE, &[status, wrap(tag::CONTEXT_0, &bytes)].concat())
+    }
+
+    #[test]
+    fn a_response_has_a_signer_and_answers() {
+        let whole = response();
+        let Some(Ok(parsed)) = Response::parse(&whole) else { panic!("no response") };
+        assert_eq!((parsed.responder.tag, parsed.certificates.len()), (tag::CONTEXT_2, 1));
+        assert_eq!(Answer::parse(parsed.answers).map(|answer| answer.status), Some(0));
+        assert!(parsed.signer(&parsed.certificates).is_none());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_survived(at in 0..200_usize, byte: u8, cut in 0..300_usize) {
+            let mut bytes = response();
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            bytes.truncate(cut);
+            if let Some(Ok(parsed)) = Response::parse(&bytes) {
+                let _ = (parsed.signer(&parsed.certificates), Answer::parse(parsed.answers));
+            }
+            let _ = verify_response(&[bytes.clone()], &bytes, &[], 0);
+        }
+    }
 }
