@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// A response without a certificate, signed by nobody, about certificate 7.
+    /// A response about certificate 7, without the certificate of who signed it.
     fn response() -> Vec<u8> {
         let algorithm = wrap(tag::SEQUENCE, &wrap(tag::OID, SHA1));
         let hash = wrap(tag::OCTET_STRING, &[2; 20]);
