@@ -364,7 +364,7 @@ impl Env {
 
     /// Logs software that DHCP found since the last call, across connections.
     fn dhcp_software(&mut self, now: Time) {
-        for told in self.dhcp.told() {
+        for told in self.dhcp.take_reported() {
             if let Some(mut policy) = self.policy() {
                 policy.software(now, &told.found());
             }

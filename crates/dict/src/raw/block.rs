@@ -452,7 +452,7 @@ impl<T> Block<T> {
                 *word |= u64::from(!simd::bytes_of(tags, FREE) & 0xffff) << (from - first);
             }
         }
-        // What stands behind the last lane is none.
+        // The bits behind the last lane are of tags that no lane has, and of numbers.
         words[LANES / 64] &= (1 << (LANES % 64)) - 1;
         Lanes { words, from: 0 }
     }

@@ -55,19 +55,19 @@ pub struct Shared {
     /// When to look next.
     next_due: Time,
     /// Software found in finished transactions.
-    told: Vec<Told>,
+    reported: Vec<Reported>,
 }
 
 /// Software of a DHCP client or server, by its own description.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     host: Addr,
     port: u16,
     kind: &'static str,
     text: Box<[u8]>,
 }
 
-impl Told {
+impl Reported {
     pub(crate) fn found(&self) -> Found<'_> {
         let Self { host, port, kind, ref text } = *self;
         Found { host, port: Some(port), kind, text }
@@ -81,7 +81,7 @@ struct Transaction {
     /// When it was begun, in whole seconds since the first packet: as precise as its age is taken.
     begun: Time,
     last: Time,
-    /// The hardware address of the client's own messages, should no other source tell it.
+    /// The hardware address of the client's own messages, should no other source have it.
     hardware: Option<Vec<u8>>,
     row: Dhcp,
     /// Ports of client and server, as the last message had them.
@@ -91,13 +91,13 @@ struct Transaction {
 }
 
 impl Transaction {
-    fn write(mut self, logs: &mut Logs, told: &mut Vec<Told>) {
+    fn write(mut self, logs: &mut Logs, reported: &mut Vec<Reported>) {
         self.row.mac = self.row.mac.take().or(self.hardware.take());
         logs.write(&self.row);
-        self.tell(told);
+        self.report_software(reported);
     }
 
-    fn tell(&mut self, told: &mut Vec<Told>) {
+    fn report_software(&mut self, reported: &mut Vec<Reported>) {
         let (Some(client), Some(server)) = (self.row.assigned_addr, self.row.server_addr) else {
             return;
         };
@@ -106,7 +106,7 @@ impl Transaction {
             if let Some(text) = self.software[i].take()
                 && host != BROADCAST
             {
-                told.push(Told { host, port: self.ports[i], kind, text });
+                reported.push(Reported { host, port: self.ports[i], kind, text });
             }
         }
     }
@@ -155,13 +155,13 @@ impl Shared {
             ids.into_iter().filter_map(|id| self.transactions.remove(&id)).collect();
         ended.sort_unstable_by_key(|t| t.ordinal);
         for transaction in ended {
-            transaction.write(logs, &mut self.told);
+            transaction.write(logs, &mut self.reported);
         }
     }
 
     /// Software found in finished transactions since the last call.
-    pub(crate) fn told(&mut self) -> Vec<Told> {
-        std::mem::take(&mut self.told)
+    pub(crate) fn take_reported(&mut self) -> Vec<Reported> {
+        std::mem::take(&mut self.reported)
     }
 
     /// A transaction begins; the oldest makes room if there are too many.
@@ -252,7 +252,7 @@ impl Shared {
         let row = &transaction.row;
         if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
             logs.write(row);
-            transaction.tell(&mut self.told);
+            transaction.report_software(&mut self.reported);
             self.transactions.remove(&xid);
         }
     }
@@ -263,7 +263,7 @@ impl Shared {
         while let Some((ordinal, id)) = self.order.pop_front() {
             if self.transactions.get(&id).is_some_and(|t| t.ordinal == ordinal) {
                 if let Some(t) = self.transactions.remove(&id) {
-                    t.write(logs, &mut self.told);
+                    t.write(logs, &mut self.reported);
                 }
                 break;
             }

@@ -159,7 +159,12 @@ impl Analyzer {
         cx.raise(|c| GnutellaHttpNotify { c });
         let replay = match self.kept.take() {
             Some(pieces) => Replay { pieces, is_inner: false },
-            None => Replay::rest(from, rest),
+            None => {
+                let bytes = self.kept_bytes - rest.len();
+                let name = "gnutella_http_begin_discarded";
+                limit_reached(cx, name, &bytes.to_string(), SOURCE);
+                Replay::rest(from, rest)
+            }
         };
         cx.start(Tag::Http, replay);
         cx.done(Tag::Gnutella);
@@ -368,6 +373,34 @@ mod tests {
         assert!(matches!(h.requests[..], [crate::Request::Done(Tag::Gnutella)]));
         a.finish(&mut h.cx());
         assert_eq!(h.events(), ["gnutella_http_notify ", "gnutella_not_establish "]);
+    }
+
+    #[test]
+    fn the_begin_of_a_late_download_is_discarded() {
+        for (before, discarded) in [(10, false), (1_000, true), (100_000, true)] {
+            let (mut h, mut a) = connection();
+            let lines = b"a: b\r\n".repeat(before);
+            for part in lines.chunks(1_024) {
+                a.stream(&mut h.cx(), Dir::Orig, part);
+            }
+            a.stream(&mut h.cx(), Dir::Resp, b"GET /get/1 HTTP/1.1\r\nrest");
+            let [(Tag::Http, replay)] = &h.starts[..] else { panic!("{before}: {:?}", h.starts) };
+            let bytes = |piece: &Piece| match piece {
+                Piece::Bytes(data) => data.len(),
+                _ => 0,
+            };
+            let replayed: usize = replay.pieces.iter().map(|(_, piece)| bytes(piece)).sum();
+            let all = lines.len() + 25;
+            assert_eq!(replayed, if discarded { 4 } else { all }, "{before}");
+            let weird = h
+                .rows("weird")
+                .into_iter()
+                .find(|row| row["name"] == "gnutella_http_begin_discarded");
+            assert_eq!(
+                weird.map(|row| row["addl"].clone()),
+                discarded.then(|| (all - 4).to_string())
+            );
+        }
     }
 
     #[test]

@@ -64,6 +64,5 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// A limit is reached: a weird, and `X` in the connection's history.
 fn limit_reached(cx: &mut Context<'_>, name: &'static str, addl: &str) {
-    cx.weird(name, addl, Some("HTTP"));
-    cx.conn.note_limit();
+    crate::support::limit_reached(cx, name, addl, Some("HTTP"));
 }
