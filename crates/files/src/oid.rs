@@ -1,10 +1,7 @@
 //! Names of object identifiers.
 //!
-//! `oids.txt` holds one registered identifier a line: dotted arcs, short name, and the long name
-//! where it is another; the lines are in byte order of the first column, so that a look-up is a
-//! binary search among them.
-
-use std::sync::LazyLock;
+//! `oids.txt` holds one registered identifier a line: dotted arcs, short name, and the long name,
+//! which is empty where it is the same. The compiler reads it, and makes a hash table by contents octets.
 
 use gannet_log::write_count;
 
@@ -105,26 +102,159 @@ fn subtract(magnitude: &mut [u8], number: u8) {
 
 /// Names of a registered identifier, given its contents octets.
 pub fn names(octets: &[u8]) -> Option<Names> {
-    find(&dotted(octets))
+    let mut slot = octets.iter().fold(HASH_START, |hash, octet| hashed(hash, *octet)) as usize;
+    loop {
+        let line = &LINES[slot % SLOTS];
+        if line.end == 0 {
+            return None;
+        }
+        let text = |from: u16, to: u16| REGISTRY.get(usize::from(from)..usize::from(to));
+        if is_of(text(line.start, line.short - 1)?.as_bytes(), octets) {
+            let (short, long) = (text(line.short, line.long - 1)?, text(line.long, line.end)?);
+            return Some(Names { short, long: if long.is_empty() { short } else { long } });
+        }
+        slot += 1;
+    }
 }
 
-/// Names of a registered identifier, given its dotted arcs.
-pub fn find(dotted: &str) -> Option<Names> {
-    /// Arcs and the rest of each line.
-    static LINES: LazyLock<Vec<(&str, &str)>> =
-        LazyLock::new(|| REGISTRY.lines().filter_map(|line| line.split_once('\t')).collect());
-    let at = LINES.binary_search_by_key(&dotted, |line| line.0).ok()?;
-    let names = LINES.get(at)?.1;
-    let (short, long) = names.split_once('\t').unwrap_or((names, ""));
-    Some(Names { short, long: if long.is_empty() { short } else { long } })
+/// Whether dotted arcs have these contents octets.
+fn is_of(dotted: &[u8], octets: &[u8]) -> bool {
+    let (mut rest, mut arc) = (octets, Arc::first(dotted));
+    loop {
+        while arc.octets > 0 {
+            let Some((octet, others)) = rest.split_first() else { return false };
+            if *octet != arc.octet() {
+                return false;
+            }
+            (rest, arc.octets) = (others, arc.octets - 1);
+        }
+        if arc.end == dotted.len() {
+            return rest.is_empty();
+        }
+        arc = Arc::at(dotted, arc.end + 1);
+    }
+}
+
+/// Where a line of the registry has its columns; `end` is 0 in a slot without a line.
+#[derive(Clone, Copy)]
+struct Line {
+    start: u16,
+    short: u16,
+    long: u16,
+    end: u16,
+}
+
+/// Slots of the hash table: a power of two, nearly twice as many as lines.
+const SLOTS: usize = 2048;
+
+// One slot at least is empty, where each search ends; and offsets have sixteen bits.
+const _: () = assert!(REGISTRY.len() < u16::MAX as usize);
+
+/// The lines of the registry by the hash of their contents octets, each at the first free slot from there.
+static LINES: [Line; SLOTS] = {
+    let text = REGISTRY.as_bytes();
+    let mut lines = [Line { start: 0, short: 0, long: 0, end: 0 }; SLOTS];
+    let (mut start, mut count) = (0, 0);
+    while start < text.len() {
+        let (mut hash, mut arc) = (HASH_START, Arc::first_at(text, start));
+        loop {
+            while arc.octets > 0 {
+                hash = hashed(hash, arc.octet());
+                arc.octets -= 1;
+            }
+            if text[arc.end] != b'.' {
+                break;
+            }
+            arc = Arc::at(text, arc.end + 1);
+        }
+        let short = arc.end + 1;
+        let long = end_of(text, short, b'\t') + 1;
+        let end = end_of(text, long, b'\n');
+        let mut slot = hash as usize % SLOTS;
+        while lines[slot].end != 0 {
+            slot = (slot + 1) % SLOTS;
+        }
+        lines[slot] =
+            Line { start: start as u16, short: short as u16, long: long as u16, end: end as u16 };
+        count += 1;
+        assert!(count < SLOTS);
+        start = end + 1;
+    }
+    lines
+};
+
+/// Where a column ends.
+const fn end_of(text: &[u8], start: usize, mark: u8) -> usize {
+    let mut end = start;
+    while text[end] != mark {
+        end += 1;
+    }
+    end
+}
+
+/// The hash of no octets (FNV-1a).
+const HASH_START: u32 = 0x811c_9dc5;
+
+/// The hash of one more octet.
+const fn hashed(hash: u32, octet: u8) -> u32 {
+    (hash ^ octet as u32).wrapping_mul(0x0100_0193)
+}
+
+/// A number of dotted arcs that has contents octets of its own: the first two arcs have one together.
+struct Arc {
+    value: u64,
+    /// Octets that follow.
+    octets: u32,
+    /// Where its text ends.
+    end: usize,
+}
+
+impl Arc {
+    const fn first(text: &[u8]) -> Self {
+        Self::first_at(text, 0)
+    }
+
+    const fn first_at(text: &[u8], start: usize) -> Self {
+        let (root, end) = number(text, start);
+        // Every identifier has two arcs at the least.
+        let (second, end) = number(text, end + 1);
+        Self::new(root * 40 + second, end)
+    }
+
+    const fn at(text: &[u8], start: usize) -> Self {
+        let (value, end) = number(text, start);
+        Self::new(value, end)
+    }
+
+    const fn new(value: u64, end: usize) -> Self {
+        let bits = u64::BITS - value.leading_zeros();
+        let octets = if bits == 0 { 1 } else { bits.div_ceil(7) };
+        Self { value, octets, end }
+    }
+
+    /// The next octet: seven bits, and whether others follow.
+    const fn octet(&self) -> u8 {
+        let septet = (self.value >> (7 * (self.octets - 1))) as u8 & 0x7f;
+        if self.octets > 1 { septet | 0x80 } else { septet }
+    }
+}
+
+/// A decimal number, and where it ends.
+const fn number(text: &[u8], start: usize) -> (u64, usize) {
+    let (mut value, mut at) = (0, start);
+    while at < text.len() && text[at].is_ascii_digit() {
+        value = 10 * value + (text[at] - b'0') as u64;
+        at += 1;
+    }
+    (value, at)
 }
 
 /// The name of an algorithm as the logs have it: the long name, or else the dotted arcs.
 pub fn algorithm_name(octets: &[u8]) -> String {
-    let mut name = dotted(octets);
-    if let Some(names) = find(&name) {
+    if let Some(names) = names(octets) {
         return names.long.to_owned();
     }
+    let mut name = dotted(octets);
     name.truncate(MAX_ALGORITHM_NAME);
     name
 }
@@ -134,18 +264,48 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Contents octets of dotted arcs.
+    fn octets(dotted: &str) -> Vec<u8> {
+        let arcs: Vec<u64> = dotted.split('.').map(|arc| arc.parse().unwrap()).collect();
+        let first = 40 * arcs[0] + arcs[1];
+        let mut all = Vec::new();
+        for value in std::iter::once(first).chain(arcs[2..].iter().copied()) {
+            let septets = (1..10).take_while(|n| value >> (7 * n) > 0).count();
+            let octet = |n| (value >> (7 * n)) as u8 & 0x7f | if n > 0 { 0x80 } else { 0 };
+            all.extend((0..=septets).rev().map(octet));
+        }
+        all
+    }
+
     #[test]
     fn every_line_is_found() {
         let mut last = "";
         for line in REGISTRY.lines() {
-            let dotted = line.split('\t').next().unwrap();
+            let columns: Vec<_> = line.split('\t').collect();
+            let dotted = columns[0];
             assert!(last < dotted, "{dotted} is out of order");
-            assert!(
-                find(dotted).is_some_and(|names| !names.short.is_empty()),
-                "{dotted} is not found"
-            );
+            let octets = octets(dotted);
+            assert_eq!(super::dotted(&octets), dotted);
+            let long = if columns[2].is_empty() { columns[1] } else { columns[2] };
+            assert_eq!(names(&octets), Some(Names { short: columns[1], long }), "{dotted}");
             last = dotted;
         }
+    }
+
+    #[test]
+    fn neither_a_beginning_nor_more_than_an_identifier_is_found() {
+        let registered: std::collections::BTreeSet<_> =
+            REGISTRY.lines().map(|line| octets(line.split('\t').next().unwrap())).collect();
+        for octets in &registered {
+            for end in 0..octets.len() {
+                let part = &octets[..end];
+                assert_eq!(names(part).is_some(), registered.contains(part), "{part:?}");
+            }
+            let more = [octets.as_slice(), &[0x01]].concat();
+            assert_eq!(names(&more).is_some(), registered.contains(&more), "{more:?}");
+        }
+        assert_eq!(names(&[]), None);
+        assert_eq!(names(&[0xff; 600]), None);
     }
 
     #[test]

@@ -156,15 +156,16 @@ impl Spare {
     fn boxed(&mut self, tcp: Tcp) -> Box<Tcp> {
         match self.0.pop() {
             Some(mut spare) => {
-                *spare = tcp;
+                spare.fill(tcp);
                 spare
             }
             None => Box::new(tcp),
         }
     }
 
-    fn keep(&mut self, tcp: Box<Tcp>) {
+    fn keep(&mut self, mut tcp: Box<Tcp>) {
         if self.0.len() < MAX_SPARE {
+            tcp.empty();
             self.0.push(tcp);
         }
     }

@@ -125,7 +125,7 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
             out.put(date(us), 17);
         }
         // Longer intervals, such as times to live.
-        1_000_000_000..1_000_000_000_000 => {
+        1_000_000_000.. => {
             let us = ns as u64 / 1_000;
             write_count(out, us / 1_000_000);
             out.put(fraction(us % 1_000_000).to_le_bytes(), 7);
@@ -286,50 +286,84 @@ pub(crate) fn fill_v4_end(place: &mut [u8; 68], at: usize, host: [u8; 4], port: 
     at
 }
 
+/// Two hexadecimal digits of a byte.
+static HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut all = [[0; 2]; 256];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = [digits[i >> 4], digits[i & 15]];
+        i += 1;
+    }
+    all
+};
+
+/// First and length of the longest run of two or more, the first of equals, by a bit for each of eight groups that is
+/// zero; beyond the groups where there is none.
+static RUNS: [(u8, u8); 256] = {
+    let mut all = [(8, 1); 256];
+    let mut zeros = 0;
+    while zeros < all.len() {
+        let mut start = 0;
+        while start < 8 {
+            let len = (zeros >> start).trailing_ones();
+            if len > all[zeros].1 as u32 {
+                all[zeros] = (start as u8, len as u8);
+            }
+            start += 1;
+        }
+        zeros += 1;
+    }
+    all
+};
+
 /// An IPv6 address: up to eight groups of four digits and the colons between them.
 #[inline(never)]
 fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
-    let mut bytes = [0; 64];
-    let mut text = Room::new(&mut bytes);
-    write_v6(&mut text, b);
-    let len = text.written().unwrap_or_default();
-    (bytes, len)
-}
-
-fn write_v6(out: &mut Room<'_>, b: [u8; 16]) {
-    let group = |i: usize| u16::from_be_bytes([b[2 * i], b[2 * i + 1]]);
-    // The longest run of two or more zero groups, the first of equals, becomes "::".
-    let (mut start, mut len, mut i) = (8, 1, 0);
-    while i < 8 {
-        let run = (i..8).take_while(|&j| group(j) == 0).count();
-        if run > len {
-            (start, len) = (i, run);
-        }
-        i += run.max(1);
+    let groups = b.as_chunks::<2>().0;
+    let mut zeros = 0;
+    for (i, group) in groups.iter().enumerate() {
+        zeros |= usize::from(*group == [0; 2]) << i;
     }
-    // inet_ntop shows IPv4-compatible addresses with a dotted tail.
-    let dotted = start == 0 && len == 6;
+    let (start, len) = RUNS[zeros];
+    let (start, len) = (usize::from(start), usize::from(len));
+    let mut bytes = [0; 64];
+    let mut at = 0;
+    let mut put = |text: u64, len: usize| {
+        // Always below 48, which the compiler cannot prove.
+        let from = at.min(56);
+        bytes[from..from + 8].copy_from_slice(&text.to_le_bytes());
+        at += len;
+    };
     let mut i = 0;
-    while i < 8 {
+    while i < groups.len() {
         if i == start {
-            out.put(*b"::", 2);
+            // The first of the two colons is that of the group before.
+            let colons = if i == 0 { 2 } else { 1 };
+            put(u64::from_le_bytes([b':'; 8]), colons);
             i += len;
             continue;
         }
-        if i > 0 && i != start + len {
-            out.put([b':'], 1);
-        }
-        if dotted && i == 6 {
-            write_addr(out, Addr::v4([b[12], b[13], b[14], b[15]]));
-            return;
-        }
-        let g = group(i);
-        let digits = (16 - g.leading_zeros()).div_ceil(4).max(1);
-        for d in (0..digits).rev() {
-            out.put([b"0123456789abcdef"[usize::from(g >> (4 * d)) & 15]], 1);
-        }
+        let [high, low] = groups[i].map(|byte| HEX[usize::from(byte)]);
+        let digits = u32::from_le_bytes([high[0], high[1], low[0], low[1]]);
+        let left_out = (u16::from_be_bytes(groups[i]) | 1).leading_zeros() / 4;
+        let count = 4 - left_out;
+        let text = u64::from(digits) >> (8 * left_out) | u64::from(b':') << (8 * count);
+        put(text, count as usize + 1);
         i += 1;
     }
+    if start + len != groups.len() {
+        // No colon follows the last group.
+        at -= 1;
+    }
+    if (start, len) == (0, 6) {
+        // inet_ntop shows IPv4-compatible addresses with a dotted tail.
+        let mut text = Room::new(&mut bytes);
+        text.put(*b"::", 2);
+        write_addr(&mut text, Addr::v4([b[12], b[13], b[14], b[15]]));
+        at = text.written().unwrap_or_default();
+    }
+    (bytes, at)
 }
 
 #[cfg(test)]

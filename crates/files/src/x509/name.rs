@@ -84,12 +84,12 @@ impl<'a> Name<'a> {
                 Some(_) => line.push(','),
             }
             last = Some(attribute.rdn);
-            let dotted = oid::dotted(attribute.oid);
-            if let Some(names) = oid::find(&dotted) {
+            if let Some(names) = oid::names(attribute.oid) {
                 line.push_str(names.short);
                 line.push('=');
                 attribute.push_value(&mut line);
             } else {
+                let dotted = oid::dotted(attribute.oid);
                 line.push_str(&dotted[..dotted.len().min(MAX_DOTTED)]);
                 line.push('=');
                 attribute.push_hex(&mut line);
@@ -114,12 +114,12 @@ impl<'a> Name<'a> {
                 Some(_) => line.push_str(", "),
             }
             last = Some(attribute.rdn);
-            let dotted = oid::dotted(attribute.oid);
-            if let Some(names) = oid::find(&dotted) {
+            if let Some(names) = oid::names(attribute.oid) {
                 line.push_str(names.short);
                 line.push_str(" = ");
                 attribute.push_quoted(&mut line);
             } else {
+                let dotted = oid::dotted(attribute.oid);
                 line.push_str(&dotted[..dotted.len().min(MAX_DOTTED)]);
                 line.push_str(" = ");
                 attribute.push_hex(&mut line);

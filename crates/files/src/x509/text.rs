@@ -177,6 +177,10 @@ fn lossy(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
+fn short_name(identifier: &[u8]) -> String {
+    oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.short.to_owned())
+}
+
 fn long_name(identifier: &[u8]) -> String {
     oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.long.to_owned())
 }
@@ -198,7 +202,7 @@ fn basic_constraints(reader: &mut Reader<'_>) -> Option<String> {
 fn slashes(name: &Element<'_>) -> Result<String> {
     let mut text = String::new();
     for (identifier, value) in attributes(name)? {
-        let short = oid::find(&identifier).map_or(identifier, |names| names.short.to_owned());
+        let short = short_name(identifier);
         let _ = write!(text, "/{short}={value}");
     }
     Ok(text)
@@ -206,8 +210,8 @@ fn slashes(name: &Element<'_>) -> Result<String> {
 
 /// Subject of a directory name, as `C = US, O = …`.
 fn commas(name: &Element<'_>) -> Result<String> {
-    let one = |(identifier, value): (String, String)| {
-        let short = oid::find(&identifier).map_or(identifier, |names| names.short.to_owned());
+    let one = |(identifier, value): (&[u8], String)| {
+        let short = short_name(identifier);
         let needs_quotes = value.contains([',', '+', '"', '\\', '<', '>', ';']);
         let quote = if needs_quotes { "\"" } else { "" };
         format!("{short} = {quote}{value}{quote}")
@@ -216,14 +220,14 @@ fn commas(name: &Element<'_>) -> Result<String> {
 }
 
 /// Dotted identifiers and texts of a directory name.
-fn attributes(name: &Element<'_>) -> Result<Vec<(String, String)>> {
+fn attributes<'a>(name: &Element<'a>) -> Result<Vec<(&'a [u8], String)>> {
     let mut all = Vec::new();
     let mut sets = universal(*name, tag::SEQUENCE)?.items();
     while !sets.is_empty() {
         let mut set = sets.universal(tag::SET)?.items();
         while !set.is_empty() {
             let mut pair = set.sequence()?;
-            let identifier = oid::dotted(pair.universal(tag::OID)?.oid()?);
+            let identifier = pair.universal(tag::OID)?.oid()?;
             all.push((identifier, lossy(&pair.element()?.octets()?)));
         }
     }

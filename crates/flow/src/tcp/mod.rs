@@ -225,6 +225,56 @@ impl Tcp {
         }
     }
 
+    /// Whether all fields are equal, without a branch each. Data above a hole equals no other.
+    #[inline(always)]
+    fn is_equal(&self, other: &Self) -> bool {
+        let of = |tcp: &Self| {
+            let Self {
+                side: _,
+                first_seen: [orig_seen, resp_seen],
+                close_deferred,
+                is_active,
+                missed_bytes,
+                phase,
+                first_acked,
+                deferred_report,
+                is_finished,
+                due,
+            } = *tcp;
+            let flags = [
+                orig_seen,
+                resp_seen,
+                close_deferred,
+                is_active,
+                first_acked,
+                deferred_report,
+                is_finished,
+            ];
+            (flags, phase, missed_bytes, due.map(Time::as_nanos))
+        };
+        let (a, b) = (of(self), of(other));
+        let flags = a.0.iter().zip(b.0).fold(false, |all, (a, b)| all | (a ^ b));
+        let times = a.3[0] ^ b.3[0] | a.3[1] ^ b.3[1];
+        let numbers = a.2 ^ b.2 | times as u64 | u64::from(flags | (a.1 != b.1));
+        let [orig, resp] = &self.side;
+        numbers == 0 && orig.is_equal(&other.side[0]) && resp.is_equal(&other.side[1])
+    }
+
+    /// Drops what has memory of its own; the rest of the state is to be overwritten.
+    #[inline]
+    pub(crate) fn empty(&mut self) {
+        for side in &mut self.side {
+            side.stream.empty();
+        }
+    }
+
+    /// Overwrites a state that is [empty](Self::empty).
+    #[inline]
+    pub(crate) fn fill(&mut self, tcp: Self) {
+        // Nothing of the old one is left to drop, which the compiler does not know.
+        std::mem::forget(std::mem::replace(self, tcp));
+    }
+
     /// The side that sends in a direction.
     pub fn endpoint(&self, side: Dir) -> &Endpoint {
         &self.side[side.index()]

@@ -89,6 +89,22 @@ impl Default for Stream {
 }
 
 impl Stream {
+    /// Not zero where a field differs, or where data above a hole is kept.
+    #[inline(always)]
+    pub(super) fn difference(&self, other: &Self) -> u64 {
+        let Self { next, trim, data_end, above } = self;
+        let is_kept = above.is_some() | other.above.is_some();
+        next ^ other.next | trim ^ other.trim | data_end ^ other.data_end | u64::from(is_kept)
+    }
+
+    /// Drops data above a hole.
+    #[inline]
+    pub(super) fn empty(&mut self) {
+        if self.above.is_some() {
+            self.above = None;
+        }
+    }
+
     pub(crate) fn next(&self) -> u64 {
         self.next
     }

@@ -42,10 +42,13 @@ impl Syn {
         let told = (orig.window_seq, resp.window_ack_seq) != (0, 0);
         let scale = told.then_some(orig.window_scale);
         let syn = Self { seq: orig.start_seq, scale, closed: orig.zero_windows as u8 };
-        (syn.unpacked(conn) == *tcp).then_some(syn)
+        let is_all = syn.unpacked(conn).is_equal(tcp);
+        debug_assert_eq!(is_all, syn.unpacked(conn) == *tcp);
+        is_all.then_some(syn)
     }
 
     /// The state after this SYN.
+    #[inline]
     pub(crate) fn unpacked(self, conn: &Conn) -> Tcp {
         let mut orig = Endpoint {
             state: State::SynSent,
