@@ -385,7 +385,7 @@ fn globals(global: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block
         outbox.index = at as u32;
         before = outbox.found.handed.len();
     }
-    global.packet(packet);
+    global.packet::<true>(packet);
     if let Role::Global(outbox) = &global.role {
         let handed = outbox.found.handed.iter().skip(before);
         handed.for_each(|handed| block.assign_handed(at, handed.part));

@@ -242,6 +242,22 @@ fn alone(
     batch: &Batch<'_>,
     packet_filter: &mut PacketFilter<'_>,
 ) -> io::Result<()> {
+    // Nothing of that changes while no event has a listener.
+    if shard.is_unobserved() {
+        each::<false>(shard, batch, packet_filter);
+    } else {
+        each::<true>(shard, batch, packet_filter);
+    }
+    shard.check()
+}
+
+/// Analyses each packet of a batch that passes the filter. `EVENTS`: an event may have a listener.
+#[inline]
+fn each<const EVENTS: bool>(
+    shard: &mut Shard,
+    batch: &Batch<'_>,
+    packet_filter: &mut PacketFilter<'_>,
+) {
     let is_far = shard.is_table_far();
     for (at, packet) in batch.iter().enumerate() {
         let next = at + lookahead::AHEAD;
@@ -250,14 +266,13 @@ fn alone(
         } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
             shard.prefetch(&key);
         }
-        if shard.stopped {
+        if EVENTS && shard.stopped {
             break;
         }
-        if packet_filter.passes(&packet) && shard.passes(&packet) {
-            shard.packet(&packet);
+        if packet_filter.passes(&packet) && (!EVENTS || shard.passes(&packet)) {
+            shard.packet::<EVENTS>(&packet);
         }
     }
-    shard.check()
 }
 
 impl Work {

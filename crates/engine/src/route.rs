@@ -154,8 +154,8 @@ impl Shard {
         // The weirds of its IP header were reported where it was read first.
         let Ok(ip) = gannet_wire::ip(bytes, handed.wire_len, false) else { return };
         match ip.protocol {
-            protocol::TCP => self.tcp(&ip, all, encapsulation),
-            protocol::UDP => self.udp(&ip, all, encapsulation),
+            protocol::TCP => self.tcp::<true>(&ip, all, encapsulation),
+            protocol::UDP => self.udp::<true>(&ip, all, encapsulation),
             protocol::ICMP | protocol::ICMP6 => self.icmp(&ip, all, encapsulation),
             _ => {
                 self.unknown(&ip, all, encapsulation);

@@ -73,7 +73,11 @@ impl ShardTask {
         if let Some((number, time)) = block.pass() {
             self.shard.pass(number, time);
         } else {
-            take(self.me, &mut self.shard, block, to);
+            // Nothing of that changes while no event has a listener.
+            match self.shard.is_unobserved() {
+                true => take::<false>(self.me, &mut self.shard, block, to),
+                false => take::<true>(self.me, &mut self.shard, block, to),
+            }
         }
         self.last = block.last();
         self.unreported += 1;
@@ -100,10 +104,11 @@ impl ShardTask {
     }
 }
 
-/// Analyses the packets of a block that belong to shard `me`, and advances time by the others.
+/// Analyses the packets of a block that belong to shard `me`, and advances time by the others. `EVENTS`: an event may
+/// have a listener.
 // A separate function, so that its loop keeps everything in registers.
 #[inline(never)]
-fn take(me: usize, shard: &mut Shard, block: &Block, to: &impl Results) {
+fn take<const EVENTS: bool>(me: usize, shard: &mut Shard, block: &Block, to: &impl Results) {
     let batch = block.batch();
     let assigned = block.assigned(me);
     let mut handed = block.found.handed.iter().enumerate().peekable();
@@ -140,7 +145,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &impl Results) {
             }
             shard.rest();
         } else {
-            shard.packet(&packet);
+            shard.packet::<EVENTS>(&packet);
         }
         if n % LOOK_EVERY == 0 {
             report_if((me, shard), much, to);

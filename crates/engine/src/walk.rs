@@ -27,21 +27,22 @@ use crate::weirds::named;
 impl Shard {
     /// Processes a captured frame: a fast path for plain frames, otherwise layer by layer.
     #[inline]
-    pub(crate) fn walk_link(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn walk_link<const EVENTS: bool>(&mut self, packet: &Packet<'_>) {
         let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
         let encapsulation = Encapsulation::default();
         let is_quick = link_type == gannet_wire::link_type::ETHERNET
-            && self.trail.is_none()
-            && self.unchecked.is_empty()
-            && !self.env.logs.events.wants::<DiscardPacket<'_>>();
+            && (!EVENTS
+                || self.trail.is_none()
+                    && self.unchecked.is_empty()
+                    && !self.env.logs.events.wants::<DiscardPacket<'_>>());
         if is_quick
             && let Some((ip, bytes)) =
                 gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
         {
-            self.walk_plain(&ip, bytes, packet, &encapsulation);
+            self.walk_plain::<EVENTS>(&ip, bytes, packet, &encapsulation);
             return;
         }
-        if is_quick && self.walk_plain_ipv6(packet, &encapsulation) {
+        if is_quick && self.walk_plain_ipv6::<EVENTS>(packet, &encapsulation) {
             return;
         }
         // Zeek reads pcapng without libpcap, and therefore without a filter.
@@ -56,17 +57,21 @@ impl Shard {
     /// Processes a packet if it is plain IPv6; returns whether it is.
     // A separate function, so that the one for IPv4 stays small.
     #[inline(never)]
-    fn walk_plain_ipv6(&mut self, packet: &Packet<'_>, encapsulation: &Encapsulation) -> bool {
+    fn walk_plain_ipv6<const EVENTS: bool>(
+        &mut self,
+        packet: &Packet<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let plain = gannet_wire::plain_ipv6(packet.data, packet.wire_len);
         plain.is_some_and(|(ip, bytes)| {
-            self.walk_plain(&ip, bytes, packet, encapsulation);
+            self.walk_plain::<EVENTS>(&ip, bytes, packet, encapsulation);
             true
         })
     }
 
     /// Processes a plain packet, whose IP header is read.
     #[inline(always)]
-    fn walk_plain(
+    fn walk_plain<const EVENTS: bool>(
         &mut self,
         ip: &Ip<'_>,
         bytes: &[u8],
@@ -75,7 +80,7 @@ impl Shard {
     ) {
         let (data, wire_len) = (packet.data, packet.wire_len);
         self.layers = gannet_wire::PLAIN_LAYERS;
-        if self.env.logs.events.any() {
+        if EVENTS && self.env.logs.events.any() {
             let l2 = match data.first_chunk::<12>().map(|ends| ends.as_chunks().0) {
                 Some([to, from]) => [Some(*from), Some(*to)],
                 _ => [None; 2],
@@ -84,7 +89,20 @@ impl Shard {
         }
         let beyond = (data.len() - bytes.len()) as u32;
         let all = Captured { bytes, wire_len: wire_len.saturating_sub(beyond) };
-        self.walk_transport(ip, all, encapsulation);
+        // Nearly all packets, without a detour. Nothing of them is in the trail.
+        match ip.protocol {
+            protocol::TCP if ip.upper == Upper::Payload => {
+                self.layers = gannet_wire::PLAIN_LAYERS + 1;
+                self.tcp::<EVENTS>(ip, all, encapsulation);
+            }
+            protocol::UDP if ip.upper == Upper::Payload => {
+                self.layers = gannet_wire::PLAIN_LAYERS + 1;
+                self.udp::<EVENTS>(ip, all, encapsulation);
+            }
+            _ => {
+                self.walk_transport(ip, all, encapsulation);
+            }
+        }
     }
 
     /// Processes a frame that may be tunnelled; the layer count continues. Returns whether it is valid, and what it
@@ -312,8 +330,8 @@ impl Shard {
             return false;
         }
         match ip.protocol {
-            protocol::TCP => return self.tcp(ip, all, encapsulation),
-            protocol::UDP => return self.udp(ip, all, encapsulation),
+            protocol::TCP => return self.tcp::<true>(ip, all, encapsulation),
+            protocol::UDP => return self.udp::<true>(ip, all, encapsulation),
             protocol::ICMP | protocol::ICMP6 => return self.icmp(ip, all, encapsulation),
             protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, encapsulation),
             protocol::NONE if encapsulation.last().is_some_and(|t| t.kind == TEREDO) => {}

@@ -94,7 +94,7 @@ impl Shard {
     }
 
     /// Processes a TCP segment; returns whether its header is complete.
-    pub(crate) fn tcp(
+    pub(crate) fn tcp<const EVENTS: bool>(
         &mut self,
         ip: &Ip<'_>,
         all: Captured<'_>,
@@ -110,7 +110,11 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(if EVENTS {
+            self.vlans()
+        } else {
+            0
+        });
         let mut known = self.look_up(&key);
         if segment.flags.syn() {
             known.at = known.at.filter(|at| !self.ends_for(at.index, segment));
@@ -119,7 +123,7 @@ impl Shard {
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, segment.flags)
             });
-        let observed = self.env.logs.events.any();
+        let observed = EVENTS && self.env.logs.events.any();
         if observed {
             self.raise_segment_options(segment.options);
             self.raise_new_packet(index, from, ip);
@@ -135,7 +139,7 @@ impl Shard {
         let (time, ip_bytes) = (self.time, ip.total_len);
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
-        let held = self.with_packet(index, |conn, tcp, session| {
+        let held = self.with_packet::<EVENTS, _>(index, |conn, tcp, session| {
             let tcp = tcp.as_mut()?;
             if bad {
                 session.weird(conn, "bad_TCP_checksum", "", "TCP");
@@ -153,7 +157,10 @@ impl Shard {
                 }
             }
             let patience = conn.timeout();
-            let from = tcp.segment(conn, time, from, segment, &limits, session);
+            let from = match EVENTS {
+                true => tcp.segment(conn, time, from, segment, &limits, session),
+                false => tcp.unobserved_segment(conn, time, from, segment, &limits, session),
+            };
             if observed && conn.timeout() != patience {
                 // It is as long as scripts say.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);
@@ -252,7 +259,7 @@ impl Shard {
     }
 
     /// Processes a UDP datagram; returns whether its header is complete.
-    pub(crate) fn udp(
+    pub(crate) fn udp<const EVENTS: bool>(
         &mut self,
         ip: &Ip<'_>,
         all: Captured<'_>,
@@ -270,14 +277,18 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
             return true;
         };
-        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(self.vlans());
+        let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(if EVENTS {
+            self.vlans()
+        } else {
+            0
+        });
         let known = self.look_up(&key);
         let (index, from) =
             self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
                 let likely = |p| env.is_likely_server_port(Proto::Udp, p);
                 likely(id.orig_p) && !likely(id.resp_p)
             });
-        let observed = self.env.logs.events.any();
+        let observed = EVENTS && self.env.logs.events.any();
         if observed {
             self.raise_new_packet(index, from, ip);
             if self.skips(index) {
@@ -309,7 +320,7 @@ impl Shard {
         if deeper && (global || odd.is_some()) {
             self.udp_tunnel(index, from, ip, udp, encapsulation);
         }
-        self.with_packet(index, |conn, _, session| {
+        self.with_packet::<EVENTS, _>(index, |conn, _, session| {
             if !deeper {
                 conn.note_limit();
             }
@@ -392,7 +403,7 @@ impl Shard {
             noting.error(self.packet_number, icmp.payload);
         }
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
-        self.with_packet(index, |conn, _, session| {
+        self.with_packet::<true, _>(index, |conn, _, session| {
             if bad {
                 session.weird(conn, "bad_ICMP_checksum", "", "ICMP");
                 return;

@@ -1,10 +1,6 @@
 //! The ports of all protocols.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use gannet_base::Proto;
-use gannet_dict::KeyedHash;
 
 use crate::Tag;
 use crate::descriptor::Ports;
@@ -25,35 +21,100 @@ pub(crate) fn is_likely_server_port(proto: Proto, port: u16) -> bool {
     has(map, port)
 }
 
-/// Protocols tried at once on a responder's port.
+/// Protocols tried at once on a responder's port, in the order of their names, as in Zeek.
 #[inline]
 pub(crate) fn by_port(proto: Proto, port: u16) -> &'static [Tag] {
     if !is_known_port(proto, port) {
         return &[];
     }
-    let table = match proto {
-        Proto::Tcp => &TCP_TAGS,
-        _ => &UDP_TAGS,
-    };
-    table.get(&port).map_or(&[], |tags| tags)
+    match proto {
+        Proto::Tcp => TCP_TAGS.of(port),
+        _ => UDP_TAGS.of(port),
+    }
 }
 
-type Tags = HashMap<u16, Vec<Tag>, KeyedHash>;
+/// The protocols of each port.
+struct PortTags<const N: usize> {
+    /// Ports in order, each once for each of its protocols.
+    ports: [u16; N],
+    /// The protocol of each.
+    tags: [Tag; N],
+    /// Where the ports of each word of a [`PortMap`] begin.
+    starts: [u8; 1024],
+}
 
-static TCP_TAGS: LazyLock<Tags> = LazyLock::new(|| tags(Tag::tcp_ports));
-static UDP_TAGS: LazyLock<Tags> = LazyLock::new(|| tags(Tag::udp_ports));
+static TCP_TAGS: PortTags<{ count(Proto::Tcp) }> = PortTags::new(Proto::Tcp);
+static UDP_TAGS: PortTags<{ count(Proto::Udp) }> = PortTags::new(Proto::Udp);
 
-/// The tags of each port, in the order of their names, as in Zeek.
-fn tags(ports: fn(Tag) -> &'static [u16]) -> Tags {
-    let mut all = Tag::ALL.to_vec();
-    all.sort_by_key(|tag| tag.name());
-    let mut map = Tags::default();
-    for tag in all {
-        for port in ports(tag) {
-            map.entry(*port).or_default().push(tag);
-        }
+/// Pairs of a port and a protocol.
+const fn count(proto: Proto) -> usize {
+    let all = entries();
+    let (mut i, mut count) = (0, 0);
+    while i < all.len() {
+        count += of(&all[i].ports, proto).len();
+        i += 1;
     }
-    map
+    count
+}
+
+impl<const N: usize> PortTags<N> {
+    const fn new(proto: Proto) -> Self {
+        let all = entries();
+        let (mut ports, mut tags) = ([0; N], [all[0].tag; N]);
+        let (mut i, mut len) = (0, 0);
+        while i < all.len() {
+            let its = of(&all[i].ports, proto);
+            let mut j = 0;
+            while j < its.len() {
+                // Moves up what comes behind it.
+                let mut at = len;
+                while at > 0 {
+                    let other = (ports[at - 1], all[tags[at - 1] as usize].name);
+                    if !is_before((its[j], all[i].name), other) {
+                        break;
+                    }
+                    (ports[at], tags[at]) = (ports[at - 1], tags[at - 1]);
+                    at -= 1;
+                }
+                (ports[at], tags[at]) = (its[j], all[i].tag);
+                (j, len) = (j + 1, len + 1);
+            }
+            i += 1;
+        }
+        assert!(N <= u8::MAX as usize);
+        let mut starts = [0; 1024];
+        let (mut word, mut at) = (0, 0);
+        while word < starts.len() {
+            while at < N && (ports[at] >> 6) as usize + 1 == word {
+                at += 1;
+            }
+            starts[word] = at as u8;
+            word += 1;
+        }
+        Self { ports, tags, starts }
+    }
+
+    #[inline]
+    fn of(&'static self, port: u16) -> &'static [Tag] {
+        let start = usize::from(self.starts[usize::from(port >> 6)]);
+        let ports = self.ports.get(start..).unwrap_or_default();
+        let before = ports.iter().take_while(|p| **p < port).count();
+        let len = ports.iter().skip(before).take_while(|p| **p == port).count();
+        self.tags.get(start + before..).and_then(|tags| tags.get(..len)).unwrap_or_default()
+    }
+}
+
+/// Whether a port and the name of a protocol come before others.
+const fn is_before(a: (u16, &str), b: (u16, &str)) -> bool {
+    if a.0 != b.0 {
+        return a.0 < b.0;
+    }
+    let (a, b) = (a.1.as_bytes(), b.1.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i < b.len() && (i == a.len() || a[i] < b[i])
 }
 
 /// Whether a protocol is tried at once on a port. Not all of these ports determine the server side.
@@ -114,6 +175,20 @@ const fn add(map: &mut PortMap, ports: &[u16]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_port_has_its_protocols_by_name() {
+        let mut all = Tag::ALL.to_vec();
+        all.sort_by_key(|tag| tag.name());
+        let ports: [(_, fn(Tag) -> &'static [u16]); 2] =
+            [(Proto::Tcp, Tag::tcp_ports), (Proto::Udp, Tag::udp_ports)];
+        for (proto, ports) in ports {
+            for port in 0..=u16::MAX {
+                let its = all.iter().filter(|tag| ports(**tag).contains(&port));
+                assert!(its.eq(by_port(proto, port)), "{port}");
+            }
+        }
+    }
 
     #[test]
     fn every_registered_port_is_found() {

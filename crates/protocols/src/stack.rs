@@ -113,6 +113,8 @@ struct Released {
 
 struct Entry {
     analyzer: Analyzer,
+    /// The protocol of the analyzer, which each packet asks for.
+    tag: Tag,
     confirmed: bool,
     /// Whether it is inside of another one, and not notified of gaps.
     is_inner: bool,
@@ -169,6 +171,12 @@ impl Stack {
                 });
             }
         }
+    }
+
+    /// Whether there is no analyzer, and none is to be made.
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.entries.is_empty() && self.waiting == Waiting::No
     }
 
     /// Raises the event of an analyzer that another connection announced.
@@ -318,7 +326,7 @@ impl Session<'_> {
     ) {
         let detect = self.start_waiting(conn);
         // The looks that an analyzer asked for outlive it until the next datagram, as in Zeek.
-        let asks = |e: &Entry| asks_for_looks(e.analyzer.tag());
+        let asks = |e: &Entry| asks_for_looks(e.tag);
         if conn.look_every > 0 && !self.stack.entries.iter().any(asks) {
             conn.look_when_idle();
         }
@@ -336,12 +344,8 @@ impl Session<'_> {
         conn.count_packet(from, ip_bytes);
         if detect && !self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_))) {
             self.add(conn, Tag::Detector);
-            let detector = |a: &Analyzer| a.tag() == Tag::Detector;
-            self.each(conn, |a, cx| {
-                if detector(a) {
-                    a.datagram(cx, from, data, len);
-                }
-            });
+            let is_detector = |e: &Entry| !e.is_off && e.tag == Tag::Detector;
+            self.each_of(conn, is_detector, |a, cx| a.datagram(cx, from, data, len));
         }
     }
 
@@ -359,8 +363,7 @@ impl Session<'_> {
             && entry.confirmed
             && entry.analyzer.is_idle()
         {
-            let (tag, violations, is_late) =
-                (entry.analyzer.tag(), entry.violations, entry.is_late);
+            let (tag, violations, is_late) = (entry.tag, entry.violations, entry.is_late);
             self.stack.waiting = Waiting::Idle(Released { tag, violations, is_late });
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
@@ -458,7 +461,7 @@ impl Session<'_> {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
             let mut cx = Context {
-                confirmed: entry.confirmed.then(|| entry.analyzer.tag()),
+                confirmed: entry.confirmed.then(|| entry.tag),
                 now: self.now,
                 conn,
                 env: self.env,
@@ -494,7 +497,7 @@ impl Session<'_> {
     /// Creates an analyzer, and passes it the earlier data.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
         let there = self.stack.read == Some(tag)
-            || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
+            || self.stack.entries.iter().any(|e| e.tag == tag && !e.is_off);
         // A detector inside a tunnel is next to the one of the connection.
         if there && tag != Tag::Detector {
             return;
@@ -517,7 +520,7 @@ impl Session<'_> {
             requests: &mut self.scratch.requests,
             starts: &mut self.scratch.starts,
         };
-        let off = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag && e.is_off);
+        let off = self.stack.entries.iter().position(|e| e.tag == tag && e.is_off);
         let analyzer = match off {
             Some(at) => Some(self.stack.entries.remove(at).analyzer),
             None => Analyzer::new(tag, &mut cx),
@@ -538,8 +541,15 @@ impl Session<'_> {
         }
         let is_inner = replay.is_some_and(|r| r.is_inner);
         let is_late = is_udp && (replay.is_some() || tag == Tag::Detector);
-        let fresh =
-            Entry { analyzer, confirmed: false, is_inner, is_off: false, is_late, violations: 0 };
+        let fresh = Entry {
+            analyzer,
+            tag,
+            confirmed: false,
+            is_inner,
+            is_off: false,
+            is_late,
+            violations: 0,
+        };
         self.stack.entries.push(fresh);
     }
 
@@ -570,6 +580,7 @@ impl Session<'_> {
         let Released { violations, is_late, .. } = released;
         let entry = Entry {
             analyzer,
+            tag: released.tag,
             confirmed: true,
             is_inner: false,
             is_off: false,
@@ -581,7 +592,7 @@ impl Session<'_> {
 
     /// Counts violations of an analyzer, and reports the limit.
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
-        let its = |e: &&mut Entry| e.analyzer.tag() == tag && !e.is_off;
+        let its = |e: &&mut Entry| e.tag == tag && !e.is_off;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
         if is_incomplete(conn) || entry.violations > MAX_VIOLATIONS {
             return;
@@ -595,7 +606,7 @@ impl Session<'_> {
     }
 
     fn confirm(&mut self, conn: &mut Conn, tag: Tag) {
-        if let Some(entry) = self.stack.entries.iter_mut().find(|e| e.analyzer.tag() == tag) {
+        if let Some(entry) = self.stack.entries.iter_mut().find(|e| e.tag == tag) {
             if entry.confirmed {
                 return;
             }
@@ -605,7 +616,7 @@ impl Session<'_> {
         if conn.proto == Proto::Udp && self.stack.entries.len() > 1 {
             // A datagram connection has only one protocol: detection ends, which frees memory,
             // since most of them stay idle until their timeout.
-            self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
+            self.stack.entries.retain(|e| e.tag != Tag::Detector);
         }
         if let Some(idle) = tag.entry().idle {
             conn.set_timeout(idle);
@@ -614,7 +625,7 @@ impl Session<'_> {
 
     /// Takes an analyzer off, if it is still there.
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
-        let its = |e: &Entry| e.analyzer.tag() == tag && !e.is_off;
+        let its = |e: &Entry| e.tag == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
             let mut cx = Context {
                 confirmed: None,

@@ -73,11 +73,15 @@ impl Shard {
     fn steer_connection(&mut self, index: u32, what: ConnCommand) {
         match what {
             ConnCommand::Disable { aid, prevent } => {
-                self.with_packet(index, |conn, _, session| session.disable(conn, aid, prevent));
+                self.with_packet::<true, _>(index, |conn, _, session| {
+                    session.disable(conn, aid, prevent)
+                });
             }
             ConnCommand::Start { analyzer, replay } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    self.with_packet(index, |conn, _, session| session.attach(conn, tag, replay));
+                    self.with_packet::<true, _>(index, |conn, _, session| {
+                        session.attach(conn, tag, replay)
+                    });
                 }
             }
             ConnCommand::Unmatched => {

@@ -193,7 +193,7 @@ impl Shard {
     /// Runs a function on a connection for the current packet, then applies the requests of its
     /// analyzers.
     #[inline]
-    pub(crate) fn with_packet<R>(
+    pub(crate) fn with_packet<const EVENTS: bool, R>(
         &mut self,
         index: u32,
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
@@ -211,7 +211,7 @@ impl Shard {
             settle(conn, tcp.as_deref_mut(), &mut session);
         }
         session.rest(conn);
-        if self.env.logs.events.awaits_end() {
+        if EVENTS && self.env.logs.events.awaits_end() {
             conn_state::mention_end(&mut self.env.logs, &slot.conn);
         }
         if asked && !slot.conn.services.as_slice().is_empty() {
@@ -225,16 +225,18 @@ impl Shard {
         let last = if is_new { slot.conn.last } else { slot.conn.last.max(self.now) };
         let from = if fresh { self.time } else { self.now };
         let idle = slot.conn.next_look(last, from);
-        let is_quiet =
-            |tcp: &Tcp| !fresh && slot.conn.last >= self.now && tcp.is_quiet(&slot.conn, self.now);
-        let due = match slot.tcp.as_deref() {
-            Some(tcp) if !is_quiet(tcp) => idle.min(tcp.due()),
-            _ => idle,
-        };
+        let due = slot.tcp.as_deref().map_or(idle, |tcp| idle.min(tcp.due()));
+        // Nearly always its entry is earlier.
         if due < slot.due {
-            slot.due = due;
-            let number = slot.number;
-            self.timers.add(due, number, index);
+            let is_quiet = |tcp: &Tcp| {
+                !fresh && slot.conn.last >= self.now && tcp.is_quiet(&slot.conn, self.now)
+            };
+            let due = if slot.tcp.as_deref().is_some_and(is_quiet) { idle } else { due };
+            if due < slot.due {
+                slot.due = due;
+                let number = slot.number;
+                self.timers.add(due, number, index);
+            }
         }
         slot.pack(&mut self.spare);
         Some(done)
@@ -242,7 +244,7 @@ impl Shard {
 
     /// Finishes the current packet for a connection.
     pub(crate) fn settle(&mut self, index: u32) {
-        self.with_packet(index, |_, _, _| ());
+        self.with_packet::<true, _>(index, |_, _, _| ());
     }
 
     /// Ends a connection with the current packet, and writes its rows.

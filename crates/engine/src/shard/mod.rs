@@ -262,48 +262,65 @@ impl Shard {
         !self.options.ignore_checksums && !self.unchecked.iter().any(|net| net.contains(from))
     }
 
-    /// Processes one packet.
+    /// Whether no event has a listener, and packets are processed as without any: then that stays so.
     #[inline]
-    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
-        let is_empty = packet.data.is_empty() || packet.wire_len == 0;
-        if is_empty {
-            // Its time does not count.
-            self.begin_at(packet.number, packet.time, self.now);
-        } else {
-            self.begin(packet.number, packet.time);
+    pub(crate) fn is_unobserved(&self) -> bool {
+        let is_plain = self.trail.is_none() && self.unchecked.is_empty() && self.filter.is_none();
+        is_plain && !self.env.logs.events.any() && !self.stopped && !self.keyed_by_vlan
+    }
+
+    /// Processes one packet. `EVENTS`: an event may have a listener; otherwise the shard is
+    /// [unobserved](Self::is_unobserved).
+    #[inline]
+    pub(crate) fn packet<const EVENTS: bool>(&mut self, packet: &Packet<'_>) {
+        if packet.data.is_empty() || packet.wire_len == 0 {
+            return self.empty_packet(packet);
         }
-        if self.stopped {
-            return;
+        if EVENTS {
+            self.begin(packet.number, packet.time);
+            if self.stopped {
+                return;
+            }
+        } else {
+            self.set_packet(packet.number, packet.time);
         }
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
-        if is_empty {
-            self.set_step(0);
-            self.env.logs.set_time(self.now);
-            let name = match packet.format {
-                Format::PcapNg => "empty_pcapng_header",
-                _ => "empty_pcap_header",
-            };
-            self.env.weirds.net(&mut self.env.logs, self.now, name, "");
-            self.drain_events();
-            return;
-        }
         self.advance_if_due(packet.time);
-        if self.env.logs.events.any() {
+        if EVENTS && self.env.logs.events.any() {
             self.env.logs.events.relieve();
             self.raise_beginning();
             self.raise_packet_bytes(packet);
         }
-        self.walk_link(packet);
-        if self.env.logs.events.any() {
+        self.walk_link::<EVENTS>(packet);
+        if EVENTS && self.env.logs.events.any() {
             self.raise_raw_packet(packet);
             self.raise_packet_done(packet);
         }
         self.rest();
-        if self.env.logs.events.any() {
+        if EVENTS && self.env.logs.events.any() {
             // After the packet, and after its turn of the loop.
             self.env.logs.events.mark();
             self.env.logs.events.mark();
+            self.drain_events();
         }
+    }
+
+    /// Reports a packet without a byte.
+    #[cold]
+    fn empty_packet(&mut self, packet: &Packet<'_>) {
+        // Its time does not count.
+        self.begin_at(packet.number, packet.time, self.now);
+        if self.stopped {
+            return;
+        }
+        self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
+        self.set_step(0);
+        self.env.logs.set_time(self.now);
+        let name = match packet.format {
+            Format::PcapNg => "empty_pcapng_header",
+            _ => "empty_pcap_header",
+        };
+        self.env.weirds.net(&mut self.env.logs, self.now, name, "");
         self.drain_events();
     }
 
@@ -392,13 +409,18 @@ impl Shard {
     /// Starts another packet; events that are raised from now on are of the time `now`.
     #[inline]
     fn begin_at(&mut self, number: u64, time: Time, now: Time) {
-        self.packet_number = number;
-        self.ordinal = 0;
-        self.time = time;
+        self.set_packet(number, time);
         if self.env.logs.events.any() {
             self.env.logs.events.set_time(now, number);
             self.carry_out();
         }
+    }
+
+    #[inline]
+    fn set_packet(&mut self, number: u64, time: Time) {
+        self.packet_number = number;
+        self.ordinal = 0;
+        self.time = time;
     }
 
     /// Sets the step of the current packet for further rows.

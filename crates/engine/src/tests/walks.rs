@@ -224,7 +224,7 @@ fn same_input_same_bytes() {
 /// Feeds the frames of a trace to a shard.
 fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
     for (number, f) in (1..).zip(trace.frames()) {
-        shard.packet(&gannet_capture::Packet {
+        shard.packet::<true>(&gannet_capture::Packet {
             time: f.time,
             wire_len: f.bytes.len() as u32,
             link_type: LinkType::ETHERNET,
@@ -262,7 +262,7 @@ fn nothing_stays_of_connections_that_are_over() {
 /// The weird of one packet from a file of this format, as in weird.log, and the shard after it.
 fn oddity(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
     let mut shard = Shard::new(Options::default(), Role::Whole);
-    shard.packet(&gannet_capture::Packet {
+    shard.packet::<true>(&gannet_capture::Packet {
         time: Time::from_secs(5),
         wire_len: data.len() as u32,
         link_type,
@@ -292,7 +292,7 @@ fn within_a_microsecond_no_time_passes() {
         let mut shard = Shard::new(Options::default(), Role::Whole);
         for (number, at) in (1..).zip([5_000_000_100, nanos]) {
             let data = &frame::udp(client(4_000), server(9_000), 1, b"12345");
-            shard.packet(&gannet_capture::Packet {
+            shard.packet::<true>(&gannet_capture::Packet {
                 time: Time::from_nanos(at),
                 wire_len: data.len() as u32,
                 link_type: LinkType::ETHERNET,

@@ -428,6 +428,20 @@ impl Tcp {
         if c.observes() {
             return self.watched_segment(conn, now, from, s, limits, c);
         }
+        self.unobserved_segment(conn, now, from, s, limits, c)
+    }
+
+    /// The same for a consumer that does not observe.
+    #[inline]
+    pub fn unobserved_segment(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        from: Dir,
+        s: &wire::Tcp<'_>,
+        limits: &Limits,
+        c: &mut impl Consumer,
+    ) -> Dir {
         if self.is_plain(conn, from, s) {
             self.plain_segment(conn, now, from, s, limits, c);
             return from;
@@ -824,9 +838,16 @@ impl Tcp {
                 }
             });
         }
+        // What the consumer does changes no number.
+        let quiet = matches!(acked, 0 | 1);
         let e = self.end(from);
         if e.stream.take_next(seq, data.len(), acked) {
             c.data(conn, from, data);
+            // Nothing is above a hole.
+            let waiting = self.endpoint(from).stream.delivered_unacked();
+            if !quiet && waiting <= limits.without_further_acks {
+                return;
+            }
         } else {
             e.stream.insert(seq, data, acked, c.wants_data(), |piece| {
                 if let Piece::Data(data) = piece {
@@ -834,8 +855,6 @@ impl Tcp {
                 }
             });
         }
-        let e = self.end(from);
-        let quiet = e.no_data_acked();
         if quiet && self.size(from) > limits.initial_window {
             self.end(from).stream.forget_delivered();
         }

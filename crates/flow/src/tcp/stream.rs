@@ -145,7 +145,13 @@ impl Stream {
 
     /// Bytes above the hole, and delivered bytes without an acknowledgement.
     pub(crate) fn unacked(&self) -> u64 {
-        self.next.saturating_sub(self.trim) + self.above.as_ref().map_or(0, |a| a.held)
+        self.delivered_unacked() + self.above.as_ref().map_or(0, |a| a.held)
+    }
+
+    /// Delivered bytes without an acknowledgement.
+    #[inline]
+    pub(crate) fn delivered_unacked(&self) -> u64 {
+        self.next.saturating_sub(self.trim)
     }
 
     /// Whether too many blocks are above holes.

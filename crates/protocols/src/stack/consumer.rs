@@ -19,11 +19,21 @@ use crate::conn_state::events::ContentGap;
 use crate::conn_state::events::RexmitInconsistency;
 use crate::packet::build::flag_letters;
 
-impl tcp::Consumer for Session<'_> {
-    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+impl Session<'_> {
+    fn pass_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
         self.match_data(conn, from, data);
+    }
+}
+
+impl tcp::Consumer for Session<'_> {
+    #[inline]
+    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        // Bytes that no analyzer waits for: of a connection whose protocol is not known, say.
+        if !self.stack.is_done() || self.matches_data() {
+            self.pass_data(conn, from, data);
+        }
     }
 
     fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {

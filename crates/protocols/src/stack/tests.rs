@@ -20,7 +20,7 @@ fn protocols_found_at_once_start_in_the_order_of_their_rules() {
     };
     say(Dir::Orig, b"USER a\r\nHELO b\r\n");
     say(Dir::Resp, b"220 c\r\n230 d\r\n");
-    let tags: Vec<_> = stack.entries.iter().map(|e| e.analyzer.tag()).collect();
+    let tags: Vec<_> = stack.entries.iter().map(|e| e.tag).collect();
     assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
 }
 
