@@ -193,6 +193,13 @@ impl<X> Slot<X> {
     /// Restores `tcp` if the connection was [packed](Self::pack).
     #[inline]
     pub fn open(&mut self, spare: &mut Spare) {
+        if self.syn.is_some() {
+            self.unpack(spare);
+        }
+    }
+
+    #[inline(never)]
+    fn unpack(&mut self, spare: &mut Spare) {
         if let Some(syn) = self.syn.take() {
             self.tcp = Some(spare.boxed(syn.unpacked(&self.conn)));
         }

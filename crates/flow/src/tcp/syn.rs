@@ -4,6 +4,8 @@
 //! SYN and from [`Conn`]. A connection is packed only if unpacking restores an equal state, which
 //! is checked each time.
 
+use std::mem::ManuallyDrop;
+
 use super::Endpoint;
 use super::Phase;
 use super::State;
@@ -42,7 +44,9 @@ impl Syn {
         let told = (orig.window_seq, resp.window_ack_seq) != (0, 0);
         let scale = told.then_some(orig.window_scale);
         let syn = Self { seq: orig.start_seq, scale, closed: orig.zero_windows as u8 };
-        let is_all = syn.unpacked(conn).is_equal(tcp);
+        // It has no memory of its own that is to be dropped, which the compiler does not know.
+        let unpacked = ManuallyDrop::new(syn.unpacked(conn));
+        let is_all = unpacked.is_equal(tcp);
         debug_assert_eq!(is_all, syn.unpacked(conn) == *tcp);
         is_all.then_some(syn)
     }

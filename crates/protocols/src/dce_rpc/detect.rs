@@ -1,9 +1,10 @@
 //! Beginnings of connections that speak DCE-RPC.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::either(|b| b == 5, |s| packet(s.orig) || packet(s.resp))];
+    &[TcpRule::either(Class::of(&[5]), |s| packet(s.orig) || packet(s.resp))];
 
 /// Version 5.0 or 5.1 and a packet type.
 fn packet(d: &[u8]) -> bool {

@@ -21,9 +21,9 @@ pub(crate) mod text;
 pub use detector::BUFFER;
 pub use detector::CHUNKS;
 pub use detector::Detector;
+pub(crate) use rule::Class;
 pub(crate) use rule::TcpRule;
 pub(crate) use rule::UdpRule;
-pub(crate) use rule::some;
 pub(crate) use sides::Sides;
 
 use crate::Tag;

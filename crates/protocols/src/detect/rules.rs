@@ -3,8 +3,6 @@
 //! The first byte, or the byte behind a length of four, excludes most rules. A table gives the
 //! rules that remain, and only these are checked.
 
-use std::sync::LazyLock;
-
 use super::rule::Class;
 use super::rule::Lead;
 use super::rule::TcpRule;
@@ -74,7 +72,10 @@ struct Leads {
     fifth: ByByte,
 }
 
-static LEADS: LazyLock<Leads> = LazyLock::new(|| {
+// The rules have a bit each.
+const _: () = assert!(TCP.len() <= u32::BITS as usize);
+
+static LEADS: Leads = {
     let mut leads = Leads {
         sides: [[0; NONE + 1]; 2],
         wants_log_in: 0,
@@ -84,55 +85,52 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
         wants_fifth: 0,
         fifth: [0; NONE + 1],
     };
-    for (i, (_, rule)) in TCP.iter().enumerate() {
+    let mut i = 0;
+    while i < TCP.len() {
         let bit = 1 << i;
-        let put = |table: &mut ByByte, class: Class| {
-            for (byte, rules) in (0..=u8::MAX).zip(table.iter_mut()) {
-                *rules |= if class(byte) { bit } else { 0 };
-            }
-        };
-        let whatever = |side: &mut ByByte| side.iter_mut().for_each(|rules| *rules |= bit);
-        match rule.lead {
-            Lead::Any => leads.sides.iter_mut().for_each(whatever),
-            Lead::LogIn => {
-                leads.sides.iter_mut().for_each(whatever);
-                leads.wants_log_in |= bit;
-            }
-            Lead::Server => {
-                leads.sides.iter_mut().for_each(whatever);
-                leads.wants_server |= bit;
-            }
-            Lead::Sides(orig, resp) => {
-                put(&mut leads.sides[0], orig);
-                put(&mut leads.sides[1], resp);
-            }
-            Lead::Orig(class) => {
-                put(&mut leads.sides[0], class);
-                whatever(&mut leads.sides[1]);
-            }
-            Lead::Resp(class) => {
-                whatever(&mut leads.sides[0]);
-                put(&mut leads.sides[1], class);
-            }
+        // `None`: any byte, or none yet.
+        let (mut orig, mut resp) = (None, None);
+        match TCP[i].1.lead {
+            Lead::Any => {}
+            Lead::LogIn => leads.wants_log_in |= bit,
+            Lead::Server => leads.wants_server |= bit,
+            Lead::Sides(first, second) => (orig, resp) = (Some(first), Some(second)),
+            Lead::Orig(class) => orig = Some(class),
+            Lead::Resp(class) => resp = Some(class),
             Lead::Either(class) => {
-                leads.sides.iter_mut().for_each(whatever);
                 leads.wants_first |= bit;
-                put(&mut leads.first, class);
+                put(&mut leads.first, Some(class), bit);
             }
             Lead::EitherFifth(class) => {
-                leads.sides.iter_mut().for_each(whatever);
                 leads.wants_fifth |= bit;
-                put(&mut leads.fifth, class);
+                put(&mut leads.fifth, Some(class), bit);
             }
         }
+        let [origs, resps] = &mut leads.sides;
+        put(origs, orig, bit);
+        put(resps, resp, bit);
+        i += 1;
     }
     leads
-});
+};
+
+/// Adds a rule to the bytes of a class; without a class, to all bytes and to [`NONE`].
+const fn put(table: &mut ByByte, class: Option<Class>, bit: u32) {
+    let mut byte = 0;
+    while byte <= NONE {
+        let is_left = match class {
+            Some(class) => byte < NONE && class.has(byte as u8),
+            None => true,
+        };
+        table[byte] |= if is_left { bit } else { 0 };
+        byte += 1;
+    }
+}
 
 /// The rules, a bit each by their index in [`TCP`], that may be met; the others are not.
 #[inline]
 pub(super) fn left(sides: Sides<'_>) -> u32 {
-    let leads = &*LEADS;
+    let leads = &LEADS;
     let byte = |d: &[u8], at| d.get(at).map_or(NONE, |b| usize::from(*b));
     let (orig, resp) = (byte(sides.orig, 0), byte(sides.resp, 0));
     let (orig5, resp5) = (byte(sides.orig, 4), byte(sides.resp, 4));

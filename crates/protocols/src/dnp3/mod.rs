@@ -25,6 +25,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
@@ -33,7 +34,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {
             ports: Ports::tcp(&[20000]),
-            tcp_rules: &[TcpRule::resp(|b| b == 5, |s| s.resp.starts_with(b"\x05\x64"))],
+            tcp_rules: &[TcpRule::resp(Class::of(&[5]), |s| s.resp.starts_with(b"\x05\x64"))],
             ..Entry::new(Tag::Dnp3Tcp, "DNP3_TCP", "dnp3_tcp")
         },
         Entry {

@@ -1,13 +1,12 @@
 //! Beginnings of connections that speak FTP.
 
+use crate::detect::Class;
 use crate::detect::Sides;
 use crate::detect::TcpRule;
 use crate::detect::text::after;
-use crate::detect::text::is_space;
 use crate::detect::text::later_lines;
 
-pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::resp(|b| is_space(b) || matches!(b, b'1' | b'2'), login)];
+pub(super) const TCP: &[TcpRule] = &[TcpRule::resp(Class::SPACE.or(Class::of(b"12")), login)];
 
 /// A user's name, and a server that asks for it.
 fn login(s: Sides<'_>) -> bool {

@@ -1,13 +1,14 @@
 //! Beginnings of connections that speak HTTP.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::text::after;
 use crate::detect::text::has_word;
 use crate::detect::text::is_space;
 
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::orig(|b| is_space(b) || b.is_ascii_uppercase(), |s| client(s.orig)),
-    TcpRule::resp(|b| b.eq_ignore_ascii_case(&b'H'), |s| server(s.resp)),
+    TcpRule::orig(Class::SPACE.or(Class::UPPER), |s| client(s.orig)),
+    TcpRule::resp(Class::of(b"Hh"), |s| server(s.resp)),
 ];
 
 fn client(d: &[u8]) -> bool {

@@ -1,17 +1,16 @@
 //! Beginnings of connections that speak Kerberos.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::either_fifth(
-        |b| matches!(b, 0x6a | 0x6c),
-        |s| request(skip4(s.orig)) || request(skip4(s.resp)),
-    ),
-    TcpRule::either_fifth(
-        |b| matches!(b, 0x6b | 0x6d | 0x7e),
-        |s| reply(skip4(s.orig)) || reply(skip4(s.resp)),
-    ),
+    TcpRule::either_fifth(Class::of(&[0x6a, 0x6c]), |s| {
+        request(skip4(s.orig)) || request(skip4(s.resp))
+    }),
+    TcpRule::either_fifth(Class::of(&[0x6b, 0x6d, 0x7e]), |s| {
+        reply(skip4(s.orig)) || reply(skip4(s.resp))
+    }),
 ];
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(request), UdpRule::any(reply)];

@@ -1,11 +1,15 @@
 //! Beginnings of connections that speak LDAP.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
+/// The tag of any message.
+const SEQUENCE: Class = Class::of(&[0x30]);
+
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::sides(is_sequence, is_sequence, |s| login(s.orig) && message(s.resp)),
-    TcpRule::sides(is_sequence, is_sequence, |s| login(s.resp) && message(s.orig)),
+    TcpRule::sides(SEQUENCE, SEQUENCE, |s| login(s.orig) && message(s.resp)),
+    TcpRule::sides(SEQUENCE, SEQUENCE, |s| login(s.resp) && message(s.orig)),
 ];
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::answer(message, login)];
@@ -18,8 +22,4 @@ fn login(d: &[u8]) -> bool {
 /// The beginning of any message.
 fn message(d: &[u8]) -> bool {
     d.first() == Some(&0x30)
-}
-
-fn is_sequence(b: u8) -> bool {
-    b == 0x30
 }

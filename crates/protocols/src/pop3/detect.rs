@@ -1,5 +1,6 @@
 //! Beginnings of connections that speak POP3.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::text::after;
 use crate::detect::text::has_word;
@@ -7,7 +8,7 @@ use crate::detect::text::is_space;
 use crate::detect::text::line_starts;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::resp(|b| b == b'+', |s| s.resp.starts_with(b"+OK") && client(s.orig))];
+    &[TcpRule::resp(Class::of(b"+"), |s| s.resp.starts_with(b"+OK") && client(s.orig))];
 
 fn client(d: &[u8]) -> bool {
     line_starts(d).any(|l| {

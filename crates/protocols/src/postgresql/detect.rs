@@ -2,12 +2,12 @@
 
 use memchr::memmem;
 
+use crate::detect::Class;
 use crate::detect::Sides;
 use crate::detect::TcpRule;
-use crate::detect::some;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::sides(some, |b| b.is_ascii_alphanumeric(), |s| tls(s) || startup(s))];
+    &[TcpRule::sides(Class::ANY, Class::ALPHANUMERIC, |s| tls(s) || startup(s))];
 
 /// A wish for TLS, and an answer to it.
 fn tls(s: Sides<'_>) -> bool {

@@ -2,13 +2,13 @@
 
 use memchr::memmem;
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
-use crate::detect::some;
 
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::sides(some, some, |s| s.seen.rdp(s.resp, 1) && client(s.orig)),
-    TcpRule::sides(some, some, |s| s.seen.rdp(s.orig, 0) && client(s.resp)),
+    TcpRule::sides(Class::ANY, Class::ANY, |s| s.seen.rdp(s.resp, 1) && client(s.orig)),
+    TcpRule::sides(Class::ANY, Class::ANY, |s| s.seen.rdp(s.orig, 0) && client(s.resp)),
 ];
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(syn)];

@@ -2,12 +2,12 @@
 
 use memchr::memmem;
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
-use crate::detect::some;
 use crate::detect::text::after;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::sides(some, |b| b.is_ascii_punctuation(), |s| answer(s.resp) && has_crlf(s.orig))];
+    &[TcpRule::sides(Class::ANY, Class::PUNCTUATION, |s| answer(s.resp) && has_crlf(s.orig))];
 
 /// A value on a line, or the length of one that has it.
 fn answer(d: &[u8]) -> bool {

@@ -17,16 +17,15 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Log;
+use crate::detect::Class;
 use crate::detect::TcpRule;
 
 /// What the rest of gannet knows of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
-        tcp_rules: &[TcpRule::sides(
-            |b| b == b'R',
-            |b| b == b'R',
-            |s| s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB"),
-        )],
+        tcp_rules: &[TcpRule::sides(Class::of(b"R"), Class::of(b"R"), |s| {
+            s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB")
+        })],
         ..Entry::new(Tag::Rfb, "RFB", "rfb")
     }],
     events: &[events::EVENTS],

@@ -1,14 +1,16 @@
 //! Beginnings of connections that speak SMTP.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
-use crate::detect::some;
 use crate::detect::text::after;
 use crate::detect::text::has_word;
 use crate::detect::text::is_space;
 use crate::detect::text::line_starts;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::sides(some, |b| is_space(b) || b == b'2', |s| server(s.resp) && client(s.orig))];
+    &[TcpRule::sides(Class::ANY, Class::SPACE.or(Class::of(b"2")), |s| {
+        server(s.resp) && client(s.orig)
+    })];
 
 fn server(d: &[u8]) -> bool {
     let d = after(d, is_space);

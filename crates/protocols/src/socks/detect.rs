@@ -1,11 +1,12 @@
 //! Beginnings of connections that speak SOCKS.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::sides(|b| b == 4, |b| b == 0, |s| client4(s.orig) && server4(s.resp)),
-    TcpRule::sides(|b| b == 0, |b| b == 4, |s| client4(s.resp) && server4(s.orig)),
-    TcpRule::sides(|b| b == 5, |b| b == 5, |s| client5(s.orig) && server5(s.resp)),
+    TcpRule::sides(Class::of(&[4]), Class::of(&[0]), |s| client4(s.orig) && server4(s.resp)),
+    TcpRule::sides(Class::of(&[0]), Class::of(&[4]), |s| client4(s.resp) && server4(s.orig)),
+    TcpRule::sides(Class::of(&[5]), Class::of(&[5]), |s| client5(s.orig) && server5(s.resp)),
 ];
 
 /// Version 4, CONNECT or BIND, and a zero within 32 bytes.

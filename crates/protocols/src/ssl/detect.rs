@@ -1,11 +1,12 @@
 //! Beginnings of connections that speak TLS and DTLS.
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
 pub(super) const TCP: &[TcpRule] = &[
-    TcpRule::orig(|b| b == 0x16, |s| client(s.orig)),
-    TcpRule::resp(|b| matches!(b, 0x15 | 0x16), |s| server(s.resp)),
+    TcpRule::orig(Class::of(&[0x16]), |s| client(s.orig)),
+    TcpRule::resp(Class::of(&[0x15, 0x16]), |s| server(s.resp)),
 ];
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(datagram)];

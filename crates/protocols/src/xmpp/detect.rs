@@ -2,12 +2,12 @@
 
 use memchr::memmem;
 
+use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::text::after;
-use crate::detect::text::is_space;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::either(|b| b == b'<' || is_space(b), |s| stream(s.orig) || stream(s.resp))];
+    &[TcpRule::either(Class::SPACE.or(Class::of(b"<")), |s| stream(s.orig) || stream(s.resp))];
 
 /// A stream element in a `jabber:` namespace, perhaps behind an XML declaration.
 fn stream(d: &[u8]) -> bool {
