@@ -78,8 +78,8 @@ impl Signature {
     }
 
     /// The bytes that a file may start with.
-    fn first_bytes(&self) -> [bool; 256] {
-        let mut bytes = [false; 256];
+    fn first_bytes(&self) -> Bytes {
+        let mut bytes = Bytes::default();
         match self.shape {
             Shape::Test(first, _) => add_class(first, &mut bytes),
             Shape::Steps(steps) => add_first_bytes(steps, &mut bytes),
@@ -137,9 +137,30 @@ impl Step {
     }
 }
 
+/// A set of bytes, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bytes([u64; 4]);
+
+impl Bytes {
+    fn add(&mut self, byte: u8) {
+        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+
+    /// Its bytes in order: most sets have few.
+    fn iter(self) -> impl Iterator<Item = u8> {
+        self.0.into_iter().zip([0, 64, 128, 192]).flat_map(|(mut word, first)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+                word &= word - 1;
+                Some(first + bit)
+            })
+        })
+    }
+}
+
 /// Adds the bytes that what the steps describe may start with.
-fn add_first_bytes(steps: &[Step], bytes: &mut [bool; 256]) {
-    let mut add = |byte: u8| bytes[usize::from(byte)] = true;
+fn add_first_bytes(steps: &[Step], bytes: &mut Bytes) {
+    let mut add = |byte: u8| bytes.add(byte);
     match steps {
         [Step::Lit([first, ..]), ..] => add(*first),
         [Step::NoCase([first, ..]), ..] => {
@@ -158,14 +179,12 @@ fn add_first_bytes(steps: &[Step], bytes: &mut [bool; 256]) {
             add(*first);
             add_first_bytes(rest, bytes);
         }
-        _ => bytes.fill(true),
+        _ => *bytes = Bytes([u64::MAX; 4]),
     }
 }
 
-fn add_class(class: fn(u8) -> bool, bytes: &mut [bool; 256]) {
-    for (byte, there) in (0..=u8::MAX).zip(bytes) {
-        *there |= class(byte);
-    }
+fn add_class(class: fn(u8) -> bool, bytes: &mut Bytes) {
+    (0..=u8::MAX).filter(|byte| class(*byte)).for_each(|byte| bytes.add(byte));
 }
 
 /// Whether `data` starts with what the steps describe.
@@ -269,9 +288,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut by_first_byte = vec![Vec::new(); 256];
     for (signature, number) in all.iter().zip(0..) {
         let mark = signature.mark();
-        let starts = by_first_byte.iter_mut().zip(0..=u8::MAX).zip(signature.first_bytes());
-        for ((candidates, byte), _) in starts.filter(|(_, may)| *may) {
-            candidates.push(Candidate { mark: mark.unwrap_or((0, byte)), signature: number });
+        for byte in signature.first_bytes().iter() {
+            let candidate = Candidate { mark: mark.unwrap_or((0, byte)), signature: number };
+            by_first_byte[usize::from(byte)].push(candidate);
         }
     }
     let signatures = all.into_iter().map(|signature| (signature, signature.needle())).collect();
