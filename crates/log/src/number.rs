@@ -56,11 +56,11 @@ fn padded(v: u64) -> [u8; 4] {
     PADDED[(v % 1_000) as usize]
 }
 
-/// The point and six digits of a number below a million, in the first seven bytes.
+/// The point and six digits of a number below a million, and a tab.
 #[inline(always)]
 fn fraction(v: u64) -> u64 {
-    let three = |v| u64::from(u32::from_le_bytes(padded(v)) & 0x00ff_ffff);
-    u64::from(b'.') | three(v / 1_000) << 8 | three(v) << 32
+    let four = |v| u64::from(u32::from_le_bytes(padded(v)));
+    u64::from(b'.') | (four(v / 1_000) & 0x00ff_ffff) << 8 | four(v) << 32
 }
 
 /// Appends microseconds as seconds, without trailing zeros; one zero remains behind the point if
@@ -81,18 +81,34 @@ pub(crate) fn write_shortest6<S: Sink>(out: &mut S, us: u64) {
 /// Appends a decimal number.
 #[inline(always)]
 pub fn write_count<S: Sink>(out: &mut S, v: u64) {
-    if let Some(text) = SMALL.get(v as usize) {
-        out.put(*text, usize::from(text[3]));
+    write_digits::<false, S>(out, v);
+}
+
+/// The same, and a tab.
+#[inline(always)]
+pub(crate) fn write_count_tab<S: Sink>(out: &mut S, v: u64) {
+    write_digits::<true, S>(out, v);
+}
+
+#[inline(always)]
+fn write_digits<const TAB: bool, S: Sink>(out: &mut S, v: u64) {
+    if let Some(text) = LAST_SMALL.get(v as usize) {
+        out.put(*text, usize::from(SMALL[v as usize][3]) + usize::from(TAB));
     } else if let Some(text) = SMALL.get((v / 1_000) as usize) {
         out.put(*text, usize::from(text[3]));
-        out.put(padded(v), 3);
-    } else if v < EIGHT_DIGITS {
-        let digits = eight_digits(v as u32);
-        let zeros = digits.trailing_zeros() / 8;
-        out.put(((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+        out.put(padded(v), 3 + usize::from(TAB));
     } else {
-        let (text, len) = long(v);
-        out.put(text, len);
+        if v < EIGHT_DIGITS {
+            let digits = eight_digits(v as u32);
+            let zeros = digits.trailing_zeros() / 8;
+            out.put(((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+        } else {
+            let (text, len) = long(v);
+            out.put(text, len);
+        }
+        if TAB {
+            out.put([b'\t'], 1);
+        }
     }
 }
 
@@ -113,31 +129,46 @@ fn long(v: u64) -> ([u8; 24], usize) {
 /// Appends nanoseconds as seconds with six decimals, cut (not rounded) to the microsecond.
 #[inline(always)]
 pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
+    write_seconds::<false, S>(out, ns);
+}
+
+/// The same, and a tab.
+#[inline(always)]
+pub(crate) fn write_fixed6_tab<S: Sink>(out: &mut S, ns: i64) {
+    write_seconds::<true, S>(out, ns);
+}
+
+#[inline(always)]
+fn write_seconds<const TAB: bool, S: Sink>(out: &mut S, ns: i64) {
+    let tab = usize::from(TAB);
     match ns {
         // Most intervals.
         0..1_000_000_000 => {
-            let text = fraction(ns as u64 / 1_000) << 8 | u64::from(b'0');
-            out.put(text.to_le_bytes(), 8);
+            let text = u128::from(fraction(ns as u64 / 1_000)) << 8 | u128::from(b'0');
+            out.put(text.to_le_bytes(), 8 + tab);
         }
         // Times from 2001 on.
         1_000_000_000_000_000_000.. => {
             let us = ns as u64 / 1_000;
-            out.put(date(us), 17);
+            out.put(date(us), 17 + tab);
         }
         // Longer intervals, such as times to live.
         1_000_000_000.. => {
             let us = ns as u64 / 1_000;
             write_count(out, us / 1_000_000);
-            out.put(fraction(us % 1_000_000).to_le_bytes(), 7);
+            out.put(fraction(us % 1_000_000).to_le_bytes(), 7 + tab);
         }
         _ => {
             let (text, len) = any_fixed6(ns);
             out.put(text, len);
+            if TAB {
+                out.put([b'\t'], 1);
+            }
         }
     }
 }
 
-/// Microseconds of sixteen digits: ten, the point and six.
+/// Microseconds of sixteen digits: ten, the point and six, and a tab.
 #[inline(always)]
 fn date(us: u64) -> [u8; 24] {
     let (seconds, us) = (us / 1_000_000, us % 1_000_000);
@@ -383,6 +414,7 @@ mod tests {
         loop {
             for n in [v - 1, v, v + 1] {
                 assert_eq!(text(|o| write_count(o, n)), n.to_string());
+                assert_eq!(text(|o| write_count_tab(o, n)), format!("{n}\t"));
             }
             match v.checked_mul(10) {
                 Some(next) => v = next,
@@ -391,6 +423,7 @@ mod tests {
         }
         for n in 0..100_000 {
             assert_eq!(text(|o| write_count(o, n)), n.to_string());
+            assert_eq!(text(|o| write_count_tab(o, n)), format!("{n}\t"));
         }
     }
 
@@ -452,7 +485,17 @@ mod tests {
             let us = (ns / 1_000).unsigned_abs();
             let sign = if ns <= -1_000 { "-" } else { "" };
             let want = format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000);
-            prop_assert_eq!(text(|o| write_fixed6(o, ns)), want);
+            prop_assert_eq!(text(|o| write_fixed6(o, ns)), &want[..]);
+            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), want + "\t");
+        }
+
+        /// Of every size, not only of the largest.
+        #[test]
+        fn intervals(ns: i64, shift in 0..63) {
+            let ns = ns >> shift;
+            let mut want = text(|o| write_fixed6(o, ns));
+            want.push('\t');
+            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), want);
         }
 
         #[test]

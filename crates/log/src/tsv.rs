@@ -7,7 +7,9 @@ use gannet_base::Uid;
 use crate::escape::escape_tsv;
 use crate::number::fill_v4_end;
 use crate::number::write_addr_tab;
+use crate::number::write_count_tab;
 use crate::number::write_fixed6;
+use crate::number::write_fixed6_tab;
 use crate::number::write_port_tab;
 use crate::piece;
 use crate::row::Cut;
@@ -69,6 +71,31 @@ fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
     out.place()
 }
 
+#[inline(never)]
+fn fixed6_tab(room: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = Room::at(room, at);
+    write_fixed6_tab(&mut out, ns);
+    out.place()
+}
+
+#[inline(never)]
+fn count_tab(room: &mut [u8], at: u32, v: u64) -> u32 {
+    let mut out = Room::at(room, at);
+    write_count_tab(&mut out, v);
+    out.place()
+}
+
+#[inline(never)]
+fn uid_tab(room: &mut [u8], at: u32, v: &Uid) -> u32 {
+    let mut out = Room::at(room, at);
+    let (mut text, len) = v.text();
+    if let Some(end) = text.get_mut(len) {
+        *end = b'\t';
+    }
+    out.put(text, len + 1);
+    out.place()
+}
+
 /// Four columns, each followed by a tab.
 #[inline(never)]
 fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
@@ -124,8 +151,32 @@ impl Encoder for TsvEncoder<'_> {
         if value.is_unset() {
             return self.out.put(*b"-\t", 2);
         }
-        value.put(self);
+        value.put_column(self);
+    }
+
+    #[inline(always)]
+    fn end_column(&mut self) {
         self.out.put([b'\t'], 1);
+    }
+
+    #[inline(always)]
+    fn count_column(&mut self, v: u64) {
+        self.out.with(|room, at| count_tab(room, at, v));
+    }
+
+    #[inline(always)]
+    fn time_column(&mut self, v: Time) {
+        self.out.with(|room, at| fixed6_tab(room, at, v.as_nanos()));
+    }
+
+    #[inline(always)]
+    fn interval_column(&mut self, v: Interval) {
+        self.out.with(|room, at| fixed6_tab(room, at, v.as_nanos()));
+    }
+
+    #[inline(always)]
+    fn uid_column(&mut self, v: &Uid) {
+        self.out.with(|room, at| uid_tab(room, at, v));
     }
 
     #[inline(always)]

@@ -66,6 +66,33 @@ pub trait Encoder {
     }
     /// A set or vector. An unset element of a vector is allowed.
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>);
+    /// The end of a column, behind its value.
+    #[inline(always)]
+    fn end_column(&mut self) {}
+    /// A column of a [`count`](Self::count) alone. A format may write value and end at once.
+    #[inline(always)]
+    fn count_column(&mut self, v: u64) {
+        self.count(v);
+        self.end_column();
+    }
+    /// A column of a [`time`](Self::time) alone.
+    #[inline(always)]
+    fn time_column(&mut self, v: Time) {
+        self.time(v);
+        self.end_column();
+    }
+    /// A column of an [`interval`](Self::interval) alone.
+    #[inline(always)]
+    fn interval_column(&mut self, v: Interval) {
+        self.interval(v);
+        self.end_column();
+    }
+    /// A column of a [`uid`](Self::uid) alone.
+    #[inline(always)]
+    fn uid_column(&mut self, v: &Uid) {
+        self.uid(v);
+        self.end_column();
+    }
 }
 
 /// A value that fits one column.
@@ -79,6 +106,12 @@ pub trait Value {
     }
     /// Writes the value (never called when unset).
     fn put<E: Encoder>(&self, e: &mut E);
+    /// Writes the value and the end of its column.
+    #[inline(always)]
+    fn put_column<E: Encoder>(&self, e: &mut E) {
+        self.put(e);
+        e.end_column();
+    }
 }
 
 /// A port; logged as the number alone.
@@ -111,7 +144,7 @@ pub struct Set<T>(pub Vec<T>);
 pub struct Vector<T>(pub Vec<T>);
 
 macro_rules! scalar {
-    ($($ty:ty, $name:literal, |$v:ident, $e:ident| $put:expr;)*) => {
+    ($($ty:ty, $name:literal, |$v:ident, $e:ident| $put:expr $(, $column:expr)?;)*) => {
         $(impl Value for $ty {
             const TYPE: Type = Type::Scalar($name);
             #[inline(always)]
@@ -119,20 +152,27 @@ macro_rules! scalar {
                 let $v = self;
                 $put
             }
+            $(
+                #[inline(always)]
+                fn put_column<E: Encoder>(&self, $e: &mut E) {
+                    let $v = self;
+                    $column
+                }
+            )?
         })*
     };
 }
 
 scalar! {
     bool, "bool", |v, e| e.bool(*v);
-    u8, "count", |v, e| e.count(u64::from(*v));
-    u16, "count", |v, e| e.count(u64::from(*v));
-    u32, "count", |v, e| e.count(u64::from(*v));
-    u64, "count", |v, e| e.count(*v);
+    u8, "count", |v, e| e.count(u64::from(*v)), e.count_column(u64::from(*v));
+    u16, "count", |v, e| e.count(u64::from(*v)), e.count_column(u64::from(*v));
+    u32, "count", |v, e| e.count(u64::from(*v)), e.count_column(u64::from(*v));
+    u64, "count", |v, e| e.count(*v), e.count_column(*v);
     i64, "int", |v, e| e.int(*v);
     f64, "double", |v, e| e.double(*v);
-    Time, "time", |v, e| e.time(*v);
-    Interval, "interval", |v, e| e.interval(*v);
+    Time, "time", |v, e| e.time(*v), e.time_column(*v);
+    Interval, "interval", |v, e| e.interval(*v), e.interval_column(*v);
     Addr, "addr", |v, e| e.addr(*v);
     Port, "port", |v, e| e.count(u64::from(v.0));
     Enum, "enum", |v, e| e.plain(v.0.as_bytes());
@@ -175,6 +215,10 @@ impl Value for Uid {
     fn put<E: Encoder>(&self, e: &mut E) {
         e.uid(self);
     }
+    #[inline(always)]
+    fn put_column<E: Encoder>(&self, e: &mut E) {
+        e.uid_column(self);
+    }
 }
 
 impl<T: Value> Value for Option<T> {
@@ -189,6 +233,13 @@ impl<T: Value> Value for Option<T> {
             v.put(e);
         }
     }
+    #[inline(always)]
+    fn put_column<E: Encoder>(&self, e: &mut E) {
+        match self {
+            Some(v) => v.put_column(e),
+            None => e.end_column(),
+        }
+    }
 }
 
 impl<T: Value> Value for &T {
@@ -200,6 +251,10 @@ impl<T: Value> Value for &T {
     #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         (**self).put(e);
+    }
+    #[inline(always)]
+    fn put_column<E: Encoder>(&self, e: &mut E) {
+        (**self).put_column(e);
     }
 }
 
