@@ -52,7 +52,7 @@ pub trait Listener: Send {
         Place::Analysis
     }
 
-    /// Whether [`packet`](Self::packet) is called for packets without events as well, where several threads analyze.
+    /// Whether [`packet`](Self::packet) is called, for packets without events as well. Without it, the analysis is faster.
     fn wants_packets(&self) -> bool {
         true
     }
@@ -147,6 +147,8 @@ enum Then {
 pub struct Events {
     interest: Interest,
     listener: Option<Box<dyn Listener>>,
+    /// Whether it is notified of packets.
+    wants_packets: bool,
     queue: Vec<Queued>,
     /// Packed arguments.
     bytes: Vec<u8>,
@@ -198,7 +200,8 @@ const WAITING: usize = 16_384;
 impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
-        Self { interest, listener: Some(listener), ..Self::default() }
+        let wants_packets = listener.wants_packets();
+        Self { interest, listener: Some(listener), wants_packets, ..Self::default() }
     }
 
     /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
@@ -339,7 +342,10 @@ impl Events {
             self.awaits_end = false;
             recorder.set_time(now, packet);
         }
-        if let Some(listener) = &mut self.listener {
+        // Others ask for nothing between their events.
+        if self.wants_packets
+            && let Some(listener) = &mut self.listener
+        {
             listener.packet(now, packet);
             listener.commands(&mut self.commands);
         }
