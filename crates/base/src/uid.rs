@@ -40,7 +40,8 @@ const CUT: u64 = 62_u64.pow(6);
 
 impl Uid {
     /// The text and its length, at most [`UID_TEXT_MAX`].
-    #[inline]
+    // Each row has one: the text should not pass through memory.
+    #[inline(always)]
     pub fn text(self) -> ([u8; 24], usize) {
         let mut out = [0; 24];
         out[0] = self.kind;

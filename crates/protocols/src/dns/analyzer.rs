@@ -117,8 +117,12 @@ impl Analyzer {
             let rows = &mut rows;
             Walk::<false> { cx, rows, head, place, rejected: false, buffers }.run(msg)
         };
-        buffers.notes.append(&mut more_notes);
-        report_notes(cx, &mut buffers.notes);
+        if is_wanted {
+            buffers.notes.append(&mut more_notes);
+        }
+        if !buffers.notes.is_empty() {
+            report_notes(cx, &mut buffers.notes);
+        }
         if result.sound && !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Dns);
@@ -169,6 +173,7 @@ fn read_with_listener(
 }
 
 /// Reports the weirds of a message.
+#[cold]
 fn report_notes(cx: &mut Context<'_>, notes: &mut Notes) {
     for note in notes.drain(..) {
         match note {
