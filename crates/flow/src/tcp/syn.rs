@@ -77,3 +77,82 @@ impl Syn {
         tcp
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Addr;
+    use gannet_base::ConnId;
+    use gannet_base::Interval;
+    use gannet_base::Proto;
+    use gannet_base::Time;
+    use gannet_base::UidSource;
+
+    use super::*;
+
+    #[test]
+    fn a_difference_in_any_field_keeps_the_whole_state() {
+        let id = ConnId {
+            orig_h: Addr::v4([10, 0, 0, 1]),
+            orig_p: 1025,
+            resp_h: Addr::v4([10, 0, 0, 2]),
+            resp_p: 80,
+        };
+        let start = Time::from_secs(1_600_000_000);
+        let mut conn = Conn::new(UidSource::new(0).connection(1, 0), id, Proto::Tcp, 6, start);
+        conn.last = start;
+        let changes: &[fn(&mut Tcp)] = &[
+            |t| t.first_seen[0] = false,
+            |t| t.first_seen[1] = true,
+            |t| t.close_deferred = true,
+            |t| t.is_active = false,
+            |t| t.missed_bytes = 1 << 40,
+            |t| t.phase = Phase::Open,
+            |t| t.first_acked = true,
+            |t| t.deferred_report = true,
+            |t| t.is_finished = true,
+            |t| t.due[0] = Time::MAX,
+            |t| t.due[1] += Interval::from_nanos(1 << 40),
+            |t| t.side[0].zero_windows = 256,
+        ];
+        let of_a_side: &[fn(&mut Endpoint)] = &[
+            |e| e.state = State::Established,
+            |e| e.prev = State::SynSent,
+            |e| e.did_close = true,
+            |e| e.did_end = true,
+            |e| e.start_seq ^= 1 << 31,
+            |e| e.last_seq ^= 1,
+            |e| e.seq_wraps = 1,
+            |e| e.ack_seq ^= 1 << 8,
+            |e| e.ack_wraps = 1 << 15,
+            |e| e.window = 1,
+            |e| e.window_ack_seq ^= 1,
+            |e| e.fins = 1,
+            |e| e.rsts = 1,
+            |e| e.fin_seq = 1 << 63,
+            |e| e.last_syn = 1,
+            |e| e.last_fin = 1,
+            |e| e.last_rst = 1,
+            |e| e.gaps = 1,
+            |e| e.bad_checksums = 1,
+            |e| e.retransmissions = 1,
+            |e| e.last_time ^= 1,
+            |e| e.stream.give_up(),
+        ];
+        for scale in [None, Some(0), Some(7)] {
+            let syn = Syn { seq: 0xffff_fff0, scale, closed: 1 };
+            assert_eq!(Syn::of(&syn.unpacked(&conn), &conn), Some(syn));
+            for (n, change) in changes.iter().enumerate() {
+                let mut tcp = syn.unpacked(&conn);
+                change(&mut tcp);
+                assert_eq!(Syn::of(&tcp, &conn), None, "{n}");
+            }
+            for (n, change) in of_a_side.iter().enumerate() {
+                for side in 0..2 {
+                    let mut tcp = syn.unpacked(&conn);
+                    change(&mut tcp.side[side]);
+                    assert_eq!(Syn::of(&tcp, &conn), None, "{n} of side {side}");
+                }
+            }
+        }
+    }
+}
