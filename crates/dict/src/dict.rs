@@ -8,6 +8,7 @@ use core::slice;
 use crate::digest::digest;
 use crate::lookup::{AsKey, Search};
 use crate::raw::few::{FEW_MAX, Few};
+use crate::single::{SINGLE_AGAIN, Single};
 use crate::stats::Stats;
 use crate::table::{First, Table};
 use crate::{KeyedHash, Lookup, TableHash};
@@ -17,7 +18,7 @@ mod walk;
 
 pub use walk::{Cursor, Handle};
 
-/// Entries at which a table shrinks back to a small array: half of the threshold for growing, so
+/// Entries at which a segment becomes a small array again: half of the threshold for growing, so
 /// that single insertions and removals do not alternate between both.
 const FEW_AGAIN: usize = FEW_MAX / 2;
 
@@ -26,6 +27,7 @@ enum State<T> {
     One(T),
     Two([T; 2]),
     Few(Few<T>),
+    Single(Single<T>),
     Table(Table<T>),
 }
 
@@ -34,7 +36,7 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 255 entries, is split, and 512 places of the directory (16 bytes each) are copied |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 255 entries, is split, and 512 places of the directory (8 bytes each) are copied |
 /// | `get_many` | as `get`, with the memory of 128 keys asked for at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
@@ -61,6 +63,23 @@ impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
         let InTable { table, hasher } = self;
         let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), table.drawn());
         table.find_first(hash, |(k, _)| query.is(k))
+    }
+}
+
+/// A search in a single segment.
+struct InSingle<'d, T, S> {
+    single: &'d Single<T>,
+    hasher: &'d S,
+}
+
+impl<'d, K, V, S: TableHash> Search<K> for InSingle<'d, (K, V), S> {
+    type Found = First<'d, (K, V)>;
+
+    #[inline(always)]
+    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
+        let InSingle { single, hasher } = self;
+        let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), single.drawn());
+        single.find_first(hash, |(k, _)| query.is(k))
     }
 }
 
@@ -106,6 +125,7 @@ impl<K, V, S> Dict<K, V, S> {
             State::One(_) => 1,
             State::Two(_) => 2,
             State::Few(few) => few.len(),
+            State::Single(single) => single.len(),
             State::Table(table) => table.len(),
         }
     }
@@ -125,26 +145,30 @@ impl<K, V, S> Dict<K, V, S> {
 
     /// All entries, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        let (few, table) = match &self.state {
-            State::Empty => ([].iter(), None),
-            State::One(entry) => (slice::from_ref(entry).iter(), None),
-            State::Two(entries) => (entries.iter(), None),
-            State::Few(few) => (few.iter(), None),
-            State::Table(table) => ([].iter(), Some(table)),
+        let (few, single, table) = match &self.state {
+            State::Empty => ([].iter(), None, None),
+            State::One(entry) => (slice::from_ref(entry).iter(), None, None),
+            State::Two(entries) => (entries.iter(), None, None),
+            State::Few(few) => (few.iter(), None, None),
+            State::Single(single) => ([].iter(), Some(single), None),
+            State::Table(table) => ([].iter(), None, Some(table)),
         };
-        few.chain(table.into_iter().flat_map(Table::iter)).map(|(k, v)| (k, v))
+        let single = single.into_iter().flat_map(Single::iter);
+        few.chain(single).chain(table.into_iter().flat_map(Table::iter)).map(|(k, v)| (k, v))
     }
 
     /// All entries, with the values to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
-        let (few, table) = match &mut self.state {
-            State::Empty => ([].iter_mut(), None),
-            State::One(entry) => (slice::from_mut(entry).iter_mut(), None),
-            State::Two(entries) => (entries.iter_mut(), None),
-            State::Few(few) => (few.iter_mut(), None),
-            State::Table(table) => ([].iter_mut(), Some(table)),
+        let (few, single, table) = match &mut self.state {
+            State::Empty => ([].iter_mut(), None, None),
+            State::One(entry) => (slice::from_mut(entry).iter_mut(), None, None),
+            State::Two(entries) => (entries.iter_mut(), None, None),
+            State::Few(few) => (few.iter_mut(), None, None),
+            State::Single(single) => ([].iter_mut(), Some(single), None),
+            State::Table(table) => ([].iter_mut(), None, Some(table)),
         };
-        few.chain(table.into_iter().flat_map(Table::iter_mut)).map(|(k, v)| (&*k, v))
+        let single = single.into_iter().flat_map(Single::iter_mut);
+        few.chain(single).chain(table.into_iter().flat_map(Table::iter_mut)).map(|(k, v)| (&*k, v))
     }
 
     /// Bytes of the dictionary: itself and its arrays, as asked of the allocator; not what keys and values
@@ -155,6 +179,7 @@ impl<K, V, S> Dict<K, V, S> {
             + match &self.state {
                 State::Empty | State::One(_) | State::Two(_) => 0,
                 State::Few(few) => few.heap_bytes(),
+                State::Single(single) => single.heap_bytes(),
                 State::Table(table) => table.heap_bytes(),
             }
     }
@@ -168,6 +193,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         match &self.state {
             State::Empty | State::One(_) | State::Two(_) => flat(2),
             State::Few(few) => flat(few.room()),
+            State::Single(single) => Stats::of_single(single, |(k, _)| self.hasher.hash_one(k)),
             State::Table(table) => Stats::of(table, |(k, _)| self.hasher.hash_one(k)),
         }
     }
@@ -189,6 +215,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
                 First::None => None,
             },
+            State::Single(single) => self.find_in_single(single, key),
             State::Few(few) => Some(key.search(InFew(few))?.1),
             State::One(entry) => {
                 black_box(());
@@ -199,6 +226,22 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 if key.is(&one.0) { Some(one) } else { key.is(&other.0).then_some(other) }
             }
             State::Empty => None,
+        }
+    }
+
+    // Inlined where the search is short. Byte strings are searched in three forms, and a loop with those of all states is slower
+    // for each of them.
+    #[inline]
+    fn find_in_single<'d, Q>(&'d self, single: &'d Single<(K, V)>, key: &Q) -> Option<&'d (K, V)>
+    where
+        Q: Hash + Lookup<K> + ?Sized,
+    {
+        match key.search(InSingle { single, hasher: &self.hasher }) {
+            First::Is(entry) => Some(entry),
+            First::IsNot(hash) => {
+                single.find_again(hash, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
+            }
+            First::None => None,
         }
     }
 
@@ -231,6 +274,11 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
                 let place = table.place(hash, |(k, _)| key.is(k))?;
                 table.get_mut(place)?
+            }
+            State::Single(single) => {
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn());
+                let spot = single.spot(hash, |(k, _)| key.is(k))?;
+                single.get_mut(spot)?
             }
             State::Few(few) => {
                 let (at, _) = key.search(InFew(few))?;
@@ -277,7 +325,18 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                     return Some(core::mem::replace(&mut entry.1, value));
                 }
                 if let Err(entry) = few.push(digest, (key, value)) {
-                    self.tabulate(entry);
+                    self.grow(entry);
+                }
+            }
+            State::Single(single) => {
+                let drawn = single.drawn();
+                let hash = self.hasher.hash_in_table(&key, drawn);
+                if let Some(spot) = single.spot(hash, |(k, _)| *k == key) {
+                    return single.get_mut(spot).map(|(_, old)| core::mem::replace(old, value));
+                }
+                let hasher = |(k, _): &(K, V)| self.hasher.hash_in_table(k, drawn);
+                if let Err(entry) = single.insert(hash, (key, value), hasher) {
+                    self.grow(entry);
                 }
             }
             State::Table(table) => {
@@ -311,15 +370,29 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         };
     }
 
-    /// Makes a table of the small array, and enters one more.
+    /// Makes a segment of the small array, or a table of the segment, and enters one more.
     #[cold]
     #[inline(never)]
-    fn tabulate(&mut self, entry: (K, V)) {
-        if let State::Few(mut few) = core::mem::replace(&mut self.state, State::Empty) {
-            let entries = core::iter::once(entry)
-                .chain(core::iter::from_fn(|| few.swap_remove(few.len().wrapping_sub(1))));
-            self.state = State::Table(Table::new(entries, |(k, _)| self.hasher.hash_one(k)));
-        }
+    fn grow(&mut self, entry: (K, V)) {
+        let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
+        self.state = match core::mem::replace(&mut self.state, State::Empty) {
+            State::Few(mut few) => {
+                let mut entries = Vec::with_capacity(few.len() + 1);
+                entries.push(entry);
+                while let Some(entry) = few.swap_remove(few.len().wrapping_sub(1)) {
+                    entries.push(entry);
+                }
+                match Single::new(entries.into_iter(), hash_of) {
+                    Ok(single) => State::Single(single),
+                    Err(entries) => State::Table(Table::new(entries.into_iter(), hash_of)),
+                }
+            }
+            State::Single(single) => {
+                let entries = core::iter::once(entry).chain(single.into_entries());
+                State::Table(Table::new(entries, hash_of))
+            }
+            other => other,
+        };
     }
 
     /// The value of a key, inserted first if it is missing.
@@ -357,8 +430,18 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 let place = table.place(hash, |(k, _)| key.is(k))?;
                 let drawn = table.drawn();
                 let entry = table.remove(place, |(k, _)| self.hasher.hash_in_table(k, drawn));
-                if table.len() <= FEW_AGAIN {
-                    self.untabulate();
+                // A table whose hashes do not fit into a segment remains one.
+                if table.len() == SINGLE_AGAIN || table.len() <= FEW_AGAIN {
+                    self.shrink();
+                }
+                entry
+            }
+            State::Single(single) => {
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn());
+                let spot = single.spot(hash, |(k, _)| key.is(k))?;
+                let entry = single.remove(spot);
+                if single.len() <= FEW_AGAIN {
+                    self.shrink();
                 }
                 entry
             }
@@ -395,18 +478,31 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// Shrinks a table to the small array.
+    /// Shrinks a table to a single segment, or either to the small array.
     #[cold]
     #[inline(never)]
-    fn untabulate(&mut self) {
-        if let State::Table(table) = core::mem::replace(&mut self.state, State::Empty) {
-            let mut few = Few::new();
-            for entry in table.into_entries() {
-                // Fewer than there is room for.
-                let _ = few.push(digest(&entry.0), entry);
+    fn shrink(&mut self) {
+        let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
+        self.state = match core::mem::replace(&mut self.state, State::Empty) {
+            State::Table(table) if table.len() > FEW_AGAIN => {
+                match Single::of_table(table, hash_of) {
+                    Ok(single) => State::Single(single),
+                    Err(entries) => State::Table(Table::new(entries.into_iter(), hash_of)),
+                }
             }
-            self.state = State::Few(few);
+            State::Table(table) => Self::few(table.into_entries()),
+            State::Single(single) => Self::few(single.into_entries()),
+            other => other,
+        };
+    }
+
+    /// The small array of these entries, for which it has room.
+    fn few(entries: Vec<(K, V)>) -> State<(K, V)> {
+        let mut few = Few::new();
+        for entry in entries {
+            let _ = few.push(digest(&entry.0), entry);
         }
+        State::Few(few)
     }
 
     /// Keeps the entries that `keep` accepts. Shrinks as removing them one by one does.

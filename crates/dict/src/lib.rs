@@ -9,7 +9,8 @@
 //! ```text
 //! 0..=2 entries    Dict [ entry | entry ]                    no heap, no hash
 //! 3..=15           Dict ──▶ [ tags | entry | entry | … ]     one array, a tag of 8 bits each
-//! more             Dict ──▶ directory    0 1 0 2             by some low bits of the hash
+//! 16..=106         Dict ──▶ segment of 128 homes             nothing else on the heap
+//! more             Dict ──▶ directory    0 1 0 2             8 bytes each, by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
 //! segment          │ tags of 8 bits │ numbers of cells │ cells for entries │
@@ -20,6 +21,9 @@
 //! fifteen lanes behind; insertion moves others further back where allowed. A search compares the sixteen tags from the
 //! home on at once and then nearly always knows which entry to compare, or that there is none. Removal frees a lane and a cell
 //! without a tombstone, so an old table is as fast as a new one.
+//!
+//! A single segment has 128 homes, and an index of half the size: a table of a hundred entries then fits into 2 KB. Beyond 106
+//! entries, or where one finds no lane, it becomes a table with a directory; with 53 entries left it is a single segment again.
 //!
 //! The index has lanes to spare, at two bytes each, and is of one size. The cells are filled as entries come: their array has
 //! the sizes of the allocator's classes, and grows without a look at the entries, which keep their numbers. So an entry is
@@ -34,7 +38,9 @@
 //! A search waits for four dependent loads: the directory, the tags, the number, the entry. In a loop of searches the
 //! processor overlaps those of several keys, as many as fit into its buffers: so a small number of instructions makes
 //! searches fast, in large tables, too. Homes are one byte of the hash, and index and cells are one allocation, so that neither
-//! a multiplication nor a second pointer is needed; the number is asked for together with the tags. A search that does not
+//! a multiplication nor a second pointer is needed; the number is asked for together with the tags. A place of the directory
+//! is a pointer and nothing else, so that more of the directory stays in the first cache: depth and number of cells are in the
+//! segment. A search that does not
 //! end at the first match costs a mispredicted branch, and with it what the processor had begun for other keys: so the index
 //! has lanes to spare, and most entries are in their homes.
 //!
@@ -57,6 +63,8 @@ mod hash;
 mod lookup;
 mod ordered;
 mod raw;
+mod single;
+mod sizes;
 mod stats;
 mod table;
 

@@ -1,6 +1,7 @@
 //! Statistics of a dictionary.
 
 use crate::raw::block::Block;
+use crate::single::Single;
 use crate::table::{Reshaped, Table};
 
 /// Lengths, distances and growth of a dictionary.
@@ -12,7 +13,7 @@ pub struct Stats {
     pub capacity: usize,
     /// Segments; 0 up to 15 entries.
     pub segments: usize,
-    /// Places of the directory.
+    /// Places of the directory; 0 up to 106 entries.
     pub directory: usize,
     /// Entries of the fullest segment: the most that one split moves.
     pub largest_segment: usize,
@@ -26,17 +27,29 @@ pub struct Stats {
 
 impl Stats {
     pub(crate) fn of<T>(table: &Table<T>, hasher: impl Fn(&T) -> u64) -> Self {
+        let (directory, reshaped) = (table.directory_len(), table.reshaped());
+        Stats { directory, reshaped, ..Self::of_blocks(|| table.blocks(), table.len(), hasher) }
+    }
+
+    pub(crate) fn of_single<T>(single: &Single<T>, hasher: impl Fn(&T) -> u64) -> Self {
+        Self::of_blocks(|| core::iter::once(single.segment()), single.len(), hasher)
+    }
+
+    fn of_blocks<'b, T: 'b, const HOMES: usize, I: Iterator<Item = &'b Block<T, HOMES>>>(
+        blocks: impl Fn() -> I,
+        len: usize,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Self {
         let hasher = &hasher;
-        let distances = || table.blocks().flat_map(move |b| b.distances(hasher));
+        let distances = || blocks().flat_map(move |block| block.distances(hasher));
         Stats {
-            len: table.len(),
-            capacity: table.blocks().map(Block::room).sum(),
-            segments: table.blocks().count(),
-            directory: table.directory_len(),
-            largest_segment: table.blocks().map(Block::len).max().unwrap_or(0),
-            mean_distance: distances().sum::<usize>() as f64 / table.len().max(1) as f64,
+            len,
+            capacity: blocks().map(Block::room).sum(),
+            segments: blocks().count(),
+            largest_segment: blocks().map(Block::len).max().unwrap_or(0),
+            mean_distance: distances().sum::<usize>() as f64 / len.max(1) as f64,
             longest_distance: distances().max().unwrap_or(0),
-            reshaped: table.reshaped(),
+            ..Stats::default()
         }
     }
 }

@@ -4,29 +4,19 @@
 //! The table grows by one block at a time, so the work of one operation is bounded by the entries of one block and some
 //! slots of the directory.
 
-use crate::raw::block::{Begun, Block, ENTRIES_MAX, Filling, HOMES, INDEX, Spot};
-use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
+use crate::raw::block::{Begun, Spot};
+use crate::raw::directory::{Block, Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
 /// Entries of a block at which it is split, where hashes differ and the directory is not just being doubled: until that has
-/// come to a block, it may have some more. With five entries to six homes nearly all are still in or just behind theirs.
-pub(crate) const SPLIT_AT: usize = HOMES * 5 / 6;
+/// come to a block, it may have some more.
+pub(crate) const SPLIT_AT: usize = Block::<()>::FULL;
+
+/// Entries of a block at most.
+const ENTRIES_MAX: usize = Block::<()>::ENTRIES_MAX;
 
 /// Halves that hold together no more than this become one.
 const MERGE_MAX: usize = SPLIT_AT * 2 / 3;
-
-/// A block that needs more cells gets one for every 8 that it has, and what the allocation has room for.
-const GROW: usize = 8;
-
-/// Free cells of a new block: one for every 12 entries, and what the allocation has room for.
-const FRESH: usize = 12;
-
-/// A block shrinks, or merges with its other half, where it has more than this many cells an entry: rarely, because removal
-/// costs little otherwise, and far from what growth and splitting leave, so that no sequence alternates between the two.
-const SPARSE: usize = 3;
-
-/// Cells of a block at least.
-const ROOM_MIN: usize = 8;
 
 /// Places of the directory a block at most, where hashes will not part.
 const DIRECTORY_RATIO: usize = 8;
@@ -83,41 +73,11 @@ pub(crate) enum First<'t, T> {
     None,
 }
 
-/// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
-const fn good_size(bytes: usize) -> usize {
-    if bytes <= 64 {
-        return bytes.next_multiple_of(16);
-    }
-    let step = (bytes - 1).ilog2() - 2;
-    bytes.next_multiple_of(1 << step)
-}
-
-/// Bytes below such a size that are left to allocators that need them for alignment.
-const SHORT: usize = 8;
-
-/// Cells for this many entries, and more as far as the allocation has room.
-fn room_for<T>(entries: usize) -> usize {
-    let bytes = good_size(INDEX + entries * size_of::<T>() + SHORT) - SHORT - INDEX;
-    let room = bytes.checked_div(size_of::<T>()).unwrap_or(ENTRIES_MAX);
-    room.max(entries).clamp(ROOM_MIN, ENTRIES_MAX)
-}
-
-/// The next larger number of cells, up to `most`.
-fn room_beyond<T>(room: usize, most: usize) -> usize {
-    room_for::<T>(room + room / GROW + 1).min(most)
-}
-
-/// A new block for this many entries, and one more.
-fn filling<T>(depth: u8, entries: usize) -> Filling<T> {
-    let most = if entries < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
-    Filling::new(depth, room_for::<T>(entries + entries / FRESH + 1).min(most))
-}
-
 impl<T> Table<T> {
     /// A table of these entries.
     pub(crate) fn new(entries: impl Iterator<Item = T>, hash_of: impl Fn(&T) -> u64) -> Self {
         let entries: Vec<_> = entries.map(|e| (hash_of(&e), e)).collect();
-        let mut block = filling(0, entries.len().min(SPLIT_AT));
+        let mut block = Block::filling(0, entries.len().min(SPLIT_AT));
         let mut left = Vec::new();
         let mut len = 0;
         for (hash, entry) in entries {
@@ -153,7 +113,7 @@ impl<T> Table<T> {
 
     /// Whether keys for which there is no first entry may yet be there.
     pub(crate) fn has_apart(&self) -> bool {
-        !self.directory.counts().apart.is_empty()
+        self.directory.has_apart
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
@@ -162,7 +122,7 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => First::Is(entry),
-            Err(has_tag) if has_tag || block.has_apart => First::IsNot(hash),
+            Err(has_tag) if has_tag || self.directory.has_apart => First::IsNot(hash),
             Err(_) => First::None,
         }
     }
@@ -190,7 +150,7 @@ impl<T> Table<T> {
         if let Some((entry, spot)) = block.find(hash, eq) {
             return Some((entry, At::Cell(spot)));
         }
-        let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
+        let (at, entry) = if block.has_apart() { self.find_apart(hash, eq)? } else { return None };
         Some((entry, At::Apart(at)))
     }
 
@@ -210,7 +170,7 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
-            Err(has_tag) if has_tag || block.has_apart => {
+            Err(has_tag) if has_tag || self.directory.has_apart => {
                 let mut again = eq;
                 self.find_again(hash, &mut again)?.1
             }
@@ -250,6 +210,7 @@ impl<T> Table<T> {
     #[inline(never)]
     fn put_apart(&mut self, hash: u64, entry: T) {
         self.directory.counts_mut().apart.push((hash, entry));
+        self.directory.has_apart = true;
         self.directory.set_apart(hash, true);
     }
 
@@ -259,11 +220,11 @@ impl<T> Table<T> {
         let Place { hash, at } = place;
         let (entry, left) = match at {
             At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
-            At::Apart(at) => (self.directory.counts_mut().apart.swap_remove(at).1, ENTRIES_MAX),
+            At::Apart(at) => (self.swap_remove_apart(at).1, ENTRIES_MAX),
         };
         self.directory.counts_mut().len -= 1;
         let block = self.directory.block(hash);
-        if left * SPARSE < block.room() || block.has_apart {
+        if Block::<T>::is_sparse(left, block.room()) || block.has_apart() {
             self.tidy(hash, left, hasher);
         }
         Some(entry)
@@ -273,20 +234,28 @@ impl<T> Table<T> {
     #[cold]
     #[inline(never)]
     fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
-        while self.directory.block(hash).has_apart {
+        while self.directory.block(hash).has_apart() {
             let block = self.directory.block(hash);
-            let bits = parting_bit(block.depth) - parting_bit(0);
+            let bits = parting_bit(block.depth()) - parting_bit(0);
             let apart = &self.directory.counts().apart;
             let Some(at) = apart.iter().position(|(of, _)| (of ^ hash) & bits == 0) else {
                 self.directory.set_apart(hash, false);
                 return;
             };
-            let (of, entry) = self.directory.counts_mut().apart.swap_remove(at);
+            let (of, entry) = self.swap_remove_apart(at);
             if let Err(entry) = self.directory.entries_mut(of).insert(of, entry, &hasher) {
                 self.put_apart(of, entry);
                 return;
             }
         }
+    }
+
+    /// Takes an entry off the separate list.
+    fn swap_remove_apart(&mut self, at: usize) -> (u64, T) {
+        let apart = &mut self.directory.counts_mut().apart;
+        let entry = apart.swap_remove(at);
+        self.directory.has_apart = !apart.is_empty();
+        entry
     }
 
     /// The hashes of the entries in the block of `hash`, in order. All are asked for before the first entry moves:
@@ -310,7 +279,7 @@ impl<T> Table<T> {
             self.split(hash, hasher);
         } else if is_full && room < ENTRIES_MAX {
             let most = if room < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
-            self.directory.set_room(hash, room_beyond::<T>(room, most));
+            self.directory.set_room(hash, Block::<T>::room_beyond(room, most));
             self.directory.counts_mut().reshaped.grown += 1;
         }
     }
@@ -318,11 +287,12 @@ impl<T> Table<T> {
     /// Parts the entries of the block of `hash` by the next bit.
     fn split(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         let hashes = self.hashes(hash, &hasher);
-        let depth = self.directory.block(hash).depth;
+        let depth = self.directory.block(hash).depth();
         let bit = parting_bit(depth);
         let half = |hash: u64| usize::from(hash & bit != 0);
         let high_len: usize = hashes.iter().map(|hash| half(*hash)).sum();
-        let mut halves = [hashes.len() - high_len, high_len].map(|len| filling(depth + 1, len));
+        let mut halves =
+            [hashes.len() - high_len, high_len].map(|len| Block::filling(depth + 1, len));
         let mut hashes = hashes.into_iter();
         let mut left = Vec::new();
         self.directory.entries_mut(hash).drain(|entry| {
@@ -333,11 +303,12 @@ impl<T> Table<T> {
             }
         });
         // What found no lane stands apart, as what of the block did before; until it is tried again.
-        let has_apart = self.directory.block(hash).has_apart || !left.is_empty();
+        let has_apart = self.directory.block(hash).has_apart() || !left.is_empty();
         self.directory.counts_mut().apart.append(&mut left);
+        self.directory.has_apart = !self.directory.counts().apart.is_empty();
         let halves = halves.map(|half| {
             let mut half = half.finish();
-            half.has_apart = has_apart;
+            half.set_apart(has_apart);
             half
         });
         drop(self.directory.split(hash, halves));
@@ -353,7 +324,7 @@ impl<T> Table<T> {
     /// Whether the block of `hash` can be split; starts to double the directory where necessary.
     fn make_splittable(&mut self, hash: u64) -> bool {
         let directory = &mut self.directory;
-        if directory.block(hash).depth >= directory.bits()
+        if directory.block(hash).depth() >= directory.bits()
             && directory.len() < DIRECTORY_RATIO * directory.counts().blocks
         {
             directory.double();
@@ -367,14 +338,14 @@ impl<T> Table<T> {
     #[cold]
     #[inline(never)]
     fn tidy(&mut self, hash: u64, len: usize, hasher: impl Fn(&T) -> u64) {
-        if self.directory.block(hash).has_apart {
+        if self.directory.block(hash).has_apart() {
             self.bring_back(hash, hasher);
             return;
         }
         self.directory.step();
         let room = self.directory.block(hash).room();
-        if !self.merge(hash, &hasher) && room_for::<T>(len) < room {
-            self.directory.set_room(hash, room_for::<T>(len));
+        if !self.merge(hash, &hasher) && Block::<T>::room_for(len) < room {
+            self.directory.set_room(hash, Block::<T>::room_for(len));
             self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
@@ -382,17 +353,17 @@ impl<T> Table<T> {
     /// Makes a block and its other half one, if both are small.
     fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
-        let Some(depth) = block.depth.checked_sub(1) else { return false };
+        let Some(depth) = block.depth().checked_sub(1) else { return false };
         let other = hash ^ parting_bit(depth);
         let other_block = self.directory.block(other);
         let len = block.len() + other_block.len();
-        if other_block.depth != block.depth || len >= MERGE_MAX {
+        if other_block.depth() != block.depth() || len >= MERGE_MAX {
             return false;
         }
         // All are asked for before the first entry moves, as in `hashes`.
         let hashes: Vec<u64> = other_block.meeting(block).map(&hasher).collect();
-        let has_apart = block.has_apart || other_block.has_apart;
-        let [mut one, mut other] = self.directory.join(hash, room_for::<T>(len));
+        let has_apart = block.has_apart() || other_block.has_apart();
+        let [mut one, mut other] = self.directory.join(hash, Block::<T>::room_for(len));
         let mut whole = self.directory.entries_mut(hash);
         whole.absorb(&mut one);
         whole.absorb(&mut other);
@@ -406,7 +377,7 @@ impl<T> Table<T> {
         if has_apart {
             self.directory.set_apart(hash, true);
         }
-        if self.directory.block(hash).has_apart {
+        if self.directory.block(hash).has_apart() {
             self.bring_back(hash, hasher);
         }
         let places = self.directory.len();
@@ -431,11 +402,11 @@ impl<T> Table<T> {
     ) -> Option<u64> {
         let first = at_order(from);
         let block = self.directory.block(first);
-        let bits = parting_bit(block.depth) - parting_bit(0);
+        let bits = parting_bit(block.depth()) - parting_bit(0);
         let apart = self.apart().filter(|(hash, _)| (hash ^ first) & bits == 0);
         let hashes = block.iter().map(hasher).chain(apart.map(|(hash, _)| *hash));
         orders.extend(hashes.map(order).filter(|at| *at >= from));
-        behind(first, block.depth).map(order)
+        behind(first, block.depth()).map(order)
     }
 
     fn apart(&self) -> impl Iterator<Item = &(u64, T)> {
@@ -451,15 +422,17 @@ impl<T> Table<T> {
         entries.chain(counts.apart.iter_mut().map(|(_, entry)| entry))
     }
 
-    /// All entries, in no order.
-    pub(crate) fn into_entries(mut self) -> impl Iterator<Item = T> {
+    /// All blocks, and the entries that stand apart.
+    pub(crate) fn into_parts(mut self) -> (Vec<Block<T>>, Vec<T>) {
         let apart = core::mem::take(&mut self.directory.counts_mut().apart);
-        let entries = self.directory.into_blocks().into_iter().flat_map(|mut block| {
-            let mut entries = Vec::with_capacity(block.len());
-            block.drain(|entry| entries.push(entry));
-            entries
-        });
-        entries.chain(apart.into_iter().map(|(_, entry)| entry))
+        (self.directory.into_blocks(), apart.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// All entries, in no order.
+    pub(crate) fn into_entries(self) -> Vec<T> {
+        let (mut blocks, mut entries) = self.into_parts();
+        blocks.iter_mut().for_each(|block| block.drain(|entry| entries.push(entry)));
+        entries
     }
 
     /// Bytes on the heap.
@@ -487,24 +460,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_allocators() {
-        assert_eq!(
-            [1, 64, 65, 128, 129, 1025, 2048, 2049, 9000].map(good_size),
-            [16, 64, 80, 128, 160, 1280, 2048, 2560, 10240]
-        );
-        for entries in 1..ENTRIES_MAX {
-            let room = room_for::<u128>(entries);
-            assert!(room >= entries && room <= ENTRIES_MAX);
-            let bytes = INDEX + room * size_of::<u128>();
-            let is_limited = room == ROOM_MIN || room == ENTRIES_MAX;
-            assert!(is_limited || good_size(bytes) - bytes <= 16, "{room}");
-            let next = room_beyond::<u128>(room, ENTRIES_MAX);
-            assert!(next > room || next == ENTRIES_MAX);
-        }
-        assert_eq!(room_for::<()>(7), ENTRIES_MAX);
-    }
-
-    #[test]
     fn a_table_made_of_many_entries_is_like_one_that_grew() {
         // Multiplied so that the uppermost and the lowest bits differ.
         let hash = |n: &u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(20);
@@ -520,7 +475,7 @@ mod tests {
                 let place = table.place(hash(&n), |other| *other == n).expect("there");
                 assert_eq!(table.remove(place, hash), Some(n));
             }
-            let mut left: Vec<u64> = table.into_entries().collect();
+            let mut left = table.into_entries();
             left.sort_unstable();
             assert!(left.into_iter().eq((0..count).step_by(3)));
         }

@@ -18,7 +18,8 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     ///
     /// Keys go through three steps in groups of 128: their lines of tags are asked for; the entries that the tags point to
     /// are asked for; and those are compared. Memory is waited for by many keys together: faster than single lookups where
-    /// the table outgrows the cache, and slower by half where it does not.
+    /// the table outgrows the cache, and slower by half where it does not. Among up to 106 entries, in one segment or less,
+    /// keys are looked up one by one.
     pub fn get_many<'d, 'k, Q>(
         &'d self,
         keys: impl IntoIterator<Item = &'k Q>,

@@ -21,6 +21,19 @@ impl Hasher for Poor {
     }
 }
 
+/// One hash for all keys.
+#[derive(Default)]
+struct Same;
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        u64::MAX
+    }
+    fn write(&mut self, _: &[u8]) {}
+}
+
+type SameHash = core::hash::BuildHasherDefault<Same>;
+
 type PoorHash = core::hash::BuildHasherDefault<Poor>;
 
 /// Sizes under Miri, which is some thousand times slower.
@@ -131,6 +144,16 @@ proptest! {
     }
 
     #[test]
+    fn agrees_with_a_tree_map_around_one_segment(steps in steps(160, 60)) {
+        run::<KeyedHash>(steps, true);
+    }
+
+    #[test]
+    fn agrees_with_a_tree_map_around_one_segment_under_a_poor_hash(steps in steps(160, 60)) {
+        run::<PoorHash>(steps, false);
+    }
+
+    #[test]
     fn agrees_with_a_tree_map_when_large(steps in steps(3000, if cfg!(miri) { 100 } else { 2000 })) {
         run::<KeyedHash>(steps, true);
     }
@@ -190,6 +213,63 @@ fn grows_evenly_and_shrinks_when_it_empties() {
 }
 
 #[test]
+fn a_hundred_entries_are_one_segment_without_a_directory() {
+    let mut dict: Dict<u64, u64> = Dict::new();
+    let (mut sizes, mut model) = (Vec::new(), BTreeMap::new());
+    for i in 0..400 {
+        assert_eq!(dict.insert(mixed(i), i), None);
+        model.insert(mixed(i), i);
+        let stats = dict.stats();
+        match dict.len() {
+            ..16 => assert_eq!((stats.segments, stats.directory), (0, 0)),
+            16..=106 => {
+                assert!(matches!(dict.state, State::Single(_)), "{}", dict.len());
+                assert_eq!((stats.segments, stats.directory), (1, 0));
+                assert!(stats.len <= stats.capacity && stats.longest_distance < 16, "{stats:?}");
+            }
+            107.. => assert!(matches!(dict.state, State::Table(_)), "{}", dict.len()),
+        }
+        sizes.push(dict.memory_bytes());
+        assert_eq!(dict.by_handle(dict.handle(&mixed(i))), Some((&mixed(i), &i)));
+    }
+    assert!(sizes[99] <= 2_090 && sizes[15] <= 680, "{} {}", sizes[99], sizes[15]);
+    for (_, value) in dict.iter_mut() {
+        *value += 1;
+    }
+    for (count, key) in model.keys().enumerate() {
+        let left = model.len() - count;
+        assert_eq!(dict.get(key), Some(&(model[key] + 1)));
+        assert_eq!(dict.remove(key), Some(model[key] + 1));
+        assert_eq!((dict.get(key), dict.by_handle(dict.handle(key))), (None, None));
+        assert_eq!(dict.get_mut(key), None);
+        assert_eq!(dict.remove(key), None);
+        match dict.len() {
+            54.. => assert!(matches!(dict.state, State::Table(_)), "{left}"),
+            8..54 => {
+                assert!(matches!(dict.state, State::Single(_)), "{left}");
+                assert!(dict.memory_bytes() <= 1_320, "{left}: {}", dict.memory_bytes());
+            }
+            _ => assert_eq!(dict.stats().segments, 0),
+        }
+        assert_eq!(dict.iter().count(), dict.len());
+    }
+    assert_eq!(dict.memory_bytes(), size_of_val(&dict));
+}
+
+#[test]
+fn entries_of_one_hash_become_a_table_early_and_stay_one() {
+    // The last home has nine lanes; the other entries are in the separate list of a table.
+    let mut dict: Dict<u64, u64, SameHash> = (0..60).map(|i| (i, i)).collect();
+    for i in (20..60).rev() {
+        assert!(matches!(dict.state, State::Table(_)), "{i}");
+        assert_eq!(dict.remove(&i), Some(i));
+        assert!((0..i).all(|i| dict.get(&i) == Some(&i)), "{i}");
+    }
+    assert!((0..20).all(|i| dict.remove(&i) == Some(i)));
+    assert!(dict.is_empty());
+}
+
+#[test]
 fn few_entries_need_neither_heap_nor_much_room() {
     let mut dict: Dict<u64, u64> = Dict::new();
     dict.insert(1, 1);
@@ -230,17 +310,8 @@ fn walks_visit_all_while_the_dictionary_grows_a_hundredfold() {
 
 #[test]
 fn equal_hashes_for_all_still_work() {
-    #[derive(Default)]
-    struct Same;
-    impl Hasher for Same {
-        fn finish(&self) -> u64 {
-            u64::MAX
-        }
-        fn write(&mut self, _: &[u8]) {}
-    }
     let count = if cfg!(miri) { 100 } else { 2000 };
-    let mut dict: Dict<u64, u64, core::hash::BuildHasherDefault<Same>> =
-        (0..count).map(|i| (i, i)).collect();
+    let mut dict: Dict<u64, u64, SameHash> = (0..count).map(|i| (i, i)).collect();
     let mut cursor = dict.cursor();
     let mut visited = BTreeSet::new();
     while let Some((key, _)) = dict.next(&mut cursor) {

@@ -49,6 +49,10 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::One(entry) => Some(entry).filter(|e| is(e)),
             State::Two(entries) => entries.iter_mut().find(|e| is(e)),
             State::Few(few) => few.iter_mut().find(|e| is(e)),
+            State::Single(single) => {
+                let spot = single.spot(handle.0, is)?;
+                single.get_mut(spot)
+            }
             State::Table(table) => {
                 let place = table.place(handle.0, is)?;
                 table.get_mut(place)
@@ -141,6 +145,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::One(entry) => Some(entry).filter(|e| is(e)),
             State::Two(entries) => entries.iter().find(|e| is(e)),
             State::Few(few) => few.iter().find(|e| is(e)),
+            State::Single(single) => single.find_again(hash, &mut is).map(|(entry, _)| entry),
             State::Table(table) => table.find(hash, is),
         }?;
         Some((k, v))

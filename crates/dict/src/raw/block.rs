@@ -6,7 +6,7 @@
 //!           │ cell 0 │ cell 1 │ … │ cell room-1 │
 //! ```
 //!
-//! The uppermost byte of a hash names an entry's home, the lane of the index where searching begins; the fifth byte from
+//! The uppermost bits of a hash name an entry's home, the lane of the index where searching begins (a byte for 256 homes); the fifth byte from
 //! below is its tag, compared sixteen at a time. An entry is in its home or in one of the [`WINDOW`] - 1 lanes behind: that
 //! is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether it finds or not. A
 //! lane has a tag and the number of a cell, a byte each. Where an entry comes and its window is full, others make room: one
@@ -57,24 +57,8 @@ const RAISE: u8 = 2;
 /// The end of the chain of free cells: no cell has this number.
 const NO_CELL: u8 = u8::MAX;
 
-/// Homes of a block: as many as one byte of a hash names.
-pub(crate) const HOMES: usize = 256;
-
-/// Bytes of the index, behind which the cells begin.
-pub(crate) const INDEX: usize = NOTES + 8;
-
-/// Where the notes are.
-const NOTES: usize = (NUMBERS + LANES).next_multiple_of(8);
-
-/// Lanes of the index.
-const LANES: usize = HOMES + TAIL;
-
-/// Entries of a block at most, whose cells have numbers of one byte.
-pub(crate) const ENTRIES_MAX: usize =
-    if LANES < NO_CELL as usize { LANES } else { NO_CELL as usize };
-
-/// Where the numbers of cells begin.
-const NUMBERS: usize = LANES + PAD;
+/// Words of a bit for each lane, for the greatest number of homes.
+const LANE_WORDS: usize = (256_usize + TAIL).div_ceil(64);
 
 /// What a block notes behind its numbers.
 #[derive(Clone, Copy)]
@@ -86,15 +70,31 @@ struct Notes {
     used: u8,
     /// The first of those that are free again.
     free: u8,
-    spare: u8,
+    /// Cells.
+    room: u8,
 }
 
 impl Notes {
-    /// Of a block whose first cells are filled, as many as that.
-    const fn of(len: u8) -> Self {
-        Notes { len, used: len, free: NO_CELL, spare: 0 }
+    /// Of a block with this many cells, the first of which are filled.
+    const fn of(len: u8, room: u8) -> Self {
+        Notes { len, used: len, free: NO_CELL, room }
     }
 }
+
+/// What a block notes for the directory, behind its notes of cells.
+#[derive(Clone, Copy)]
+#[repr(C, align(4))]
+struct Shape {
+    /// Hash bits that all entries share.
+    depth: u8,
+    /// Whether entries that belong here found no room and stand apart: 1 if so. Kept for the caller.
+    has_apart: u8,
+}
+
+/// Bytes of both.
+const NOTES_BYTES: usize = size_of::<Notes>() + size_of::<Shape>();
+
+const _: () = assert!(NOTES_BYTES == 8, "the cells behind are aligned");
 
 /// The tag of an entry.
 #[inline]
@@ -119,24 +119,17 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// A segment, and its range of hashes.
-#[repr(align(16))]
-pub(crate) struct Block<T> {
+/// A segment with this many homes, a power of two up to 256. A pointer, so that the directory's places are small.
+pub(crate) struct Block<T, const HOMES: usize> {
     /// The first tag, where the allocation begins.
     base: NonNull<u8>,
-    /// Cells.
-    room: u8,
-    /// Hash bits that all entries share.
-    pub(crate) depth: u8,
-    /// Whether entries that belong here found no room and stand apart. Kept for the caller.
-    pub(crate) has_apart: bool,
     owned: PhantomData<T>,
 }
 
 // SAFETY: a block owns its entries as a `Vec` does; it shares nothing.
-unsafe impl<T: Send> Send for Block<T> {}
+unsafe impl<T: Send, const HOMES: usize> Send for Block<T, HOMES> {}
 // SAFETY: as above; through `&Block` only `&T` can be had.
-unsafe impl<T: Sync> Sync for Block<T> {}
+unsafe impl<T: Sync, const HOMES: usize> Sync for Block<T, HOMES> {}
 
 /// The lane of an entry in its block, until the next change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +174,7 @@ impl<'b, T> Begun<'b, T> {
 
 /// Some lanes, a bit each. As few words as possible: where one ends, a processor guesses wrong.
 struct Lanes {
-    words: [u64; LANES.div_ceil(64)],
+    words: [u64; LANE_WORDS],
     /// The word that `next` looks at.
     from: usize,
 }
@@ -214,28 +207,47 @@ impl Iterator for Lanes {
     }
 }
 
-impl<T> Block<T> {
+impl<T, const HOMES: usize> Block<T, HOMES> {
+    /// Lanes of the index.
+    const LANES: usize = {
+        assert!(HOMES.is_power_of_two() && HOMES >= WINDOW && HOMES <= 256);
+        HOMES + TAIL
+    };
+
+    /// Where the numbers of cells begin.
+    const NUMBERS: usize = Self::LANES + PAD;
+
+    /// Where the notes are.
+    const NOTES: usize = (Self::NUMBERS + Self::LANES).next_multiple_of(NOTES_BYTES);
+
+    /// Bytes of the index, behind which the cells begin.
+    pub(crate) const INDEX: usize = Self::NOTES + NOTES_BYTES;
+
+    /// Entries of a block at most, whose cells have numbers of one byte.
+    pub(crate) const ENTRIES_MAX: usize =
+        if Self::LANES < NO_CELL as usize { Self::LANES } else { NO_CELL as usize };
+
     /// An empty block with this many cells.
     ///
     /// # Panics
-    /// With no cell or more than [`ENTRIES_MAX`] (errors of this crate), or beyond the address space.
+    /// With no cell or more than [`ENTRIES_MAX`](Self::ENTRIES_MAX) (errors of this crate), or beyond the address space.
     pub(crate) fn new(depth: u8, room: usize) -> Self {
-        assert!(room > 0 && room <= ENTRIES_MAX && depth < 64);
+        assert!(room > 0 && room <= Self::ENTRIES_MAX && depth < 64);
         let base = allocate(Self::layout(room));
         // SAFETY: within the allocation, which begins with the tags: one for each lane and PAD more. Then come the numbers,
         // one for each lane, and the notes.
         unsafe {
-            base.write_bytes(FREE, NUMBERS + LANES);
-            base.add(LANES).write_bytes(CLOSED, PAD);
+            base.write_bytes(FREE, Self::NUMBERS + Self::LANES);
+            base.add(Self::LANES).write_bytes(CLOSED, PAD);
         }
-        let owned = PhantomData;
-        let mut block = Block { base, room: room as u8, depth, has_apart: false, owned };
-        block.set_notes(Notes::of(0));
+        let mut block = Block { base, owned: PhantomData };
+        block.set_notes(Notes::of(0, room as u8));
+        block.set_shape(Shape { depth, has_apart: 0 });
         block
     }
 
     /// Where the cells begin.
-    const CELLS: usize = INDEX.next_multiple_of(align_of::<T>());
+    const CELLS: usize = Self::INDEX.next_multiple_of(align_of::<T>());
 
     /// The index, and this many cells behind it.
     fn layout(room: usize) -> Layout {
@@ -251,13 +263,30 @@ impl<T> Block<T> {
     /// Cells, filled or not.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        usize::from(self.room)
+        usize::from(self.notes().room)
     }
 
     /// Entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.notes().len)
+    }
+
+    /// Hash bits that all entries share.
+    #[inline]
+    pub(crate) fn depth(&self) -> u8 {
+        self.shape().depth
+    }
+
+    /// Whether entries that belong here found no room and stand apart.
+    #[inline]
+    pub(crate) fn has_apart(&self) -> bool {
+        self.shape().has_apart != 0
+    }
+
+    /// Notes whether there are such entries.
+    pub(crate) fn set_apart(&mut self, has_apart: bool) {
+        self.set_shape(Shape { has_apart: u8::from(has_apart), ..self.shape() });
     }
 
     /// Bytes on the heap.
@@ -268,16 +297,27 @@ impl<T> Block<T> {
     #[inline(always)]
     fn notes(&self) -> Notes {
         // SAFETY: within the index, written by `new`, and as aligned as notes are: the allocation is.
-        unsafe { self.base.add(NOTES).cast().read() }
+        unsafe { self.base.add(Self::NOTES).cast().read() }
     }
 
     #[inline(always)]
     fn set_notes(&mut self, notes: Notes) {
         // SAFETY: as above; `&mut self` makes the access exclusive.
-        unsafe { self.base.add(NOTES).cast().write(notes) };
+        unsafe { self.base.add(Self::NOTES).cast().write(notes) };
     }
 
-    /// The lane where searching for a hash begins; less than `homes`.
+    #[inline(always)]
+    fn shape(&self) -> Shape {
+        // SAFETY: within the index, behind the notes of cells, written by `new`, and as aligned as those.
+        unsafe { self.base.add(Self::NOTES + size_of::<Notes>()).cast().read() }
+    }
+
+    fn set_shape(&mut self, shape: Shape) {
+        // SAFETY: as above; `&mut self` makes the access exclusive.
+        unsafe { self.base.add(Self::NOTES + size_of::<Notes>()).cast().write(shape) };
+    }
+
+    /// The lane where searching for a hash begins; less than `HOMES`.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
         (hash >> (u64::BITS - HOMES.ilog2())) as usize
@@ -287,12 +327,12 @@ impl<T> Block<T> {
     #[inline]
     fn tags(&self) -> &[u8] {
         // SAFETY: written by `new`, one for each lane; writers need `&mut self`.
-        unsafe { core::slice::from_raw_parts(self.base.as_ptr(), LANES) }
+        unsafe { core::slice::from_raw_parts(self.base.as_ptr(), Self::LANES) }
     }
 
     #[inline]
     fn set_tag(&mut self, at: usize, tag: u8) {
-        assert!(at < LANES);
+        assert!(at < Self::LANES);
         // SAFETY: within the tags of the lanes; `&mut self` makes the access exclusive.
         unsafe { self.base.add(at).write(tag) };
     }
@@ -300,23 +340,23 @@ impl<T> Block<T> {
     /// The number of a lane's cell.
     #[inline(always)]
     fn number(&self, at: usize) -> u8 {
-        debug_assert!(at < LANES);
+        debug_assert!(at < Self::LANES);
         // SAFETY: callers give lanes, which have a number each, written by `new`.
-        unsafe { self.base.add(NUMBERS + at).read() }
+        unsafe { self.base.add(Self::NUMBERS + at).read() }
     }
 
     #[inline]
     fn set_number(&mut self, at: usize, number: u8) {
-        assert!(at < LANES);
+        assert!(at < Self::LANES);
         // SAFETY: within the numbers of the lanes; `&mut self` makes the access exclusive.
-        unsafe { self.base.add(NUMBERS + at).write(number) };
+        unsafe { self.base.add(Self::NUMBERS + at).write(number) };
     }
 
     /// The tags of the window of a home.
     #[inline(always)]
     fn window(&self, home: usize) -> &[u8; WINDOW] {
         debug_assert!(home < HOMES);
-        // SAFETY: callers give what `home` gives, which is less than `homes`: there are TAIL + PAD more tags.
+        // SAFETY: callers give what `home` gives, which is less than `HOMES`: there are TAIL + PAD more tags.
         unsafe { self.base.add(home).cast().as_ref() }
     }
 
@@ -330,7 +370,7 @@ impl<T> Block<T> {
     /// The cell of a number that a lane with a tag has.
     #[inline(always)]
     fn cell(&self, number: u8) -> NonNull<T> {
-        debug_assert!(number < self.room);
+        debug_assert!(usize::from(number) < self.room());
         // SAFETY: callers give numbers of cells, which are within the allocation.
         unsafe { self.first_cell().add(usize::from(number)) }
     }
@@ -340,8 +380,8 @@ impl<T> Block<T> {
     pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
         let home = self.home(hash);
         let window = self.window(home);
-        // SAFETY: a lane, as `home` is less than `homes`.
-        let number = unsafe { self.base.add(NUMBERS + home) };
+        // SAFETY: a lane, as `home` is less than `HOMES`.
+        let number = unsafe { self.base.add(Self::NUMBERS + home) };
         // Every fourth window continues in the next line.
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
@@ -359,7 +399,7 @@ impl<T> Block<T> {
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
         // SAFETY: a lane, as `home` is less than `HOMES`.
-        simd::prefetch(unsafe { self.base.add(NUMBERS + home) }.as_ptr());
+        simd::prefetch(unsafe { self.base.add(Self::NUMBERS + home) }.as_ptr());
         let lanes = simd::bytes_of_hash::<RAISE>(self.window(home), hash);
         if lanes == 0 {
             return Err(false);
@@ -437,15 +477,15 @@ impl<T> Block<T> {
             // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
             each(unsafe { cell.read() });
         }
-        self.set_notes(Notes::of(0));
+        self.set_notes(Notes::of(0, self.notes().room));
     }
 
     /// The filled lanes, a bit each.
     #[inline]
     fn filled_lanes(&self) -> Lanes {
-        let mut words = [0; LANES.div_ceil(64)];
-        for (word, first) in words.iter_mut().zip((0..).step_by(64)) {
-            for from in (first..LANES.min(first + 64)).step_by(WINDOW) {
+        let mut words = [0; LANE_WORDS];
+        for (word, first) in words.iter_mut().zip((0..Self::LANES).step_by(64)) {
+            for from in (first..Self::LANES.min(first + 64)).step_by(WINDOW) {
                 // SAFETY: `from` is less than LANES, so there are at least as many bytes behind it, all initialised: tags and
                 // the first numbers.
                 let tags = unsafe { self.base.add(from).cast::<[u8; WINDOW]>().as_ref() };
@@ -453,7 +493,7 @@ impl<T> Block<T> {
             }
         }
         // The bits behind the last lane are of tags that no lane has, and of numbers.
-        words[LANES / 64] &= (1 << (LANES % 64)) - 1;
+        words[Self::LANES / 64] &= (1 << (Self::LANES % 64)) - 1;
         Lanes { words, from: 0 }
     }
 
@@ -480,6 +520,12 @@ impl<T> Block<T> {
         self.spots().filter_map(|spot| self.get(spot))
     }
 
+    /// The entries in order, to change.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        // SAFETY: the iterator holds the exclusive borrow of the block, and `pointers` has each filled cell once.
+        self.pointers().map(|mut cell| unsafe { cell.as_mut() })
+    }
+
     /// Pointers to the entries in order. The exclusive owner of the block may turn each into a
     /// `&mut T` once. No reference to a cell is created on the way, so none is invalidated.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = NonNull<T>> {
@@ -487,7 +533,7 @@ impl<T> Block<T> {
     }
 }
 
-impl<T> Drop for Block<T> {
+impl<T, const HOMES: usize> Drop for Block<T, HOMES> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() {
             self.drain(drop);

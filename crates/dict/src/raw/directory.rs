@@ -2,7 +2,7 @@
 //!
 //! The directory has a slot for each value of some low bits of a hash (extendible hashing). A block
 //! of depth *d* holds the hashes that agree in *d* of these bits, and all slots whose numbers end
-//! in them refer to it. So a slot is found with a mask, and holds all that a search needs.
+//! in them refer to it. So a slot is found with a mask. It is a pointer: what is known of a block is in the block.
 //!
 //! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are neighbours.
 //!
@@ -19,7 +19,13 @@
 
 use core::mem::ManuallyDrop;
 
-use super::block::{Block, Spot};
+use super::block::{self, Spot};
+
+/// Homes of the blocks of a directory: as many as one byte of a hash names.
+pub(crate) const HOMES: usize = 256;
+
+/// A block of a directory.
+pub(crate) type Block<T> = block::Block<T, HOMES>;
 
 /// Places copied at each step of growing or shrinking the directory.
 const STRIDE: usize = 512;
@@ -30,10 +36,10 @@ const BITS_MAX: u8 = 28;
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
 
 /// Bytes of a slot: a masked hash is the byte offset of its slot. So the directory uses hash bits
-/// from the fifth on.
+/// from the fourth on.
 const PLACE: usize = 1 << PLACE_BITS;
 
-const PLACE_BITS: u32 = 4;
+const PLACE_BITS: u32 = 3;
 
 /// The position of a hash in the order of blocks: its bits reversed, from the first bit of the
 /// directory on.
@@ -57,6 +63,8 @@ pub(crate) struct Directory<T, C> {
     places: Box<[Place<T>]>,
     /// Mask of the byte offset of a hash's slot.
     mask: u32,
+    /// Whether any entry stands apart from its block, for the caller. Here, so that searches find it with the rest.
+    pub(crate) has_apart: bool,
     more: Box<More<T, C>>,
 }
 
@@ -140,7 +148,7 @@ fn blocks<T>(places: &[Place<T>]) -> impl Iterator<Item = &Block<T>> {
     core::iter::from_fn(move || {
         let hash = next?;
         let block: &Block<T> = places.get((hash >> PLACE_BITS) as usize & (places.len() - 1))?;
-        next = behind(hash, block.depth);
+        next = behind(hash, block.depth());
         Some(block)
     })
 }
@@ -148,11 +156,12 @@ fn blocks<T>(places: &[Place<T>]) -> impl Iterator<Item = &Block<T>> {
 impl<T, C> Directory<T, C> {
     /// A directory of one block, of depth 0.
     pub(crate) fn new(block: Block<T>, counts: C) -> Self {
-        assert!(block.depth == 0);
+        assert!(block.depth() == 0);
         const { assert!(size_of::<Place<T>>() == PLACE) };
         Directory {
             places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
+            has_apart: false,
             more: Box::new(More { next: None, counts }),
         }
     }
@@ -215,12 +224,13 @@ impl<T, C> Directory<T, C> {
 
     /// Whether the block of this hash may become two.
     pub(crate) fn may_split(&self, hash: u64) -> bool {
-        self.block(hash).depth < self.bits()
+        self.block(hash).depth() < self.bits()
     }
 
     /// Writes a block to all places that hashes which agree with `hash` in as many bits as it is deep lead to.
     fn write(&mut self, hash: u64, block: &Block<T>) {
-        let apart = 1_usize << block.depth;
+        let depth = block.depth();
+        let apart = 1_usize << depth;
         let first = (hash >> PLACE_BITS) as usize & (apart - 1);
         let fill = |places: &mut [Place<T>]| {
             for place in places.iter_mut().skip(first).step_by(apart) {
@@ -230,7 +240,7 @@ impl<T, C> Directory<T, C> {
         };
         fill(&mut self.places);
         if let Some(next) = &mut self.more.next {
-            if block.depth > next.bits {
+            if depth > next.bits {
                 // The directory cannot become so small: shrinking is abandoned.
                 self.more.next = None;
             } else {
@@ -241,7 +251,8 @@ impl<T, C> Directory<T, C> {
 
     /// Says of the block that holds `hash` whether entries of it stand apart.
     pub(crate) fn set_apart(&mut self, hash: u64, has_apart: bool) {
-        self.update(hash, |block| block.has_apart = has_apart);
+        let at = self.at(hash);
+        self.places[at].set_apart(has_apart);
     }
 
     /// [`Block::set_room`] of the block that holds `hash`.
@@ -263,8 +274,9 @@ impl<T, C> Directory<T, C> {
     /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
     pub(crate) fn split(&mut self, hash: u64, [low, high]: [Block<T>; 2]) -> Block<T> {
         let was = copy(self.block(hash));
-        let bit = parting_bit(was.depth);
-        assert!(low.depth == was.depth + 1 && high.depth == low.depth && self.may_split(hash));
+        let depth = was.depth();
+        let bit = parting_bit(depth);
+        assert!(low.depth() == depth + 1 && high.depth() == depth + 1 && self.may_split(hash));
         self.write(hash & !bit, &ManuallyDrop::new(low));
         self.write(hash | bit, &ManuallyDrop::new(high));
         ManuallyDrop::into_inner(was)
@@ -276,11 +288,12 @@ impl<T, C> Directory<T, C> {
     /// If those two are not of one depth, or of none.
     pub(crate) fn join(&mut self, hash: u64, room: usize) -> [Block<T>; 2] {
         let block = copy(self.block(hash));
-        assert!(block.depth > 0);
-        let other = copy(self.block(hash ^ parting_bit(block.depth - 1)));
-        assert!(other.depth == block.depth);
+        let depth = block.depth();
+        assert!(depth > 0);
+        let other = copy(self.block(hash ^ parting_bit(depth - 1)));
+        assert!(other.depth() == depth);
         // Every place that named either half names the new block: so these copies are the only ones.
-        self.write(hash, &ManuallyDrop::new(Block::new(block.depth - 1, room)));
+        self.write(hash, &ManuallyDrop::new(Block::new(depth - 1, room)));
         [block, other].map(ManuallyDrop::into_inner)
     }
 
@@ -306,11 +319,12 @@ impl<T, C> Directory<T, C> {
     /// Copies some places, if there are any to copy.
     pub(crate) fn step(&mut self) {
         let Some(next) = &mut self.more.next else { return };
-        let whole = 1 << next.bits;
+        let (whole, is_halving) = (1 << next.bits, 1 << next.bits < self.places.len());
         let to = (next.places.len() + STRIDE).min(whole);
         for at in next.places.len()..to {
             let place = &self.places[at & (self.places.len() - 1)];
-            if place.depth > next.bits {
+            // No block is deeper than the directory as it is: so none needs a look, which might miss the cache.
+            if is_halving && place.depth() > next.bits {
                 self.more.next = None;
                 return;
             }
@@ -354,7 +368,7 @@ impl<T, C> Drop for Directory<T, C> {
         let mut next = Some(0_u64);
         while let Some(hash) = next {
             let block = copy(self.block(hash));
-            next = behind(hash, block.depth);
+            next = behind(hash, block.depth());
             // Dropped at its first slot; the walk continues behind its last.
             drop(ManuallyDrop::into_inner(block));
         }
@@ -375,13 +389,13 @@ mod tests {
     }
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
-        let mut block = Filling::new(depth, 1);
+        let mut block = Filling::<_, HOMES>::new(depth, 1);
         assert!(block.add(1, Box::new(value)).is_ok());
         block.finish()
     }
 
     fn held(directory: &Directory<Box<u32>, ()>) -> Vec<(u8, u32)> {
-        directory.blocks().flat_map(|b| b.iter().map(|v| (b.depth, **v))).collect()
+        directory.blocks().flat_map(|b| b.iter().map(|v| (b.depth(), **v))).collect()
     }
 
     const HIGH: u64 = 1 << PLACE_BITS;

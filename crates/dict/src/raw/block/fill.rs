@@ -4,17 +4,18 @@ use super::{Block, FREE, Notes, WINDOW, tag_of};
 
 /// A new block while it is filled. What it notes is kept here meanwhile, and single tags are read, as a load of sixteen
 /// would stall on those just written.
-pub(crate) struct Filling<T> {
-    block: Block<T>,
+pub(crate) struct Filling<T, const HOMES: usize> {
+    block: Block<T, HOMES>,
+    room: u8,
     /// The lane behind the last entry.
     next: usize,
     len: u8,
 }
 
-impl<T> Filling<T> {
+impl<T, const HOMES: usize> Filling<T, HOMES> {
     /// [`Block::new`].
     pub(crate) fn new(depth: u8, room: usize) -> Self {
-        Filling { block: Block::new(depth, room), next: 0, len: 0 }
+        Filling { block: Block::new(depth, room), room: room as u8, next: 0, len: 0 }
     }
 
     /// Adds an entry; returns it if there is no cell for it, or no lane without moving others.
@@ -28,7 +29,7 @@ impl<T> Filling<T> {
             let Some(free) = window.clone().find(|at| tags[*at] == FREE) else { return Err(entry) };
             at = free;
         }
-        if self.len >= self.block.room {
+        if self.len >= self.room {
             return Err(entry);
         }
         self.next = at + 1;
@@ -42,8 +43,8 @@ impl<T> Filling<T> {
     }
 
     /// The block.
-    pub(crate) fn finish(mut self) -> Block<T> {
-        self.block.set_notes(Notes::of(self.len));
+    pub(crate) fn finish(mut self) -> Block<T, HOMES> {
+        self.block.set_notes(Notes::of(self.len, self.room));
         self.block
     }
 }

@@ -1,12 +1,12 @@
 //! Insertion: an entry goes into the window of its home, where others make room for it, and into a cell that is free. The
 //! array of cells gets another size.
 
-use super::{
-    Block, CLOSED, ENTRIES_MAX, FREE, LANES, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, nth,
-    tag_of,
-};
+use super::{Block, CLOSED, FREE, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, nth, tag_of};
 
-impl<T> Block<T> {
+/// Lanes in which an entry of a block with twice the homes may stand, from half its lane on.
+const HALVED: usize = WINDOW - WINDOW / 2;
+
+impl<T, const HOMES: usize> Block<T, HOMES> {
     /// Adds an entry; returns it if no cell is free, or if no room can be made in its window.
     #[inline]
     pub(crate) fn insert(
@@ -16,7 +16,7 @@ impl<T> Block<T> {
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
         let mut notes = self.notes();
-        if notes.len >= self.room {
+        if notes.len >= notes.room {
             return Err(entry);
         }
         let (home, free) = (self.home(hash), self.free_lanes(hash));
@@ -45,7 +45,7 @@ impl<T> Block<T> {
             return 0;
         }
         if notes.free == NO_CELL {
-            assert!(notes.used < self.room, "more entries than cells");
+            assert!(notes.used < notes.room, "more entries than cells");
             notes.used += 1;
             return notes.used - 1;
         }
@@ -93,7 +93,7 @@ impl<T> Block<T> {
         // From the front: the moved entry was behind the free lane, and not behind the window.
         let mut free = self.tags()[..home].iter().rposition(|tag| *tag == FREE)?;
         while free < home {
-            let behind = free + 1..(free + WINDOW).min(LANES);
+            let behind = free + 1..(free + WINDOW).min(Self::LANES);
             let from = behind.rev().find(|at| home_of(self, *at).is_some_and(|h| h <= free))?;
             self.shift(from, free);
             free = from;
@@ -117,7 +117,7 @@ impl<T> Block<T> {
     pub(crate) fn absorb(&mut self, other: &mut Self) {
         let (mut notes, mut others) = (self.notes(), other.notes());
         let movable = other.filled_lanes().and(&self.filled_lanes(), |others, own| others & !own);
-        for at in movable.take(usize::from(self.room - notes.len)) {
+        for at in movable.take(usize::from(notes.room - notes.len)) {
             let (number, to) = (other.number(at), self.take_cell(&mut notes));
             // SAFETY: the other block's lane has a tag, so its cell is initialised; `take_cell` gives one here that is not.
             // From now on this block's lane, which was free, names the entry, and the other one's does not.
@@ -133,9 +133,37 @@ impl<T> Block<T> {
         other.set_notes(others);
     }
 
+    /// Moves entries here of a block with twice the homes, without asking for hashes. An entry is up to 15 lanes behind its
+    /// home there; so half its lane is up to 8 behind half its home, and the [`HALVED`] lanes from there on are in the window of
+    /// its home here. Leaves those to the caller for which these are taken, or for which there is no cell.
+    pub(crate) fn absorb_wider<const WIDER: usize>(&mut self, wider: &mut Block<T, WIDER>) {
+        const { assert!(WIDER == 2 * HOMES) };
+        let (mut notes, mut others) = (self.notes(), wider.notes());
+        for at in wider.filled_lanes() {
+            if notes.len >= notes.room {
+                break;
+            }
+            let tags = self.tags();
+            let mut lanes = at / 2..(at / 2 + HALVED).min(tags.len());
+            let Some(lane) = lanes.find(|lane| tags[*lane] == FREE) else { continue };
+            let (number, to) = (wider.number(at), self.take_cell(&mut notes));
+            // SAFETY: the wider block's lane has a tag, so its cell is initialised; `take_cell` gives one here that is not.
+            // From now on this block's lane, which was free, names the entry, and the other one's does not.
+            unsafe { wider.cell(number).copy_to_nonoverlapping(self.cell(to), 1) };
+            self.set_number(lane, to);
+            self.set_tag(lane, wider.tags()[at]);
+            wider.set_tag(at, FREE);
+            wider.free_cell(number, &mut others);
+            notes.len += 1;
+            others.len -= 1;
+        }
+        self.set_notes(notes);
+        wider.set_notes(others);
+    }
+
     /// Gives the block another number of cells, at least as many as there are entries.
     pub(crate) fn set_room(&mut self, room: usize) {
-        assert!(room >= self.len().max(1) && room <= ENTRIES_MAX);
+        assert!(room >= self.len().max(1) && room <= Self::ENTRIES_MAX);
         self.pack();
         let (old, new) = (Self::layout(self.room()), Self::layout(room));
         // SAFETY: allocated with the old layout, whose size is not 0 as that of the new one is not; the new one has the same
@@ -145,12 +173,12 @@ impl<T> Block<T> {
             Some(base) => self.base = base,
             None => alloc::handle_alloc_error(new),
         }
-        self.room = room as u8;
+        self.set_notes(Notes { room: room as u8, ..self.notes() });
     }
 
     /// Moves entries so that the first cells are filled, and no others.
     fn pack(&mut self) {
-        let Notes { len, used, .. } = self.notes();
+        let Notes { len, used, room, .. } = self.notes();
         if size_of::<T>() == 0 || used == len {
             return;
         }
@@ -171,6 +199,6 @@ impl<T> Block<T> {
             unsafe { self.cell(self.number(at)).copy_to_nonoverlapping(self.cell(to), 1) };
             self.set_number(at, to);
         }
-        self.set_notes(Notes::of(len));
+        self.set_notes(Notes::of(len, room));
     }
 }

@@ -1,4 +1,12 @@
+use std::collections::BTreeSet;
+
 use super::*;
+
+const HOMES: usize = 256;
+const LANES: usize = Block::<u64>::LANES;
+const ENTRIES_MAX: usize = Block::<u64>::ENTRIES_MAX;
+
+type Block<T> = super::Block<T, HOMES>;
 
 /// A hash with this home, and a tag that 250 numbers tell from others.
 fn hash(home: usize, tag: u64) -> u64 {
@@ -171,7 +179,7 @@ fn tags_behind_the_lanes_are_no_lanes() {
 #[test]
 fn a_filling_makes_the_block_that_insertion_makes() {
     let counts = [(0, 3), (5, 9), (9, 10), (200, 16), (255, 5)];
-    let mut filling = Filling::new(0, 43);
+    let mut filling = Filling::<_, HOMES>::new(0, 43);
     let mut block = with(60, &[]);
     for (home, count) in counts {
         for tag in 0..count {
@@ -182,7 +190,7 @@ fn a_filling_makes_the_block_that_insertion_makes() {
     }
     // There is no cell for it; and in another one no lane.
     assert!(filling.add(hash(100, 0), Box::new(0)).is_err());
-    let mut other = Filling::new(0, 40);
+    let mut other = Filling::<_, HOMES>::new(0, 40);
     assert!((0..16).all(|tag| other.add(hash(7, tag), Box::new(0)).is_ok()));
     assert!(other.add(hash(7, 16), Box::new(0)).is_err());
     // One that comes out of order, and then one dropped while it is filled.
@@ -198,6 +206,37 @@ fn a_filling_makes_the_block_that_insertion_makes() {
     assert_eq!((drained, filled.len()), (before, 0));
     assert!(insert(&mut filled, 1, 0));
     check(&filled, 1, 1);
+}
+
+#[test]
+fn a_block_with_half_the_homes_takes_entries_by_half_their_lanes() {
+    type Half = super::Block<Box<u64>, { HOMES / 2 }>;
+    let counts: &[(usize, u64)] = &[(0, 13), (1, 3), (40, 5), (41, 5), (100, 1), (255, 9)];
+    let find = |half: &Half, hash: u64| half.find(hash, &mut |v| **v == hash).is_some();
+    let all =
+        || counts.iter().flat_map(|(home, count)| (0..*count).map(move |tag| hash(*home, tag)));
+    for room in [36, 60] {
+        let (mut wider, mut half) = (with(40, counts), Half::new(0, room));
+        half.absorb_wider(&mut wider);
+        // The lanes of 16 entries of one home are too few by one: that entry stays, and is inserted by its hash.
+        assert_eq!((half.len(), wider.len()), (35, 1));
+        let in_half = all().filter(|hash| find(&half, *hash)).count();
+        let left = all().filter(|hash| wider.find(*hash, &mut |v| **v == *hash).is_some()).count();
+        assert_eq!((in_half, left), (half.len(), wider.len()));
+        assert!(half.distances(|v| **v).all(|far| far < WINDOW));
+        check_rules(&wider);
+        let mut rest = Vec::new();
+        wider.drain(|v| rest.push(v));
+        for entry in rest {
+            assert!(half.insert(*entry, entry, |v| **v).is_ok());
+        }
+        assert!(all().all(|hash| find(&half, hash)));
+        assert_eq!(half.iter_mut().map(|v| **v).collect::<BTreeSet<_>>(), all().collect());
+    }
+    // Where there are too few cells, entries stay.
+    let (mut wider, mut half) = (with(40, counts), Half::new(0, 10));
+    half.absorb_wider(&mut wider);
+    assert_eq!((half.len(), wider.len()), (10, 26));
 }
 
 #[test]
