@@ -8,6 +8,7 @@ use core::slice;
 use crate::digest::digest;
 use crate::lookup::{AsKey, Search};
 use crate::raw::few::{FEW_MAX, Few};
+use crate::raw::secret::Drawn;
 use crate::single::{SINGLE_AGAIN, Single};
 use crate::stats::Stats;
 use crate::table::{First, Table};
@@ -49,37 +50,26 @@ pub struct Dict<K, V, S = KeyedHash> {
     hasher: S,
 }
 
-/// A search in a table.
-struct InTable<'d, T, S> {
-    table: &'d Table<T>,
+/// A search in a table or a single segment: in one place, because byte strings are searched in three forms, and a loop with
+/// those for either is slower in dictionaries of one entry, too.
+struct InSegments<'d, T, S> {
+    state: &'d State<T>,
+    drawn: Drawn,
     hasher: &'d S,
 }
 
-impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
+impl<'d, K, V, S: TableHash> Search<K> for InSegments<'d, (K, V), S> {
     type Found = First<'d, (K, V)>;
 
     #[inline(always)]
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
-        let InTable { table, hasher } = self;
-        let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), table.drawn());
-        table.find_first(hash, |(k, _)| query.is(k))
-    }
-}
-
-/// A search in a single segment.
-struct InSingle<'d, T, S> {
-    single: &'d Single<T>,
-    hasher: &'d S,
-}
-
-impl<'d, K, V, S: TableHash> Search<K> for InSingle<'d, (K, V), S> {
-    type Found = First<'d, (K, V)>;
-
-    #[inline(always)]
-    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
-        let InSingle { single, hasher } = self;
-        let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), single.drawn());
-        single.find_first(hash, |(k, _)| query.is(k))
+        let InSegments { state, drawn, hasher } = self;
+        let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), drawn);
+        match state {
+            State::Table(table) => table.find_first(hash, |(k, _)| query.is(k)),
+            State::Single(single) => single.find_first(hash, |(k, _)| query.is(k)),
+            _ => First::None,
+        }
     }
 }
 
@@ -207,15 +197,15 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         Q: Hash + Lookup<K> + ?Sized,
     {
         match &self.state {
-            State::Table(table) => match key.search(InTable { table, hasher: &self.hasher }) {
-                First::Is(entry) => Some(entry),
-                // Once, whatever forms there are to search with.
-                First::IsNot(hash) => {
-                    table.find_again(hash, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
+            State::Table(Table { drawn, .. }) | State::Single(Single { drawn, .. }) => {
+                let search = InSegments { state: &self.state, drawn: *drawn, hasher: &self.hasher };
+                match key.search(search) {
+                    First::Is(entry) => Some(entry),
+                    // Once, whatever forms there are to search with.
+                    First::IsNot(hash) => self.find_again(hash, &mut |(k, _)| key.is(k)),
+                    First::None => None,
                 }
-                First::None => None,
-            },
-            State::Single(single) => self.find_in_single(single, key),
+            }
             State::Few(few) => Some(key.search(InFew(few))?.1),
             State::One(entry) => {
                 black_box(());
@@ -229,19 +219,14 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined where the search is short. Byte strings are searched in three forms, and a loop with those of all states is slower
-    // for each of them.
-    #[inline]
-    fn find_in_single<'d, Q>(&'d self, single: &'d Single<(K, V)>, key: &Q) -> Option<&'d (K, V)>
-    where
-        Q: Hash + Lookup<K> + ?Sized,
-    {
-        match key.search(InSingle { single, hasher: &self.hasher }) {
-            First::Is(entry) => Some(entry),
-            First::IsNot(hash) => {
-                single.find_again(hash, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
-            }
-            First::None => None,
+    /// Searches segments for all entries with the tag of a hash.
+    #[cold]
+    #[inline(never)]
+    fn find_again(&self, hash: u64, eq: &mut impl FnMut(&(K, V)) -> bool) -> Option<&(K, V)> {
+        match &self.state {
+            State::Table(table) => table.find_again(hash, eq).map(|(entry, _)| entry),
+            State::Single(single) => single.find_again(hash, eq).map(|(entry, _)| entry),
+            _ => None,
         }
     }
 
@@ -271,12 +256,12 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         let entry = match &mut self.state {
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
                 let place = table.place(hash, |(k, _)| key.is(k))?;
                 table.get_mut(place)?
             }
             State::Single(single) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn);
                 let spot = single.spot(hash, |(k, _)| key.is(k))?;
                 single.get_mut(spot)?
             }
@@ -329,7 +314,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
             }
             State::Single(single) => {
-                let drawn = single.drawn();
+                let drawn = single.drawn;
                 let hash = self.hasher.hash_in_table(&key, drawn);
                 if let Some(spot) = single.spot(hash, |(k, _)| *k == key) {
                     return single.get_mut(spot).map(|(_, old)| core::mem::replace(old, value));
@@ -340,7 +325,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
             }
             State::Table(table) => {
-                let drawn = table.drawn();
+                let drawn = table.drawn;
                 let hash = self.hasher.hash_in_table(&key, drawn);
                 if let Some(place) = table.place(hash, |(k, _)| *k == key) {
                     return table.get_mut(place).map(|(_, old)| core::mem::replace(old, value));
@@ -426,9 +411,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         match &mut self.state {
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
                 let place = table.place(hash, |(k, _)| key.is(k))?;
-                let drawn = table.drawn();
+                let drawn = table.drawn;
                 let entry = table.remove(place, |(k, _)| self.hasher.hash_in_table(k, drawn));
                 // A table whose hashes do not fit into a segment remains one.
                 if table.len() == SINGLE_AGAIN || table.len() <= FEW_AGAIN {
@@ -437,7 +422,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 entry
             }
             State::Single(single) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn);
                 let spot = single.spot(hash, |(k, _)| key.is(k))?;
                 let entry = single.remove(spot);
                 if single.len() <= FEW_AGAIN {

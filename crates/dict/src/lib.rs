@@ -23,7 +23,7 @@
 //! without a tombstone, so an old table is as fast as a new one.
 //!
 //! A single segment has 128 homes, and an index of half the size: a table of a hundred entries then fits into 2 KB. Beyond 106
-//! entries, or where one finds no lane, it becomes a table with a directory; with 53 entries left it is a single segment again.
+//! entries, or where one finds no lane, it becomes a table with a directory; with 35 entries left it is a single segment again.
 //!
 //! The index has lanes to spare, at two bytes each, and is of one size. The cells are filled as entries come: their array has
 //! the sizes of the allocator's classes, and grows without a look at the entries, which keep their numbers. So an entry is

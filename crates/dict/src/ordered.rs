@@ -136,7 +136,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         match &self.table {
             None => (0..self.nodes.len() as u32).find(|at| is(*at)),
             Some(table) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
                 table.find(hash, |at| is(*at)).copied()
             }
         }

@@ -11,13 +11,14 @@ const HOMES: usize = 128;
 
 type Segment<T> = Block<T, HOMES>;
 
-/// Entries at which a table becomes such a segment again: half of those that it has room for.
-pub(crate) const SINGLE_AGAIN: usize = Segment::<()>::FULL / 2;
+/// Entries at which a table becomes such a segment again: a third of those that it has room for, so that few move.
+pub(crate) const SINGLE_AGAIN: usize = Segment::<()>::FULL / 3;
 
 /// The segment; `T` is an entry with its key.
 pub(crate) struct Single<T> {
     segment: Segment<T>,
-    drawn: Drawn,
+    /// That there is a key to hash with.
+    pub(crate) drawn: Drawn,
 }
 
 impl<T> Single<T> {
@@ -60,12 +61,6 @@ impl<T> Single<T> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.segment.len()
-    }
-
-    /// That there is a key to hash with, as there is a table.
-    #[inline(always)]
-    pub(crate) fn drawn(&self) -> Drawn {
-        self.drawn
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.

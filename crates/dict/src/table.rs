@@ -48,7 +48,8 @@ struct Counts<T> {
 /// The table; `T` is an entry with its key.
 pub(crate) struct Table<T> {
     directory: Directory<T, Counts<T>>,
-    drawn: Drawn,
+    /// That there is a key to hash with.
+    pub(crate) drawn: Drawn,
 }
 
 /// The position of an entry, until the next change.
@@ -97,12 +98,6 @@ impl<T> Table<T> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.directory.counts().len
-    }
-
-    /// That there is a key to hash with, as there is a table.
-    #[inline(always)]
-    pub(crate) fn drawn(&self) -> Drawn {
-        self.drawn
     }
 
     /// [`Block::begin`].
@@ -218,14 +213,13 @@ impl<T> Table<T> {
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
         let Place { hash, at } = place;
-        let (entry, left) = match at {
+        let (entry, left, is_sparse) = match at {
             At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
-            At::Apart(at) => (self.swap_remove_apart(at).1, ENTRIES_MAX),
+            At::Apart(at) => (self.swap_remove_apart(at).1, ENTRIES_MAX, false),
         };
         self.directory.counts_mut().len -= 1;
-        let block = self.directory.block(hash);
-        if Block::<T>::is_sparse(left, block.room()) || block.has_apart() {
-            self.tidy(hash, left, hasher);
+        if is_sparse || self.directory.has_apart || matches!(at, At::Apart(_)) {
+            self.tidy(hash, left, is_sparse, hasher);
         }
         Some(entry)
     }
@@ -337,9 +331,12 @@ impl<T> Table<T> {
     /// need any more.
     #[cold]
     #[inline(never)]
-    fn tidy(&mut self, hash: u64, len: usize, hasher: impl Fn(&T) -> u64) {
+    fn tidy(&mut self, hash: u64, len: usize, is_sparse: bool, hasher: impl Fn(&T) -> u64) {
         if self.directory.block(hash).has_apart() {
             self.bring_back(hash, hasher);
+            return;
+        }
+        if !is_sparse {
             return;
         }
         self.directory.step();

@@ -37,7 +37,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         let Some(first) = keys.next() else { return };
         let has_apart = table.has_apart();
         let ask = |key: &'k Q| {
-            let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+            let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
             (hash, table.begin(hash))
         };
         let (mut group, mut begun, mut firsts) =

@@ -244,10 +244,10 @@ fn a_hundred_entries_are_one_segment_without_a_directory() {
         assert_eq!(dict.get_mut(key), None);
         assert_eq!(dict.remove(key), None);
         match dict.len() {
-            54.. => assert!(matches!(dict.state, State::Table(_)), "{left}"),
-            8..54 => {
+            36.. => assert!(matches!(dict.state, State::Table(_)), "{left}"),
+            8..36 => {
                 assert!(matches!(dict.state, State::Single(_)), "{left}");
-                assert!(dict.memory_bytes() <= 1_320, "{left}: {}", dict.memory_bytes());
+                assert!(dict.memory_bytes() <= 1_100, "{left}: {}", dict.memory_bytes());
             }
             _ => assert_eq!(dict.stats().segments, 0),
         }

@@ -95,10 +95,11 @@ impl<'a, T> Entries<'a, T> {
         self.0.insert(hash, entry, hasher)
     }
 
-    /// [`Block::take`].
+    /// [`Block::take`]; also whether the block is sparse now.
     #[inline]
-    pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize)> {
-        self.0.take(spot)
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize, bool)> {
+        let (entry, left) = self.0.take(spot)?;
+        Some((entry, left, Block::<T>::is_sparse(left, self.0.room())))
     }
 
     /// [`Block::absorb`].
