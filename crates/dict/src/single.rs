@@ -1,6 +1,6 @@
 //! A table of one segment with half as many homes, and nothing else: no directory, no counts.
 //!
-//! It keeps all its entries in its block. Where one finds no room, the caller makes a [`Table`](crate::table::Table) of it.
+//! It keeps all its entries in its block. Where one finds no room, the caller makes a [`Table`] of it.
 
 use crate::raw::block::{Block, Spot};
 use crate::raw::secret::{self, Drawn};
