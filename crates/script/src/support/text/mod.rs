@@ -345,6 +345,8 @@ pub fn hexdump(data: &[u8]) -> Vec<u8> {
         dump.push(b'\n');
     }
     if dump.is_empty() {
+        // As in Zeek, room for digits that are not there.
+        dump.extend_from_slice(&[b' '; 50]);
         dump.push(b'\n');
     }
     dump
