@@ -1,6 +1,7 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
 mod help;
+mod listing;
 mod options;
 pub(crate) mod signatures;
 
@@ -144,9 +145,13 @@ fn run_scripts(
         {
             vm.set_global(global, Value::Bool(true));
         }
+        if options.lists() {
+            return Ok(());
+        }
         signatures::load(&mut vm, &search_path(options), options.signature_level()).map_err(|()| 1)
     });
     match parsed {
+        Ok(()) if options.lists() => list(&mut program, &mut engine, options),
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
             // Machine code does not look at clocks.
@@ -187,6 +192,23 @@ fn run_scripts(
         }
         Err(code) => code,
     }
+}
+
+/// Prints what options list; returns the exit status.
+fn list(program: &mut Program, engine: &mut Machine, options: &Options) -> u8 {
+    if options.plugins > 0 {
+        listing::print(listing::components(program, options.plugins > 1).as_bytes());
+    }
+    for name in &options.print_ids {
+        match listing::identifier(&mut engine.with(program), name) {
+            Some(text) => listing::print(&text),
+            None => {
+                fatal(program, &format!("No such ID: {name}"));
+                return 1;
+            }
+        }
+    }
+    0
 }
 
 /// The seeds that the options, `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` name; `-H` saves them.
@@ -355,7 +377,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         && options.redefs.is_empty()
         && options.capture.is_none()
         && options.interface.is_none()
-        && options.print_ids.is_empty()
+        && !options.lists()
         && options.signatures.is_empty()
         && options.activated.is_empty();
     if nothing {

@@ -91,6 +91,11 @@ pub struct Options {
 const WITH_VALUE: &str = "BceEfGHiIopOrstTUwX";
 
 impl Options {
+    /// Whether the options ask for a list, and scripts do not run.
+    pub(super) fn lists(&self) -> bool {
+        !self.print_ids.is_empty() || self.plugins > 0
+    }
+
     /// Parses the arguments behind the program's name.
     ///
     /// # Errors
