@@ -108,8 +108,8 @@ impl Analyzer {
             self.lost[Dir::Resp.index()] = true;
             return Ok(());
         };
-        cx.report(&mut self.rows, |c| SslReply { c, data: [*word] });
         cx.confirm(Tag::Postgresql);
+        cx.report(&mut self.rows, |c| SslReply { c, data: [*word] });
         if *word == b'N' {
             self.phase = Phase::Refused;
             return self.messages(cx, Dir::Resp, rest);
@@ -199,8 +199,8 @@ impl Analyzer {
                         two.map_or(0, |b| u16::from_be_bytes(*b).into())
                     };
                     let (major, minor) = (version(4), version(6));
-                    cx.report(&mut self.rows, |c| StartupMessage { c, major, minor });
                     cx.confirm(Tag::Postgresql);
+                    cx.report(&mut self.rows, |c| StartupMessage { c, major, minor });
                 }
             }
         }
