@@ -39,6 +39,7 @@ pub mod checksum;
 mod decode;
 mod error;
 mod icmp;
+pub mod igmp;
 mod ip;
 mod ipv4;
 mod ipv6;

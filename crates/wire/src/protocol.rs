@@ -4,6 +4,8 @@
 pub const IPV6_HOP_BY_HOP: u8 = 0;
 /// ICMP.
 pub const ICMP: u8 = 1;
+/// IGMP.
+pub const IGMP: u8 = 2;
 /// IPv4 in IP.
 pub const IPV4: u8 = 4;
 /// TCP.
