@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::io::Read as _;
+use std::io::Seek as _;
+use std::io::SeekFrom;
 use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -251,10 +253,20 @@ impl Extract for Extractor {
         None
     }
 
-    fn create(&self, path: &str, limit: u64) -> Option<Box<dyn Contents>> {
+    fn create(&self, path: &str, limit: u64, counts_gaps: bool) -> Option<Box<dyn Contents>> {
         let file = BufWriter::new(File::create(path).ok()?);
-        let limit = if limit == 0 { u64::MAX } else { limit };
-        Some(Box::new(Copy { name: path.to_owned(), file, limit, size: 0, cutoff: false }))
+        let mut copy = Copy {
+            name: path.to_owned(),
+            file,
+            limit: 0,
+            counts_gaps,
+            counted: 0,
+            at: 0,
+            size: 0,
+            cutoff: false,
+        };
+        copy.set_limit(limit);
+        Some(Box::new(copy))
     }
 }
 
@@ -264,28 +276,59 @@ struct Copy {
     name: String,
     file: BufWriter<File>,
     limit: u64,
+    /// Whether missing bytes count towards the limit.
+    counts_gaps: bool,
+    /// Bytes that count towards it, so far.
+    counted: u64,
+    /// Where the next byte belongs.
+    at: u64,
+    /// Where the last one that was written ends.
     size: u64,
+    /// A limit or a fault ended it.
     cutoff: bool,
+}
+
+impl Copy {
+    fn room(&self) -> u64 {
+        self.limit.saturating_sub(self.counted)
+    }
 }
 
 impl Contents for Copy {
     fn data(&mut self, data: &[u8]) {
-        let room = usize::try_from(self.limit - self.size).unwrap_or(usize::MAX);
-        self.cutoff |= data.len() > room;
+        if self.cutoff {
+            return;
+        }
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        self.cutoff = data.len() > room;
         let data = data.get(..room).unwrap_or(data);
         if self.file.write_all(data).is_ok() {
-            self.size += data.len() as u64;
+            self.counted += data.len() as u64;
+            self.at += data.len() as u64;
+            self.size = self.at;
         }
     }
 
+    // As in Zeek a gap is a hole, and none at the end of the file.
     fn gap(&mut self, len: u64) {
-        let zeros = [0; 4096];
-        let mut left = len.min(self.limit - self.size);
-        while left > 0 {
-            let now = left.min(zeros.len() as u64);
-            self.data(&zeros[..now as usize]);
-            left -= now;
+        if self.cutoff {
+            return;
         }
+        if self.counts_gaps {
+            self.cutoff = len > self.room();
+            self.counted = self.counted.saturating_add(len).min(self.limit);
+        }
+        self.at = self.at.saturating_add(len);
+        self.cutoff |= self.file.seek(SeekFrom::Start(self.at)).is_err();
+    }
+
+    fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
+        let counts = !self.cutoff && (self.counts_gaps || !is_gap);
+        (counts && len > self.room()).then_some(self.limit)
+    }
+
+    fn set_limit(&mut self, limit: u64) {
+        self.limit = if limit == 0 { u64::MAX } else { limit };
     }
 
     fn finish(&mut self) -> Extracted {

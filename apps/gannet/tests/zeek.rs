@@ -415,3 +415,51 @@ fn files_that_scripts_read_reach_the_analyzers_of_files_whole() {
     }
     std::fs::remove_file(&file).unwrap();
 }
+
+#[test]
+fn scripts_write_streams_to_files() {
+    let path = std::env::temp_dir().join(format!("gannet-stream-{}", std::process::id()));
+    let code = format!(
+        r#"
+        global connection_established: event(c: connection);
+        global set_contents_file: function(cid: conn_id, direction: count, f: file): bool;
+        global get_contents_file: function(cid: conn_id, direction: count): file;
+        global tcp_content_deliver_all_orig = T;
+        global tcp_content_deliver_all_resp = T;
+        global tcp_contents: event(c: connection, is_orig: bool, seq: count, contents: string);
+        global f = open("{}");
+        global written = 0;
+        event connection_established(c: connection)
+            {{
+            if ( c$id$resp_p == 80/tcp && written == 0 )
+                {{
+                written = 1;
+                set_contents_file(c$id, 1, f);
+                print c$id$orig_p;
+                }}
+            }}
+        "#,
+        path.display()
+    );
+    let printed = over_sample(&code);
+    assert_eq!(printed.lines().count(), 1);
+    let written = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(written.starts_with("GET ") || written.starts_with("POST "), "{written}");
+    assert!(!written.contains("HTTP/1.1 200"), "{written}");
+}
+
+#[test]
+fn identifiers_and_components_are_listed() {
+    let output = |args: &[&str]| {
+        let code =
+            "const width: count = 7 &redef; global t: table[count] of string = { [1] = \"a\" };";
+        let output = zeek(args, code);
+        assert!(output.stderr.is_empty() == output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(output(&["-I", "width"]), "width : count = 7 &redef\n");
+    assert_eq!(output(&["-I", "nothing"]), "");
+    assert!(!output(&["-N"]).contains("ANALYZER_HTTP"));
+    assert!(output(&["-NN"]).contains("    [Analyzer] HTTP (ANALYZER_HTTP)\n"));
+}

@@ -11,6 +11,7 @@ mod community_id;
 mod conn_log;
 mod dispatcher;
 mod gauge;
+mod igmp;
 mod limits;
 mod lookahead;
 mod merge;

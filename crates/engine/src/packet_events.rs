@@ -48,15 +48,20 @@ impl Shard {
     /// The packet as a whole, after the events of its layers.
     #[inline]
     pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
-        if self.env.logs.events.wants::<RawPacket>() {
+        if self.env.logs.events.wants::<RawPacket>() || self.wants_igmp() {
             self.raise_frame(packet);
         }
     }
 
     #[cold]
     fn raise_frame(&mut self, packet: &Packet<'_>) {
-        let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
-        self.env.logs.events.raise(&RawPacket { p });
+        if !self.groups.is_empty() {
+            self.raise_igmp(packet);
+        }
+        if self.env.logs.events.wants::<RawPacket>() {
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
+            self.env.logs.events.raise(&RawPacket { p });
+        }
     }
 
     /// What statistics count of a packet that is done, and one that no analyzer took.

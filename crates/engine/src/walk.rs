@@ -339,6 +339,7 @@ impl Shard {
                 self.flow_weird("ipv6_no_next", ip, "IP", encapsulation);
                 return false;
             }
+            protocol::IGMP if self.igmp(ip, encapsulation) => {}
             _ => {
                 self.unknown(ip, all, encapsulation);
                 return false;

@@ -26,7 +26,7 @@ use crate::weirds::Named;
 use crate::weirds::named;
 
 /// The name of the analyzer of unknown transports.
-const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
+pub(crate) const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
 /// Bit of a UDP connection's `seen` for `D`; of an ICMP connection's for a message of a side, where events show it.
 const UDP_DATA_BIT: u32 = 3;
@@ -440,6 +440,9 @@ impl Shard {
         all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) {
+        if self.ignores_unknown {
+            return;
+        }
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
         if self.route(&id, ip, Proto::Unknown, None, all, encapsulation).is_none() {
             return;

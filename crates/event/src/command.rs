@@ -113,6 +113,20 @@ pub enum ConnCommand {
         /// The parts.
         replay: Vec<(bool, Vec<u8>)>,
     },
+    /// A script writes streams to files.
+    Contents {
+        /// Whether the originator's, and the responder's.
+        sides: [bool; 2],
+    },
+    /// An analyzer of WebSocket begins, and passes payload on.
+    Configure {
+        /// The analyzer that receives it; `None`: none does.
+        payload: Option<String>,
+        /// Whether the payload's protocol is detected instead.
+        detects: bool,
+    },
+    /// Its bytes and packets are not counted any more: no threshold of them is reported.
+    Uncounted,
     /// Its further data is no matter of signatures.
     Unmatched,
     /// Scripts look at it again: each of its packets is reported.
@@ -152,6 +166,8 @@ pub enum FileCommand {
         path: Option<String>,
         /// Bytes that an extractor writes at the most; 0: all.
         limit: u64,
+        /// Whether missing bytes count towards the limit.
+        counts_gaps: bool,
     },
     /// An analyzer is removed.
     Remove(String),

@@ -344,6 +344,16 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
+    /// The next bytes of a file exceed the limit of its extraction. Handlers run at once and may raise it.
+    pub struct FileExtractionLimit = "gannet::file_extraction_limit", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// The limit.
+        limit: u64 = "limit",
+        /// The number of bytes.
+        len: u64 = "len",
+    }
+
     /// The type of a file is known.
     pub struct FileSniff = "file_sniff" {
         /// The file.

@@ -25,9 +25,9 @@ pub trait Extract: Send + Sync + fmt::Debug {
     fn open(&self, file: &Extractable) -> Option<Box<dyn Contents>>;
 
     /// What writes contents to a file of this name, as a script asked for: at most `limit` bytes, or all where
-    /// that is 0.
-    fn create(&self, path: &str, limit: u64) -> Option<Box<dyn Contents>> {
-        let _ = (path, limit);
+    /// that is 0. Missing bytes count if `counts_gaps` says so.
+    fn create(&self, path: &str, limit: u64, counts_gaps: bool) -> Option<Box<dyn Contents>> {
+        let _ = (path, limit, counts_gaps);
         None
     }
 }
@@ -38,6 +38,15 @@ pub trait Contents: Send + fmt::Debug {
     fn data(&mut self, data: &[u8]);
     /// This many bytes are missing here.
     fn gap(&mut self, len: u64);
+    /// The limit that the next `len` bytes exceed, present or missing ones; `None` where they do not, or none is reported.
+    fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
+        let _ = (len, is_gap);
+        None
+    }
+    /// From now on at most `limit` bytes are written in all, or all where that is 0.
+    fn set_limit(&mut self, limit: u64) {
+        let _ = limit;
+    }
     /// The file is over.
     fn finish(&mut self) -> Extracted;
 }
@@ -93,6 +102,21 @@ impl Extraction {
         }
         if let Self::Open(contents) = self {
             then(&mut **contents);
+        }
+    }
+
+    /// The limit that the next `len` bytes exceed.
+    pub(crate) fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
+        match self {
+            Self::Open(contents) => contents.exceeded(len, is_gap),
+            _ => None,
+        }
+    }
+
+    /// From now on at most `limit` bytes are written in all, or all where that is 0.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        if let Self::Open(contents) = self {
+            contents.set_limit(limit);
         }
     }
 

@@ -16,6 +16,7 @@ use gannet_event::Sinks;
 
 use crate::analyzers::Analyzers;
 use crate::events::FileData;
+use crate::events::FileExtractionLimit;
 use crate::events::FileGap;
 use crate::events::FileSniff;
 use crate::events::Metadata;
@@ -34,16 +35,28 @@ use crate::pe_raise;
 use crate::sniff;
 
 /// The type of a file is detected from this many bytes.
-const BEGINNING: usize = 4096;
+pub(crate) const BEGINNING: usize = 4096;
 
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
 
-/// The counts that the event of the first bytes of a file shows.
+/// What is reported before a file goes on.
 #[derive(Debug)]
-pub(crate) struct Matched {
-    seen: u64,
-    missing: u64,
+pub(crate) enum Matched {
+    /// Its first bytes. The event shows these counts.
+    Type {
+        /// Bytes that arrived.
+        seen: u64,
+        /// Bytes that are missing.
+        missing: u64,
+    },
+    /// The next bytes exceed the limit of its extraction.
+    Limit {
+        /// The limit.
+        limit: u64,
+        /// The number of bytes.
+        len: u64,
+    },
 }
 
 /// Bytes for a listener.
@@ -118,16 +131,22 @@ pub(crate) struct File {
     pub(crate) extraction: Extraction,
     /// Its first bytes, where they are reported.
     pub(crate) bof: Option<Vec<u8>>,
-    /// Bytes that came before the handlers of its type ran.
+    /// Bytes that came before the handlers of its type ran, or of a limit of its extraction.
     pub(crate) unseen: Vec<u8>,
     /// Where these begin in the file.
     pub(crate) unseen_at: u64,
+    /// Gaps among these: how many of them come before, and the length.
+    pub(crate) unseen_gaps: Vec<(usize, u64)>,
+    /// Whether handlers know that the next bytes exceed the limit of its extraction.
+    pub(crate) is_limit_known: bool,
     /// Bytes that a listener asked for and did not receive yet.
     pub(crate) heard: Option<Box<Heard>>,
     /// A script ended its analysis.
     pub(crate) stopped: bool,
     /// Silence after which it is given up.
     pub(crate) timeout: Interval,
+    /// Bytes that the type is detected from, if there are as many.
+    pub(crate) first: usize,
     /// The first bytes, until the type is detected.
     pub(crate) beginning: Vec<u8>,
     /// Where it begins in the file.
@@ -213,16 +232,16 @@ impl File {
         }
         if !self.sniffed {
             // Data that fills the beginning at once is looked at where it lies.
-            if self.beginning.is_empty() && data.len() >= BEGINNING {
-                self.note_matches(&data[..BEGINNING], self.seen);
-                self.told(sniff::mime_type(&data[..BEGINNING]));
+            if let Some(first) = data.get(..self.first).filter(|_| self.beginning.is_empty()) {
+                self.note_matches(first, self.seen);
+                self.told(sniff::mime_type(first));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
                 if self.beginning.is_empty() {
                     self.beginning_at = self.next;
                 } else {
                     // A file that comes in pieces has more of them: no growing step by step.
-                    let room = BEGINNING.saturating_sub(self.beginning.len());
+                    let room = self.first.saturating_sub(self.beginning.len());
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
                 self.beginning.extend_from_slice(data);
@@ -231,7 +250,7 @@ impl File {
                 }
                 let before = self.seen;
                 self.count(data.len());
-                if self.beginning.len() >= BEGINNING {
+                if self.beginning.len() >= self.first {
                     self.sniff_after(before);
                 }
                 return;
@@ -246,10 +265,10 @@ impl File {
     fn look_into(&mut self, offset: u64, data: &[u8]) {
         if self.matched.is_some() {
             // What handlers of the type add gets the bytes from the start.
-            if self.unseen.is_empty() {
-                self.unseen_at = offset;
-            }
-            return self.unseen.extend_from_slice(data);
+            return self.look_later(offset, data);
+        }
+        if !matches!(self.extraction, Extraction::No) && self.exceeds(data.len() as u64, false) {
+            return self.look_later(offset, data);
         }
         if let Some(heard) = &mut self.heard {
             heard.hear(offset, data);
@@ -259,22 +278,44 @@ impl File {
         self.extraction.data(file, data);
     }
 
+    /// Bytes that wait until handlers ran, which get what they add from the start.
+    #[cold]
+    fn look_later(&mut self, offset: u64, data: &[u8]) {
+        if self.unseen.is_empty() && self.unseen_gaps.is_empty() {
+            self.unseen_at = offset;
+        }
+        self.unseen.extend_from_slice(data);
+    }
+
+    /// Whether the next bytes exceed the limit of its extraction, and handlers do not know that yet.
+    #[cold]
+    fn exceeds(&mut self, len: u64, is_gap: bool) -> bool {
+        let limit = self.extraction.exceeded(len, is_gap);
+        let is_known = std::mem::take(&mut self.is_limit_known);
+        let Some(limit) = limit.filter(|_| !is_known) else { return false };
+        self.matched = Some(Matched::Limit { limit, len });
+        true
+    }
+
     /// What a listener asks for.
     #[cold]
     pub(crate) fn steer(&mut self, what: FileCommand, extract: Option<&Arc<dyn Extract>>) {
         match what {
-            FileCommand::Add { analyzer, path, limit } => match (hash_of(&analyzer), path) {
-                (Some(hash), _) => self.analyzers.set_hashes(hash, true),
-                (None, _) if self.analyzers.add_by_name(&analyzer) => {}
-                (None, _) if reads_contents(&analyzer) => {
-                    self.heard.get_or_insert_default();
+            FileCommand::Add { analyzer, path, limit, counts_gaps } => {
+                match (hash_of(&analyzer), path) {
+                    (Some(hash), _) => self.analyzers.set_hashes(hash, true),
+                    (None, _) if self.analyzers.add_by_name(&analyzer) => {}
+                    (None, _) if reads_contents(&analyzer) => {
+                        self.heard.get_or_insert_default();
+                    }
+                    (None, Some(path)) => {
+                        let contents =
+                            extract.and_then(|extract| extract.create(&path, limit, counts_gaps));
+                        self.extraction = contents.map_or(Extraction::No, Extraction::Open);
+                    }
+                    _ => {}
                 }
-                (None, Some(path)) => {
-                    let contents = extract.and_then(|extract| extract.create(&path, limit));
-                    self.extraction = contents.map_or(Extraction::No, Extraction::Open);
-                }
-                _ => {}
-            },
+            }
             FileCommand::Remove(analyzer) => match hash_of(&analyzer) {
                 Some(hash) => self.analyzers.set_hashes(hash, false),
                 None if reads_contents(&analyzer) => self.heard = None,
@@ -290,7 +331,7 @@ impl File {
                 self.stopped = true;
             }
             FileCommand::Timeout(time) => self.timeout = time,
-            FileCommand::Limit(_) => {}
+            FileCommand::Limit(limit) => self.extraction.set_limit(limit),
         }
     }
 
@@ -311,7 +352,7 @@ impl File {
         }
         let beginning = std::mem::take(&mut self.beginning);
         let known = !beginning.is_empty() && self.missing == 0;
-        let shown = &beginning[..beginning.len().min(BEGINNING)];
+        let shown = &beginning[..beginning.len().min(self.first)];
         self.note_matches(if known { shown } else { &[] }, seen);
         self.told(if known { sniff::mime_type(shown) } else { None });
         self.look_into(self.beginning_at, &beginning);
@@ -323,7 +364,7 @@ impl File {
             return;
         }
         self.bof = Some(beginning.to_vec());
-        self.matched = Some(Matched { seen, missing: self.missing });
+        self.matched = Some(Matched::Type { seen, missing: self.missing });
     }
 
     /// What its first bytes match.
@@ -339,7 +380,7 @@ impl File {
         }
     }
 
-    /// Whether matches of its first bytes are to be reported.
+    /// Whether matches of its first bytes, or a limit of its extraction, are to be reported.
     #[inline]
     pub(crate) fn has_matched(&self) -> bool {
         self.matched.is_some()
@@ -367,23 +408,53 @@ impl File {
         }
     }
 
-    /// Reports the matches of its first bytes. Handlers run at once, as in Zeek.
+    /// Reports the matches of its first bytes, and limits of its extraction. Handlers run at once, as in Zeek.
     #[cold]
     pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
-        let Some(matched) = self.matched.take() else { return };
-        let Matched { seen: seen_bytes, missing: missing_bytes } = matched;
-        if sinks.events.wants::<FileSniff>() {
-            self.shown = seen_bytes;
-            let f = sinks.events.file(FileState { seen_bytes, missing_bytes, ..self.state() });
-            sinks.events.raise(&FileSniff { f, meta: self.matches() });
-            sinks.events.mark();
-            sinks.events.drain();
+        while let Some(matched) = self.matched.take() {
+            self.raise_matched(sinks, &matched);
             self.obey(sinks, extract);
+            self.is_limit_known = matches!(matched, Matched::Limit { .. });
+            let unseen = std::mem::take(&mut self.unseen);
+            let gaps = std::mem::take(&mut self.unseen_gaps);
+            let (mut offset, mut begin) = (self.unseen_at, 0);
+            for (end, len) in gaps {
+                let part = unseen.get(begin..end).unwrap_or_default();
+                if !part.is_empty() {
+                    self.look_into(offset, part);
+                    offset += part.len() as u64;
+                }
+                self.look_over(offset, len);
+                offset = offset.saturating_add(len);
+                begin = end;
+            }
+            let rest = unseen.get(begin..).unwrap_or_default();
+            if !rest.is_empty() {
+                self.look_into(offset, rest);
+            }
         }
-        let unseen = std::mem::take(&mut self.unseen);
-        if !unseen.is_empty() {
-            self.look_into(self.unseen_at, &unseen);
+    }
+
+    fn raise_matched(&mut self, sinks: &mut Sinks, matched: &Matched) {
+        match *matched {
+            Matched::Type { seen: seen_bytes, missing: missing_bytes } => {
+                if !sinks.events.wants::<FileSniff>() {
+                    return;
+                }
+                self.shown = seen_bytes;
+                let f = sinks.events.file(FileState { seen_bytes, missing_bytes, ..self.state() });
+                sinks.events.raise(&FileSniff { f, meta: self.matches() });
+            }
+            Matched::Limit { limit, len } => {
+                if !sinks.events.wants::<FileExtractionLimit>() {
+                    return;
+                }
+                let f = sinks.events.file(self.state());
+                sinks.events.raise(&FileExtractionLimit { f, limit, len });
+            }
         }
+        sinks.events.mark();
+        sinks.events.drain();
     }
 
     /// Does what the listener asks for of this file.
@@ -567,14 +638,24 @@ impl File {
 
     fn miss(&mut self, len: u64) {
         self.sniff();
-        self.analyzers.gap();
-        let file = extractable(self.fuid, &self.start, self.mime_type);
-        self.extraction.gap(file, len);
+        self.look_over(self.next, len);
         if self.reports_matches {
             self.gaps.push((self.next, len, self.missing));
         }
         self.missing = self.missing.saturating_add(len);
         self.go_on(len);
+    }
+
+    /// Missing bytes, the type being known.
+    fn look_over(&mut self, offset: u64, len: u64) {
+        if self.matched.is_some() || self.exceeds(len, true) {
+            self.look_later(offset, &[]);
+            self.unseen_gaps.push((self.unseen.len(), len));
+            return;
+        }
+        self.analyzers.gap();
+        let file = extractable(self.fuid, &self.start, self.mime_type);
+        self.extraction.gap(file, len);
     }
 
     fn go_on(&mut self, len: u64) {

@@ -31,6 +31,7 @@ use crate::events::FileTimeout;
 use crate::events::Metadata;
 use crate::extract::Extract;
 use crate::extract::Extraction;
+use crate::file::BEGINNING;
 use crate::file::File;
 
 /// A file that nothing arrives of is given up after this.
@@ -129,6 +130,8 @@ pub struct FileOptions {
     pub extract: Option<Arc<dyn Extract>>,
     /// Analyzers of types that are not used.
     pub disabled: Disabled,
+    /// Bytes that the type of a file is detected from, if there are as many.
+    pub first: usize,
 }
 
 /// Analyzers of types that are not used.
@@ -142,7 +145,13 @@ pub struct Disabled {
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { hash: false, most: 1_000_000, extract: None, disabled: Disabled::default() }
+        Self {
+            hash: false,
+            most: 1_000_000,
+            extract: None,
+            disabled: Disabled::default(),
+            first: BEGINNING,
+        }
     }
 }
 
@@ -219,6 +228,11 @@ impl Files {
         self.reports_matches = on;
     }
 
+    /// How many bytes the types of files that begin from now on are detected from.
+    pub fn detect_from(&mut self, first: usize) {
+        self.options.first = first;
+    }
+
     /// Whether the DOS programs of executables are kept for their event.
     pub fn keep_programs(&mut self, on: bool) {
         self.keeps_programs = on;
@@ -283,6 +297,9 @@ impl Files {
             bof: None,
             unseen: Vec::new(),
             unseen_at: 0,
+            unseen_gaps: Vec::new(),
+            is_limit_known: false,
+            first: self.options.first,
             heard: None,
             stopped: false,
             timeout: TIMEOUT,
@@ -657,7 +674,7 @@ impl Files {
     pub fn gap(&mut self, logs: &mut Sinks, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
-        if !file.gaps.is_empty() {
+        if !file.gaps.is_empty() || file.has_matched() {
             self.gaps(logs, id);
         }
         if self.get(id).is_some_and(File::is_in_trouble) {

@@ -1,6 +1,7 @@
 use gannet_base::Dir;
 
 use crate::Context;
+use crate::InnerRequest;
 use crate::Tag;
 
 /// The state machine of one protocol on one connection.
@@ -45,6 +46,11 @@ pub trait Analyze {
 
     /// More data follows after the analyzer was [suspended](Self::suspend).
     fn left(&mut self, _cx: &mut Context<'_>) {}
+
+    /// A script asks something of an analyzer within this one. Returns whether it is there.
+    fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest) -> bool {
+        false
+    }
 
     /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
     /// Rows still open are written here. Called exactly once.

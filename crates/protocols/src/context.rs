@@ -25,6 +25,7 @@ use crate::stack::events::ViolationInfo;
 use crate::tunnel::Tunnel;
 use crate::violations::is_incomplete;
 use crate::violations::is_long;
+use crate::violations::max_violations;
 
 /// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,23 @@ pub enum Request {
     Flip,
     /// The protocol has nothing more to say: its analyzer is taken off quietly.
     Done(Tag),
+}
+
+/// What scripts ask of an analyzer within another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InnerRequest {
+    /// It is removed.
+    Remove {
+        /// The analyzer.
+        tag: Tag,
+        /// Whether it never starts again.
+        prevent: bool,
+    },
+    /// An analyzer of WebSocket begins, and passes payload on.
+    Configure {
+        /// To an analyzer of this protocol; `None`: to none.
+        payload: Option<Tag>,
+    },
 }
 
 /// One call's view of the world for an analyzer.
@@ -250,14 +268,30 @@ impl Context<'_> {
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
         // The violation may be caused by missing data.
         if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
-            let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
-            self.raise(|c| AnalyzerViolationInfo {
-                atype: tag,
-                info: ViolationInfo { reason: &reason, c: Some(c), f: None, aid, data },
-            });
+            self.raise_violation(tag, &reason, data);
         }
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason, data });
+    }
+
+    /// Raises the event of a violation that is none of the analyzer's own connection: nothing else follows from it.
+    pub(crate) fn report_violation(&mut self, tag: Tag, reason: &str) {
+        if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
+            self.raise_violation(tag, reason.as_bytes(), &[]);
+        }
+    }
+
+    /// Raises the event of a violation, unless there were too many.
+    #[cold]
+    fn raise_violation(&mut self, tag: Tag, reason: &[u8], data: &[u8]) {
+        let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
+        let count = self.env.analyzer_ids.count_violation(self.conn.uid, tag);
+        if count <= u64::from(max_violations(&self.env.steering)) {
+            self.raise(|c| AnalyzerViolationInfo {
+                atype: tag,
+                info: ViolationInfo { reason, c: Some(c), f: None, aid, data },
+            });
+        }
     }
 
     /// Nothing more will be learned: the analyzer is taken off when the packet is done, and its

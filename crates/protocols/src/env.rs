@@ -30,6 +30,7 @@ use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::View;
 use crate::policy::weirds;
+use crate::stack::streams::Followed;
 use crate::steering::Steering;
 use crate::weird::Weirds;
 
@@ -154,6 +155,8 @@ pub struct Env {
     /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
     /// still to come.
     pub(crate) owed: UidMap<Tag>,
+    /// Streams whose bytes listeners want.
+    pub(crate) streams: Followed,
     /// Files that scripts read, by their names.
     pub(crate) inputs: HashMap<String, FileId>,
     /// An analyzer is removed; what it raises at its end comes with the next data.
@@ -226,6 +229,7 @@ impl Env {
             inner_protocols: options.inner_protocols,
             syn: None,
             owed: UidMap::default(),
+            streams: Followed::default(),
             inputs: HashMap::new(),
             is_leaving: false,
             gap_at: 0,

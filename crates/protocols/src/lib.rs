@@ -90,6 +90,7 @@ pub use analyze::AnyAnalyzer;
 pub use analyze::Dispatched;
 pub use context::Context;
 pub use context::Hear;
+pub use context::InnerRequest;
 pub use context::Piece;
 pub use context::Replay;
 pub use context::Request;

@@ -6,13 +6,14 @@ use crate::Analyze;
 use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Dispatched;
+use crate::InnerRequest;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
-use crate::violations::MAX_VIOLATIONS;
 use crate::violations::blames;
 use crate::violations::is_incomplete;
+use crate::violations::max_violations;
 
 /// Streams within streams that are followed; a deeper one is reported.
 const MAX_DEPTH: u8 = 8;
@@ -31,6 +32,8 @@ pub struct Nested {
     started: u16,
     /// Whether the excessive nesting was reported.
     too_deep: bool,
+    /// Analyzers that scripts removed for good.
+    prevented: Vec<Tag>,
 }
 
 /// An analyzer of any protocol.
@@ -43,33 +46,50 @@ struct Inner {
     violations: Violations,
 }
 
-/// Violations of one analyzer within others: up to [`MAX_VIOLATIONS`], and one more.
+/// Violations of one analyzer within others: up to [`max_violations`], and one more.
 #[derive(Debug, Default)]
 pub(crate) struct Violations(u16);
 
 impl Violations {
     /// Counts one more analyzer. Returns whether it is allowed; the first that is not is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
-        if self.0 > MAX_VIOLATIONS || is_incomplete(cx.conn) {
+        let most = max_violations(&cx.env.steering);
+        if self.0 > most || is_incomplete(cx.conn) {
             return false;
         }
         self.0 += 1;
-        if self.0 > MAX_VIOLATIONS {
+        if self.0 > most {
             cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
         }
-        self.0 <= MAX_VIOLATIONS
+        self.0 <= most
     }
 }
 
 impl Nested {
     /// Nothing yet, inside of `owner`.
     pub fn new(owner: Tag) -> Self {
-        Self { owner, analyzers: Vec::new(), started: 0, too_deep: false }
+        Self { owner, analyzers: Vec::new(), started: 0, too_deep: false, prevented: Vec::new() }
     }
 
     /// Starts an analyzer, which gets all later data.
     pub fn start(&mut self, cx: &mut Context<'_>, tag: Tag) {
         self.run(cx, vec![(tag, Replay::default())], |_, _| {});
+    }
+
+    /// A script asks something of an analyzer in the stream, or of one within that. Returns whether it is there.
+    pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+        if let InnerRequest::Remove { tag, prevent } = request
+            && self.find(tag).is_some()
+        {
+            self.remove(cx, tag);
+            if prevent {
+                self.prevented.push(tag);
+            }
+            return true;
+        }
+        let mut found = false;
+        self.run(cx, Vec::new(), |a, cx| found = found || a.steer(cx, request));
+        found
     }
 
     /// Bytes of the stream, in order.
@@ -109,7 +129,8 @@ impl Nested {
             // In the order asked; there are never many.
             let (tag, replay) = starts.remove(0);
             let there = self.find(tag).is_some();
-            if there && tag != Tag::Detector || !cx.env.steering.may_start(tag) {
+            let is_allowed = cx.env.steering.may_start(tag) && !self.prevented.contains(&tag);
+            if there && tag != Tag::Detector || !is_allowed {
                 continue;
             }
             if self.started >= MAX_STARTS {
@@ -251,6 +272,32 @@ mod tests {
             assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), told);
         }
         assert_eq!(nested.analyzers.len(), 1);
+    }
+
+    #[test]
+    fn scripts_remove_an_analyzer() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(&mut h.cx(), Tag::Http);
+        let remove = |tag| InnerRequest::Remove { tag, prevent: true };
+        assert!(!nested.steer(&mut h.cx(), remove(Tag::Ssh)));
+        assert!(nested.steer(&mut h.cx(), remove(Tag::Http)));
+        nested.start(&mut h.cx(), Tag::Http);
+        assert!(nested.analyzers.is_empty());
+    }
+
+    #[test]
+    fn scripts_limit_violations() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let (name, value) = ("max_analyzer_violations", 2);
+        h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(&mut h.cx(), Tag::Pop3);
+        h.conn.set_payload(Dir::Orig, 11 * 1024);
+        nested.stream(&mut h.cx(), Dir::Resp, &b"x\r\n".repeat(2));
+        assert!(h.rows("weird").iter().all(|r| r["name"] != "too_many_analyzer_violations"));
+        nested.stream(&mut h.cx(), Dir::Resp, b"x\r\n");
+        assert!(h.rows("weird").iter().any(|r| r["name"] == "too_many_analyzer_violations"));
     }
 
     #[test]

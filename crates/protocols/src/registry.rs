@@ -8,6 +8,7 @@ use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::analyze::AnyAnalyzer;
 use crate::analyze::Dispatched;
 use crate::descriptor::Descriptor;
@@ -96,6 +97,9 @@ macro_rules! protocols {
             }
             fn left(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::left(a, cx), )?)*)* }
+            }
+            fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::steer(a, cx, request), )?)*)* }
             }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::finish(a, cx), )?)*)* }

@@ -1,10 +1,12 @@
 //! The analyzers of one connection, and their requests.
 
 mod consumer;
+mod contents;
 pub(crate) mod events;
 pub(crate) mod ids;
 mod matching;
 mod steps;
+pub(crate) mod streams;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -21,6 +23,7 @@ use crate::Analyzer;
 use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Env;
+use crate::InnerRequest;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
@@ -32,11 +35,12 @@ use crate::packet::events::UdpSessionDone;
 use crate::ports::by_port;
 use crate::stack::events::AnalyzerFailed;
 use crate::stack::events::AnalyzerPlanned;
+use crate::stack::events::AnalyzersNumbered;
 use crate::stack::events::ScheduledAnalyzerApplied;
 use crate::stack::events::ViolationInfo;
-use crate::violations::MAX_VIOLATIONS;
 use crate::violations::blames;
 use crate::violations::is_incomplete;
+use crate::violations::max_violations;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
@@ -122,7 +126,7 @@ struct Entry {
     is_off: bool,
     /// Of a datagram connection: detects its protocol, or was started for what was detected.
     is_late: bool,
-    /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
+    /// Violations so far, up to [`max_violations`] and one more.
     violations: u16,
 }
 
@@ -153,13 +157,22 @@ impl Stack {
     #[cold]
     fn number_planned(&self, env: &mut Env, conn: &Conn) {
         let planned: Vec<_> = match self.waiting {
-            Waiting::Expected(tag) => vec![tag],
+            Waiting::Expected(tag) => {
+                let further = env.steering.further(conn.uid).iter().copied();
+                std::iter::once(tag).chain(further).collect()
+            }
             _ => env.steering.by_port(conn.proto, self.port),
         };
         let counts =
             |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(&env.logs);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
-        env.analyzer_ids.begin(&mut env.logs.events, conn.uid, conn.proto, &planned);
+        let events = &mut env.logs.events;
+        let (first, last) = env.analyzer_ids.begin(events, conn.uid, conn.proto, &planned);
+        if events.wants::<AnalyzersNumbered>() {
+            let (transport, sizes) = (AnalyzerId(first), AnalyzerId(last));
+            let numbered = |c| AnalyzersNumbered { c, transport, sizes };
+            crate::conn_state::raise(&mut env.logs, conn, numbered);
+        }
         if env.logs.events.wants::<AnalyzerPlanned>() {
             for atype in planned {
                 let (ids, events) = (&mut env.analyzer_ids, &mut env.logs.events);
@@ -179,12 +192,16 @@ impl Stack {
         self.entries.is_empty() && self.waiting == Waiting::No
     }
 
-    /// Raises the event of an analyzer that another connection announced.
+    /// Raises the events of analyzers that another connection or a script announced.
     pub fn raise_announced(&self, env: &mut Env, conn: &Conn) {
         if let Waiting::Expected(a) = self.waiting
             && env.logs.events.wants::<ScheduledAnalyzerApplied>()
         {
-            crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
+            let further = env.steering.further(conn.uid).to_vec();
+            for a in std::iter::once(a).chain(further) {
+                let raised = |c| ScheduledAnalyzerApplied { c, a };
+                crate::conn_state::raise(&mut env.logs, conn, raised);
+            }
         }
     }
 }
@@ -195,8 +212,7 @@ impl Stack {
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
     let Some(expected) = env.expected_for(&conn.id, conn.proto, conn.is_global(), now) else {
         let to = (conn.id.resp_h, conn.id.resp_p);
-        let tag = env.steering.scheduled(conn.id.orig_h, to, conn.proto, now)?;
-        return Some(tag);
+        return env.steering.scheduled((conn.uid, conn.id.orig_h), to, conn.proto, now);
     };
     let tag = expected.tag;
     if env.is_awaited(tag, conn, now) {
@@ -254,10 +270,27 @@ impl Session<'_> {
     /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
     pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
         let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
-        self.remove(conn, tag, true);
+        if self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off) {
+            self.remove(conn, tag, true);
+        } else if self.steer_inner(conn, InnerRequest::Remove { tag, prevent }) {
+            self.env.analyzer_ids.stop(conn.uid, tag);
+            return;
+        }
         if prevent {
             self.stack.read = Some(tag);
         }
+    }
+
+    /// A script says what the payload of WebSocket is.
+    pub fn configure(&mut self, conn: &mut Conn, payload: Option<Tag>) {
+        self.steer_inner(conn, InnerRequest::Configure { payload });
+    }
+
+    /// A script asks something of an analyzer within another one. Returns whether it is there.
+    fn steer_inner(&mut self, conn: &mut Conn, request: InnerRequest) -> bool {
+        let mut found = false;
+        self.each(conn, |a, cx| found = found || a.steer(cx, request));
+        found
     }
 
     /// A script starts an analyzer, and gives it parts of the stream, each with whether the originator
@@ -289,7 +322,12 @@ impl Session<'_> {
         let waiting = std::mem::take(&mut self.stack.waiting);
         match waiting {
             Waiting::No => return false,
-            Waiting::Expected(tag) => self.add(conn, tag),
+            Waiting::Expected(tag) => {
+                self.add(conn, tag);
+                for tag in self.env.steering.take_further(conn.uid) {
+                    self.add(conn, tag);
+                }
+            }
             Waiting::Idle(released) => {
                 self.restore(conn, released);
                 return false;
@@ -395,6 +433,7 @@ impl Session<'_> {
         self.settle(conn);
         if self.env.logs.events.any() {
             self.env.analyzer_ids.end(&mut self.env.logs.events, conn.uid);
+            self.env.streams.end(conn.uid);
         }
     }
 
@@ -594,11 +633,12 @@ impl Session<'_> {
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.tag == tag && !e.is_off;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
-        if is_incomplete(conn) || entry.violations > MAX_VIOLATIONS {
+        let most = max_violations(&self.env.steering);
+        if is_incomplete(conn) || entry.violations > most {
             return;
         }
         entry.violations += 1;
-        if entry.violations > MAX_VIOLATIONS {
+        if entry.violations > most {
             conn.set_weird();
             let (env, name) = (&mut *self.env, "too_many_analyzer_violations");
             env.weirds.conn(&mut env.logs, self.now, conn, name, "", Some(tag.name()));

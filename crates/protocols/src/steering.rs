@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use gannet_base::Addr;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_base::UidMap;
 use gannet_dict::KeyedHash;
 
 use crate::Tag;
@@ -25,8 +27,10 @@ pub(crate) struct Steering {
     upgrades: Option<HashMap<Vec<u8>, Tag>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
     detected: Option<HashSet<Tag>>,
-    /// Connections that scripts expect, with when that ends.
-    scheduled: HashMap<Scheduled, (Tag, Time), KeyedHash>,
+    /// Connections that scripts expect, with the analyzers of each and when that ends.
+    scheduled: HashMap<Scheduled, Vec<(Tag, Time)>, KeyedHash>,
+    /// Analyzers that connections begin with after the first one, until these start.
+    further: UidMap<Vec<Tag>>,
     /// Values of options that scripts have.
     settings: HashMap<&'static str, u64>,
 }
@@ -89,10 +93,10 @@ impl Steering {
             && self.may_start(tag)
     }
 
-    /// What scripts expect a connection to be.
+    /// What scripts expect a connection to be: the first analyzer. Those after it wait in [`further`](Self::further).
     pub(crate) fn scheduled(
         &mut self,
-        orig: Addr,
+        (uid, orig): (Uid, Addr),
         (resp, port): (Addr, u16),
         proto: Proto,
         now: Time,
@@ -101,10 +105,33 @@ impl Steering {
             return None;
         }
         let proto = number(proto);
-        [Some(orig), None].into_iter().find_map(|orig| {
+        let mut tags = Vec::new();
+        for orig in [Some(orig), None] {
             let key = Scheduled { orig, resp, port, proto };
-            self.scheduled.get(&key).filter(|(_, until)| *until >= now).map(|(tag, _)| *tag)
-        })
+            for (tag, until) in self.scheduled.get(&key).into_iter().flatten() {
+                if *until >= now && !tags.contains(tag) {
+                    tags.push(*tag);
+                }
+            }
+        }
+        let further = tags.split_off(tags.len().min(1));
+        if !further.is_empty() {
+            self.further.insert(uid, further);
+        }
+        tags.first().copied()
+    }
+
+    /// The analyzers that a connection begins with after the first one.
+    pub(crate) fn further(&self, uid: Uid) -> &[Tag] {
+        self.further.get(&uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, when they start.
+    pub(crate) fn take_further(&mut self, uid: Uid) -> Vec<Tag> {
+        if self.further.is_empty() {
+            return Vec::new();
+        }
+        self.further.remove(&uid).unwrap_or_default()
     }
 
     /// The analyzer of what an HTTP connection is upgraded to, by the name of the protocol.
@@ -138,7 +165,14 @@ impl Steering {
         until: Time,
     ) {
         let key = Scheduled { orig: Some(orig), resp, port, proto: number(proto) };
-        self.scheduled.insert(key, (tag, until));
+        self.scheduled.insert(key, vec![(tag, until)]);
+    }
+
+    /// A script expects a connection to be of a protocol, besides others that it expects.
+    fn schedule_one_more(&mut self, key: Scheduled, tag: Tag, until: Time) {
+        let all = self.scheduled.entry(key).or_default();
+        all.retain(|(other, _)| *other != tag);
+        all.push((tag, until));
     }
 
     /// No such connection is expected any more.
@@ -161,6 +195,8 @@ impl Steering {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::UidSource;
+
     use super::*;
 
     #[test]
@@ -175,5 +211,32 @@ mod tests {
         assert_eq!(none.by_port(Proto::Tcp, 8123), [Tag::Http]);
         none.register(Tag::Http, Proto::Tcp, 8123, false);
         assert!(none.by_port(Proto::Tcp, 8123).is_empty());
+    }
+
+    #[test]
+    fn several_analyzers_are_scheduled_for_one_connection() {
+        let mut steering = Steering::scripted();
+        let [orig, resp] = [Addr::v4([10, 0, 0, 2]), Addr::v4([10, 0, 0, 3])];
+        let (uids, [now, late]) = (UidSource::new(0), [1, 3].map(Time::from_secs));
+        let of = |orig, port| Scheduled { orig, resp, port, proto: 6 };
+        steering.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
+        steering.schedule_one_more(of(Some(orig), 6), Tag::Http, now);
+        steering.schedule_one_more(of(Some(orig), 6), Tag::Dns, late);
+        steering.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
+        steering.schedule_one_more(of(None, 6), Tag::Ftp, late);
+        let mut begin = |n, now| {
+            let uid = uids.connection(1, n);
+            let first = steering.scheduled((uid, orig), (resp, 6), Proto::Tcp, now);
+            let known = steering.further(uid).to_vec();
+            let further = steering.take_further(uid);
+            assert_eq!(known, further);
+            assert!(steering.further(uid).is_empty());
+            (first, further)
+        };
+        assert_eq!(begin(0, now), (Some(Tag::Http), vec![Tag::Dns, Tag::Ssh, Tag::Ftp]));
+        // What ended is not expected any more.
+        let after = Time::from_secs(2);
+        assert_eq!(begin(1, after), (Some(Tag::Dns), vec![Tag::Ssh, Tag::Ftp]));
+        assert_eq!(begin(2, Time::from_secs(4)), (None, Vec::new()));
     }
 }

@@ -13,6 +13,7 @@ use gannet_protocols::packet::events::WatchedConnection;
 
 use crate::shard::Shard;
 use crate::shard::ext::Thresholds;
+use crate::walk_transport::UNKNOWN_TRANSPORT;
 
 impl Shard {
     /// Carries out all requests that wait.
@@ -30,6 +31,15 @@ impl Shard {
                 Command::Unchecked(nets) => self.unchecked = nets,
                 Command::Setting { name: "ConnKey::factory", value } => {
                     self.keyed_by_vlan = value != 0;
+                }
+                Command::Enable { analyzer: Some(name), on }
+                    if name.strip_prefix("PacketAnalyzer::ANALYZER_")
+                        == Some(UNKNOWN_TRANSPORT) =>
+                {
+                    self.ignores_unknown = !on;
+                }
+                Command::Setting { name: "Tunnel::max_depth", value } => {
+                    self.options.limits.tunnel_depth = value;
                 }
                 Command::Connection { id, ip_proto, uid, what } => {
                     let vlans = self.vlans_of(uid);
@@ -82,6 +92,21 @@ impl Shard {
                     self.with_packet::<true, _>(index, |conn, _, session| {
                         session.attach(conn, tag, replay)
                     });
+                }
+            }
+            ConnCommand::Configure { payload, detects } => {
+                let named = payload.and_then(|name| Tag::of_zeek_name(&name));
+                let payload = named.or_else(|| detects.then_some(Tag::Detector));
+                self.with_packet(index, |conn, _, session| session.configure(conn, payload));
+            }
+            ConnCommand::Contents { sides } => {
+                self.with_packet(index, |conn, _, session| session.record(conn, sides));
+            }
+            ConnCommand::Uncounted => {
+                if let Some(slot) = self.table.get_mut(index) {
+                    let rare = slot.ext.rare();
+                    rare.thresholds = None;
+                    rare.uncounted = true;
                 }
             }
             ConnCommand::Unmatched => {
@@ -137,7 +162,9 @@ impl Shard {
     }
 
     fn set_threshold(&mut self, index: u32, side: Dir, set: impl FnOnce(&mut Thresholds)) {
-        if let Some(slot) = self.table.get_mut(index) {
+        if let Some(slot) = self.table.get_mut(index)
+            && !slot.ext.rare().uncounted
+        {
             set(slot.ext.rare().thresholds.get_or_insert_default());
             self.check_thresholds(index, side);
         }

@@ -38,6 +38,8 @@ pub(crate) struct Rare {
     pub(crate) teredo_sides: u8,
     /// Sizes that listeners want to know of.
     pub(crate) thresholds: Option<Box<Thresholds>>,
+    /// No threshold of its sizes is reported: a script removed what counts them.
+    pub(crate) uncounted: bool,
     /// Scripts look at it again: each of its packets is reported.
     pub(crate) watched: bool,
     /// Its packets are ignored from now on.

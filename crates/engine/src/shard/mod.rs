@@ -109,6 +109,10 @@ pub(crate) struct Shard {
     pub(crate) is_taken: bool,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
+    /// IGMP messages of the current packet with their senders, where events are raised of them.
+    pub(crate) groups: Vec<(Addr, Vec<u8>)>,
+    /// Scripts disabled the analyzer of unknown transports: their packets belong to no connection.
+    pub(crate) ignores_unknown: bool,
     /// A packet was reported to a listener.
     has_begun: bool,
 }
@@ -173,6 +177,8 @@ impl Shard {
             unchecked: Vec::new(),
             link: LinkState::default(),
             is_taken: false,
+            ignores_unknown: false,
+            groups: Vec::new(),
             keyed_by_vlan: false,
             has_begun: false,
         }

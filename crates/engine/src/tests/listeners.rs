@@ -119,3 +119,103 @@ fn bytes_to_compare_with_count_as_reassembly() {
         [6, 4, 0]
     );
 }
+
+#[test]
+fn bytes_of_streams_have_positions() {
+    let mut trace = trace();
+    let mut tcp = trace.connect(client(1), server(9_999));
+    tcp.send(b"abc");
+    tcp.reply(b"xy");
+    tcp.send(b"d");
+    let capture = capture_of(&trace);
+    let (got, _) = heard(&capture, Options::default(), &["tcp_contents"], "\"is_orig\"");
+    assert_eq!(
+        got,
+        [
+            r#""is_orig":true,"seq":1,"contents":"abc"}}"#,
+            r#""is_orig":false,"seq":1,"contents":"xy"}}"#,
+            r#""is_orig":true,"seq":4,"contents":"d"}}"#,
+        ]
+    );
+}
+
+#[test]
+fn messages_of_igmp_have_events() {
+    let sealed = |mut message: Vec<u8>| {
+        let mut sum = gannet_wire::checksum::Sum::default();
+        sum.add(&message);
+        message[2..4].copy_from_slice(&sum.checksum());
+        message
+    };
+    let packet = |n, message: &[u8]| {
+        (f64::from(n), ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 2, 1, message)))
+    };
+    let report = sealed(vec![0x16, 0, 0, 0, 239, 1, 2, 3]);
+    let records = [&[0x22, 0, 0, 0, 0, 0, 0, 1][..], &[4, 0, 0, 1, 239, 0, 0, 1, 10, 0, 0, 1]];
+    let wrong = [&report[..7], b"x"].concat();
+    let frames = [packet(0, &report), packet(1, &sealed(records.concat())), packet(2, &wrong)];
+    let capture = capture(LinkType::ETHERNET, &frames);
+    let names = &["IGMP::membership_report_v2", "IGMP::membership_report_v3"];
+    let (got, _) = heard(&capture, Options::default(), names, "\"group");
+    assert_eq!(got.len(), 2, "{got:?}");
+    assert!(got[0].starts_with(r#""group_addr":"239.1.2.3""#), "{got:?}");
+    assert!(got[1].contains(r#""group_type":"IGMP::CHANGE_TO_EXCLUDE_MODE""#), "{got:?}");
+    assert!(got[1].contains(r#""sources":["10.0.0.1"]"#), "{got:?}");
+    let (got, _) = heard(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
+    assert_eq!(got.len(), 3);
+    // Zeek with Spicy reads them, so that they belong to no connection.
+    let ran = |scripted| {
+        let options = Options { scripted, inner_protocols: scripted, ..Options::default() };
+        heard(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
+    };
+    assert_eq!(ran(false).len(), 1);
+    let weird = ran(true);
+    assert!(weird.len() == 1 && weird[0].contains("igmp_invalid_checksum"), "{weird:?}");
+}
+
+/// Asks for something before the first packet.
+struct Asks(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
+
+impl Listener for Asks {
+    fn event(&mut self, event: &Raised<'_>) {
+        self.1.lock().unwrap().push(event.decl.name.to_owned());
+    }
+
+    fn commands(&mut self, to: &mut Vec<gannet_event::Command>) {
+        to.append(&mut self.0);
+    }
+}
+
+#[test]
+fn scripts_limit_tunnels_and_ignore_unknown_transports() {
+    use gannet_event::Command;
+    let depth = |value| Command::Setting { name: "Tunnel::max_depth", value };
+    let unknown = |on| Command::Enable {
+        analyzer: Some("PacketAnalyzer::ANALYZER_UNKNOWN_IP_TRANSPORT".to_owned()),
+        on,
+    };
+    let heard = |frame: Vec<u8>, commands: Vec<Command>| {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let names = ["flow_weird", "new_connection"];
+        let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
+        let listener = Box::new(Asks(commands, lines.clone()));
+        let mut engine = Engine::with_listener(Options::default(), interest, listener);
+        let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
+        let source = io::Cursor::new(capture);
+        let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
+        while let Some(batch) = reader.next_batch().unwrap() {
+            engine.batch(&batch).unwrap();
+        }
+        engine.finish().unwrap();
+        let lines = lines.lock().unwrap();
+        lines.clone()
+    };
+    let inner = datagram(4_000, 9_000, b"in");
+    let nested = (0..2).fold(inner, |inner, _| frame::ipv4(CLIENT, SERVER, 4, 1, &inner));
+    let nested = ethernet(0x0800, &nested);
+    assert_eq!(heard(nested.clone(), vec![depth(2)]), ["new_connection"]);
+    assert_eq!(heard(nested, vec![depth(1)]), ["flow_weird"]);
+    let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
+    assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
+    assert!(heard(other, vec![unknown(false)]).is_empty());
+}

@@ -452,3 +452,120 @@ proptest::proptest! {
         proptest::prop_assert!(w.rows()[0].contains(&columns), "{} {}", columns, w.rows()[0]);
     }
 }
+
+/// Writes what is extracted to memory: `.` for each missing byte.
+#[derive(Debug, Default)]
+struct Memory(Arc<Mutex<String>>);
+
+#[derive(Debug)]
+struct Copy {
+    written: Arc<Mutex<String>>,
+    limit: u64,
+    counts_gaps: bool,
+    over: bool,
+}
+
+impl Copy {
+    fn room(&self) -> u64 {
+        self.limit.saturating_sub(self.written.lock().unwrap().len() as u64)
+    }
+}
+
+impl Extract for Memory {
+    fn open(&self, _: &crate::Extractable) -> Option<Box<dyn crate::Contents>> {
+        None
+    }
+
+    fn create(&self, _: &str, limit: u64, counts_gaps: bool) -> Option<Box<dyn crate::Contents>> {
+        Some(Box::new(Copy { written: self.0.clone(), limit, counts_gaps, over: false }))
+    }
+}
+
+impl crate::Contents for Copy {
+    fn data(&mut self, data: &[u8]) {
+        if !self.over {
+            let room = usize::try_from(self.room()).unwrap();
+            self.over = data.len() > room;
+            let text = String::from_utf8_lossy(&data[..data.len().min(room)]).into_owned();
+            self.written.lock().unwrap().push_str(&text);
+        }
+    }
+
+    fn gap(&mut self, len: u64) {
+        self.over |= self.counts_gaps && len > self.room();
+        if !self.over {
+            self.written.lock().unwrap().push_str(&".".repeat(usize::try_from(len).unwrap()));
+        }
+    }
+
+    fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
+        let counts = !self.over && (self.counts_gaps || !is_gap);
+        (counts && len > self.room()).then_some(self.limit)
+    }
+
+    fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    fn finish(&mut self) -> crate::Extracted {
+        crate::Extracted { name: String::new(), size: 0, cutoff: self.over }
+    }
+}
+
+/// A world that extracts the file that begins next, with this limit.
+fn extracting(limit: u64, counts_gaps: bool) -> (World, Arc<Mutex<Vec<String>>>, Memory, FileId) {
+    let names = &["file_sniff", "gannet::file_extraction_limit", "file_gap"];
+    let (mut w, heard) = World::listening(names);
+    let memory = Memory::default();
+    w.files.options.extract = Some(Arc::new(Memory(memory.0.clone())));
+    let f = w.start(start());
+    let fuid = w.files.fuid(f).unwrap();
+    let (analyzer, path) = ("Files::ANALYZER_EXTRACT".to_owned(), Some("a".to_owned()));
+    w.files.steer(fuid, FileCommand::Add { analyzer, path, limit, counts_gaps });
+    (w, heard, memory, f)
+}
+
+#[test]
+fn a_limit_of_extraction_is_reported_once_and_cuts() {
+    let (mut w, heard, memory, f) = extracting(6, true);
+    for piece in ["x".repeat(5_000), "y".repeat(10)] {
+        w.files.data(&mut w.logs, Time::from_secs(2), f, piece.as_bytes());
+    }
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    assert_eq!(*memory.0.lock().unwrap(), "xxxxxx");
+    assert_eq!(*heard.lock().unwrap(), ["file_sniff 0", "gannet::file_extraction_limit 5000"]);
+}
+
+#[test]
+fn gaps_count_towards_a_limit_of_extraction_on_request() {
+    for (counts_gaps, expected, limits) in [(true, "ab", 1), (false, "ab.....cd", 0)] {
+        let (mut w, heard, memory, f) = extracting(9, counts_gaps);
+        if counts_gaps {
+            w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Limit(6));
+        }
+        let now = Time::from_secs(2);
+        w.files.data(&mut w.logs, now, f, b"ab");
+        // The type is known with the gap: it comes behind what came before.
+        w.files.gap(&mut w.logs, now, f, None, 5);
+        w.files.data(&mut w.logs, now, f, b"cd");
+        w.files.end(&mut w.logs, now, f);
+        assert_eq!(*memory.0.lock().unwrap(), expected);
+        let heard = heard.lock().unwrap();
+        let count = heard.iter().filter(|line| line.contains("limit")).count();
+        assert_eq!(count, limits, "{heard:?}");
+    }
+}
+
+#[test]
+fn the_type_is_known_from_as_many_bytes_as_scripts_say() {
+    for (first, expected) in [(100, "file_sniff 0"), (200, "file_sniff 150")] {
+        let (mut w, heard) = World::listening(&["file_sniff"]);
+        w.files.detect_from(first);
+        let f = w.start(start());
+        for _ in 0..2 {
+            w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 150]);
+        }
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert_eq!(*heard.lock().unwrap(), [expected]);
+    }
+}

@@ -15,6 +15,7 @@ use super::scope::Scope;
 use super::state::Exchanges;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::Nested;
 use crate::Tag;
 
@@ -384,6 +385,12 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+        let mut found = false;
+        self.pass_on(cx, |nested, cx| found = nested.steer(cx, request));
+        found
+    }
+
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.with_exchanges(cx, |a, cx| a.on_data(cx, from, data));
     }

@@ -1,4 +1,5 @@
 use super::message;
+use super::message::Message;
 use super::raise;
 use super::rows::Session;
 use crate::Context;
@@ -21,6 +22,10 @@ impl Inner {
             self.violations.count(cx, Tag::Ntlm);
             return;
         };
+        if matches!(message, Message::Challenge(challenge) if challenge.is_endless) {
+            self.violations.count(cx, Tag::Ntlm);
+            cx.report_violation(Tag::Ntlm, "NTLM AV Pair loop underflow");
+        }
         raise::message(cx, session, &message);
         if !self.confirmed {
             self.confirmed = true;
@@ -63,6 +68,23 @@ mod tests {
         let r = &rows[0];
         assert_eq!((&*r["username"], &*r["hostname"], &*r["domainname"]), ("u", "-", "D"));
         assert_eq!((&*r["server_nb_computer_name"], &*r["success"]), ("SRV", "F"));
+    }
+
+    #[test]
+    fn attributes_without_an_end_are_a_violation() {
+        let seen = |length| {
+            let mut message = challenge();
+            // Neither the end mark nor anything else is there.
+            message.truncate(48);
+            message[20..24].copy_from_slice(&0x0080_0000_u32.to_le_bytes());
+            message[40..42].copy_from_slice(&[length, 0]);
+            message[44..48].copy_from_slice(&48_u32.to_le_bytes());
+            let mut h = Harness::new(Proto::Tcp, 445);
+            h.listen("analyzer_violation");
+            Inner::default().deliver(&mut h.cx(), &mut Session::default(), &message);
+            h.events().len()
+        };
+        assert_eq!([seen(4), seen(0)], [1, 0]);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Challenge<'a> {
     pub version: Option<Version>,
     /// Whether it says more of itself.
     pub has_info: bool,
+    /// Whether what it says has no end mark, although it has a length.
+    pub is_endless: bool,
     /// NetBIOS name of the domain.
     pub netbios_domain: Option<&'a [u8]>,
     /// DNS name of the domain.
@@ -182,6 +184,7 @@ pub fn parse(data: &[u8]) -> Option<Message<'_>> {
                 let at = usize::from(info.offset.wrapping_sub(CHALLENGE_LENGTH) as u16);
                 challenge = target_info(Bytes(payload.get(at..)?))?;
                 challenge.has_info = true;
+                challenge.is_endless &= info.length != 0;
             }
             let challenge = Challenge { flags, challenge: number, target, version, ..challenge };
             Message::Challenge(challenge)
@@ -213,12 +216,15 @@ pub fn parse(data: &[u8]) -> Option<Message<'_>> {
 
 /// A list of attributes (§2.2.2.1), up to its end mark or the last byte.
 fn target_info<'a>(mut b: Bytes<'a>) -> Option<Challenge<'a>> {
-    let mut c = Challenge::default();
+    let mut c = Challenge { is_endless: true, ..Challenge::default() };
     while !b.is_empty() {
         let id = b.u16_le()?;
         let length = usize::from(b.u16_le()?);
         match id {
-            0 => break,
+            0 => {
+                c.is_endless = false;
+                break;
+            }
             1 => c.netbios_computer = Some(b.take(length)?),
             3 => c.dns_computer = Some(b.take(length)?),
             5 => c.dns_tree = Some(b.take(length)?),

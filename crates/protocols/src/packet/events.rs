@@ -5,6 +5,7 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Connection;
 use gannet_event::Id4;
+use gannet_wire::igmp;
 
 use super::headers::LinkEncap;
 use super::headers::PktHdr;
@@ -198,6 +199,51 @@ gannet_event::record! {
     }
 }
 
+/// Kinds of IGMP messages (RFC 3376 section 4).
+#[derive(Clone, Copy, Debug)]
+pub struct IgmpKind(pub igmp::Kind);
+
+gannet_event::enumeration!(IgmpKind = "IGMP::MessageType", |kind| match kind.0 {
+    igmp::Kind::Query => "IGMP::MEMBERSHIP_QUERY",
+    igmp::Kind::Report1 => "IGMP::MEMBERSHIP_REPORT_V1",
+    igmp::Kind::Report2 => "IGMP::MEMBERSHIP_REPORT_V2",
+    igmp::Kind::Leave => "IGMP::LEAVE_GROUP",
+    igmp::Kind::Report3 => "IGMP::MEMBERSHIP_REPORT_V3",
+});
+
+/// What a host does with a multicast group (RFC 3376 section 4.2.12), by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct IgmpGroupType(pub u8);
+
+gannet_event::enumeration!(IgmpGroupType = "IGMP::GroupType", |kind| match kind.0 {
+    1 => "IGMP::MODE_IS_INCLUDE",
+    2 => "IGMP::MODE_IS_EXCLUDE",
+    3 => "IGMP::CHANGE_TO_INCLUDE_MODE",
+    4 => "IGMP::CHANGE_TO_EXCLUDE_MODE",
+    5 => "IGMP::ALLOW_NEW_SOURCES",
+    6 => "IGMP::BLOCK_OLD_SOURCES",
+    _ => "<undefined>",
+});
+
+gannet_event::record! {
+    /// What a host does with one multicast group (RFC 3376 section 4.2.4).
+    #[derive(Clone, Debug)]
+    pub struct IgmpGroup<'a> = "IGMP::Group" {
+        /// What it does with the sources.
+        group_type: IgmpGroupType = "group_type",
+        /// Bytes of additional data.
+        aux_data_len: u64 = "aux_data_len",
+        /// Number of sources.
+        num_sources: u64 = "num_sources",
+        /// The group.
+        multicast_addr: Addr = "multicast_addr",
+        /// The sources.
+        sources: Vec<Addr> = "sources",
+        /// Additional data.
+        aux_data: &'a [u8] = "aux_data",
+    }
+}
+
 gannet_event::events! {
     crate::events::module::PACKET;
 
@@ -205,6 +251,54 @@ gannet_event::events! {
     pub struct RawPacket = "raw_packet", opt_in {
         /// Its headers.
         p: RawPktHdr = "p",
+    }
+
+    /// An IGMP message.
+    pub struct IgmpMessage = "IGMP::message", opt_in, one_thread {
+        /// The headers of its packet.
+        packet: RawPktHdr = "packet",
+        /// Its kind.
+        msg_type: IgmpKind = "msg_type",
+    }
+
+    /// A router asks which groups have members (IGMP).
+    pub struct IgmpQuery = "IGMP::membership_query", opt_in, one_thread {
+        /// The router.
+        source: Addr = "source",
+        /// The group; 0.0.0.0 for all.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host is a member of a group (version 1 of IGMP).
+    pub struct IgmpReport1 = "IGMP::membership_report_v1", opt_in, one_thread {
+        /// The host.
+        source: Addr = "source",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host is a member of a group (version 2 of IGMP).
+    pub struct IgmpReport2 = "IGMP::membership_report_v2", opt_in, one_thread {
+        /// The host.
+        source: Addr = "source",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host leaves a group (IGMP).
+    pub struct IgmpLeave = "IGMP::leave_group", opt_in, one_thread {
+        /// The host.
+        source: Addr = "source",
+        /// The group.
+        group_addr: Addr = "group_addr",
+    }
+
+    /// A host lists groups with their sources (version 3 of IGMP).
+    pub struct IgmpReport3<'a> = "IGMP::membership_report_v3", opt_in, one_thread {
+        /// The host.
+        source: Addr = "source",
+        /// A record for each group.
+        groups: Vec<IgmpGroup<'a>> = "groups",
     }
 
     /// No analyzer took a packet: no connection has it, and it is no ARP.
@@ -468,6 +562,18 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Position of the first, of which the SYN is the first.
         seq: u64 = "seq",
+        /// The bytes.
+        contents: &'a [u8] = "contents",
+    }
+
+    /// Part of a TCP stream that a script writes to a file.
+    pub struct StreamContents<'a> = "gannet::stream_contents", opt_in, one_thread {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Bytes that are missing before it.
+        missing: u64 = "missing",
         /// The bytes.
         contents: &'a [u8] = "contents",
     }

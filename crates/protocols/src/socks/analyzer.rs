@@ -16,6 +16,7 @@ use super::message::methods;
 use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::Nested;
 use crate::Tag;
 use crate::violations::blames;
@@ -201,6 +202,10 @@ impl Analyze for Analyzer {
         } else if self.message(cx, from, data).is_err() {
             self.violation(cx, "Binpac exception: binpac exception: out_of_bound: SOCKS_Message");
         }
+    }
+
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+        self.relayed.as_mut().is_some_and(|relayed| relayed.steer(cx, request))
     }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {

@@ -21,9 +21,11 @@ use crate::packet::build::flag_letters;
 
 impl Session<'_> {
     fn pass_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        if self.follows_data() {
+            return self.followed_data(conn, from, data);
+        }
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
-        self.match_data(conn, from, data);
     }
 }
 
@@ -31,7 +33,7 @@ impl tcp::Consumer for Session<'_> {
     #[inline]
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         // Bytes that no analyzer waits for: of a connection whose protocol is not known, say.
-        if !self.stack.is_done() || self.matches_data() {
+        if !self.stack.is_done() || self.follows_data() {
             self.pass_data(conn, from, data);
         }
     }
@@ -44,6 +46,7 @@ impl tcp::Consumer for Session<'_> {
     fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
         self.start_stream(conn);
         self.env.gap_at = at;
+        self.report_gap(conn, from, at, len);
         self.each_of(conn, |e| !e.is_off && !e.is_inner, |a, cx| a.gap(cx, from, len));
     }
 
@@ -148,6 +151,17 @@ impl tcp::Consumer for Session<'_> {
     fn wants_data(&self) -> bool {
         self.stack.waiting != Waiting::No
             || self.stack.entries.iter().any(|e| !e.is_off)
-            || self.matches_data()
+            || self.follows_data()
+    }
+}
+
+impl Session<'_> {
+    /// Bytes in order, which listeners want as well.
+    #[cold]
+    fn followed_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        self.report_contents(conn, from, data);
+        self.start_stream(conn);
+        self.each(conn, |a, cx| a.stream(cx, from, data));
+        self.match_data(conn, from, data);
     }
 }

@@ -61,6 +61,16 @@ gannet_event::events! {
         aid: AnalyzerId = "aid",
     }
 
+    /// A connection begins: numbers of its analyzers that are of no protocol.
+    pub struct AnalyzersNumbered = "gannet::analyzers_numbered", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The number of its transport's analyzer.
+        transport: AnalyzerId = "transport",
+        /// The number of the one that counts its bytes.
+        sizes: AnalyzerId = "sizes",
+    }
+
     /// An analyzer passes on a file, from its beginning or after it was given up.
     pub struct FileStarts = "gannet::file_starts", opt_in {
         /// The connection.

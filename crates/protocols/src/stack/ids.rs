@@ -33,6 +33,7 @@ struct Numbered {
     tag: Tag,
     id: u64,
     state: State,
+    violations: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +45,15 @@ enum State {
 }
 
 impl AnalyzerIds {
-    /// A connection begins, with analyzers that its port or an announcement asks for.
-    pub(crate) fn begin(&mut self, events: &mut Events, conn: Uid, proto: Proto, tags: &[Tag]) {
+    /// A connection begins, with analyzers that its port or an announcement asks for. Returns the first and the last of
+    /// the numbers.
+    pub(crate) fn begin(
+        &mut self,
+        events: &mut Events,
+        conn: Uid,
+        proto: Proto,
+        tags: &[Tag],
+    ) -> (u64, u64) {
         // Its transport, and at the end what counts its bytes.
         let mut count = 2;
         let mut places = Vec::new();
@@ -58,9 +66,15 @@ impl AnalyzerIds {
             }
         }
         let first = events.number_analyzers(count);
-        let planned = |(tag, place)| Numbered { tag, id: first + place, state: State::Planned };
+        let planned = |(tag, place)| Numbered {
+            tag,
+            id: first + place,
+            state: State::Planned,
+            violations: 0,
+        };
         let analyzers = places.into_iter().map(planned).collect();
         self.conns.insert(conn, OfConn { first, analyzers, certificates: 0 });
+        (first, first + count - 1)
     }
 
     /// An analyzer starts: it has the number planned for it, or a new one if another of its kind stopped.
@@ -78,7 +92,7 @@ impl AnalyzerIds {
         }
         // The analyzers that a protocol's own brings with it follow it.
         let id = events.number_analyzers(1 + splitters(proto, tag));
-        list.push(Numbered { tag, id, state: State::Started });
+        list.push(Numbered { tag, id, state: State::Started, violations: 0 });
     }
 
     /// An analyzer stops. Events may still name it.
@@ -98,6 +112,16 @@ impl AnalyzerIds {
         }
         self.start(events, conn, proto, tag);
         self.conns.get(&conn).and_then(|of| of.analyzers.last()).map_or(0, |n| n.id)
+    }
+
+    /// Counts a violation of a numbered analyzer: returns how many there were, with this one.
+    pub(crate) fn count_violation(&mut self, conn: Uid, tag: Tag) -> u64 {
+        let list = self.conns.get_mut(&conn);
+        let known = list.and_then(|of| of.analyzers.iter_mut().find(|n| n.tag == tag));
+        known.map_or(1, |known| {
+            known.violations += 1;
+            known.violations
+        })
     }
 
     /// The analyzer of a number.
@@ -143,12 +167,12 @@ mod tests {
         let events = &mut events;
         let (uids, tcp, udp) = (UidSource::new(0), Proto::Tcp, Proto::Udp);
         let [a, b, c] = [0, 1, 2].map(|n| uids.connection(1, n));
-        ids.begin(events, a, tcp, &[Tag::Http, Tag::Socks]);
+        assert_eq!(ids.begin(events, a, tcp, &[Tag::Http, Tag::Socks]), (1, 7));
         assert_eq!(
             [Tag::Detector, Tag::Http, Tag::Socks].map(|t| ids.of(events, a, tcp, t)),
             [2, 3, 6]
         );
-        ids.begin(events, b, Proto::Icmp, &[]);
+        assert_eq!(ids.begin(events, b, Proto::Icmp, &[]), (8, 9));
         ids.begin(events, c, udp, &[Tag::Dns]);
         assert_eq!(ids.of(events, c, udp, Tag::Dns), 12);
         // One that is found later follows, and one that starts again is another one.
@@ -161,6 +185,7 @@ mod tests {
         assert_eq!(ids.of(events, a, tcp, Tag::Http), 15);
         events.skip_numbers(2);
         assert_eq!(ids.of(events, a, tcp, Tag::Ssh), 20);
+        assert_eq!([1, 2].map(|_| ids.count_violation(a, Tag::Ssh)), [1, 2]);
         ids.end(events, a);
         assert!(!ids.conns.contains_key(&a));
     }

@@ -25,7 +25,10 @@ impl Env {
     fn forget_scheduled(&mut self, now: Time) {
         let scheduled = &mut self.steering.scheduled;
         if scheduled.len() >= MAX_SCHEDULED {
-            scheduled.retain(|_, (_, until)| *until >= now);
+            scheduled.retain(|_, all| {
+                all.retain(|(_, until)| *until >= now);
+                !all.is_empty()
+            });
         }
         if scheduled.len() >= MAX_SCHEDULED {
             scheduled.clear();
@@ -94,7 +97,7 @@ impl Env {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
                     self.forget_scheduled(now);
                     let key = Scheduled { orig, resp, port, proto: number(proto) };
-                    self.steering.scheduled.insert(key, (tag, now + timeout));
+                    self.steering.schedule_one_more(key, tag, now + timeout);
                 }
             }
             Command::LikelyPorts(ports) => {
@@ -115,6 +118,7 @@ impl Env {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }
                     "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
+                    "default_file_bof_buffer_size" => self.files.detect_from(most),
                     "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }

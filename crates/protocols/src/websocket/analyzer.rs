@@ -10,6 +10,7 @@ use super::frame::Frames;
 use super::frame::opcode;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::Nested;
 use crate::Tag;
 
@@ -75,6 +76,8 @@ impl Flow {
 pub struct Analyzer {
     flows: [Flow; 2],
     nested: Nested,
+    /// Scripts say what the payload is, and have not done so yet: frames are not read.
+    waits: bool,
 }
 
 impl Analyzer {
@@ -84,8 +87,11 @@ impl Analyzer {
             cx.raise(|c| WebsocketEstablished { c, aid });
         }
         let mut nested = Nested::new(Tag::WebSocket);
-        nested.start(cx, Tag::Detector);
-        Self { flows: Default::default(), nested }
+        let waits = cx.env.steering.is_scripted();
+        if !waits {
+            nested.start(cx, Tag::Detector);
+        }
+        Self { flows: Default::default(), nested, waits }
     }
 
     /// Processes one event; `Err` is its fault.
@@ -174,6 +180,9 @@ fn show(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bo
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.waits {
+            return;
+        }
         let mut rest = data;
         while let Some(event) = self.flows[from.index()].frames.next(&mut rest) {
             if let Err(reason) = self.event(cx, from, event) {
@@ -190,6 +199,19 @@ impl Analyze for Analyzer {
         }
     }
 
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+        match request {
+            InnerRequest::Configure { payload } if self.waits => {
+                self.waits = false;
+                if let Some(tag) = payload {
+                    self.nested.start(cx, tag);
+                }
+                true
+            }
+            _ => self.nested.steer(cx, request),
+        }
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.nested.finish(cx);
     }
@@ -198,6 +220,7 @@ impl Analyze for Analyzer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steering::Steering;
     use crate::testing::Harness;
     use gannet_base::Proto;
     use proptest::prelude::*;
@@ -225,6 +248,27 @@ mod tests {
         frame.extend(get.iter().zip([1, 2, 3, 4].iter().cycle()).map(|(d, m)| d ^ m));
         let h = run(&[(Dir::Orig, &frame[..11]), (Dir::Orig, &frame[11..])]);
         assert_eq!(h.rows("http")[0]["method"], "GET");
+    }
+
+    #[test]
+    fn scripts_say_what_is_carried() {
+        let frame = [&b"\x82\x12"[..], b"GET / HTTP/1.1\r\n\r\n"].concat();
+        for (payload, rows) in [(None, 0), (Some(Tag::Http), 1), (Some(Tag::Detector), 1)] {
+            let mut h = Harness::new(Proto::Tcp, 80);
+            h.env.steering = Steering::scripted();
+            let analyzer = Tag::Http.zeek_name().to_owned();
+            h.env.steer(h.now, gannet_event::Command::Detect { analyzer, on: true });
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), Dir::Orig, &frame);
+            assert!(!h.confirmed(Tag::WebSocket));
+            assert!(a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
+            a.stream(&mut h.cx(), Dir::Orig, &frame);
+            assert!(h.confirmed(Tag::WebSocket));
+            assert!(!a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
+            let remove = InnerRequest::Remove { tag: Tag::Http, prevent: false };
+            assert_eq!(a.steer(&mut h.cx(), remove), rows > 0);
+            assert_eq!(h.rows("http").len(), rows, "{payload:?}");
+        }
     }
 
     #[test]

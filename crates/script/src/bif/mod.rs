@@ -88,6 +88,7 @@ const TABLES: &[Table] = &[
     crate::bridge::COUNTS,
     crate::bridge::CERTIFICATES,
     crate::bridge::CERTIFICATE_CACHE,
+    crate::bridge::RECORDINGS,
 ];
 
 /// State of built-in functions.

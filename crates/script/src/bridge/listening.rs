@@ -17,6 +17,8 @@ use crate::vm::Vm;
 #[derive(Default)]
 pub(crate) struct Listening {
     files: HashMap<Uid, Wanted>,
+    /// Arguments of the extraction of files.
+    extractions: HashMap<Uid, Value>,
 }
 
 #[derive(Default)]
@@ -101,6 +103,18 @@ impl Listening {
         }
     }
 
+    /// A script extracts a file.
+    pub(crate) fn extract(&mut self, file: Uid, args: Value) {
+        self.extractions.insert(file, args);
+    }
+
+    /// A file is over.
+    pub(crate) fn forget(&mut self, file: Uid) {
+        if !self.extractions.is_empty() {
+            self.extractions.remove(&file);
+        }
+    }
+
     /// A script removes one.
     pub(crate) fn remove(&mut self, file: Uid, analyzer: &str) {
         if let Some(wanted) = self.files.get_mut(&file) {
@@ -145,6 +159,31 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
     if let Some(chunk) = chunk {
         vm.queue_event(chunk, vec![file, Value::string(data), Value::Count(offset)]);
     }
+    Ok(())
+}
+
+/// The next bytes of a file exceed the limit of its extraction: `gannet::file_extraction_limit`.
+pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> Result<(), Stop> {
+    let mut reader = event.args();
+    let mut args = event.decl.params.iter().map(|param| reader.param(param));
+    let (
+        Some(Some(Head::File(file))),
+        Some(Some(Head::Count(limit))),
+        Some(Some(Head::Count(len))),
+    ) = (args.next(), args.next(), args.next())
+    else {
+        return Ok(());
+    };
+    let (Some(state), Some(ty)) = (event.file(file), vm.type_named("fa_file")) else {
+        return Ok(());
+    };
+    let Some(args) = vm.m.state.traffic.listening.extractions.get(&state.fuid) else {
+        return Ok(());
+    };
+    let args = args.clone();
+    let file = states.file(vm, ty, state)?;
+    let args = vec![file, args, Value::Count(limit), Value::Count(len)];
+    vm.queue_named("file_extraction_limit", args);
     Ok(())
 }
 

@@ -34,6 +34,7 @@ mod listening;
 mod natives;
 mod packets;
 mod plan;
+mod recordings;
 pub(crate) mod signatures;
 mod state;
 mod steering;
@@ -65,6 +66,7 @@ pub(crate) use natives::{note_limit, status_due, watch};
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
+pub(crate) use recordings::TABLE as RECORDINGS;
 use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
@@ -269,8 +271,10 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                 calls(vm, &names) || vm.m.state.traffic.write.is_some()
             }
             "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+            "gannet::analyzers_numbered" => natives::disables_by_number(vm),
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
+            "gannet::file_extraction_limit" => handled("file_extraction_limit"),
             "raw_packet" => calls(vm, &["get_current_packet_header"]),
             "gannet::discard_packet" => {
                 decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
@@ -377,9 +381,12 @@ const SETTINGS: &[&str] = &[
     "SSH::max_kexinit_mac_algorithms",
     "SSH::max_packet_length",
     "SSH::max_string_length",
+    "Tunnel::max_depth",
+    "default_file_bof_buffer_size",
     "dns_skip_all_addl",
     "dns_skip_all_auth",
     "dpd_buffer_size",
+    "max_analyzer_violations",
     "rpc_max_pending_calls",
 ];
 
@@ -425,7 +432,7 @@ pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
     for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
-        if !crate::command::signatures::is_native(file) {
+        if !crate::command::signatures::is_native_for(vm, file) {
             continue;
         }
         let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
@@ -480,10 +487,14 @@ enum Kind {
     FileBegins,
     FileSniff,
     FileData,
+    StreamContents,
+    FileLimit,
     FileRemoved,
     Certificate,
     AnalyzerInfo,
     AnalyzerPlanned,
+    AnalyzersNumbered,
+    WebSocketBegins,
     RawPacket,
     PacketBytes,
     TcpOptions,
@@ -500,9 +511,13 @@ impl Kind {
             "file_new" | "file_over_new_connection" => Self::FileBegins,
             "file_sniff" => Self::FileSniff,
             "gannet::file_data" => Self::FileData,
+            "gannet::stream_contents" => Self::StreamContents,
+            "gannet::file_extraction_limit" => Self::FileLimit,
             "file_state_remove" => Self::FileRemoved,
             "analyzer_confirmation_info" | "analyzer_violation_info" => Self::AnalyzerInfo,
+            "websocket_established" => Self::WebSocketBegins,
             "gannet::analyzer_planned" => Self::AnalyzerPlanned,
+            "gannet::analyzers_numbered" => Self::AnalyzersNumbered,
             "raw_packet" => Self::RawPacket,
             "gannet::packet_bytes" => Self::PacketBytes,
             "gannet::tcp_options" => Self::TcpOptions,
@@ -669,6 +684,11 @@ impl Run {
                 return Ok(());
             }
             Kind::FileData => return listening::data(&mut vm, &mut self.states, event),
+            Kind::StreamContents => {
+                recordings::write(&mut vm, event);
+                return Ok(());
+            }
+            Kind::FileLimit => return listening::limit(&mut vm, &mut self.states, event),
             _ => {}
         }
         if let Some(matching) = &mut self.matching
@@ -686,6 +706,7 @@ impl Run {
                 }
             }
             Kind::AnalyzerPlanned => return self.states.plan(&mut vm, event),
+            Kind::AnalyzersNumbered => return self.states.number(&mut vm, event),
             _ => {}
         }
         let stopped = &mut vm.m.state.traffic.stopped;
@@ -732,6 +753,7 @@ impl Run {
                 vm.m.state.traffic.header = args.first().cloned().unwrap_or_default();
             }
             Kind::AnalyzerInfo => note_analyzer(&mut vm, &args),
+            Kind::WebSocketBegins => note_websocket(&mut vm, &args),
             Kind::FileRemoved => {
                 vm.m.state.traffic.certificate_cache.forget(event);
                 listening::end(&mut vm, event, args.first());
@@ -852,12 +874,22 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
+    if let (true, Some([_, sizes])) = (OF_SIZES.contains(&event.decl.name), known.of_no_protocol) {
+        return sizes;
+    }
     let is_named = |prefix: &str| {
         event.decl.name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
     };
     let named = known.analyzers.iter().find(|known| is_named(&known.prefix));
     named.map_or(0, |known| known.number)
 }
+
+/// Events of the analyzer that counts packets and bytes.
+const OF_SIZES: [&str; 3] = [
+    "conn_bytes_threshold_crossed",
+    "conn_duration_threshold_crossed",
+    "conn_packets_threshold_crossed",
+];
 
 /// Built-in functions that show connections which no argument is.
 const LOOKUPS: [&str; 2] = ["lookup_connection", "lookup_connection_analyzer_id"];
@@ -943,6 +975,18 @@ fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
     let (Some(c), Some(aid)) = (c.map(|c| info.get(c)), aid.map(|aid| info.get(aid))) else {
         return;
     };
+    note_number(vm, tag, &c, &aid);
+}
+
+/// The same of an analyzer of WebSocket that begins.
+fn note_websocket(vm: &mut Vm<'_>, args: &[Value]) {
+    if let [c, aid, ..] = args {
+        let tag = vm.enum_named("Analyzer::ANALYZER_WEBSOCKET");
+        note_number(vm, &tag, c, aid);
+    }
+}
+
+fn note_number(vm: &mut Vm<'_>, tag: &Value, c: &Value, aid: &Value) {
     let (Some(record), true) = (c.record(), aid.is_set()) else { return };
     let number = aid.count();
     let [id] = plan::places(vm, record.ty(), ["id"]);

@@ -6,12 +6,15 @@ use gannet_event::{Command, ConnCommand, FileCommand};
 
 use super::plan::IdPlan;
 use super::traffic::{Certificate, Known};
+use crate::ast::{Body, ExprKind};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
-use crate::ids::TypeId;
+use crate::ids::{ExprId, TypeId};
 use crate::literal::Protocol;
+use crate::symbols::GlobalKind;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
+use crate::walk;
 
 type Result<T> = std::result::Result<T, Stop>;
 
@@ -46,6 +49,7 @@ pub(crate) const TABLE: Table = &[
     ("lookup_connection", lookup_connection),
     ("lookup_connection_analyzer_id", lookup_analyzer_id),
     ("disable_analyzer", disable_analyzer),
+    ("WebSocket::__configure_analyzer", configure_websocket),
     ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
     ("set_inactivity_timeout", set_inactivity_timeout),
     ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
@@ -397,6 +401,26 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         return Ok(Value::Bool(false));
     };
+    match known.of_no_protocol {
+        Some([transport, _]) if transport == aid => {
+            let name = match known.proto {
+                Proto::Tcp => "TCP",
+                Proto::Udp => "UDP",
+                Proto::Icmp => "ICMP",
+                _ => "UNKNOWN_IP_TRANSPORT",
+            };
+            vm.builtin_error(&format!("root analyzer {name} cannot be removed"));
+            return Ok(Value::Bool(false));
+        }
+        Some([_, sizes]) if sizes == aid => return steer(vm, args, |_| ConnCommand::Uncounted),
+        _ => {}
+    }
+    if aid == 0 {
+        if complains {
+            vm.builtin_error("connection does not have analyzer specified to disable");
+        }
+        return Ok(Value::Bool(false));
+    }
     let tag = known.analyzers.iter().find(|known| known.number == aid);
     let tag = tag.map(|known| known.tag.clone());
     let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
@@ -410,6 +434,49 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     let prevent = arg(args, 3).truth();
     steer(vm, args, |_| ConnCommand::Disable { aid, prevent })
+}
+
+/// Scripts say what the payload of WebSocket is.
+fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (Some(c), Some(config)) = (arg(args, 0).record(), arg(args, 2).record()) else {
+        return Ok(Value::Bool(false));
+    };
+    let [id] = super::plan::places(vm, c.ty(), ["id"]);
+    let id = id.map_or(Value::Unset, |id| c.get(id));
+    let [analyzer, detects] = super::plan::places(vm, config.ty(), ["analyzer", "use_dpd"])
+        .map(|place| place.map_or(Value::Unset, |place| config.get(place)));
+    let payload = analyzer.is_set().then(|| tag_name(vm, &analyzer));
+    let detects = detects.truth();
+    steer(vm, &[id], |_| ConnCommand::Configure { payload, detects })
+}
+
+/// Whether scripts disable an analyzer by a number that no event or connection gives, which may be that of an analyzer of
+/// no protocol: one that is neither a field nor named `aid`, as parameters of events are.
+pub(super) fn disables_by_number(vm: &Vm<'_>) -> bool {
+    let Some(func) = vm.function_named("disable_analyzer") else { return false };
+    let is_plain = |body: &Body, arg: ExprId| match vm.p.exprs[arg].kind {
+        ExprKind::Field(..) => true,
+        ExprKind::Local(local, _) => vm.p.name(body.locals[local].name) == "aid",
+        _ => false,
+    };
+    vm.p.bodies.iter().any(|(_, body)| {
+        let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
+        while let Some(stmt) = open.pop() {
+            walk::substatements(vm.p, stmt, &mut open);
+            walk::stmt_expressions(vm.p, stmt, &mut exprs);
+        }
+        while let Some(expr) = exprs.pop() {
+            if let ExprKind::Call(call) = &vm.p.exprs[expr].kind
+                && let ExprKind::Global(global) = vm.p.exprs[call.callee].kind
+                && matches!(vm.p.globals[global].kind, GlobalKind::Function(found) if found == func)
+                && call.args.get(1).is_some_and(|arg| !is_plain(body, *arg))
+            {
+                return true;
+            }
+            walk::operands(vm.p, expr, &mut exprs);
+        }
+        false
+    })
 }
 
 fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -583,7 +650,7 @@ fn steer_file(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Valu
 
 fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 1));
-    let (mut path, mut limit) = (None, 0);
+    let (mut path, mut limit, mut counts_gaps) = (None, 0, true);
     if let Some(record) = arg(args, 2).record().filter(|_| analyzer == "Files::ANALYZER_EXTRACT") {
         let field = |vm: &Vm<'_>, record: &Record, name| {
             let [place] = super::plan::places(vm, record.ty(), [name]);
@@ -591,6 +658,12 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         };
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
+        let counts = field(vm, record, "extract_limit_includes_missing");
+        counts_gaps = !matches!(counts, Value::Bool(false));
+        if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes()) {
+            let fuid = *fuid;
+            vm.m.state.traffic.listening.extract(fuid, arg(args, 2).clone());
+        }
     }
     if vm.m.state.traffic.disabled_files.contains(&analyzer) {
         return Ok(Value::Bool(false));
@@ -604,7 +677,7 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         let events = events.map(|place| Some(record.get(place?).func()?.func));
         vm.m.state.traffic.listening.add(fuid, &analyzer, events);
     }
-    steer_file(vm, args, FileCommand::Add { analyzer, path, limit })
+    steer_file(vm, args, FileCommand::Add { analyzer, path, limit, counts_gaps })
 }
 
 fn certificate_string(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

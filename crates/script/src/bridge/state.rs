@@ -109,6 +109,22 @@ impl States {
         Ok(())
     }
 
+    /// Analyzers of no protocol have numbers: `gannet::analyzers_numbered`.
+    pub(super) fn number(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+        let Some(ty) = vm.type_named("connection") else { return Ok(()) };
+        let Some(state) = first_connection(event) else { return Ok(()) };
+        let key = self.mention(vm, ty, state)?;
+        let mut reader = event.args();
+        let mut args = event.decl.params.iter().map(|param| reader.param(param));
+        if let (_, Some(Some(Head::Count(transport))), Some(Some(Head::Count(sizes)))) =
+            (args.next(), args.next(), args.next())
+            && let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
+        {
+            known.of_no_protocol = Some([transport, sizes]);
+        }
+        Ok(())
+    }
+
     /// An event that no script handles: its connections are known from now on.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         self.over(&vm.m.state.traffic, event);
@@ -155,12 +171,14 @@ impl States {
             match gone {
                 Gone::Connection(uid, id) => {
                     self.conns.remove(&uid);
+                    traffic.recordings.forget(uid);
                     // The same addresses and ports may have another connection by now.
                     if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
                         traffic.conns.remove(&id);
                     }
                 }
                 Gone::File(uid) => {
+                    traffic.listening.forget(uid);
                     let name = self.files.remove(&uid).and_then(|record| {
                         let place = self.file_plan.as_ref()?.places[0]?;
                         Some(record.get(place))
@@ -347,6 +365,7 @@ impl Known {
             duration: 0.0,
             analyzers: Vec::new(),
             is_watched: false,
+            of_no_protocol: None,
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct Traffic {
     pub(crate) listening: super::listening::Listening,
     /// Files whose analysis scripts ended: nothing more is reported of them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
+    /// Files to which scripts write streams.
+    pub(crate) recordings: super::recordings::Recordings,
     /// Certificates that scripts know already.
     pub(crate) certificate_cache: super::certificate_cache::CertificateCache,
     /// What statistics count.
@@ -169,6 +171,8 @@ pub(crate) struct Known {
     /// Thresholds of bytes and packets of both sides: originator's bytes and packets, then the responder's.
     pub(crate) thresholds: [u64; 4],
     pub(crate) duration: f64,
+    /// Numbers of the analyzers of its transport and of its sizes, where scripts may name them.
+    pub(crate) of_no_protocol: Option<[u64; 2]>,
     /// Analyzers whose numbers are known.
     pub(crate) analyzers: Vec<Numbered>,
     /// Whether its packets are reported, because scripts look at it again.

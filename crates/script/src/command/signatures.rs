@@ -23,6 +23,14 @@ pub(crate) fn is_native(file: &str) -> bool {
     NATIVE.iter().any(|(folder, end)| file.contains(folder) && file.ends_with(end))
 }
 
+/// The same for a program: where scripts want to know of protocols that show late, which the engine does not look for,
+/// signatures find all of them.
+pub(crate) fn is_native_for(vm: &Vm<'_>, file: &str) -> bool {
+    let late = vm.function_named("protocol_late_match");
+    let wants_late = late.is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
+    is_native(file) && !(wants_late && file.ends_with("/dpd.sig"))
+}
+
 /// Reads all signature files; those of the engine only where there are others, which may refer to them.
 ///
 /// # Errors
@@ -40,7 +48,7 @@ pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Res
         }
     }
     files.extend(vm.p.signature_files.iter().cloned());
-    if files.iter().all(|file| is_native(file)) {
+    if files.iter().all(|file| is_native_for(vm, file)) {
         return if vm.p.diagnostics.errors > 0 { Err(()) } else { Ok(()) };
     }
     let mut names =
@@ -49,7 +57,10 @@ pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Res
     let mut good = true;
     for file in &files {
         match std::fs::read(&**file) {
-            Ok(text) => good &= parse(file, &text, is_native(file), &mut names, &mut rules),
+            Ok(text) => {
+                let is_native = is_native_for(names.vm, file);
+                good &= parse(file, &text, is_native, &mut names, &mut rules);
+            }
             Err(_) => {
                 names.error(&format!("Can't open signature file {file}"));
                 return Err(());

@@ -1,0 +1,111 @@
+//! Files to which scripts write the streams of connections.
+
+use std::collections::HashMap;
+
+use gannet_base::Uid;
+use gannet_event::{Command, ConnCommand, Raised, Value as Head};
+
+use crate::bif::{Table, arg};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::value::{FileValue, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub(crate) const TABLE: Table =
+    &[("set_contents_file", set_file), ("get_contents_file", |vm, a| Ok(file(vm, a)))];
+
+/// The files of connections: of the originator's stream, and of the responder's.
+#[derive(Default)]
+pub(crate) struct Recordings(HashMap<Uid, [Option<Value>; 2]>);
+
+impl Recordings {
+    /// A connection is over.
+    pub(crate) fn forget(&mut self, conn: Uid) {
+        if !self.0.is_empty() {
+            self.0.remove(&conn);
+        }
+    }
+}
+
+/// The sides that a direction means.
+fn sides(direction: &Value) -> [bool; 2] {
+    let number = direction.count();
+    [number & 1 != 0, number & 2 != 0]
+}
+
+fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let [_, direction, file] = [0, 1, 2].map(|at| arg(args, at).clone());
+    let Some(id) = super::natives::conn_id(vm, arg(args, 0)) else {
+        return Ok(Value::Bool(false));
+    };
+    let Some((uid, ip_proto)) =
+        vm.m.state.traffic.conns.get(&id).map(|known| (known.uid, known.ip_proto))
+    else {
+        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+        return Ok(Value::Bool(false));
+    };
+    let wanted = sides(&direction);
+    let is_none = wanted == [false; 2];
+    let is_open = matches!(&file, Value::File(file) if file.is_open());
+    if !is_none && !is_open {
+        vm.report(Severity::Error, format!("no such file \"{}\"", file.text()));
+        return Ok(Value::Bool(true));
+    }
+    let traffic = &mut vm.m.state.traffic;
+    let files = traffic.recordings.0.entry(uid).or_default();
+    for (known, wanted) in files.iter_mut().zip(wanted) {
+        if wanted {
+            *known = Some(file.clone());
+        } else if is_none {
+            *known = None;
+        }
+    }
+    let sides = [files[0].is_some(), files[1].is_some()];
+    let what = ConnCommand::Contents { sides };
+    traffic.commands.push(Command::Connection { uid, id: id.0, ip_proto, what });
+    Ok(Value::Bool(true))
+}
+
+fn file(vm: &mut Vm<'_>, args: &[Value]) -> Value {
+    let known = super::natives::conn_id(vm, arg(args, 0));
+    let traffic = &vm.m.state.traffic;
+    let uid = known.and_then(|id| traffic.conns.get(&id)).map(|known| known.uid);
+    let Some(uid) = uid else {
+        vm.builtin_error_with("unknown connection id in get_contents_file()", arg(args, 0));
+        return Value::File(FileValue::closed("-", vm.m.now));
+    };
+    let files = traffic.recordings.0.get(&uid);
+    let wanted = sides(arg(args, 1));
+    let found = files.into_iter().flatten().zip(wanted).find(|(_, wanted)| *wanted);
+    match found {
+        Some((Some(file), _)) => file.clone(),
+        _ => Value::File(FileValue::closed("-", vm.m.now)),
+    }
+}
+
+/// Part of a stream that scripts write to a file: `gannet::stream_contents`.
+pub(super) fn write(vm: &mut Vm<'_>, event: &Raised<'_>) {
+    let mut reader = event.args();
+    let mut args = event.decl.params.iter().map(|param| reader.param(param));
+    let (
+        Some(Some(Head::Connection(conn))),
+        Some(Some(Head::Bool(is_orig))),
+        Some(Some(Head::Count(missing))),
+        Some(Some(Head::String(contents))),
+    ) = (args.next(), args.next(), args.next(), args.next())
+    else {
+        return;
+    };
+    let Some(state) = event.connection(conn) else { return };
+    let Some(files) = vm.m.state.traffic.recordings.0.get(&state.uid) else { return };
+    if let Some(Value::File(file)) = &files[usize::from(!is_orig)] {
+        let file = std::rc::Rc::clone(file);
+        if missing > 0 {
+            vm.m.out.write_file(&file, format!("\n<<gap {missing}>>\n").as_bytes());
+        }
+        vm.m.out.write_file(&file, contents);
+    }
+}
