@@ -47,7 +47,7 @@ pub trait Analyze {
     /// More data follows after the analyzer was [suspended](Self::suspend).
     fn left(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A script asks something of an analyzer within this one. Returns whether it is there.
+    /// A script asks something of an analyzer within this one. Returns whether it was found.
     fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest) -> bool {
         false
     }

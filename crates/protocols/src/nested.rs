@@ -76,7 +76,7 @@ impl Nested {
         self.run(cx, vec![(tag, Replay::default())], |_, _| {});
     }
 
-    /// A script asks something of an analyzer in the stream, or of one within that. Returns whether it is there.
+    /// A script asks something of an analyzer in the stream, or of one within that. Returns whether it was found.
     pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
         if let InnerRequest::Remove { tag, prevent } = request
             && self.find(tag).is_some()

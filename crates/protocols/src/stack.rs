@@ -286,7 +286,7 @@ impl Session<'_> {
         self.steer_inner(conn, InnerRequest::Configure { payload });
     }
 
-    /// A script asks something of an analyzer within another one. Returns whether it is there.
+    /// A script asks something of an analyzer within another one. Returns whether it was found.
     fn steer_inner(&mut self, conn: &mut Conn, request: InnerRequest) -> bool {
         let mut found = false;
         self.each(conn, |a, cx| found = found || a.steer(cx, request));

@@ -168,7 +168,7 @@ impl Steering {
         self.scheduled.insert(key, vec![(tag, until)]);
     }
 
-    /// A script expects a connection to be of a protocol, besides others that it expects.
+    /// A script expects a connection to be of one more protocol.
     fn schedule_one_more(&mut self, key: Scheduled, tag: Tag, until: Time) {
         let all = self.scheduled.entry(key).or_default();
         all.retain(|(other, _)| *other != tag);

@@ -32,7 +32,7 @@ pub struct Message<'a> {
     pub records: Records<'a>,
 }
 
-/// Records of a report of version 3, of which all are there.
+/// Records of a report of version 3, all of them complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Records<'a> {
     count: u16,

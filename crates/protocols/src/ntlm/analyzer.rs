@@ -74,7 +74,7 @@ mod tests {
     fn attributes_without_an_end_are_a_violation() {
         let seen = |length| {
             let mut message = challenge();
-            // Neither the end mark nor anything else is there.
+            // The list is empty, without its end mark.
             message.truncate(48);
             message[20..24].copy_from_slice(&0x0080_0000_u32.to_le_bytes());
             message[40..42].copy_from_slice(&[length, 0]);

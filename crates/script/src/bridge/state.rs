@@ -109,7 +109,7 @@ impl States {
         Ok(())
     }
 
-    /// Analyzers of no protocol have numbers: `gannet::analyzers_numbered`.
+    /// Analyzers that are of no protocol have numbers: `gannet::analyzers_numbered`.
     pub(super) fn number(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
