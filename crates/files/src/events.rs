@@ -354,6 +354,16 @@ gannet_event::events! {
         len: u64 = "len",
     }
 
+    /// A file is not what an analyzer was started for.
+    pub struct FileViolation<'a> = "gannet::file_violation", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// The analyzer.
+        analyzer: &'a str = "analyzer",
+        /// What is wrong.
+        reason: &'a str = "reason",
+    }
+
     /// The type of a file is known.
     pub struct FileSniff = "file_sniff" {
         /// The file.

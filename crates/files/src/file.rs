@@ -19,6 +19,7 @@ use crate::events::FileData;
 use crate::events::FileExtractionLimit;
 use crate::events::FileGap;
 use crate::events::FileSniff;
+use crate::events::FileViolation;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
 use crate::extract::Extract;
@@ -675,6 +676,17 @@ impl File {
         Some(self.has(TroubleKind::Violation { analyzer, reason: reason.to_string() }))
     }
 
+    /// Raises the event of a fault that an analyzer found and that is not reported yet.
+    #[cold]
+    pub(crate) fn raise_violation(&self, sinks: &mut Sinks) {
+        if let Some((analyzer, reason)) = &self.analyzers.failure
+            && sinks.events.wants::<FileViolation<'_>>()
+        {
+            let f = sinks.events.file(self.state());
+            sinks.events.raise(&FileViolation { f, analyzer, reason: &reason.to_string() });
+        }
+    }
+
     /// This file has some trouble.
     pub(crate) fn has(&self, kind: TroubleKind) -> Trouble {
         let conn = self.others.is_empty().then_some((self.uid, self.id));
@@ -701,6 +713,9 @@ impl File {
             self.raise_gaps(logs);
         }
         self.raise_heard(logs);
+        if self.is_in_trouble() {
+            self.raise_violation(logs);
+        }
         troubles.extend(self.trouble());
         if self.watched && self.timed_out {
             troubles.push(self.has(TroubleKind::GivenUp { uid: self.uid }));

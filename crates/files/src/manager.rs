@@ -617,7 +617,7 @@ impl Files {
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
-            self.note_trouble(id);
+            self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -633,7 +633,7 @@ impl Files {
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
-            self.note_trouble(id);
+            self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -664,7 +664,7 @@ impl Files {
         }
         file.raise_heard(logs);
         if file.is_in_trouble() {
-            self.note_trouble(id);
+            self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -678,7 +678,7 @@ impl Files {
             self.gaps(logs, id);
         }
         if self.get(id).is_some_and(File::is_in_trouble) {
-            self.note_trouble(id);
+            self.note_trouble(logs, id);
         }
     }
 
@@ -731,8 +731,10 @@ impl Files {
     }
 
     #[cold]
-    fn note_trouble(&mut self, id: FileId) {
-        let trouble = self.get_mut(id).and_then(File::trouble);
+    fn note_trouble(&mut self, logs: &mut Sinks, id: FileId) {
+        let Some(file) = self.get_mut(id) else { return };
+        file.raise_violation(logs);
+        let trouble = file.trouble();
         self.troubles.extend(trouble);
     }
 

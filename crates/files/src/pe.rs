@@ -87,7 +87,10 @@ pub enum PeError {
 impl std::fmt::Display for PeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::BadOffset => "the PE header lies out of range",
+            // As Zeek puts it.
+            Self::BadOffset => {
+                "Binpac exception: binpac exception: &enforce violation : DOS_Header:AddressOfNewExeHeader"
+            }
             Self::ShortOptionalHeader => "the optional header is too short",
         })
     }

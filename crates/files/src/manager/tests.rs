@@ -569,3 +569,16 @@ fn the_type_is_known_from_as_many_bytes_as_scripts_say() {
         assert_eq!(*heard.lock().unwrap(), [expected]);
     }
 }
+
+#[test]
+fn a_program_that_is_none_is_a_violation() {
+    let (mut w, heard) = World::listening(&["gannet::file_violation", "file_state_remove"]);
+    let f = w.start(FileStart { mime_type: Some("application/x-dosexec"), ..start() });
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &[&b"MZ"[..], &[b'0'; 61]].concat());
+    w.files.data(&mut w.logs, Time::from_secs(2), f, b"more");
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    w.logs.events.drain();
+    let heard = heard.lock().unwrap();
+    let names: Vec<_> = heard.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["gannet::file_violation", "file_state_remove"]);
+}

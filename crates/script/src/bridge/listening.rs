@@ -187,6 +187,43 @@ pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) ->
     Ok(())
 }
 
+/// A file is not what an analyzer was started for: `gannet::file_violation`.
+pub(super) fn violation(
+    vm: &mut Vm<'_>,
+    states: &mut States,
+    event: &Raised<'_>,
+) -> Result<(), Stop> {
+    let mut reader = event.args();
+    let mut args = event.decl.params.iter().map(|param| reader.param(param));
+    let (
+        Some(Some(Head::File(file))),
+        Some(Some(Head::String(analyzer))),
+        Some(Some(Head::String(reason))),
+    ) = (args.next(), args.next(), args.next())
+    else {
+        return Ok(());
+    };
+    let types = ["fa_file", "AnalyzerViolationInfo", "AllAnalyzers::Tag"];
+    let [Some(of_file), Some(of_info), Some(of_tag)] = types.map(|name| vm.type_named(name)) else {
+        return Ok(());
+    };
+    let Some(state) = event.file(file) else { return Ok(()) };
+    let file = states.file(vm, of_file, state)?;
+    let name = format!("Files::ANALYZER_{}", String::from_utf8_lossy(analyzer));
+    let tag = Value::Enum(of_tag, vm.enum_named(&name).int());
+    let info = vm.new_record(of_info, &[], Vec::new())?;
+    if let Some(record) = info.record() {
+        let places = super::plan::places(vm, of_info, ["reason", "f"]);
+        for (place, value) in places.into_iter().zip([Value::string(reason), file]) {
+            if let Some(place) = place {
+                record.set(place, value);
+            }
+        }
+    }
+    vm.queue_named("analyzer_violation_info", vec![tag, info]);
+    Ok(())
+}
+
 /// A file ends: reports its hashes, and how random it looks.
 pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let mut reader = event.args();

@@ -275,6 +275,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
             "gannet::file_extraction_limit" => handled("file_extraction_limit"),
+            "gannet::file_violation" => handled("analyzer_violation_info"),
             "raw_packet" => calls(vm, &["get_current_packet_header"]),
             "gannet::discard_packet" => {
                 decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
@@ -489,6 +490,7 @@ enum Kind {
     FileData,
     StreamContents,
     FileLimit,
+    FileViolation,
     FileRemoved,
     Certificate,
     AnalyzerInfo,
@@ -511,6 +513,7 @@ impl Kind {
             "file_new" | "file_over_new_connection" => Self::FileBegins,
             "file_sniff" => Self::FileSniff,
             "gannet::file_data" => Self::FileData,
+            "gannet::file_violation" => Self::FileViolation,
             "gannet::stream_contents" => Self::StreamContents,
             "gannet::file_extraction_limit" => Self::FileLimit,
             "file_state_remove" => Self::FileRemoved,
@@ -688,6 +691,7 @@ impl Run {
                 recordings::write(&mut vm, event);
                 return Ok(());
             }
+            Kind::FileViolation => return listening::violation(&mut vm, &mut self.states, event),
             Kind::FileLimit => return listening::limit(&mut vm, &mut self.states, event),
             _ => {}
         }
