@@ -409,7 +409,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 Proto::Icmp => "ICMP",
                 _ => "UNKNOWN_IP_TRANSPORT",
             };
-            vm.builtin_error(&format!("root analyzer {name} cannot be removed"));
+            vm.builtin_error(format!("root analyzer {name} cannot be removed"));
             return Ok(Value::Bool(false));
         }
         Some([_, sizes]) if sizes == aid => return steer(vm, args, |_| ConnCommand::Uncounted),
