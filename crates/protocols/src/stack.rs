@@ -500,7 +500,7 @@ impl Session<'_> {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
             let mut cx = Context {
-                confirmed: entry.confirmed.then(|| entry.tag),
+                confirmed: entry.confirmed.then_some(entry.tag),
                 now: self.now,
                 conn,
                 env: self.env,

@@ -84,23 +84,25 @@ impl Shard {
         match what {
             ConnCommand::Disable { aid, prevent } => {
                 self.with_packet::<true, _>(index, |conn, _, session| {
-                    session.disable(conn, aid, prevent)
+                    session.disable(conn, aid, prevent);
                 });
             }
             ConnCommand::Start { analyzer, replay } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
                     self.with_packet::<true, _>(index, |conn, _, session| {
-                        session.attach(conn, tag, replay)
+                        session.attach(conn, tag, replay);
                     });
                 }
             }
             ConnCommand::Configure { payload, detects } => {
                 let named = payload.and_then(|name| Tag::of_zeek_name(&name));
                 let payload = named.or_else(|| detects.then_some(Tag::Detector));
-                self.with_packet(index, |conn, _, session| session.configure(conn, payload));
+                self.with_packet::<true, _>(index, |conn, _, session| {
+                    session.configure(conn, payload);
+                });
             }
             ConnCommand::Contents { sides } => {
-                self.with_packet(index, |conn, _, session| session.record(conn, sides));
+                self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));
             }
             ConnCommand::Uncounted => {
                 if let Some(slot) = self.table.get_mut(index) {
