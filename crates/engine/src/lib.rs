@@ -58,7 +58,7 @@ pub use limits::Limit;
 pub use limits::Limits;
 pub use notes::Births;
 pub use notes::PacketIndex;
-pub use notes::PacketNotes;
+pub use notes::ShardIndex;
 pub use options::Options;
 pub use options::Statistics;
 pub use state::Memory;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -10,26 +9,30 @@ use gannet_base::Proto;
 use gannet_base::Uid;
 use gannet_wire::Ip;
 
-/// Facts since they were last taken. The packets of one connection come in order.
-#[derive(Clone, Debug, Default)]
-pub struct PacketNotes {
-    /// Packet numbers, each with a connection or tunnel that the packet belongs to.
-    pub packets: Vec<(u64, Uid)>,
-    /// New connections.
-    pub begun: Vec<(Uid, ConnId, Proto)>,
-    /// ICMP errors by packet number, with the endpoints of the quoted packet: its sender is the
-    /// originator.
-    pub errors: Vec<(u64, ConnId, Proto)>,
-    /// Packets that complete a datagram, each with an earlier fragment.
-    pub pieces: Vec<(u64, u64)>,
-    /// Fragments that were forgotten before their datagram was complete: if it is completed later, they are missing.
-    pub forgotten: u64,
+/// An index that shards report their packets to.
+pub trait PacketIndex: Send + Sync + fmt::Debug {
+    /// What one more shard reports to.
+    fn shard(&self) -> Box<dyn ShardIndex>;
 }
 
-/// Receives notes from several threads.
-pub trait PacketIndex: Send + Sync + fmt::Debug {
-    /// Takes the contents and leaves the memory.
-    fn take(&self, notes: &mut PacketNotes);
+/// Receives the facts of one shard. Packet numbers never decrease.
+pub trait ShardIndex: Send + fmt::Debug {
+    /// A new connection has this slot of the table: one that had it before has ended.
+    fn begin(&mut self, slot: u32, uid: Uid, id: ConnId, proto: Proto);
+    /// A packet belongs to the connection in a slot.
+    fn packet(&mut self, number: u64, slot: u32);
+    /// A packet belongs to a tunnel without a connection.
+    fn tunnel(&mut self, number: u64, uid: Uid);
+    /// A packet may complete a datagram, in this or another shard: before or after others are reported of it.
+    fn mark(&mut self, number: u64);
+    /// A packet completes a datagram that an earlier fragment belongs to.
+    fn piece(&mut self, number: u64, piece: u64);
+    /// Fragments were forgotten before their datagram was complete: if it is completed later, they are missing.
+    fn forget(&mut self, fragments: u64);
+    /// A packet is an ICMP error that quotes a packet with these endpoints: its sender is the originator.
+    fn error(&mut self, number: u64, id: ConnId, proto: Proto);
+    /// The analysis has ended.
+    fn finish(&mut self);
 }
 
 /// Learns of connections when they begin, from several threads: before any row of theirs is written.
@@ -38,17 +41,14 @@ pub trait Births: Send + Sync + fmt::Debug {
     fn began(&self, packet: u64, uid: Uid);
 }
 
-/// Notes are passed on at this number.
-const MANY: usize = 4 << 10;
 /// Most datagrams whose fragments are remembered.
 const MAX_DATAGRAMS: usize = 16 << 10;
 /// Most fragments of one of them.
 const MAX_PIECES: usize = 1 << 10;
 
-/// The notes of one shard.
+/// What one shard reports to an index.
 pub(crate) struct Noting {
-    index: Arc<dyn PacketIndex>,
-    notes: PacketNotes,
+    pub(crate) index: Box<dyn ShardIndex>,
     /// Packet numbers of fragments by datagram.
     pieces: HashMap<Datagram, Vec<u64>>,
 }
@@ -57,31 +57,14 @@ pub(crate) struct Noting {
 type Datagram = (Addr, Addr, u32, u8);
 
 impl Noting {
-    pub(crate) fn new(index: Arc<dyn PacketIndex>) -> Self {
-        Self { index, notes: PacketNotes::default(), pieces: HashMap::new() }
-    }
-
-    /// Records a new connection.
-    pub(crate) fn begin(&mut self, uid: Uid, id: ConnId, proto: Proto) {
-        self.notes.begun.push((uid, id, proto));
-    }
-
-    /// Records that the current packet belongs to a connection or tunnel.
-    #[inline]
-    pub(crate) fn packet(&mut self, number: u64, uid: Uid) {
-        if self.notes.packets.last() == Some(&(number, uid)) {
-            return;
-        }
-        self.notes.packets.push((number, uid));
-        if self.notes.packets.len() >= MANY {
-            self.hand_on();
-        }
+    pub(crate) fn new(index: &dyn PacketIndex) -> Self {
+        Self { index: index.shard(), pieces: HashMap::new() }
     }
 
     /// Records an ICMP message that quotes a packet.
     pub(crate) fn error(&mut self, number: u64, quoted: &[u8]) {
         if let Some((id, proto)) = quoted_id(quoted) {
-            self.notes.errors.push((number, id, proto));
+            self.index.error(number, id, proto);
         }
     }
 
@@ -91,31 +74,22 @@ impl Noting {
         if self.pieces.len() >= MAX_DATAGRAMS && !self.pieces.contains_key(&datagram) {
             // Nearly all belong to datagrams that were never completed.
             let pieces = self.pieces.drain().map(|(_, pieces)| pieces.len() as u64);
-            self.notes.forgotten += pieces.sum::<u64>();
+            self.index.forget(pieces.sum());
         }
         let pieces = self.pieces.entry(datagram).or_default();
         if pieces.len() < MAX_PIECES {
             pieces.push(number);
         } else {
-            self.notes.forgotten += 1;
+            self.index.forget(1);
         }
     }
 
     /// Records that the current packet completes its datagram.
     pub(crate) fn complete(&mut self, number: u64, ip: &Ip<'_>) {
+        self.index.mark(number);
         let pieces = datagram(ip).and_then(|d| self.pieces.remove(&d)).unwrap_or_default();
         let others = pieces.into_iter().filter(|piece| *piece != number);
-        self.notes.pieces.extend(others.map(|piece| (number, piece)));
-    }
-
-    /// Passes on the collected notes.
-    pub(crate) fn hand_on(&mut self) {
-        self.index.take(&mut self.notes);
-        self.notes.packets.clear();
-        self.notes.begun.clear();
-        self.notes.errors.clear();
-        self.notes.pieces.clear();
-        self.notes.forgotten = 0;
+        others.for_each(|piece| self.index.piece(number, piece));
     }
 }
 
@@ -156,19 +130,36 @@ fn quoted_id(quoted: &[u8]) -> Option<(ConnId, Proto)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::Mutex;
 
     use super::*;
 
-    #[derive(Debug, Default)]
-    struct Taken(Mutex<(u64, usize)>);
+    #[derive(Clone, Debug, Default)]
+    struct Taken(Arc<Mutex<(u64, usize)>>);
 
     impl PacketIndex for Taken {
-        fn take(&self, notes: &mut PacketNotes) {
-            let mut taken = self.0.lock().unwrap();
-            taken.0 += notes.forgotten;
-            taken.1 += notes.pieces.len();
+        fn shard(&self) -> Box<dyn ShardIndex> {
+            Box::new(self.clone())
         }
+    }
+
+    impl ShardIndex for Taken {
+        fn begin(&mut self, _: u32, _: Uid, _: ConnId, _: Proto) {}
+        fn packet(&mut self, _: u64, _: u32) {}
+        fn tunnel(&mut self, _: u64, _: Uid) {}
+        fn mark(&mut self, _: u64) {}
+
+        fn piece(&mut self, _: u64, _: u64) {
+            self.0.lock().unwrap().1 += 1;
+        }
+
+        fn forget(&mut self, fragments: u64) {
+            self.0.lock().unwrap().0 += fragments;
+        }
+
+        fn error(&mut self, _: u64, _: ConnId, _: Proto) {}
+        fn finish(&mut self) {}
     }
 
     /// The header of a fragment of the `n`-th datagram.
@@ -191,9 +182,8 @@ mod tests {
 
     /// Fragments of `datagrams` datagrams, then the completion of each: all are either found or counted as forgotten.
     fn counts(datagrams: u32, pieces: u64) -> (u64, usize) {
-        let taken = Arc::new(Taken::default());
-        let index: Arc<dyn PacketIndex> = taken.clone();
-        let mut noting = Noting::new(index);
+        let taken = Taken::default();
+        let mut noting = Noting::new(&taken);
         let mut number = 0;
         for n in 0..datagrams {
             for _ in 0..pieces {
@@ -205,12 +195,8 @@ mod tests {
             number += 1;
             noting.complete(number, &ip(&fragment(n)));
         }
-        noting.hand_on();
         let (forgotten, found) = *taken.0.lock().unwrap();
         assert_eq!(forgotten + found as u64, u64::from(datagrams) * pieces);
-        // What was handed on is counted once.
-        noting.hand_on();
-        assert_eq!(taken.0.lock().unwrap().0, forgotten);
         (forgotten, found)
     }
 

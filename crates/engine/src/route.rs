@@ -106,6 +106,9 @@ impl Shard {
 
     #[inline(never)]
     fn hand_over(&mut self, ip: &Ip<'_>, all: Captured<'_>, encapsulation: &Encapsulation) {
+        if let Some(noting) = &mut self.noting {
+            noting.index.mark(self.packet_number);
+        }
         let (ordinal, step) = (self.next_ordinal(), self.step + 1);
         // The global shard's further steps come after those of the other shard.
         self.set_step(step + 1);
@@ -149,6 +152,9 @@ impl Shard {
         self.ordinal = handed.ordinal;
         self.layers = handed.layers;
         self.missing = 0;
+        if let Some(noting) = &mut self.noting {
+            noting.index.mark(self.packet_number);
+        }
         self.set_step(handed.step);
         let all = Captured { bytes, wire_len: handed.wire_len };
         // The weirds of its IP header were reported where it was read first.

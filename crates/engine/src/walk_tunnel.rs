@@ -76,7 +76,7 @@ impl Shard {
             self.env.weirds.net(&mut self.env.logs, self.now, "ip_tunnel_limit_reached", "");
         }
         if let (Some(noting), Some(uid)) = (&mut self.noting, tunnel.uid) {
-            noting.packet(self.packet_number, uid);
+            noting.index.tunnel(self.packet_number, uid);
         }
         let encapsulation = encapsulation.with(tunnel);
         // The inner packet is as long as captured, and so is its payload.

@@ -7,15 +7,11 @@ use std::io::BufWriter;
 use std::io::Read;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
-use foldhash::fast::FixedState;
-use gannet_base::ConnId;
-use gannet_base::Proto;
-use gannet_base::Uid;
-use gannet_base::UidMap;
 use gannet_base::prefetch;
 use gannet_capture::Batch;
 use gannet_capture::Compression;
@@ -25,9 +21,9 @@ use gannet_capture::RestartPoints;
 use gannet_capture::Stream;
 use gannet_capture::unpacked_from;
 use gannet_engine::PacketIndex;
-use gannet_engine::PacketNotes;
-use hashbrown::HashMap;
+use gannet_engine::ShardIndex;
 
+use crate::collector::Shared;
 use crate::error::Error;
 use crate::file::BLOCK;
 use crate::file::EVERY;
@@ -36,9 +32,16 @@ use crate::header::Header;
 use crate::identity::Identity;
 use crate::identity::check;
 use crate::identity::key;
+use crate::lists::List;
+use crate::lists::Lists;
+use crate::lists::add_errors;
+use crate::lists::add_pieces;
 use crate::path_of;
 use crate::restarts::Restarts;
 use crate::varint;
+
+/// Lists that are prefetched.
+const AHEAD: usize = 16;
 
 /// The most memory that lists may take: of some hundred gigabytes of traffic.
 pub(crate) const MOST: usize = 1 << 30;
@@ -50,24 +53,15 @@ pub const RESTARTS_EVERY: u64 = 8 << 20;
 const MOST_HEAD: u64 = 16 << 20;
 
 /// Collects which packets belong to which connections.
-#[derive(Debug, Default)]
-pub struct Builder(Mutex<Lists>);
+#[derive(Debug)]
+pub struct Builder {
+    capture: Mutex<Capture>,
+    shared: Arc<Shared>,
+}
 
+/// The capture.
 #[derive(Debug, Default)]
-struct Lists {
-    lists: Blocks<List>,
-    /// The place of a list among them.
-    by_uid: UidMap<u32>,
-    /// The lists of packets that are being taken.
-    taken: Vec<u32>,
-    /// Connections and their ends, the lower one first, in the order in which shards said so.
-    begun: Blocks<(Uid, ConnId, Proto)>,
-    errors: Vec<(u64, ConnId, Proto)>,
-    pieces: Vec<(u64, u64)>,
-    /// Fragments that may be missing from their connections.
-    forgotten: u64,
-    /// Bytes of all of them, about.
-    bytes: usize,
+struct Capture {
     /// Packets by number, with known offsets.
     places: Vec<(u64, u64)>,
     /// Packets that the batches had.
@@ -80,73 +74,6 @@ struct Lists {
     interface: u32,
     /// Restart points of a compressed capture, where its format has any.
     restarts: Option<(Compression, RestartPoints)>,
-}
-
-/// The packets of one connection, in order: a line of a cache, in which those of most connections are.
-#[derive(Debug)]
-#[repr(align(64))]
-struct List {
-    uid: Uid,
-    /// How many.
-    packets: u32,
-    last: u64,
-    /// The distances from one to the next.
-    distances: Distances,
-}
-
-#[derive(Debug)]
-enum Distances {
-    Few(u8, [u8; FEW]),
-    Many(Vec<u8>),
-}
-
-/// Bytes in a list itself.
-const FEW: usize = 30;
-
-/// Values that do not move when others come.
-#[derive(Debug)]
-struct Blocks<T>(Vec<Vec<T>>);
-
-/// Values of a block.
-const VALUES: usize = 1 << 10;
-
-impl<T> Default for Blocks<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Blocks<T> {
-    fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * VALUES + last.len())
-    }
-
-    fn get(&self, at: usize) -> Option<&T> {
-        self.0.get(at / VALUES)?.get(at % VALUES)
-    }
-
-    fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.0.get_mut(at / VALUES)?.get_mut(at % VALUES)
-    }
-
-    fn push(&mut self, value: T) {
-        match self.0.last_mut() {
-            Some(last) if last.len() < VALUES => last.push(value),
-            _ => {
-                let mut block = Vec::with_capacity(VALUES);
-                block.push(value);
-                self.0.push(block);
-            }
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten()
-    }
 }
 
 /// The size of an index.
@@ -163,138 +90,26 @@ pub struct Built {
     pub forgotten: u64,
 }
 
+impl Default for Builder {
+    fn default() -> Self {
+        Self::with_limit(MOST)
+    }
+}
+
 impl PacketIndex for Builder {
-    fn take(&self, notes: &mut PacketNotes) {
-        let mut lists = self.lock();
-        lists.packets_of(&notes.packets);
-        lists.bytes += notes.begun.len() * size_of::<(Uid, ConnId, Proto)>();
-        for (uid, id, proto) in notes.begun.drain(..) {
-            lists.begun.push((uid, ordered(id), proto));
-        }
-        lists.errors.append(&mut notes.errors);
-        lists.pieces.append(&mut notes.pieces);
-        lists.forgotten += notes.forgotten;
+    fn shard(&self) -> Box<dyn ShardIndex> {
+        Box::new(self.shared.collector())
     }
 }
 
-/// Packets whose lists are prefetched.
-const AHEAD: usize = 16;
-
-impl Lists {
-    /// Takes packets, which are in order for each uid.
-    fn packets_of(&mut self, packets: &[(u64, Uid)]) {
-        // All lists are looked up first, so that one cache miss does not wait for another.
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.clear();
-        for (_, uid) in packets {
-            if self.bytes > MOST {
-                return;
-            }
-            let known = self.by_uid.get(uid).copied();
-            taken.push(known.unwrap_or_else(|| self.begin(*uid)));
-        }
-        for (n, (at, (number, _))) in taken.iter().zip(packets).enumerate() {
-            if let Some(list) = taken.get(n + AHEAD).and_then(|at| self.lists.get(*at as usize)) {
-                prefetch(list);
-            }
-            let near = taken.get(n + AHEAD / 2).and_then(|at| self.lists.get(*at as usize));
-            if let Some(List { distances: Distances::Many(bytes), .. }) = near {
-                prefetch(bytes.as_ptr().wrapping_add(bytes.len()));
-            }
-            if let Some(list) = self.lists.get_mut(*at as usize) {
-                self.bytes += list.push(*number);
-            }
-        }
-        self.taken = taken;
-    }
-
-    /// Begins the list of a uid.
-    #[cold]
-    fn begin(&mut self, uid: Uid) -> u32 {
-        let new = self.lists.len() as u32;
-        self.bytes += size_of::<(Uid, u32, List)>() + 8;
-        self.lists.push(List::new(uid));
-        self.by_uid.insert(uid, new);
-        new
-    }
-}
-
-impl List {
-    fn new(uid: Uid) -> Self {
-        Self { uid, packets: 0, last: 0, distances: Distances::Few(0, [0; FEW]) }
-    }
-
-    /// A packet after all others, or the last one again. Returns how many bytes it takes beyond those of the list.
-    #[inline]
-    fn push(&mut self, number: u64) -> usize {
-        if self.packets > 0 && number <= self.last {
-            return 0;
-        }
-        let distance = number - self.last;
-        self.last = number;
-        self.packets += 1;
-        match &mut self.distances {
-            Distances::Few(len, bytes) => {
-                let (at, more) = (usize::from(*len), varint::len(distance));
-                if let Some(place) = bytes.get_mut(at..at + more) {
-                    varint::write(place, distance);
-                    *len += more as u8;
-                    return 0;
-                }
-                let mut many = Vec::with_capacity(2 * FEW);
-                many.extend_from_slice(&bytes[..at]);
-                varint::put(&mut many, distance);
-                self.distances = Distances::Many(many);
-                at + more
-            }
-            Distances::Many(bytes) => {
-                let before = bytes.len();
-                varint::put(bytes, distance);
-                bytes.len() - before
-            }
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match &self.distances {
-            Distances::Few(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
-            Distances::Many(bytes) => bytes,
-        }
-    }
-
-    /// The first packet; 0 if there is none.
-    fn first(&self) -> u64 {
-        varint::take(&mut self.bytes()).unwrap_or_default()
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u64> {
-        let (mut rest, mut last) = (self.bytes(), 0);
-        std::iter::from_fn(move || {
-            last += varint::take(&mut rest)?;
-            Some(last)
-        })
-    }
-
-    /// More packets, in any order.
-    fn extend(&mut self, more: impl IntoIterator<Item = u64>) {
-        let mut numbers: Vec<_> = self.numbers().chain(more).collect();
-        numbers.sort_unstable();
-        *self = Self::new(self.uid);
-        numbers.into_iter().for_each(|number| {
-            self.push(number);
-        });
-    }
-}
-
-/// The same for both directions.
-fn ordered(id: ConnId) -> ConnId {
-    let flipped = id.flipped();
-    if (id.orig_h, id.orig_p) <= (flipped.orig_h, flipped.orig_p) { id } else { flipped }
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Builder {
-    fn lock(&self) -> MutexGuard<'_, Lists> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// An index of which the lists take at most this much memory.
+    fn with_limit(most: usize) -> Self {
+        Self { capture: Mutex::default(), shared: Arc::new(Shared::new(most)) }
     }
 
     /// Keeps restart points of a compressed capture, if its format has any: for a stream of one file that has not
@@ -305,20 +120,20 @@ impl Builder {
 
     /// The same, with at least this many decompressed bytes from one point to the next.
     pub fn keep_restarts_every(&self, stream: &mut Stream, every: u64) {
-        self.lock().restarts = stream.keep_restarts(every);
+        lock(&self.capture).restarts = stream.keep_restarts(every);
     }
 
     /// The next batch of the capture.
     pub fn batch(&self, batch: &Batch<'_>) {
-        let mut lists = self.lock();
-        let position = match lists.restarts {
+        let mut known = lock(&self.capture);
+        let position = match known.restarts {
             Some(_) => batch.unpacked_position(),
             None => batch.position(),
         };
-        let before = lists.packets;
-        lists.packets += batch.len() as u64;
-        let Some(position) = position.filter(|_| !lists.lost) else {
-            lists.lost = true;
+        let before = known.packets;
+        known.packets += batch.len() as u64;
+        let Some(position) = position.filter(|_| !known.lost) else {
+            known.lost = true;
             return;
         };
         let Some(first) = batch.get(0) else { return };
@@ -328,55 +143,53 @@ impl Builder {
         };
         // Of pcapng, blocks of other kinds may stand before that of the packet.
         let begin = place(0).unwrap_or(position);
-        lists.first.get_or_insert(begin);
+        known.first.get_or_insert(begin);
         if first.format == Format::PcapNg {
-            lists.places.push((before + 1, begin));
+            known.places.push((before + 1, begin));
         }
         // At fixed packet numbers, so that the index does not depend on the size of batches.
         let next = (EVERY - before as usize % EVERY) % EVERY;
         for at in (next..batch.len()).step_by(EVERY) {
-            lists.places.extend(place(at).map(|place| (before + 1 + at as u64, place)));
+            known.places.extend(place(at).map(|place| (before + 1 + at as u64, place)));
         }
         if first.format == Format::PcapNg {
             let last = batch.iter().map(|packet| packet.interface).max();
-            lists.interface = lists.interface.max(last.unwrap_or_default());
+            known.interface = known.interface.max(last.unwrap_or_default());
         }
     }
 
     /// Writes the index of a capture, whole or not at all.
     pub fn write(&self, capture: &Path) -> Result<Built, Error> {
-        let mut guard = self.lock();
-        let mut lists = std::mem::take(&mut *guard);
-        drop(guard);
-        if lists.bytes > MOST {
-            return Err(Error::TooLarge(MOST));
-        }
+        let mut known = std::mem::take(&mut *lock(&self.capture));
+        let mut shards = self.shared.take()?;
         let path = path_of(capture);
         let failed = |e| Error::Io(path.clone(), e);
         let identity = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
-        let compression = lists.restarts.as_ref().map(|(compression, _)| *compression);
+        let compression = known.restarts.as_ref().map(|(compression, _)| *compression);
         let mut head = Vec::new();
-        lists.lost |= lists.first.is_some_and(|first| first > MOST_HEAD);
-        if let Some(first) = lists.first.filter(|_| !lists.lost) {
+        known.lost |= known.first.is_some_and(|first| first > MOST_HEAD);
+        if let Some(first) = known.first.filter(|_| !known.lost) {
             head = begin(capture, compression, first).map_err(failed)?;
-            lists.lost = !declares(&head, lists.interface);
+            known.lost = !declares(&head, known.interface);
         }
-        let seekable = !lists.lost && lists.first.is_some();
-        let places = if seekable { std::mem::take(&mut lists.places) } else { Vec::new() };
+        let seekable = !known.lost && known.first.is_some();
+        let places = if seekable { std::mem::take(&mut known.places) } else { Vec::new() };
         if !seekable {
             head.clear();
         }
-        let (points, windows) = match lists.restarts.take().filter(|_| seekable) {
+        let (points, windows) = match known.restarts.take().filter(|_| seekable) {
             Some((_, points)) => {
                 let last = places.last().map_or(0, |(_, place)| *place);
                 Restarts::bytes(points.take().iter().filter(|point| point.offset <= last))
             }
             None => Default::default(),
         };
-        let (packets, forgotten) = (lists.packets, lists.forgotten);
-        let lists = lists.finish();
-        let count = lists.len() as u64;
-        let (table, blocks) = blocks(lists.iter());
+        add_pieces(&mut shards);
+        add_errors(&mut shards);
+        let packets = known.packets;
+        let forgotten = shards.iter().map(|shard| shard.forgotten).sum();
+        let entries = by_key(shards.iter().flat_map(Lists::iter));
+        let (count, (table, blocks)) = (entries.len() as u64, blocks(&entries));
         let header = Header {
             seekable,
             compression: compression.filter(|_| seekable),
@@ -431,82 +244,53 @@ fn declares(head: &[u8], interface: u32) -> bool {
     is_sound && reader.interfaces().len() > interface as usize
 }
 
-impl Lists {
-    /// All lists by their keys.
-    fn finish(mut self) -> Blocks<List> {
-        if !self.pieces.is_empty() {
-            let mut pieces = std::mem::take(&mut self.pieces);
-            pieces.sort_unstable();
-            for list in self.lists.iter_mut() {
-                let first = list.first();
-                let from = pieces.partition_point(|(of, _)| *of < first);
-                // Few lists have a packet that completes a datagram.
-                let of_list = pieces.get(from..).unwrap_or_default();
-                if of_list.first().is_none_or(|(of, _)| *of > list.last) {
-                    continue;
-                }
-                let (mut more, mut rest) = (Vec::new(), of_list.iter().peekable());
-                for number in list.numbers() {
-                    while let Some((of, piece)) = rest.next_if(|(of, _)| *of <= number) {
-                        more.extend((*of == number).then_some(*piece));
-                    }
-                    if rest.peek().is_none() {
-                        break;
-                    }
-                }
-                if !more.is_empty() {
-                    list.extend(more);
-                }
-            }
-        }
-        // Only the ends that errors name.
-        let mut by_ends: HashMap<(ConnId, Proto), Vec<u32>, FixedState> = HashMap::default();
-        for (_, id, proto) in &self.errors {
-            by_ends.entry((ordered(*id), *proto)).or_default();
-        }
-        if !by_ends.is_empty() {
-            for (uid, id, proto) in self.begun.iter() {
-                if let Some(known) = by_ends.get_mut(&(*id, *proto)) {
-                    known.extend(self.by_uid.get(uid));
-                }
-            }
-        }
-        let mut more: HashMap<u32, Vec<u64>> = HashMap::new();
-        for (number, id, proto) in &self.errors {
-            // Of the connections between these ends, the last that began before.
-            let known = by_ends.get(&(ordered(*id), *proto)).into_iter().flatten();
-            let began = known.filter_map(|at| {
-                let list = self.lists.get(*at as usize)?;
-                Some((list.first(), list.uid, *at))
-            });
-            let about = began.filter(|(first, ..)| first < number).max();
-            if let Some((.., at)) = about {
-                more.entry(at).or_default().push(*number);
-            }
-        }
-        for (at, numbers) in more {
-            if let Some(list) = self.lists.get_mut(at as usize) {
-                list.extend(numbers);
-            }
-        }
-        self.lists
-    }
-}
-
-/// The table of blocks and the blocks. Those of one key are in one block.
-fn blocks<'a>(lists: impl Iterator<Item = &'a List>) -> (Vec<Entry>, Vec<u8>) {
+/// Lists by the keys of their uids.
+fn by_key<'a>(lists: impl Iterator<Item = &'a List>) -> Vec<(u64, &'a List)> {
     let of = |list: &'a List| {
-        let (text, len) = list.uid.text();
+        let (text, len) = list.uid().text();
         (key(text.get(..len).unwrap_or_default()), list)
     };
     let mut entries: Vec<_> = lists.map(of).collect();
-    entries.sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| (a.1.first(), a.1.bytes()).cmp(&(b.1.first(), b.1.bytes())))
-    });
-    blocks_by_key(&entries)
+    sort_by_key(&mut entries);
+    for same in entries.chunk_by_mut(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
+        same.sort_unstable_by(|(_, a), (_, b)| (a.first(), a.bytes()).cmp(&(b.first(), b.bytes())));
+    }
+    entries
 }
 
-fn blocks_by_key(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
+/// Sorts by keys that are hashes: by their first bits, so that only a few entries are left to compare.
+fn sort_by_key<T: Copy>(entries: &mut Vec<(u64, T)>) {
+    // About two entries have the same first bits.
+    let bits = (entries.len() / 2).checked_ilog2().unwrap_or_default();
+    if bits == 0 {
+        return entries.sort_unstable_by_key(|(key, _)| *key);
+    }
+    let bucket = |key: u64| (key >> (u64::BITS - bits)) as usize;
+    let mut ends = vec![0_usize; 1 << bits];
+    entries.iter().for_each(|(key, _)| ends[bucket(*key)] += 1);
+    let mut all = 0;
+    for end in &mut ends {
+        // For now where it begins.
+        (*end, all) = (all, all + *end);
+    }
+    let mut sorted = entries.clone();
+    for entry in entries.iter() {
+        let end = &mut ends[bucket(entry.0)];
+        sorted[*end] = *entry;
+        *end += 1;
+    }
+    let mut begin = 0;
+    for end in ends {
+        if end - begin > 1 {
+            sorted[begin..end].sort_unstable_by_key(|(key, _)| *key);
+        }
+        begin = end;
+    }
+    *entries = sorted;
+}
+
+/// The table of blocks and the blocks. Those of one key are in one block.
+fn blocks(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
     /// Bytes of the key and the lengths before a list, about.
     const AROUND: usize = 10;
     let bytes = entries.iter().map(|(_, list)| list.bytes().len() + AROUND).sum();
@@ -531,7 +315,7 @@ fn blocks_by_key(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
             (first, last) = (*key, *key);
         }
         varint::put(&mut all, key - last);
-        varint::put(&mut all, u64::from(list.packets));
+        varint::put(&mut all, u64::from(list.packets()));
         varint::put(&mut all, list.bytes().len() as u64);
         all.extend_from_slice(list.bytes());
         last = *key;
@@ -570,5 +354,68 @@ pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
     let lists: Vec<_> = lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();
     let mut entries: Vec<_> = lists.iter().map(|(key, list)| (*key, list)).collect();
     entries.sort_by_key(|entry| entry.0);
-    blocks_by_key(&entries)
+    blocks(&entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Addr;
+    use gannet_base::ConnId;
+    use gannet_base::Proto;
+    use gannet_base::UidSource;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_sorted(keys in prop::collection::vec((0..64_u32, any::<u64>()), 0..300)) {
+            let mut entries: Vec<_> =
+                keys.iter().enumerate().map(|(n, (shift, key))| (key >> shift, n)).collect();
+            let mut expected: Vec<_> = entries.iter().map(|(key, _)| *key).collect();
+            expected.sort_unstable();
+            sort_by_key(&mut entries);
+            prop_assert_eq!(entries.iter().map(|(key, _)| *key).collect::<Vec<_>>(), expected);
+            let mut all: Vec<_> = entries.iter().map(|(_, n)| *n).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..keys.len()).collect::<Vec<_>>());
+        }
+    }
+
+    /// The index of connections of one packet each, in two shards.
+    fn built(connections: u64, most: usize, finish: bool) -> Result<Built, Error> {
+        let name = format!("gannet-{}-index-{connections}-{most}-{finish}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let capture = folder.join("a.pcap");
+        fs::write(&capture, b"capture").unwrap();
+        let builder = Builder::with_limit(most);
+        let host = Addr::from_slice(&[10, 0, 0, 1]).unwrap();
+        let id = ConnId { orig_h: host, orig_p: 1, resp_h: host, resp_p: 2 };
+        let mut shards = [builder.shard(), builder.shard()];
+        for n in 1..=connections {
+            let (shard, uid) = (&mut shards[n as usize % 2], UidSource::new(0).connection(n, 0));
+            shard.begin(n as u32, uid, id, Proto::Udp);
+            shard.packet(n, n as u32);
+        }
+        shards.iter_mut().take(1 + usize::from(finish)).for_each(|shard| shard.finish());
+        let built = builder.write(&capture);
+        let _ = fs::remove_dir_all(&folder);
+        built
+    }
+
+    #[test]
+    fn an_index_has_all_lists_up_to_its_limit() {
+        for connections in [10, 1_000, 100_000] {
+            let written = built(connections, 128 * connections as usize, true);
+            assert_eq!(written.unwrap().lists, connections);
+            let written = built(connections, 64 * connections as usize, true);
+            assert!(matches!(written, Err(Error::TooLarge(_))));
+        }
+    }
+
+    #[test]
+    fn an_index_without_the_lists_of_some_shard_is_not_written() {
+        assert!(matches!(built(10, MOST, false), Err(Error::Unfinished(1))));
+    }
 }

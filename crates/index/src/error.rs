@@ -25,4 +25,7 @@ pub enum Error {
     /// The lists of an index would take more memory than they may.
     #[error("the index would take more than {0} bytes of memory")]
     TooLarge(usize),
+    /// Shards have not reported the end of the analysis.
+    #[error("the analysis has not finished: {0} parts of the index are missing")]
+    Unfinished(usize),
 }

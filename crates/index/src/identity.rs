@@ -1,14 +1,12 @@
 //! Identifying the capture that was indexed.
 
 use std::fs::File;
-use std::hash::Hasher;
 use std::io;
 use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
 use std::path::Path;
 
-use siphasher::sip128::Hasher128;
 use siphasher::sip128::SipHasher13;
 
 /// The size of a capture, and a hash of its ends.
@@ -28,15 +26,13 @@ impl Identity {
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
-        let mut hasher = SipHasher13::new_with_keys(0, 1);
-        let mut end = Vec::new();
+        let mut ends = Vec::new();
         for start in [0, size.saturating_sub(END)] {
             file.seek(SeekFrom::Start(start))?;
-            end.clear();
-            file.by_ref().take(END).read_to_end(&mut end)?;
-            hasher.write(&end);
+            file.by_ref().take(END).read_to_end(&mut ends)?;
         }
-        Ok(Self { size, hash: hasher.finish128().as_u128() })
+        let hash = SipHasher13::new_with_keys(0, 1).hash(&ends);
+        Ok(Self { size, hash: hash.as_u128() })
     }
 }
 
@@ -51,7 +47,5 @@ pub(crate) fn check(bytes: &[u8]) -> u64 {
 }
 
 fn hash(key: u64, bytes: &[u8]) -> u64 {
-    let mut hasher = siphasher::sip::SipHasher13::new_with_keys(0, key);
-    hasher.write(bytes);
-    hasher.finish()
+    siphasher::sip::SipHasher13::new_with_keys(0, key).hash(bytes)
 }

@@ -31,10 +31,12 @@
 //! The key of a uid is a hash of its text. A list has the distances from one packet number to the next.
 
 mod build;
+mod collector;
 mod error;
 mod file;
 mod header;
 mod identity;
+mod lists;
 mod restarts;
 mod slices;
 mod varint;

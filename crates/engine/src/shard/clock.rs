@@ -219,7 +219,7 @@ impl Shard {
         self.drain_events();
         self.env.finish(self.now);
         if let Some(noting) = &mut self.noting {
-            noting.hand_on();
+            noting.index.finish();
         }
         if self.is_part() {
             return;

@@ -81,6 +81,10 @@ impl Shard {
     }
 
     fn steer_connection(&mut self, index: u32, what: ConnCommand) {
+        // The packet may be another shard's.
+        if let Some(noting) = &mut self.noting {
+            noting.index.mark(self.packet_number);
+        }
         match what {
             ConnCommand::Disable { aid, prevent } => {
                 self.with_packet::<true, _>(index, |conn, _, session| {

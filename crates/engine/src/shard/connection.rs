@@ -79,7 +79,7 @@ impl Shard {
         let is_orig = (conn.id.orig_h, conn.id.orig_p) == (id.orig_h, id.orig_p);
         let from = if is_orig { Dir::Orig } else { Dir::Resp };
         if let Some(noting) = &mut self.noting {
-            noting.begin(uid, conn.id, proto);
+            noting.index.begin(index, uid, conn.id, proto);
         }
         if let Some(births) = &self.options.births {
             births.began(self.packet_number, uid);
@@ -203,7 +203,7 @@ impl Shard {
         let patience = slot.conn.timeout();
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         if let Some(noting) = &mut self.noting {
-            noting.packet(self.packet_number, conn.uid);
+            noting.index.packet(self.packet_number, index);
         }
         let done = work(conn, tcp, &mut session);
         let asked = session.has_requests();

@@ -152,7 +152,7 @@ impl Shard {
             evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
             fragments: Fragments::with_limits(options.limits.fragments()),
-            noting: options.index.clone().map(|index| Box::new(Noting::new(index))),
+            noting: options.index.as_deref().map(|index| Box::new(Noting::new(index))),
             options,
             table: Table::default(),
             ip_tunnels: IpTunnels::default(),

@@ -1,0 +1,344 @@
+//! The packets of connections, as shards report them.
+
+use foldhash::fast::FixedState;
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_base::Uid;
+use hashbrown::HashMap;
+
+use crate::varint;
+
+/// The lists of one shard.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    lists: Blocks<List>,
+    /// The endpoints of each connection.
+    ends: Blocks<Option<(ConnId, Proto)>>,
+    /// ICMP errors by packet number, with the endpoints of the quoted packet.
+    pub(crate) errors: Vec<(u64, ConnId, Proto)>,
+    /// Packets that complete a datagram, each with an earlier fragment.
+    pub(crate) pieces: Vec<(u64, u64)>,
+    /// Fragments that may be missing from their connections.
+    pub(crate) forgotten: u64,
+}
+
+/// The packets of one connection, in order: a line of a cache, in which those of most connections are.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct List {
+    uid: Uid,
+    /// Whether some packet may complete a datagram.
+    completes: bool,
+    /// How many.
+    packets: u32,
+    last: u64,
+    /// The distances from one to the next.
+    distances: Distances,
+}
+
+#[derive(Debug)]
+enum Distances {
+    Few(u8, [u8; FEW]),
+    Many(Vec<u8>),
+}
+
+/// Bytes in a list itself.
+const FEW: usize = 30;
+
+// A list is one cache line.
+const _: () = assert!(size_of::<List>() == 64);
+
+/// Values that do not move when others come.
+#[derive(Debug)]
+struct Blocks<T>(Vec<Vec<T>>);
+
+/// Values of a block.
+const VALUES: usize = 1 << 10;
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Blocks<T> {
+    fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * VALUES + last.len())
+    }
+
+    fn get(&self, at: usize) -> Option<&T> {
+        self.0.get(at / VALUES)?.get(at % VALUES)
+    }
+
+    fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.0.get_mut(at / VALUES)?.get_mut(at % VALUES)
+    }
+
+    fn push(&mut self, value: T) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < VALUES => last.push(value),
+            _ => {
+                let mut block = Vec::with_capacity(VALUES);
+                block.push(value);
+                self.0.push(block);
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten()
+    }
+}
+
+impl Lists {
+    /// Bytes of memory of a connection without packets.
+    pub(crate) const BYTES: usize = size_of::<List>() + size_of::<Option<(ConnId, Proto)>>();
+
+    /// Begins a list, of a connection if it has `ends`. Returns its place. Fewer than 2³² fit into an index.
+    pub(crate) fn begin(&mut self, uid: Uid, ends: Option<(ConnId, Proto)>) -> u32 {
+        let place = self.lists.len() as u32;
+        self.lists.push(List::new(uid));
+        self.ends.push(ends);
+        place
+    }
+
+    #[inline]
+    pub(crate) fn at(&mut self, place: u32) -> Option<&mut List> {
+        self.lists.get_mut(place as usize)
+    }
+
+    /// Those with packets.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &List> {
+        self.lists.iter().filter(|list| list.packets > 0)
+    }
+}
+
+/// Adds fragments to the lists with packets that complete their datagrams.
+pub(crate) fn add_pieces(shards: &mut [Lists]) {
+    // In another shard, too.
+    let mut pieces: Vec<_> =
+        shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.pieces)).collect();
+    if pieces.is_empty() {
+        return;
+    }
+    pieces.sort_unstable();
+    let lists = shards.iter_mut().flat_map(|shard| shard.lists.iter_mut());
+    for list in lists.filter(|list| list.completes) {
+        let first = list.first();
+        let from = pieces.partition_point(|(of, _)| *of < first);
+        let (mut more, mut rest) =
+            (Vec::new(), pieces.get(from..).unwrap_or_default().iter().peekable());
+        for number in list.numbers() {
+            while let Some((of, piece)) = rest.next_if(|(of, _)| *of <= number) {
+                more.extend((*of == number).then_some(*piece));
+            }
+            if rest.peek().is_none() {
+                break;
+            }
+        }
+        if !more.is_empty() {
+            list.extend(more);
+        }
+    }
+}
+
+/// Adds ICMP errors to the connections of the packets that they quote.
+pub(crate) fn add_errors(shards: &mut [Lists]) {
+    let errors: Vec<_> =
+        shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.errors)).collect();
+    // Only the ends that errors name; most have other ports.
+    let ports = |id: &ConnId| usize::from(id.orig_p ^ id.resp_p);
+    let mut is_named = vec![false; 1 << 16];
+    errors.iter().for_each(|(_, id, _)| is_named[ports(id)] = true);
+    let mut by_ends: HashMap<(ConnId, Proto), Vec<(usize, usize)>, FixedState> = HashMap::default();
+    for (_, id, proto) in &errors {
+        by_ends.entry((ordered(*id), *proto)).or_default();
+    }
+    if by_ends.is_empty() {
+        return;
+    }
+    for (shard, lists) in shards.iter().enumerate() {
+        for (at, ends) in lists.ends.iter().enumerate() {
+            let Some((id, proto)) = ends.as_ref().filter(|(id, _)| is_named[ports(id)]) else {
+                continue;
+            };
+            if let Some(known) = by_ends.get_mut(&(ordered(*id), *proto)) {
+                known.push((shard, at));
+            }
+        }
+    }
+    let list_at = |(shard, at): (usize, usize)| shards.get(shard)?.lists.get(at);
+    let mut more: HashMap<(usize, usize), Vec<u64>> = HashMap::new();
+    for (number, id, proto) in &errors {
+        // Of the connections between these ends, the last that began before.
+        let known = by_ends.get(&(ordered(*id), *proto)).into_iter().flatten();
+        let began = known.filter_map(|at| {
+            let list = list_at(*at).filter(|list| list.packets > 0)?;
+            Some((list.first(), list.uid, *at))
+        });
+        let about = began.filter(|(first, ..)| first < number).max();
+        if let Some((.., at)) = about {
+            more.entry(at).or_default().push(*number);
+        }
+    }
+    for ((shard, at), numbers) in more {
+        if let Some(list) = shards.get_mut(shard).and_then(|lists| lists.lists.get_mut(at)) {
+            list.extend(numbers);
+        }
+    }
+}
+
+impl List {
+    pub(crate) fn new(uid: Uid) -> Self {
+        let distances = Distances::Few(0, [0; FEW]);
+        Self { uid, completes: false, packets: 0, last: 0, distances }
+    }
+
+    pub(crate) fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    /// A packet may complete a datagram.
+    pub(crate) fn mark(&mut self) {
+        self.completes = true;
+    }
+
+    /// How many there are.
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// A packet after all others, or the last one again. Returns the bytes of memory that the list takes in addition.
+    #[inline]
+    pub(crate) fn push(&mut self, number: u64) -> usize {
+        if number <= self.last && self.packets > 0 {
+            return 0;
+        }
+        let distance = number - self.last;
+        self.last = number;
+        self.packets += 1;
+        // One or two bytes, as of nearly all packets.
+        let more = usize::from(distance >= 1 << 7);
+        let [first, second] = [distance as u8 & 0x7f | (more as u8) << 7, (distance >> 7) as u8];
+        match &mut self.distances {
+            _ if distance >= 1 << 14 => {}
+            Distances::Few(len, bytes) => {
+                let at = usize::from(*len);
+                if let Some([a, b]) = bytes.get_mut(at..at + 2) {
+                    (*a, *b) = (first, second);
+                    *len += 1 + more as u8;
+                    return 0;
+                }
+            }
+            Distances::Many(bytes) => {
+                if bytes.capacity() - bytes.len() >= 2 {
+                    bytes.push(first);
+                    if more > 0 {
+                        bytes.push(second);
+                    }
+                    return 0;
+                }
+            }
+        }
+        self.put(distance)
+    }
+
+    /// Appends any distance.
+    #[cold]
+    fn put(&mut self, distance: u64) -> usize {
+        match &mut self.distances {
+            Distances::Few(len, bytes) => {
+                let (at, more) = (usize::from(*len), varint::len(distance));
+                if let Some(place) = bytes.get_mut(at..at + more) {
+                    varint::write(place, distance);
+                    *len += more as u8;
+                    return 0;
+                }
+                let mut many = Vec::with_capacity(2 * FEW);
+                many.extend_from_slice(&bytes[..at]);
+                varint::put(&mut many, distance);
+                self.distances = Distances::Many(many);
+                2 * FEW
+            }
+            Distances::Many(bytes) => {
+                let before = bytes.capacity();
+                if before - bytes.len() < varint::MOST {
+                    bytes.reserve_exact(before);
+                }
+                varint::put(bytes, distance);
+                bytes.capacity() - before
+            }
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.distances {
+            Distances::Few(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Distances::Many(bytes) => bytes,
+        }
+    }
+
+    /// The first packet; 0 if there is none.
+    pub(crate) fn first(&self) -> u64 {
+        varint::take(&mut self.bytes()).unwrap_or_default()
+    }
+
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let (mut rest, mut last) = (self.bytes(), 0);
+        std::iter::from_fn(move || {
+            last += varint::take(&mut rest)?;
+            Some(last)
+        })
+    }
+
+    /// More packets, in any order.
+    fn extend(&mut self, more: impl IntoIterator<Item = u64>) {
+        let mut numbers: Vec<_> = self.numbers().chain(more).collect();
+        numbers.sort_unstable();
+        *self = Self::new(self.uid);
+        numbers.into_iter().for_each(|number| {
+            self.push(number);
+        });
+    }
+}
+
+/// The same for both directions.
+fn ordered(id: ConnId) -> ConnId {
+    let flipped = id.flipped();
+    if (id.orig_h, id.orig_p) <= (flipped.orig_h, flipped.orig_p) { id } else { flipped }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::UidSource;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_return_their_packets(
+            distances in prop::collection::vec((0..64_u32, any::<u64>()), 0..100),
+        ) {
+            let mut list = List::new(UidSource::new(0).connection(0, 0));
+            let (mut last, mut expected, mut encoded) = (0_u64, Vec::new(), Vec::new());
+            for (shift, bits) in distances {
+                let next = last.saturating_add(bits >> shift);
+                list.push(next);
+                if expected.is_empty() || next > last {
+                    expected.push(next);
+                    varint::put(&mut encoded, next - last);
+                }
+                last = next;
+            }
+            prop_assert_eq!(list.bytes(), &encoded);
+            prop_assert_eq!(list.packets() as usize, expected.len());
+            prop_assert_eq!(list.first(), expected.first().copied().unwrap_or_default());
+            prop_assert_eq!(list.numbers().collect::<Vec<_>>(), expected);
+        }
+    }
+}
