@@ -7,6 +7,7 @@ use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_wire::Ip;
 
 /// An index that shards report their packets to.
@@ -50,7 +51,7 @@ const MAX_PIECES: usize = 1 << 10;
 pub(crate) struct Noting {
     pub(crate) index: Box<dyn ShardIndex>,
     /// Packet numbers of fragments by datagram.
-    pieces: HashMap<Datagram, Vec<u64>>,
+    pieces: HashMap<Datagram, Vec<u64>, KeyedHash>,
 }
 
 /// The fields that all fragments of a datagram share.
@@ -58,7 +59,7 @@ type Datagram = (Addr, Addr, u32, u8);
 
 impl Noting {
     pub(crate) fn new(index: &dyn PacketIndex) -> Self {
-        Self { index: index.shard(), pieces: HashMap::new() }
+        Self { index: index.shard(), pieces: HashMap::default() }
     }
 
     /// Records an ICMP message that quotes a packet.

@@ -346,9 +346,7 @@ pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
     let uid = gannet_base::UidSource::new(0).connection(0, 0);
     let list = |numbers: &[u64]| {
         let mut list = List::new(uid);
-        numbers.iter().for_each(|number| {
-            list.push(*number);
-        });
+        numbers.iter().for_each(|number| list.add(*number));
         list
     };
     let lists: Vec<_> = lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();

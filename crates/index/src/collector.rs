@@ -126,14 +126,39 @@ impl Collector {
         }
     }
 
-    #[inline]
+    // Nothing is saved for a call: the ones that it has are the last of their paths.
+    #[inline(always)]
     fn note(&mut self, number: u64, place: u32) {
         if number == self.last.0 {
-            self.mark_lists(place);
+            return self.note_again(number, place);
         }
         self.last = (number, place);
+        self.push(number, place);
+    }
+
+    /// A packet of several lists, or one that is marked.
+    #[cold]
+    #[inline(never)]
+    fn note_again(&mut self, number: u64, place: u32) {
+        self.mark_lists(place);
+        self.last = (number, place);
+        self.push(number, place);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, number: u64, place: u32) {
         if let Some(list) = self.lists.at(place) {
-            let more = list.push(number);
+            if let Some(distance) = list.push(number) {
+                self.put(place, distance);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put(&mut self, place: u32, distance: u64) {
+        if let Some(list) = self.lists.at(place) {
+            let more = list.put(distance);
             if more > 0 {
                 self.count(more);
             }
@@ -141,7 +166,6 @@ impl Collector {
     }
 
     /// Marks the lists of a packet that has several or is marked.
-    #[cold]
     fn mark_lists(&mut self, place: u32) {
         if place != self.last.1 {
             for place in [place, self.last.1] {

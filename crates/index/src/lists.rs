@@ -32,18 +32,22 @@ pub(crate) struct List {
     /// How many.
     packets: u32,
     last: u64,
+    /// Bytes of the distances.
+    len: u32,
     /// The distances from one to the next.
     distances: Distances,
 }
 
 #[derive(Debug)]
 enum Distances {
-    Few(u8, [u8; FEW]),
-    Many(Vec<u8>),
+    Few([u8; FEW]),
+    Many(Box<[u8]>),
 }
 
 /// Bytes in a list itself.
-const FEW: usize = 30;
+const FEW: usize = 31;
+/// Bytes of the first block of others.
+const MANY: usize = 128;
 
 // A list is one cache line.
 const _: () = assert!(size_of::<List>() == 64);
@@ -194,8 +198,8 @@ pub(crate) fn add_errors(shards: &mut [Lists]) {
 
 impl List {
     pub(crate) fn new(uid: Uid) -> Self {
-        let distances = Distances::Few(0, [0; FEW]);
-        Self { uid, completes: false, packets: 0, last: 0, distances }
+        let distances = Distances::Few([0; FEW]);
+        Self { uid, completes: false, packets: 0, last: 0, len: 0, distances }
     }
 
     pub(crate) fn uid(&self) -> Uid {
@@ -212,74 +216,63 @@ impl List {
         self.packets
     }
 
-    /// A packet after all others, or the last one again. Returns the bytes of memory that the list takes in addition.
-    #[inline]
-    pub(crate) fn push(&mut self, number: u64) -> usize {
+    /// A packet after all others, or the last one again. Returns a distance that is left to [`put`](Self::put).
+    #[inline(always)]
+    pub(crate) fn push(&mut self, number: u64) -> Option<u64> {
         if number <= self.last && self.packets > 0 {
-            return 0;
+            return None;
         }
         let distance = number - self.last;
         self.last = number;
         self.packets += 1;
-        // One or two bytes, as of nearly all packets.
-        let more = usize::from(distance >= 1 << 7);
-        let [first, second] = [distance as u8 & 0x7f | (more as u8) << 7, (distance >> 7) as u8];
-        match &mut self.distances {
-            _ if distance >= 1 << 14 => {}
-            Distances::Few(len, bytes) => {
-                let at = usize::from(*len);
-                if let Some([a, b]) = bytes.get_mut(at..at + 2) {
-                    (*a, *b) = (first, second);
-                    *len += 1 + more as u8;
-                    return 0;
-                }
-            }
-            Distances::Many(bytes) => {
-                if bytes.capacity() - bytes.len() >= 2 {
-                    bytes.push(first);
-                    if more > 0 {
-                        bytes.push(second);
-                    }
-                    return 0;
-                }
-            }
+        let at = self.len as usize;
+        let bytes = match &mut self.distances {
+            Distances::Few(bytes) => &mut bytes[..],
+            Distances::Many(bytes) => &mut bytes[..],
+        };
+        // One or two bytes, as of nearly all packets: the second one is overwritten if it is none.
+        if distance < 1 << 14
+            && let Some([first, second]) = bytes.get_mut(at..at + 2)
+        {
+            let more = u8::from(distance >= 1 << 7);
+            *first = distance as u8 & 0x7f | more << 7;
+            *second = (distance >> 7) as u8;
+            self.len += 1 + u32::from(more);
+            return None;
         }
-        self.put(distance)
+        Some(distance)
     }
 
-    /// Appends any distance.
-    #[cold]
-    fn put(&mut self, distance: u64) -> usize {
-        match &mut self.distances {
-            Distances::Few(len, bytes) => {
-                let (at, more) = (usize::from(*len), varint::len(distance));
-                if let Some(place) = bytes.get_mut(at..at + more) {
-                    varint::write(place, distance);
-                    *len += more as u8;
-                    return 0;
-                }
-                let mut many = Vec::with_capacity(2 * FEW);
-                many.extend_from_slice(&bytes[..at]);
-                varint::put(&mut many, distance);
-                self.distances = Distances::Many(many);
-                2 * FEW
-            }
+    /// Appends any distance. Returns the bytes of memory that the list takes in addition.
+    pub(crate) fn put(&mut self, distance: u64) -> usize {
+        let (at, more) = (self.len as usize, varint::len(distance));
+        self.len += more as u32;
+        let (bytes, before) = match &mut self.distances {
+            Distances::Few(bytes) => (&mut bytes[..], 0),
             Distances::Many(bytes) => {
-                let before = bytes.capacity();
-                if before - bytes.len() < varint::MOST {
-                    bytes.reserve_exact(before);
-                }
-                varint::put(bytes, distance);
-                bytes.capacity() - before
+                let before = bytes.len();
+                (&mut bytes[..], before)
             }
+        };
+        if let Some(bytes) = bytes.get_mut(at..at + more) {
+            varint::write(bytes, distance);
+            return 0;
         }
+        let after = MANY.max(2 * before);
+        let mut larger = Vec::with_capacity(after);
+        larger.extend_from_slice(&bytes[..at]);
+        varint::put(&mut larger, distance);
+        larger.resize(after, 0);
+        self.distances = Distances::Many(larger.into_boxed_slice());
+        after - before
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.distances {
-            Distances::Few(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+        let bytes = match &self.distances {
+            Distances::Few(bytes) => &bytes[..],
             Distances::Many(bytes) => bytes,
-        }
+        };
+        bytes.get(..self.len as usize).unwrap_or_default()
     }
 
     /// The first packet; 0 if there is none.
@@ -295,14 +288,19 @@ impl List {
         })
     }
 
+    /// Appends a packet, as [`push`](Self::push) does.
+    pub(crate) fn add(&mut self, number: u64) {
+        if let Some(distance) = self.push(number) {
+            self.put(distance);
+        }
+    }
+
     /// More packets, in any order.
     fn extend(&mut self, more: impl IntoIterator<Item = u64>) {
         let mut numbers: Vec<_> = self.numbers().chain(more).collect();
         numbers.sort_unstable();
         *self = Self::new(self.uid);
-        numbers.into_iter().for_each(|number| {
-            self.push(number);
-        });
+        numbers.into_iter().for_each(|number| self.add(number));
     }
 }
 
@@ -328,7 +326,7 @@ mod tests {
             let (mut last, mut expected, mut encoded) = (0_u64, Vec::new(), Vec::new());
             for (shift, bits) in distances {
                 let next = last.saturating_add(bits >> shift);
-                list.push(next);
+                list.add(next);
                 if expected.is_empty() || next > last {
                     expected.push(next);
                     varint::put(&mut encoded, next - last);
