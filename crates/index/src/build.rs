@@ -260,8 +260,8 @@ fn by_key<'a>(lists: impl Iterator<Item = &'a List>) -> Vec<(u64, &'a List)> {
 
 /// Sorts by keys that are hashes: by their first bits, so that only a few entries are left to compare.
 fn sort_by_key<T: Copy>(entries: &mut Vec<(u64, T)>) {
-    // About two entries have the same first bits.
-    let bits = (entries.len() / 2).checked_ilog2().unwrap_or_default();
+    // One or two entries have the same first bits, on average.
+    let bits = entries.len().checked_ilog2().unwrap_or_default();
     if bits == 0 {
         return entries.sort_unstable_by_key(|(key, _)| *key);
     }
@@ -315,7 +315,7 @@ fn blocks(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
             (first, last) = (*key, *key);
         }
         varint::put(&mut all, key - last);
-        varint::put(&mut all, u64::from(list.packets()));
+        varint::put(&mut all, list.packets());
         varint::put(&mut all, list.bytes().len() as u64);
         all.extend_from_slice(list.bytes());
         last = *key;

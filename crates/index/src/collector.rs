@@ -147,10 +147,10 @@ impl Collector {
 
     #[inline(always)]
     fn push(&mut self, number: u64, place: u32) {
-        if let Some(list) = self.lists.at(place) {
-            if let Some(distance) = list.push(number) {
-                self.put(place, distance);
-            }
+        if let Some(list) = self.lists.at(place)
+            && let Some(distance) = list.push(number)
+        {
+            self.put(place, distance);
         }
     }
 

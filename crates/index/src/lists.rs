@@ -29,8 +29,7 @@ pub(crate) struct List {
     uid: Uid,
     /// Whether some packet may complete a datagram.
     completes: bool,
-    /// How many.
-    packets: u32,
+    /// The last one, 0 if there is none: numbers begin at 1.
     last: u64,
     /// Bytes of the distances.
     len: u32,
@@ -117,7 +116,7 @@ impl Lists {
 
     /// Those with packets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &List> {
-        self.lists.iter().filter(|list| list.packets > 0)
+        self.lists.iter().filter(|list| !list.is_empty())
     }
 }
 
@@ -181,7 +180,7 @@ pub(crate) fn add_errors(shards: &mut [Lists]) {
         // Of the connections between these ends, the last that began before.
         let known = by_ends.get(&(ordered(*id), *proto)).into_iter().flatten();
         let began = known.filter_map(|at| {
-            let list = list_at(*at).filter(|list| list.packets > 0)?;
+            let list = list_at(*at).filter(|list| !list.is_empty())?;
             Some((list.first(), list.uid, *at))
         });
         let about = began.filter(|(first, ..)| first < number).max();
@@ -199,7 +198,7 @@ pub(crate) fn add_errors(shards: &mut [Lists]) {
 impl List {
     pub(crate) fn new(uid: Uid) -> Self {
         let distances = Distances::Few([0; FEW]);
-        Self { uid, completes: false, packets: 0, last: 0, len: 0, distances }
+        Self { uid, completes: false, last: 0, len: 0, distances }
     }
 
     pub(crate) fn uid(&self) -> Uid {
@@ -211,20 +210,29 @@ impl List {
         self.completes = true;
     }
 
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// How many there are.
-    pub(crate) fn packets(&self) -> u32 {
-        self.packets
+    pub(crate) fn packets(&self) -> u64 {
+        // The last byte of each distance, whose highest bit is 0; eight bytes at a time.
+        const ONES: u64 = u64::MAX / 0xff;
+        let (words, rest) = self.bytes().as_chunks::<8>();
+        let of_word =
+            |word: &[u8; 8]| (!u64::from_le_bytes(*word) >> 7 & ONES).wrapping_mul(ONES) >> 56;
+        let of_rest = rest.iter().filter(|byte| **byte < 0x80).count();
+        words.iter().map(of_word).sum::<u64>() + of_rest as u64
     }
 
     /// A packet after all others, or the last one again. Returns a distance that is left to [`put`](Self::put).
     #[inline(always)]
     pub(crate) fn push(&mut self, number: u64) -> Option<u64> {
-        if number <= self.last && self.packets > 0 {
+        if number <= self.last {
             return None;
         }
         let distance = number - self.last;
         self.last = number;
-        self.packets += 1;
         let at = self.len as usize;
         let bytes = match &mut self.distances {
             Distances::Few(bytes) => &mut bytes[..],
@@ -232,12 +240,12 @@ impl List {
         };
         // One or two bytes, as of nearly all packets: the second one is overwritten if it is none.
         if distance < 1 << 14
-            && let Some([first, second]) = bytes.get_mut(at..at + 2)
+            && let Some(bytes) = bytes.get_mut(at..at + 2)
         {
-            let more = u8::from(distance >= 1 << 7);
-            *first = distance as u8 & 0x7f | more << 7;
-            *second = (distance >> 7) as u8;
-            self.len += 1 + u32::from(more);
+            let more = u16::from(distance >= 1 << 7);
+            let both = distance as u16 & 0x7f | more << 7 | (distance as u16 >> 7) << 8;
+            bytes.copy_from_slice(&both.to_le_bytes());
+            self.len = at as u32 + 1 + u32::from(more);
             return None;
         }
         Some(distance)
@@ -327,14 +335,14 @@ mod tests {
             for (shift, bits) in distances {
                 let next = last.saturating_add(bits >> shift);
                 list.add(next);
-                if expected.is_empty() || next > last {
+                if next > last {
                     expected.push(next);
                     varint::put(&mut encoded, next - last);
                 }
                 last = next;
             }
             prop_assert_eq!(list.bytes(), &encoded);
-            prop_assert_eq!(list.packets() as usize, expected.len());
+            prop_assert_eq!(list.packets(), expected.len() as u64);
             prop_assert_eq!(list.first(), expected.first().copied().unwrap_or_default());
             prop_assert_eq!(list.numbers().collect::<Vec<_>>(), expected);
         }
