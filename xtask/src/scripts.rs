@@ -227,7 +227,7 @@ fn parse(value: &Value) -> Option<Passing> {
     Some(Passing { tests: names("tests")?, captures: names("captures")?, cases: names("cases")? })
 }
 
-/// One line a test, so that a change of the file reads as a change of the score.
+/// The text of the file: a line for each test, so that a difference between two versions lists the tests.
 fn render(passing: &Passing) -> String {
     let list = |names: &BTreeSet<String>| {
         let lines: Vec<String> = names.iter().map(|name| format!("    {name:?}")).collect();

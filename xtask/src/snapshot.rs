@@ -161,7 +161,7 @@ impl Counter {
         }
     }
 
-    /// What counts on what: counts of another version or kind of machine are others.
+    /// The counter with its version and the kind of machine: each has counts of its own.
     fn name(self) -> String {
         let version = said(self.program(), &["--version"]).unwrap_or_default();
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -242,7 +242,7 @@ fn instructions(gannet: &Path, counter: Counter) -> anyhow::Result<BTreeMap<Stri
     Ok(all)
 }
 
-/// Small traffic of the kinds that take different ways.
+/// Small traces, each of a kind of traffic that other parts of the engine process.
 fn traces() -> Vec<(&'static str, Trace)> {
     let of = |kind: Kind, count| (kind.name(), traffic::of(kind, count, SEED));
     vec![

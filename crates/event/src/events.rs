@@ -532,7 +532,7 @@ impl Events {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// A connection with what is known of it here.
+    /// A connection with the services, tunnels and link layer that events of the packet gave it.
     fn completed(&self, mut state: ConnState) -> ConnState {
         for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);

@@ -206,7 +206,7 @@ impl Suite {
         first
     }
 
-    /// What is to be said of a packet on which an engine disagrees.
+    /// The report of a packet on which an engine disagrees with the others.
     fn disagreement(&self, at: usize, packet: &Packet<'_>) -> String {
         let view = View::new(packet.data, packet.wire_len);
         let (measure, other) = (&self.runners[0], &self.runners[at]);

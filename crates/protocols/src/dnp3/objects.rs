@@ -140,7 +140,7 @@ fn group<'a, F: FnMut(Found<'_>)>(
         let mut o = Record::new(object_record, rest);
         object(&mut o, from, function, (kind, qualifier), found)?;
         if o.at == 0 {
-            // Nor will the others need any bytes: they are of no interest but to a listener.
+            // The other objects are empty as well: only a listener receives them.
             if found.is_none() {
                 break;
             }
