@@ -210,7 +210,6 @@ const _: () = assert!(size_of::<Tcp>() <= 256);
 
 impl Tcp {
     /// A connection whose first packet is at `start`.
-    #[inline]
     pub fn new(start: Time) -> Self {
         Self {
             side: Default::default(),
@@ -277,7 +276,6 @@ impl Tcp {
     }
 
     /// The side that sends in a direction.
-    #[inline]
     pub fn endpoint(&self, side: Dir) -> &Endpoint {
         &self.side[side.index()]
     }
@@ -339,7 +337,6 @@ impl Tcp {
     }
 
     /// Payload bytes that a side sent, in sequence space.
-    #[inline]
     pub fn size(&self, side: Dir) -> u64 {
         self.endpoint(side).size(self.endpoint(side.other()))
     }
