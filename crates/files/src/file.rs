@@ -235,7 +235,7 @@ impl File {
             // Data that fills the beginning at once is looked at where it lies.
             if let Some(first) = data.get(..self.first).filter(|_| self.beginning.is_empty()) {
                 self.note_matches(first, self.seen);
-                self.told(sniff::mime_type(first));
+                self.set_type(sniff::mime_type(first));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
                 if self.beginning.is_empty() {
@@ -355,7 +355,7 @@ impl File {
         let known = !beginning.is_empty() && self.missing == 0;
         let shown = &beginning[..beginning.len().min(self.first)];
         self.note_matches(if known { shown } else { &[] }, seen);
-        self.told(if known { sniff::mime_type(shown) } else { None });
+        self.set_type(if known { sniff::mime_type(shown) } else { None });
         self.look_into(self.beginning_at, &beginning);
     }
 
@@ -516,7 +516,8 @@ impl File {
         }
     }
 
-    fn told(&mut self, mime_type: Option<&'static str>) {
+    /// The type of the file is known, or known to be none: starts the analyzers of that type.
+    fn set_type(&mut self, mime_type: Option<&'static str>) {
         self.sniffed = true;
         self.mime_type = mime_type;
         if let Some(mime) = mime_type {

@@ -270,7 +270,7 @@ impl Session<'_> {
     /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
     pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
         let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
-        if self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off) {
+        if self.stack.entries.iter().any(|e| e.tag == tag && !e.is_off) {
             self.remove(conn, tag, true);
         } else if self.steer_inner(conn, InnerRequest::Remove { tag, prevent }) {
             self.env.analyzer_ids.stop(conn.uid, tag);

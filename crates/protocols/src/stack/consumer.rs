@@ -20,12 +20,17 @@ use crate::conn_state::events::RexmitInconsistency;
 use crate::packet::build::flag_letters;
 
 impl Session<'_> {
+    /// Passes bytes in order to listeners that want them, and to the analyzers.
     fn pass_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
-        if self.follows_data() {
-            return self.followed_data(conn, from, data);
+        let is_followed = self.follows_data();
+        if is_followed {
+            self.report_contents(conn, from, data);
         }
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
+        if is_followed {
+            self.match_data(conn, from, data);
+        }
     }
 }
 
@@ -152,16 +157,5 @@ impl tcp::Consumer for Session<'_> {
         self.stack.waiting != Waiting::No
             || self.stack.entries.iter().any(|e| !e.is_off)
             || self.follows_data()
-    }
-}
-
-impl Session<'_> {
-    /// Bytes in order, which listeners want as well.
-    #[cold]
-    fn followed_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
-        self.report_contents(conn, from, data);
-        self.start_stream(conn);
-        self.each(conn, |a, cx| a.stream(cx, from, data));
-        self.match_data(conn, from, data);
     }
 }

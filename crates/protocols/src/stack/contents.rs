@@ -21,6 +21,7 @@ impl Session<'_> {
     }
 
     /// Bytes of a stream, in order.
+    #[cold]
     pub(super) fn report_contents(&mut self, conn: &Conn, from: Dir, contents: &[u8]) {
         let wants_all = self.wants::<TcpContents<'_>>();
         let known = self.env.streams.conns.get_mut(&conn.uid);
