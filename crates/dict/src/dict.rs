@@ -409,18 +409,27 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     where
         Q: Hash + Lookup<K> + ?Sized,
     {
-        match &mut self.state {
-            State::Table(table) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
-                let place = table.place(hash, |(k, _)| key.is(k))?;
-                let drawn = table.drawn;
-                let entry = table.remove(place, |(k, _)| self.hasher.hash_in_table(k, drawn));
-                // A table whose hashes do not fit into a segment remains one.
-                if table.len() == SINGLE_AGAIN || table.len() <= FEW_AGAIN {
-                    self.shrink();
-                }
-                entry
+        if let State::Table(table) = &mut self.state {
+            let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
+            let drawn = table.drawn;
+            let hash_of = |(k, _): &(K, V)| self.hasher.hash_in_table(k, drawn);
+            let entry = table.remove(hash, |(k, _)| key.is(k), hash_of)?;
+            // A table whose hashes do not fit into a segment remains one.
+            if table.len() == SINGLE_AGAIN || table.len() <= FEW_AGAIN {
+                self.shrink();
             }
+            return Some(entry);
+        }
+        self.remove_of_few(key)
+    }
+
+    /// The same where there is no table: in a function of its own, so that the way above needs few registers.
+    #[inline(never)]
+    fn remove_of_few<Q>(&mut self, key: &Q) -> Option<(K, V)>
+    where
+        Q: Hash + Lookup<K> + ?Sized,
+    {
+        match &mut self.state {
             State::Single(single) => {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn);
                 let spot = single.spot(hash, |(k, _)| key.is(k))?;
@@ -443,7 +452,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::One((k, _)) if key.is(k) => self.remove_inline(0),
             State::Two([(k, _), _]) if key.is(k) => self.remove_inline(0),
             State::Two([_, (k, _)]) if key.is(k) => self.remove_inline(1),
-            State::Empty | State::One(_) | State::Two(_) => None,
+            State::Empty | State::One(_) | State::Two(_) | State::Table(_) => None,
         }
     }
 

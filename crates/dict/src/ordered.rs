@@ -223,11 +223,10 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
 
     fn remove_at(&mut self, at: u32) -> Option<(K, V)> {
         let key = key_of(&self.nodes, at)?;
-        if let Some(table) = &mut self.table
-            && let Some(place) = table.place(self.hasher.hash_one(key), |other| *other == at)
-        {
+        if let Some(table) = &mut self.table {
             let (nodes, hasher) = (&self.nodes, &self.hasher);
-            table.remove(place, |at| key_of(nodes, *at).map_or(0, |k| hasher.hash_one(k)));
+            let hash_of = |at: &u32| key_of(nodes, *at).map_or(0, |k| hasher.hash_one(k));
+            table.remove(hasher.hash_one(key), |other| *other == at, hash_of);
         }
         let entry = self.nodes.get_mut(at as usize)?.entry.take()?;
         self.unlink(at);

@@ -209,18 +209,45 @@ impl<T> Table<T> {
         self.directory.set_apart(hash, true);
     }
 
-    /// Takes an entry out; blocks left sparse shrink or join.
-    #[inline]
-    pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
-        let Place { hash, at } = place;
-        let (entry, left, is_sparse) = match at {
+    /// Takes the entry of this hash that `eq` accepts out; blocks left sparse shrink or join.
+    #[inline(always)]
+    pub(crate) fn remove(
+        &mut self,
+        hash: u64,
+        eq: impl FnMut(&T) -> bool + Copy,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Option<T> {
+        let mut first = eq;
+        match self.directory.entries_mut(hash).take_first(hash, &mut first) {
+            Ok((entry, left, is_sparse)) => {
+                self.directory.counts_mut().len -= 1;
+                if is_sparse || self.directory.has_apart {
+                    self.tidy(hash, left, is_sparse, hasher);
+                }
+                Some(entry)
+            }
+            Err(has_tag) if has_tag || self.directory.has_apart => {
+                self.remove_again(hash, eq, hasher)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The same for an entry that is not the first one with the tag.
+    #[cold]
+    #[inline(never)]
+    fn remove_again(
+        &mut self,
+        hash: u64,
+        mut eq: impl FnMut(&T) -> bool,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Option<T> {
+        let (entry, left, is_sparse) = match self.find_again(hash, &mut eq)?.1 {
             At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
             At::Apart(at) => (self.swap_remove_apart(at).1, ENTRIES_MAX, false),
         };
         self.directory.counts_mut().len -= 1;
-        if is_sparse || self.directory.has_apart || matches!(at, At::Apart(_)) {
-            self.tidy(hash, left, is_sparse, hasher);
-        }
+        self.tidy(hash, left, is_sparse, hasher);
         Some(entry)
     }
 
@@ -357,16 +384,16 @@ impl<T> Table<T> {
         if other_block.depth() != block.depth() || len >= MERGE_MAX {
             return false;
         }
-        // All are asked for before the first entry moves, as in `hashes`.
-        let hashes: Vec<u64> = other_block.meeting(block).map(&hasher).collect();
+        // The other one, which has more entries most often, remains. All are asked for before the first entry moves, as in
+        // `hashes`.
+        let hashes: Vec<u64> = block.meeting(other_block).map(&hasher).collect();
         let has_apart = block.has_apart() || other_block.has_apart();
-        let [mut one, mut other] = self.directory.join(hash, Block::<T>::room_for(len));
+        let mut block = self.directory.join(other, Block::<T>::room_for(len));
         let mut whole = self.directory.entries_mut(hash);
-        whole.absorb(&mut one);
-        whole.absorb(&mut other);
+        whole.absorb(&mut block);
         let mut left = Vec::new();
         let mut hashes = hashes.into_iter();
-        other.drain(|entry| {
+        block.drain(|entry| {
             let hash = hashes.next().unwrap_or(hash);
             left.extend(whole.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
         });
@@ -469,8 +496,7 @@ mod tests {
                 assert_eq!(table.find(hash(&n), |other| *other == n), Some(&n));
             }
             for n in (0..count).filter(|n| n % 3 != 0) {
-                let place = table.place(hash(&n), |other| *other == n).expect("there");
-                assert_eq!(table.remove(place, hash), Some(n));
+                assert_eq!(table.remove(hash(&n), |other| *other == n, hash), Some(n));
             }
             let mut left = table.into_entries();
             left.sort_unstable();

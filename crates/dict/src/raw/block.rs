@@ -278,6 +278,11 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
         self.shape().depth
     }
 
+    /// Notes that entries share this many.
+    pub(crate) fn set_depth(&mut self, depth: u8) {
+        self.set_shape(Shape { depth, ..self.shape() });
+    }
+
     /// Whether entries that belong here found no room and stand apart.
     #[inline]
     pub(crate) fn has_apart(&self) -> bool {
@@ -457,16 +462,39 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     #[inline]
     pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize)> {
         let at = spot.0 as usize;
-        let cell = self.filled(at)?;
+        // SAFETY: the lane has a tag.
+        self.filled(at).map(|_| unsafe { self.take_filled(at) })
+    }
+
+    /// Takes the entry of this hash that `eq` accepts out, if it is the first one with the tag, and says how many are left;
+    /// else whether an entry has the tag.
+    #[inline(always)]
+    pub(crate) fn take_first(
+        &mut self,
+        hash: u64,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Result<(T, usize), bool> {
+        let (_, spot) = self.find_first(hash, eq)?;
+        // SAFETY: `find_first` gives a lane with an entry, and nothing has changed since.
+        Ok(unsafe { self.take_filled(spot.0 as usize) })
+    }
+
+    /// Takes the entry of a lane out, and says how many are left.
+    ///
+    /// # Safety
+    ///
+    /// The lane has an entry.
+    #[inline(always)]
+    unsafe fn take_filled(&mut self, at: usize) -> (T, usize) {
         let number = self.number(at);
         self.set_tag(at, FREE);
         let mut notes = self.notes();
         notes.len = notes.len.saturating_sub(1);
-        // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
-        let entry = unsafe { cell.read() };
+        // SAFETY: the lane had an entry, so its cell is initialised; no lane names it any more, so it is not read again.
+        let entry = unsafe { self.cell(number).read() };
         self.free_cell(number, &mut notes);
         self.set_notes(notes);
-        Some((entry, usize::from(notes.len)))
+        (entry, usize::from(notes.len))
     }
 
     /// Takes all entries out, in the order of [`iter`](Self::iter).

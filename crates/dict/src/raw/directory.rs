@@ -102,6 +102,17 @@ impl<'a, T> Entries<'a, T> {
         Some((entry, left, Block::<T>::is_sparse(left, self.0.room())))
     }
 
+    /// [`Block::take_first`]; also whether the block is sparse now.
+    #[inline(always)]
+    pub(crate) fn take_first(
+        &mut self,
+        hash: u64,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Result<(T, usize, bool), bool> {
+        let (entry, left) = self.0.take_first(hash, eq)?;
+        Ok((entry, left, Block::<T>::is_sparse(left, self.0.room())))
+    }
+
     /// [`Block::absorb`].
     pub(crate) fn absorb(&mut self, other: &mut Block<T>) {
         self.0.absorb(other);
@@ -197,8 +208,10 @@ impl<T, C> Directory<T, C> {
     /// The entries of the block that holds this hash, to change.
     #[inline]
     pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
-        let at = self.at(hash);
-        Entries(&mut self.places[at])
+        let offset = (hash as u32 & self.mask) as usize;
+        debug_assert!(offset / PLACE < self.places.len());
+        // SAFETY: as in `block`; `&mut self` makes the access exclusive.
+        Entries(unsafe { &mut *self.places.as_mut_ptr().byte_add(offset) })
     }
 
     /// Number of hash bits that select a slot.
@@ -283,19 +296,21 @@ impl<T, C> Directory<T, C> {
         ManuallyDrop::into_inner(was)
     }
 
-    /// Replaces the block that holds `hash` and its other half by one, empty, with this many cells; returns the halves.
+    /// Lets the block that holds `hash`, with this many cells now, stand for its other half as well; returns that one.
     ///
     /// # Panics
-    /// If those two are not of one depth, or of none.
-    pub(crate) fn join(&mut self, hash: u64, room: usize) -> [Block<T>; 2] {
-        let block = copy(self.block(hash));
+    /// If those two are not of one depth, or of none, or if the block has more entries.
+    pub(crate) fn join(&mut self, hash: u64, room: usize) -> Block<T> {
+        let mut block = copy(self.block(hash));
         let depth = block.depth();
         assert!(depth > 0);
         let other = copy(self.block(hash ^ parting_bit(depth - 1)));
         assert!(other.depth() == depth);
-        // Every place that named either half names the new block: so these copies are the only ones.
-        self.write(hash, &ManuallyDrop::new(Block::new(depth - 1, room)));
-        [block, other].map(ManuallyDrop::into_inner)
+        block.set_room(room);
+        block.set_depth(depth - 1);
+        // Every place that named either half names this block: so the copy of the other one is the only one.
+        self.write(hash, &block);
+        ManuallyDrop::into_inner(other)
     }
 
     /// Begins to double the directory.
@@ -431,12 +446,12 @@ mod tests {
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
         d.iter_mut().0.for_each(|v| **v += 10);
         assert_eq!(held(&d), [(2, 17), (2, 18), (2, 16), (2, 15)]);
-        let mut halves = d.join(HIGH, 2);
-        assert_eq!(halves.each_ref().map(|half| half.iter().map(|v| **v).sum::<u32>()), [16, 15]);
-        let mut whole = d.entries_mut(HIGH);
-        whole.absorb(&mut halves[0]);
-        assert_eq!(halves.each_ref().map(Block::len), [0, 1]);
+        let mut other = d.join(HIGH, 2);
+        assert_eq!(other.iter().map(|v| **v).sum::<u32>(), 15);
         assert_eq!(held(&d), [(2, 17), (2, 18), (1, 16)]);
+        // The lane of this entry is taken.
+        d.entries_mut(HIGH).absorb(&mut other);
+        assert_eq!((other.len(), d.block(HIGH).len(), d.block(HIGH).room()), (1, 1, 2));
         // Halving stops where a block needs the bits.
         while d.bits() > 2 {
             d.halve();

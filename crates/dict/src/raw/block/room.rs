@@ -1,7 +1,10 @@
 //! Insertion: an entry goes into the window of its home, where others make room for it, and into a cell that is free. The
 //! array of cells gets another size.
 
-use super::{Block, CLOSED, FREE, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, nth, tag_of};
+use super::{
+    Block, CLOSED, FREE, Layout, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, allocate, nth,
+    tag_of,
+};
 
 /// Lanes in which an entry of a block with twice the homes may stand, from half its lane on.
 const HALVED: usize = WINDOW - WINDOW / 2;
@@ -164,41 +167,39 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     /// Gives the block another number of cells, at least as many as there are entries.
     pub(crate) fn set_room(&mut self, room: usize) {
         assert!(room >= self.len().max(1) && room <= Self::ENTRIES_MAX);
-        self.pack();
+        let Notes { len, used, .. } = self.notes();
         let (old, new) = (Self::layout(self.room()), Self::layout(room));
-        // SAFETY: allocated with the old layout, whose size is not 0 as that of the new one is not; the new one has the same
-        // alignment.
-        let base = unsafe { alloc::realloc(self.base.as_ptr(), old, new.size()) };
-        match NonNull::new(base) {
-            Some(base) => self.base = base,
-            None => alloc::handle_alloc_error(new),
+        if size_of::<T>() == 0 || used == len {
+            // SAFETY: allocated with the old layout, whose size is not 0 as that of the new one is not; the new one has the same
+            // alignment.
+            let base = unsafe { alloc::realloc(self.base.as_ptr(), old, new.size()) };
+            match NonNull::new(base) {
+                Some(base) => self.base = base,
+                None => alloc::handle_alloc_error(new),
+            }
+        } else {
+            let base = self.pack_into(new);
+            // SAFETY: allocated with this layout. No block has it any more, and its entries are in the new memory.
+            unsafe { alloc::dealloc(core::mem::replace(&mut self.base, base).as_ptr(), old) };
         }
-        self.set_notes(Notes { room: room as u8, ..self.notes() });
+        self.set_notes(Notes::of(len, room as u8));
     }
 
-    /// Moves entries so that the first cells are filled, and no others.
-    fn pack(&mut self) {
-        let Notes { len, used, room, .. } = self.notes();
-        if size_of::<T>() == 0 || used == len {
-            return;
-        }
-        // Of the free cells, which the chain has, as many are in front of `len` as filled ones are behind.
-        let mut notes = self.notes();
-        for at in self.filled_lanes() {
-            if self.number(at) < len {
-                continue;
+    /// Memory of this layout, which has a cell for each entry, with a copy of the block whose first cells are filled, and no
+    /// others. Lane by lane: the free cells, each of which names the next one, need not be read one after the other.
+    fn pack_into(&self, new: Layout) -> NonNull<u8> {
+        let base = allocate(new);
+        // SAFETY: both allocations begin with an index.
+        unsafe { self.base.copy_to_nonoverlapping(base, Self::INDEX) };
+        for (to, at) in self.filled_lanes().enumerate() {
+            // SAFETY: a lane has a number in the index. Its cell is initialised; the new memory has one for each entry, of which
+            // there are no more than fit a byte.
+            unsafe {
+                let cell = base.add(Self::CELLS).cast::<T>().add(to);
+                self.cell(self.number(at)).copy_to_nonoverlapping(cell, 1);
+                base.add(Self::NUMBERS + at).write(to as u8);
             }
-            let to = loop {
-                let to = self.take_cell(&mut notes);
-                if to < len {
-                    break to;
-                }
-            };
-            // SAFETY: both are cells, and not the same, as `to` was free. That of the lane is initialised and named by this lane
-            // alone, which names `to` from now on.
-            unsafe { self.cell(self.number(at)).copy_to_nonoverlapping(self.cell(to), 1) };
-            self.set_number(at, to);
         }
-        self.set_notes(Notes::of(len, room));
+        base
     }
 }
