@@ -395,7 +395,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     }
 
     /// Takes a key out; its value.
-    #[inline]
+    #[inline(always)]
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -404,7 +404,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     }
 
     /// Takes a key out; its entry.
-    #[inline]
+    #[inline(always)]
     pub fn remove_entry<Q>(&mut self, key: &Q) -> Option<(K, V)>
     where
         Q: Hash + Lookup<K> + ?Sized,
