@@ -88,7 +88,7 @@ mod tests {
         for round in 0..1_000 {
             let mut taken: Vec<_> = (0..40).map(|n| spare.bytes(n * 1_000)).collect();
             for (n, memory) in taken.iter_mut().enumerate() {
-                memory.resize((n * 77_777 + round * 131) % 1_000_000, 0);
+                memory.reserve((n * 77_777 + round * 131) % 1_000_000);
             }
             taken.into_iter().for_each(|memory| spare.keep_bytes(memory));
             spare.keep_bytes(Vec::new());
