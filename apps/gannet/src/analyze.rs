@@ -165,7 +165,7 @@ enum Which {
     Local,
     /// All others
     Remote,
-    /// All
+    /// All hosts
     All,
 }
 

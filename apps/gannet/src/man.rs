@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
                         gannet man filter compile | man -l -\n  \
                         gannet man --out /usr/local/share/man/man1")]
 pub(crate) struct Args {
-    /// The command to print it of, like `filter compile`; the page of gannet itself without
+    /// The command whose page is printed, such as `filter compile`; without one, the page of gannet itself
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     of: Vec<String>,
     /// Write the pages of gannet and all its commands to this folder

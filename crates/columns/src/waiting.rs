@@ -166,7 +166,7 @@ impl Waiting {
         Ok(to.len())
     }
 
-    /// Uses the memory and the places of rows again.
+    /// Gives the memory of rows, and their places in the file, back for other rows.
     pub(crate) fn free(&mut self, rows: Rows) {
         if let Some(overflow) = &mut self.overflow {
             overflow.free.extend(rows.away);

@@ -201,7 +201,7 @@ impl Tunnels {
         &mut self.deferred
     }
 
-    /// Decides about what another one left. Returns the time of a look, if it is one.
+    /// Carries out an item that a shard deferred. Returns the time, if the item is a search for expired tunnels.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) -> Option<Time> {
         match &item.what {
             Seen::Used(tunnel) => self.register(logs, item.now, *tunnel),

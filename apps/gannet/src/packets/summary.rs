@@ -1,4 +1,4 @@
-//! What packets are together: protocols by layer, hosts and pairs of hosts.
+//! What a capture holds in sum: protocols by layer, hosts and pairs of hosts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

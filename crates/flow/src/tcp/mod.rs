@@ -272,7 +272,7 @@ impl Tcp {
     /// Overwrites a state that is [empty](Self::empty).
     #[inline]
     pub(crate) fn fill(&mut self, tcp: Self) {
-        // Nothing of the old one is left to drop, which the compiler does not know.
+        // The old state holds no memory, so it need not be dropped; the compiler cannot prove that.
         std::mem::forget(std::mem::replace(self, tcp));
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Terminal {
     oddities: Vec<Oddity>,
 }
 
-/// How far an option is.
+/// How much of a telnet option has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// IAC was seen.

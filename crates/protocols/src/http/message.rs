@@ -32,7 +32,7 @@ impl Version {
         [b'0' + self.major, b'.', b'0' + self.minor]
     }
 
-    /// As events have it: 1.1.
+    /// The version as events give it, a decimal number such as 1.1.
     pub fn number(self) -> f64 {
         f64::from(self.major) + f64::from(self.minor) / 10.0
     }

@@ -23,7 +23,7 @@ pub enum Item {
     LongOption,
 }
 
-/// How far an option is.
+/// How much of a telnet option has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
     /// IAC was seen.

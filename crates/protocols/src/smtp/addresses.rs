@@ -136,7 +136,7 @@ fn network_addresses(text: &[u8]) -> Vec<(bool, Option<Addr>)> {
         }
     }
     for (i, &(from, to)) in found.iter().enumerate() {
-        // Between two addresses that touch there is no text.
+        // Two addresses side by side have no text between them.
         let before = if i > 0 && found[i - 1].1 == from { None } else { text[..from].last() };
         let after = match found.get(i + 1) {
             Some(&(next, _)) if next == to => None,

@@ -35,7 +35,7 @@ pub struct Item<'a> {
     pub begins: bool,
     /// Whether `$` matches behind it.
     pub ends: bool,
-    /// Whether it starts over: nothing before it belongs to it.
+    /// Whether matching starts again with this piece: bytes before it do not count.
     pub fresh: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Lookups in an order that the cache knows nothing of, one by one and in batches.
+//! Lookups in random order, so that most miss the cache: one by one and in batches.
 
 use std::hint::black_box;
 use std::io::Write;

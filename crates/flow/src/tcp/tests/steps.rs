@@ -1,4 +1,4 @@
-//! The steps that a consumer sees that observes a connection.
+//! What a consumer that observes a connection is called with, and in which order.
 
 use gannet_base::Dir;
 use gannet_wire as wire;

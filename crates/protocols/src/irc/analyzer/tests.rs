@@ -214,7 +214,7 @@ fn replies_have_events() {
     }
 }
 
-/// Holds one event against its name and its arguments behind `is_orig`.
+/// Checks the name of the only event, and its arguments after `is_orig`.
 fn shows(got: &[String], event: &str) {
     let [got] = got else { panic!("{got:?}") };
     let (name, arguments) = event.split_once(' ').unwrap();

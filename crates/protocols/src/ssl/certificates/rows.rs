@@ -135,7 +135,7 @@ impl Known {
         &mut self.deferred
     }
 
-    /// Decides about what another one left.
+    /// Writes the row of an item that a shard deferred, unless it has one already.
     pub(crate) fn decide(&mut self, logs: &mut Sinks, weirds: &mut Weirds, item: &Item) {
         if self.is_news(item.key, item.now) {
             let (_, host, client) = item.key;
