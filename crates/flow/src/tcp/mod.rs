@@ -210,7 +210,6 @@ const _: () = assert!(size_of::<Tcp>() <= 256);
 
 impl Tcp {
     /// A connection whose first packet is at `start`.
-    #[inline]
     pub fn new(start: Time) -> Self {
         Self {
             side: Default::default(),
