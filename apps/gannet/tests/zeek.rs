@@ -3,13 +3,18 @@
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
 
+use gannet_base::Interval;
+use gannet_base::Time;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
+use gannet_synth::Trace;
+use gannet_synth::frame;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
@@ -354,6 +359,39 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
     let scheduled = "event late(c: connection) { print c$uid; }
         event new_connection(c: connection) { schedule 1sec { late(c) }; }";
     assert!(says(scheduled).ends_with("new_connection schedules an event with a connection"));
+}
+
+#[test]
+fn scripts_choose_the_ports_of_tunnels() {
+    let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+    let inner = frame::udp(address(4_000), address(9_000), 1, b"in");
+    let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+    let file = std::env::temp_dir().join(format!("gannet-tunnel-{}.pcap", std::process::id()));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    for port in [4_789, 4_790] {
+        trace
+            .push(Interval::from_millis(1), frame::udp(address(5_000), address(port), 1, &payload));
+    }
+    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
+    trace.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    let code = |port: u16| {
+        format!(
+            "module PacketAnalyzer;
+            export {{
+                global register_packet_analyzer: function(parent: Tag, identifier: count, child: Tag): bool;
+            }}
+            event zeek_init() {{ register_packet_analyzer(ANALYZER_UDP, {port}, ANALYZER_VXLAN); }}
+            event new_connection(c: connection) {{ print c$id$resp_p; }}"
+        )
+    };
+    for (port, all) in
+        [(4_789, "4789/udp\n9000/udp\n4790/udp\n"), (4_790, "4789/udp\n4790/udp\n9000/udp\n")]
+    {
+        let (printed, errors, _) = with_threads(&code(port), &file);
+        assert_eq!((printed.as_str(), errors.as_str()), (all, ""));
+    }
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

@@ -277,6 +277,8 @@ impl Shard {
         let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
             return true;
         };
+        // Ports of scripts: then there is one shard.
+        let global = global || EVENTS && self.env.may_be_own_tunnel(id.orig_p, id.resp_p);
         let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(if EVENTS {
             self.vlans()
         } else {

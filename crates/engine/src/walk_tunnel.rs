@@ -130,7 +130,7 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get(index) else { return };
-        let port = slot.conn.id.resp_p;
+        let port = self.env.tunnel_port(slot.conn.id.resp_p);
         if matches!(port, port::GTPV1_C | port::GTPV1_U) {
             self.new_gtp_state(index);
         }

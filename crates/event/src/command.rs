@@ -21,6 +21,9 @@ pub enum Command {
     },
     /// The ports that servers are likely to have, by transport, in the place of all others.
     LikelyPorts(Vec<(Proto, u16)>),
+    /// The UDP ports of responders that mark tunnels, with the analyzer of each by its name in Zeek's scripts, in the place
+    /// of all others.
+    TunnelPorts(Vec<(u16, String)>),
     /// The analyzers of what HTTP connections are upgraded to, by names of protocols, in the place of all others.
     Upgrades(Vec<(Vec<u8>, String)>),
     /// An analyzer may be started, or may not.

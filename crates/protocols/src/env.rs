@@ -409,6 +409,18 @@ impl Env {
         self.steering.setting(name, default)
     }
 
+    /// Whether one of the UDP ports of a connection marks tunnels since scripts say so.
+    #[inline]
+    pub fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {
+        self.steering.may_be_own_tunnel(one, other)
+    }
+
+    /// The usual port of the tunnels that a UDP port marks, which scripts may change: 4789 for a port of VXLAN.
+    #[inline]
+    pub fn tunnel_port(&self, port: u16) -> u16 {
+        self.steering.tunnel_port(port)
+    }
+
     /// Whether scripts disabled an analyzer.
     #[inline]
     pub fn is_disabled(&self, tag: Tag) -> bool {

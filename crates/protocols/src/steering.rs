@@ -11,6 +11,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidMap;
 use gannet_dict::KeyedHash;
+use gannet_wire::tunnel::port;
 
 use crate::Tag;
 use crate::ports::by_port;
@@ -23,6 +24,8 @@ pub(crate) struct Steering {
     disabled: HashSet<Tag>,
     /// Ports that servers are likely to have, where scripts say so.
     likely: Option<HashSet<(u8, u16)>>,
+    /// Ports of tunnels over UDP, where scripts say so, with the usual port of each tunnel.
+    tunnel_ports: Option<HashMap<u16, u16>>,
     /// Analyzers of what HTTP connections are upgraded to, where scripts say so.
     upgrades: Option<HashMap<Vec<u8>, Tag>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
@@ -56,7 +59,42 @@ fn number(proto: Proto) -> u8 {
     }
 }
 
+/// The usual ports of tunnels over UDP.
+const TUNNEL_PORTS: [u16; 7] =
+    [port::GTPV1_C, port::GTPV1_U, port::TEREDO, port::GRE, port::VXLAN, port::AYIYA, port::GENEVE];
+
+/// The usual port of the tunnels that a packet analyzer reads, by its name in Zeek's scripts.
+fn usual_port(analyzer: &str) -> Option<u16> {
+    Some(match analyzer.strip_prefix("PacketAnalyzer::ANALYZER_")? {
+        "AYIYA" => port::AYIYA,
+        "GENEVE" => port::GENEVE,
+        "GRE" => port::GRE,
+        "GTPV1" => port::GTPV1_U,
+        "TEREDO" => port::TEREDO,
+        "VXLAN" => port::VXLAN,
+        _ => return None,
+    })
+}
+
 impl Steering {
+    /// Whether one of these ports marks tunnels since scripts say so.
+    #[inline]
+    pub(crate) fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {
+        let ports = self.tunnel_ports.as_ref();
+        ports.is_some_and(|ports| ports.contains_key(&one) || ports.contains_key(&other))
+    }
+
+    /// The usual port of the tunnels that a port marks. A port that marks none may be any other number.
+    #[inline]
+    pub(crate) fn tunnel_port(&self, port: u16) -> u16 {
+        let Some(ports) = &self.tunnel_ports else { return port };
+        match ports.get(&port) {
+            Some(usual) => *usual,
+            None if TUNNEL_PORTS.contains(&port) => 0,
+            None => port,
+        }
+    }
+
     /// No analyzer but those that scripts register and detect.
     pub(crate) fn scripted() -> Self {
         Self { ports: Some(HashMap::default()), detected: Some(HashSet::new()), ..Self::default() }

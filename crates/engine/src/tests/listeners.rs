@@ -187,7 +187,7 @@ impl Listener for Asks {
 }
 
 #[test]
-fn scripts_limit_tunnels_and_ignore_unknown_transports() {
+fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     use gannet_event::Command;
     let depth = |value| Command::Setting { name: "Tunnel::max_depth", value };
     let unknown = |on| Command::Enable {
@@ -218,4 +218,15 @@ fn scripts_limit_tunnels_and_ignore_unknown_transports() {
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
     assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
     assert!(heard(other, vec![unknown(false)]).is_empty());
+    // A port of scripts marks tunnels, and a usual one that they do not have marks none.
+    let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
+    let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+    let vxlan = |port| frame::udp(client(5_000), server(port), 1, &payload);
+    let own = || {
+        let name = |kind: &str| format!("PacketAnalyzer::ANALYZER_{kind}");
+        vec![Command::TunnelPorts(vec![(4_790, name("VXLAN")), (4_791, name("OTHER"))])]
+    };
+    let connections = |port, commands| heard(vxlan(port), commands).len();
+    assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, vec![])), [2, 1, 1]);
+    assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, own())), [1, 2, 1]);
 }

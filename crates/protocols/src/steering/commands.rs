@@ -7,6 +7,7 @@ use gannet_event::Command;
 use super::MAX_SCHEDULED;
 use super::Scheduled;
 use super::number;
+use super::usual_port;
 use crate::Env;
 use crate::Tag;
 use crate::ports::is_likely_server_port;
@@ -103,6 +104,10 @@ impl Env {
             Command::LikelyPorts(ports) => {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
                 steering.likely = Some(all.collect());
+            }
+            Command::TunnelPorts(all) => {
+                let known = |(port, name): (u16, String)| Some((port, usual_port(&name)?));
+                steering.tunnel_ports = Some(all.into_iter().filter_map(known).collect());
             }
             Command::Upgrades(all) => {
                 let known =

@@ -179,6 +179,7 @@ pub fn run(
         detect(&mut machine.with(&mut program));
         settings(&mut machine.with(&mut program));
         likely_ports(&mut machine.with(&mut program));
+        tunnel_ports(&mut machine.with(&mut program));
         upgrades(&mut machine.with(&mut program));
         let unchecked =
             packets::nets(&machine.with(&mut program).global_named("ignore_checksums_nets"));
@@ -345,6 +346,35 @@ fn likely_ports(vm: &mut Vm<'_>) {
         vm.m.state.traffic.commands.push(Command::LikelyPorts(ports));
     }
 }
+
+/// UDP ports of tunnels, with the packet analyzer of each, where scripts have others than usual.
+fn tunnel_ports(vm: &mut Vm<'_>) {
+    let udp = vm.enum_named("PacketAnalyzer::ANALYZER_UDP");
+    let mapped = vm.m.state.packet_analyzers.iter();
+    let of_udp = mapped.filter(|((parent, _), _)| udp.is_set() && *parent == udp.int());
+    let port = |((_, number), analyzer): (&(i64, u64), &Value)| {
+        Some((u16::try_from(*number).ok()?, natives::tag_name(vm, analyzer)))
+    };
+    let mut ports: Vec<_> = of_udp.filter_map(port).collect();
+    ports.sort_unstable();
+    let usual =
+        USUAL_TUNNELS.map(|(port, name)| (port, format!("PacketAnalyzer::ANALYZER_{name}")));
+    if !ports.is_empty() && ports != usual {
+        vm.m.state.traffic.has_own_tunnels = true;
+        vm.m.state.traffic.commands.push(Command::TunnelPorts(ports));
+    }
+}
+
+/// The UDP ports of tunnels that Zeek's scripts register, in order.
+const USUAL_TUNNELS: [(u16, &str); 7] = [
+    (2123, "GTPV1"),
+    (2152, "GTPV1"),
+    (3544, "TEREDO"),
+    (4754, "GRE"),
+    (4789, "VXLAN"),
+    (5072, "AYIYA"),
+    (6081, "GENEVE"),
+];
 
 /// Analyzers of what HTTP connections are upgraded to, as scripts say.
 fn upgrades(vm: &mut Vm<'_>) {
@@ -588,6 +618,8 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
         Some("the traffic is live".to_owned())
     } else if traffic.pace.is_some() {
         Some("packets are read as fast as they were captured".to_owned())
+    } else if traffic.has_own_tunnels {
+        Some("scripts choose the ports of tunnels".to_owned())
     } else if traffic.names.is_some() {
         Some("seeds give connections Zeek's names, in the order of their packets".to_owned())
     } else {

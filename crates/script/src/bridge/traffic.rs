@@ -69,6 +69,8 @@ pub struct Traffic {
     pub(crate) pace: Option<(std::time::Instant, f64)>,
     /// Scripts disabled the analyzer that counts packets and bytes: connections do not show them.
     pub(crate) without_sizes: bool,
+    /// Whether scripts registered other ports of tunnels than the usual ones.
+    pub(crate) has_own_tunnels: bool,
     /// Analyzers of files that scripts disabled.
     pub(crate) disabled_files: std::collections::HashSet<String>,
     /// Options of the current TCP segment, where scripts look at them.
