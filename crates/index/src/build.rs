@@ -31,12 +31,12 @@ use crate::file::Entry;
 use crate::header::Header;
 use crate::identity::Identity;
 use crate::identity::check;
-use crate::identity::key;
-use crate::lists::List;
 use crate::lists::Lists;
 use crate::lists::add_errors;
 use crate::lists::add_pieces;
 use crate::path_of;
+use crate::records::Place;
+use crate::records::first;
 use crate::restarts::Restarts;
 use crate::varint;
 
@@ -188,8 +188,9 @@ impl Builder {
         add_errors(&mut shards);
         let packets = known.packets;
         let forgotten = shards.iter().map(|shard| shard.forgotten).sum();
-        let entries = by_key(shards.iter().flat_map(Lists::iter));
-        let (count, (table, blocks)) = (entries.len() as u64, blocks(&entries));
+        let chunks: Vec<_> = shards.iter().flat_map(Lists::chunks).collect();
+        let entries = by_key(&shards, &chunks);
+        let (count, (table, blocks)) = (entries.len() as u64, blocks(&entries, &chunks));
         let header = Header {
             seekable,
             compression: compression.filter(|_| seekable),
@@ -245,56 +246,84 @@ fn declares(head: &[u8], interface: u32) -> bool {
 }
 
 /// Lists by the keys of their uids.
-fn by_key<'a>(lists: impl Iterator<Item = &'a List>) -> Vec<(u64, &'a List)> {
-    let of = |list: &'a List| {
-        let (text, len) = list.uid().text();
-        (key(text.get(..len).unwrap_or_default()), list)
-    };
-    let mut entries: Vec<_> = lists.map(of).collect();
-    sort_by_key(&mut entries);
+fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, Place)> {
+    let all = shards.iter().scan(0, |before, shard| {
+        let chunks = *before;
+        *before += shard.chunks().count();
+        Some(shard.iter().map(move |(key, place)| (key, place.after(chunks))))
+    });
+    let mut entries = sorted(all.flatten(), shards.iter().map(Lists::len).sum());
     for same in entries.chunk_by_mut(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
-        same.sort_unstable_by(|(_, a), (_, b)| (a.first(), a.bytes()).cmp(&(b.first(), b.bytes())));
+        let order = |place| {
+            let record = record(chunks, place);
+            (first(record), record)
+        };
+        same.sort_unstable_by(|(_, a), (_, b)| order(*a).cmp(&order(*b)));
     }
     entries
 }
 
-/// Sorts by keys that are hashes: by their first bits, so that only a few entries are left to compare.
-fn sort_by_key<T: Copy>(entries: &mut Vec<(u64, T)>) {
+/// The record at a place.
+#[inline]
+fn record<'a>(chunks: &[&'a [u8]], place: Place) -> &'a [u8] {
+    place.of(chunks.get(place.chunk()).copied().unwrap_or_default())
+}
+
+/// Sorts by keys that are hashes, at most `most` of them: by their first bits, so that only a few entries are left to
+/// compare.
+fn sorted<T: Copy + Default>(
+    entries: impl Iterator<Item = (u64, T)> + Clone,
+    most: usize,
+) -> Vec<(u64, T)> {
+    /// The most entries with the same first bits that are compared one by one.
+    const FEW: u32 = 32;
     // One or two entries have the same first bits, on average.
-    let bits = entries.len().checked_ilog2().unwrap_or_default();
-    if bits == 0 {
-        return entries.sort_unstable_by_key(|(key, _)| *key);
-    }
+    let bits = most.max(2).ilog2();
     let bucket = |key: u64| (key >> (u64::BITS - bits)) as usize;
-    let mut ends = vec![0_usize; 1 << bits];
-    entries.iter().for_each(|(key, _)| ends[bucket(*key)] += 1);
-    let mut all = 0;
+    let mut ends = vec![0_u32; 1 << bits];
+    entries.clone().for_each(|(key, _)| ends[bucket(key)] += 1);
+    let (mut all, mut largest) = (0, 0);
     for end in &mut ends {
+        largest = largest.max(*end);
         // For now where it begins.
         (*end, all) = (all, all + *end);
     }
-    let mut sorted = entries.clone();
-    for entry in entries.iter() {
+    let mut sorted = vec![(0, T::default()); all as usize];
+    entries.for_each(|entry| {
         let end = &mut ends[bucket(entry.0)];
-        sorted[*end] = *entry;
+        sorted[*end as usize] = entry;
         *end += 1;
+    });
+    if largest > FEW {
+        sorted.sort_unstable_by_key(|(key, _)| *key);
+        return sorted;
     }
-    let mut begin = 0;
-    for end in ends {
-        if end - begin > 1 {
-            sorted[begin..end].sort_unstable_by_key(|(key, _)| *key);
+    let mut last = 0;
+    for at in 0..sorted.len() {
+        let entry = sorted[at];
+        if entry.0 >= last {
+            last = entry.0;
+            continue;
         }
-        begin = end;
+        let mut to = at;
+        while to > 0 && sorted[to - 1].0 > entry.0 {
+            sorted[to] = sorted[to - 1];
+            to -= 1;
+        }
+        sorted[to] = entry;
     }
-    *entries = sorted;
+    sorted
 }
 
 /// The table of blocks and the blocks. Those of one key are in one block.
-fn blocks(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
-    /// Bytes of the key and the lengths before a list, about.
-    const AROUND: usize = 10;
-    let bytes = entries.iter().map(|(_, list)| list.bytes().len() + AROUND).sum();
-    let (mut table, mut all) = (Vec::new(), Vec::<u8>::with_capacity(bytes));
+fn blocks(entries: &[(u64, Place)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
+    /// Bytes of a key, at most.
+    const KEY: usize = 10;
+    /// Bytes of a short record, which are copied without a loop.
+    const SHORT: usize = 32;
+    let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let mut all = Vec::<u8>::with_capacity(bytes + entries.len() * KEY + SHORT);
+    let mut table = Vec::new();
     let (mut begin, mut first, mut last) = (0, 0, 0);
     let mut close = |all: &[u8], begin: usize, first: u64| {
         let block = all.get(begin..).unwrap_or_default();
@@ -304,9 +333,11 @@ fn blocks(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
         }
         all.len()
     };
-    for (n, (key, list)) in entries.iter().enumerate() {
-        if let Some((_, list)) = entries.get(n + AHEAD) {
-            prefetch(*list);
+    for (n, (key, place)) in entries.iter().enumerate() {
+        if let Some((_, place)) = entries.get(n + AHEAD)
+            && let Some(chunk) = chunks.get(place.chunk())
+        {
+            prefetch(chunk.as_ptr().wrapping_add(place.offset()));
         }
         if all.len() - begin >= BLOCK && *key != last {
             begin = close(&all, begin, first);
@@ -315,10 +346,17 @@ fn blocks(entries: &[(u64, &List)]) -> (Vec<Entry>, Vec<u8>) {
             (first, last) = (*key, *key);
         }
         varint::put(&mut all, key - last);
-        varint::put(&mut all, list.packets());
-        varint::put(&mut all, list.bytes().len() as u64);
-        all.extend_from_slice(list.bytes());
         last = *key;
+        let chunk = chunks.get(place.chunk()).copied().unwrap_or_default();
+        let (record, after) = (place.of(chunk), chunk.get(place.offset()..).unwrap_or_default());
+        match after.first_chunk::<SHORT>() {
+            Some(more) if record.len() <= SHORT => {
+                let end = all.len() + record.len();
+                all.extend_from_slice(more);
+                all.truncate(end);
+            }
+            _ => all.extend_from_slice(record),
+        }
     }
     close(&all, begin, first);
     (table, all)
@@ -343,16 +381,18 @@ fn whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// The table and the blocks of lists by their uids.
 #[cfg(test)]
 pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
-    let uid = gannet_base::UidSource::new(0).connection(0, 0);
-    let list = |numbers: &[u64]| {
-        let mut list = List::new(uid);
+    use crate::identity::key;
+    use crate::list::List;
+    use crate::lists::Ends;
+
+    let mut shard = Lists::default();
+    for (uid, numbers) in lists {
+        let mut list = List::new(shard.begin(key(uid), Ends::None));
         numbers.iter().for_each(|number| list.add(*number));
-        list
-    };
-    let lists: Vec<_> = lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();
-    let mut entries: Vec<_> = lists.iter().map(|(key, list)| (*key, list)).collect();
-    entries.sort_by_key(|entry| entry.0);
-    blocks(&entries)
+        shard.end(&list);
+    }
+    let chunks: Vec<_> = shard.chunks().collect();
+    blocks(&by_key(std::slice::from_ref(&shard), &chunks), &chunks)
 }
 
 #[cfg(test)]
@@ -367,13 +407,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_sorted(keys in prop::collection::vec((0..64_u32, any::<u64>()), 0..300)) {
-            let mut entries: Vec<_> =
-                keys.iter().enumerate().map(|(n, (shift, key))| (key >> shift, n)).collect();
-            let mut expected: Vec<_> = entries.iter().map(|(key, _)| *key).collect();
+        fn keys_are_sorted(
+            keys in prop::collection::vec((0..64_u32, any::<u64>()), 0..300),
+            more in 0..100_usize,
+        ) {
+            let keys: Vec<_> = keys.iter().map(|(shift, key)| key >> shift).collect();
+            let mut expected = keys.clone();
             expected.sort_unstable();
-            sort_by_key(&mut entries);
+            let entries = sorted((0..).zip(&keys).map(|(n, key)| (*key, n)), keys.len() + more);
             prop_assert_eq!(entries.iter().map(|(key, _)| *key).collect::<Vec<_>>(), expected);
+            prop_assert!(entries.iter().all(|(key, n)| keys[*n] == *key));
             let mut all: Vec<_> = entries.iter().map(|(_, n)| *n).collect();
             all.sort_unstable();
             prop_assert_eq!(all, (0..keys.len()).collect::<Vec<_>>());

@@ -14,6 +14,9 @@ use gannet_base::UidMap;
 use gannet_engine::ShardIndex;
 
 use crate::error::Error;
+use crate::identity::key_of;
+use crate::list::List;
+use crate::lists::Ends;
 use crate::lists::Lists;
 
 /// The lists of shards that have finished, and the memory of all.
@@ -72,12 +75,18 @@ impl Shared {
 pub(crate) struct Collector {
     shared: Arc<Shared>,
     lists: Lists,
-    /// The place of the list of the connection in each slot of the table.
-    places: Vec<u32>,
-    /// The places of the lists of tunnels.
-    tunnels: UidMap<u32>,
-    /// The last packet, and the place of its last list.
+    /// The list of the connection in each slot of the table.
+    slots: Vec<List>,
+    /// The lists of tunnels without a connection.
+    tunnels: Vec<List>,
+    /// Their numbers.
+    by_uid: UidMap<u32>,
+    /// The last packet, and its last list: see [`list`](Self::list).
     last: (u64, u32),
+    /// The last packet with several lists, and all of them but the last.
+    others: (u64, Vec<u32>),
+    /// The last packet that may complete a datagram.
+    marked: u64,
     /// Bytes of memory that the shared count does not have yet.
     bytes: usize,
     /// It takes no more: all lists together have too many bytes, or the analysis has ended.
@@ -85,8 +94,8 @@ pub(crate) struct Collector {
     has_finished: bool,
 }
 
-/// No place of a list.
-const NONE: u32 = u32::MAX;
+/// The number of no list.
+const NONE: u32 = u32::MAX >> 1;
 
 /// Bytes that are counted together.
 const COUNTED: usize = 16 << 10;
@@ -96,68 +105,83 @@ impl Collector {
         Self {
             shared,
             lists: Lists::default(),
-            places: Vec::new(),
-            tunnels: UidMap::default(),
+            slots: Vec::new(),
+            tunnels: Vec::new(),
+            by_uid: UidMap::default(),
             last: (u64::MAX, NONE),
+            others: (u64::MAX, Vec::new()),
+            marked: u64::MAX,
             bytes: 0,
             is_full: false,
             has_finished: false,
         }
     }
 
-    /// Begins a list whose place takes some bytes, if there is memory for it.
-    fn list(&mut self, uid: Uid, ends: Option<(ConnId, Proto)>, bytes: usize) -> Option<u32> {
-        if self.is_full {
-            return None;
-        }
-        let place = self.lists.begin(uid, ends);
-        self.count(Lists::BYTES + bytes);
-        (!self.is_full).then_some(place)
-    }
-
-    /// Counts memory, and frees it if there is too much.
-    fn count(&mut self, bytes: usize) {
+    /// Counts memory, and frees it if there is too much. Returns whether there is enough.
+    fn count(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         if self.bytes >= COUNTED && !self.shared.count(mem::take(&mut self.bytes)) {
             self.is_full = true;
             self.lists = Lists::default();
-            self.places = Vec::new();
-            self.tunnels = UidMap::default();
+            self.free();
+        }
+        !self.is_full
+    }
+
+    /// Frees the memory of lists that have not ended.
+    fn free(&mut self) {
+        (self.slots, self.tunnels) = (Vec::new(), Vec::new());
+        self.by_uid = UidMap::default();
+    }
+
+    /// A list by its number: those of connections have the slot, those of tunnels the complement of their number.
+    fn list(&mut self, number: u32) -> Option<&mut List> {
+        match self.slots.get_mut(number as usize) {
+            Some(list) => Some(list),
+            None => self.tunnels.get_mut(!number as usize),
         }
     }
 
-    // Nothing is saved for a call: the ones that it has are the last of their paths.
-    #[inline(always)]
-    fn note(&mut self, number: u64, place: u32) {
-        if number == self.last.0 {
-            return self.note_again(number, place);
+    /// The list of a new tunnel without a connection.
+    fn new_tunnel(&mut self, uid: Uid) -> Option<u32> {
+        if self.is_full || !self.count(Lists::BYTES + size_of::<(Uid, u32)>()) {
+            return None;
         }
-        self.last = (number, place);
-        self.push(number, place);
+        let position = self.lists.begin(key_of(uid), Ends::None);
+        let number = !(self.tunnels.len() as u32);
+        self.tunnels.push(List::new(position));
+        self.by_uid.insert(uid, number);
+        Some(number)
     }
 
-    /// A packet of several lists, or one that is marked.
+    /// Adds a packet to another list, or one that is marked.
     #[cold]
     #[inline(never)]
-    fn note_again(&mut self, number: u64, place: u32) {
-        self.mark_lists(place);
-        self.last = (number, place);
-        self.push(number, place);
-    }
-
-    #[inline(always)]
-    fn push(&mut self, number: u64, place: u32) {
-        if let Some(list) = self.lists.at(place)
-            && let Some(distance) = list.push(number)
+    fn add_again(&mut self, packet: u64, number: u32) {
+        let is_marked = self.marked == packet;
+        if !is_marked && self.last.1 != number && self.last.1 != NONE {
+            if self.others.0 != packet {
+                self.others.0 = packet;
+                self.others.1.clear();
+            }
+            self.others.1.push(self.last.1);
+        }
+        self.last.1 = number;
+        let Some(list) = self.list(number) else { return };
+        if is_marked {
+            list.mark();
+        }
+        if packet > list.last()
+            && let Some(distance) = list.push(packet)
         {
-            self.put(place, distance);
+            self.put(number, distance);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn put(&mut self, place: u32, distance: u64) {
-        if let Some(list) = self.lists.at(place) {
+    fn put(&mut self, number: u32, distance: u64) {
+        if let Some(list) = self.list(number) {
             let more = list.put(distance);
             if more > 0 {
                 self.count(more);
@@ -165,52 +189,75 @@ impl Collector {
         }
     }
 
-    /// Marks the lists of a packet that has several or is marked.
-    fn mark_lists(&mut self, place: u32) {
-        if place != self.last.1 {
-            for place in [place, self.last.1] {
-                if let Some(list) = self.lists.at(place) {
-                    list.mark();
-                }
-            }
+    /// Marks the list of a connection that has ended, if it may have the current packet, which may be marked later.
+    #[cold]
+    fn leave(&mut self, slot: u32) {
+        if let Some(list) = self.list(slot) {
+            list.mark();
         }
+        let others = self.others.1.iter_mut();
+        others
+            .chain([&mut self.last.1])
+            .filter(|list| **list == slot)
+            .for_each(|list| *list = NONE);
     }
 }
 
 impl ShardIndex for Collector {
     fn begin(&mut self, slot: u32, uid: Uid, id: ConnId, proto: Proto) {
-        let ends = Some((id, proto));
-        let Some(place) = self.list(uid, ends, size_of::<u32>()) else { return };
-        let slot = slot as usize;
-        if slot >= self.places.len() {
-            self.places.resize(slot + 1, NONE);
+        if self.is_full || !self.count(Lists::BYTES) {
+            return;
         }
-        self.places[slot] = place;
+        let at = slot as usize;
+        if at >= self.slots.len() {
+            // A slot without a connection has a list that is not in the index.
+            self.slots.resize_with(at + 1, || List::new(NONE));
+        }
+        if slot == self.last.1 || self.others.0 == self.last.0 && self.others.1.contains(&slot) {
+            self.leave(slot);
+        }
+        let position = self.lists.begin(key_of(uid), Ends::new(id, proto));
+        let Some(list) = self.slots.get_mut(at) else { return };
+        self.lists.end(list);
+        list.begin(position);
     }
 
     fn packet(&mut self, number: u64, slot: u32) {
-        if let Some(place) = self.places.get(slot as usize).copied() {
-            self.note(number, place);
+        if number == self.last.0 {
+            return self.add_again(number, slot);
+        }
+        let Some(list) = self.slots.get_mut(slot as usize) else { return };
+        self.last = (number, slot);
+        if let Some(distance) = list.push(number) {
+            self.put(slot, distance);
         }
     }
 
     fn tunnel(&mut self, number: u64, uid: Uid) {
-        let known = self.tunnels.get(&uid).copied();
-        let place = known.or_else(|| {
-            let new = self.list(uid, None, size_of::<(Uid, u32)>())?;
-            self.tunnels.insert(uid, new);
-            Some(new)
-        });
-        if let Some(place) = place {
-            self.note(number, place);
+        let known = self.by_uid.get(&uid).copied();
+        let Some(list) = known.or_else(|| self.new_tunnel(uid)) else { return };
+        if number != self.last.0 {
+            self.last = (number, NONE);
         }
+        self.add_again(number, list);
     }
 
     fn mark(&mut self, number: u64) {
-        if self.last.0 == number {
-            self.mark_lists(NONE);
+        if self.marked == number {
+            return;
         }
-        self.last = (number, NONE);
+        self.marked = number;
+        if self.last.0 != number {
+            self.last = (number, NONE);
+            return;
+        }
+        let (packet, others) = mem::take(&mut self.others);
+        let others = others.into_iter().filter(|_| packet == number);
+        for list in others.chain([self.last.1]) {
+            if let Some(list) = self.list(list) {
+                list.mark();
+            }
+        }
     }
 
     fn piece(&mut self, number: u64, piece: u64) {
@@ -235,10 +282,10 @@ impl ShardIndex for Collector {
         if mem::replace(&mut self.has_finished, true) {
             return;
         }
+        self.slots.iter().chain(&self.tunnels).for_each(|list| self.lists.end(list));
         self.shared.count(mem::take(&mut self.bytes));
         self.shared.add(mem::take(&mut self.lists));
-        self.places = Vec::new();
-        self.tunnels = UidMap::default();
+        self.free();
         self.is_full = true;
     }
 }
@@ -266,11 +313,6 @@ mod tests {
         collector.begin(slot, UidSource::new(0).connection(n, 0), id(n), Proto::Udp);
     }
 
-    /// The packets of each list.
-    fn packets(lists: &Lists) -> Vec<Vec<u64>> {
-        lists.iter().map(|list| list.numbers().collect()).collect()
-    }
-
     #[test]
     fn packets_are_of_the_last_connection_in_a_slot() {
         for all in [10, 1_000, 100_000] {
@@ -288,7 +330,7 @@ mod tests {
             let lists = shared.take().unwrap();
             assert_eq!(lists.len(), 1);
             let expected = [(1..5).collect(), (1..=all).collect(), (5..=all).collect::<Vec<_>>()];
-            assert_eq!(packets(&lists[0]), expected);
+            assert_eq!(lists[0].packets(), expected);
         }
     }
 
@@ -303,8 +345,8 @@ mod tests {
             collector.piece(number, 1);
             collector.error(number, id(number), Proto::Udp);
         }
-        assert!(collector.is_full && collector.places.is_empty() && collector.tunnels.is_empty());
-        assert_eq!(collector.lists.iter().count(), 0);
+        assert!(collector.is_full && collector.slots.is_empty() && collector.tunnels.is_empty());
+        assert_eq!(collector.lists.len(), 0);
         assert!(collector.lists.errors.is_empty() && collector.lists.pieces.is_empty());
         collector.finish();
         assert!(matches!(shared.take(), Err(Error::TooLarge(COUNTED))));
@@ -332,9 +374,47 @@ mod tests {
         [a, b].iter_mut().for_each(ShardIndex::finish);
         let mut shards = shared.take().unwrap();
         add_pieces(&mut shards);
-        assert_eq!(packets(&shards[0]), [vec![2, 3, 4, 9], vec![2, 3, 4], vec![1, 2, 3, 4]]);
+        assert_eq!(shards[0].packets(), [vec![2, 3, 4, 9], vec![2, 3, 4], vec![1, 2, 3, 4]]);
         // A list without packets is none.
-        assert_eq!(packets(&shards[1]), [vec![2, 3, 4], vec![5]]);
+        assert_eq!(shards[1].packets(), [vec![2, 3, 4], vec![5]]);
+    }
+
+    #[test]
+    fn a_fragment_is_added_to_both_connections_of_a_slot_that_changes_with_the_packet() {
+        for has_another in [false, true] {
+            let (shared, [mut collector]) = collectors(1 << 30);
+            begin(&mut collector, 0, 1);
+            begin(&mut collector, 1, 2);
+            collector.packet(3, 0);
+            if has_another {
+                collector.packet(3, 1);
+            }
+            begin(&mut collector, 0, 3);
+            collector.packet(3, 0);
+            collector.mark(3);
+            collector.piece(3, 2);
+            collector.packet(4, 0);
+            collector.finish();
+            let mut shards = shared.take().unwrap();
+            add_pieces(&mut shards);
+            let another = has_another.then(|| vec![2, 3]);
+            let expected: Vec<_> =
+                [Some(vec![2, 3]), another, Some(vec![2, 3, 4])].into_iter().flatten().collect();
+            assert_eq!(shards[0].packets(), expected);
+        }
+    }
+
+    #[test]
+    fn a_slot_without_a_connection_has_no_list() {
+        let (shared, [mut collector]) = collectors(1 << 30);
+        begin(&mut collector, 5, 1);
+        collector.packet(1, 5);
+        collector.packet(2, 4);
+        collector.packet(3, 6);
+        begin(&mut collector, 4, 4);
+        collector.packet(4, 4);
+        collector.finish();
+        assert_eq!(shared.take().unwrap()[0].packets(), [[1], [4]]);
     }
 
     #[test]

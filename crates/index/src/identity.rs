@@ -7,6 +7,7 @@ use std::io::Seek;
 use std::io::SeekFrom;
 use std::path::Path;
 
+use gannet_base::Uid;
 use siphasher::sip128::SipHasher13;
 
 /// The size of a capture, and a hash of its ends.
@@ -39,6 +40,12 @@ impl Identity {
 /// The key of a uid's text.
 pub(crate) fn key(uid: &[u8]) -> u64 {
     hash(2, uid)
+}
+
+/// The key of a uid.
+pub(crate) fn key_of(uid: Uid) -> u64 {
+    let (text, len) = uid.text();
+    key(text.get(..len).unwrap_or_default())
 }
 
 /// A check of bytes.

@@ -2,22 +2,34 @@
 
 /// Appends a number.
 #[inline]
-pub(crate) fn put(out: &mut Vec<u8>, mut v: u64) {
-    while v >= 0x80 {
-        out.push(v as u8 | 0x80);
-        v >>= 7;
+pub(crate) fn put(out: &mut Vec<u8>, v: u64) {
+    if v < 0x80 {
+        return out.push(v as u8);
     }
-    out.push(v as u8);
+    let (begin, (word, len)) = (out.len(), word(v));
+    if len <= size_of_val(&word) {
+        out.extend_from_slice(&word.to_le_bytes());
+        out.truncate(begin + len);
+    } else {
+        out.resize(begin + len, 0);
+        write(out.get_mut(begin..).unwrap_or_default(), v);
+    }
 }
 
-/// Bytes of a number.
+/// The bytes of a number as those of a word, the lowest first, and how many there are. Above eight the word is wrong.
 #[inline]
-pub(crate) fn len(v: u64) -> usize {
-    (u64::BITS - (v | 1).leading_zeros()).div_ceil(7) as usize
+pub(crate) fn word(v: u64) -> (u64, usize) {
+    let len = (u64::BITS - (v | 1).leading_zeros()).div_ceil(7) as usize;
+    // Halves move apart until each seven bits have a byte.
+    let halves = v & 0x0fff_ffff | (v & 0x00ff_ffff_f000_0000) << 4;
+    let quarters = halves & 0x0000_3fff_0000_3fff | (halves & 0x0fff_c000_0fff_c000) << 2;
+    let bytes = quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1;
+    // All but the last one have the highest bit.
+    let others = (1_u64 << (8 * (len as u32 - 1) % u64::BITS)) - 1;
+    (bytes | 0x8080_8080_8080_8080 & others, len)
 }
 
-/// Writes a number into exactly [`len`] bytes.
-#[inline]
+/// Writes a number into all of these bytes.
 pub(crate) fn write(out: &mut [u8], mut v: u64) {
     let Some((last, others)) = out.split_last_mut() else { return };
     for byte in others {
@@ -56,9 +68,11 @@ mod tests {
             let v: u64 = v >> shift;
             let mut out = Vec::new();
             super::put(&mut out, v);
-            let mut same = vec![0; super::len(v)];
+            let (word, len) = super::word(v);
+            let mut same = vec![0; len];
             super::write(&mut same, v);
             prop_assert_eq!(&same, &out);
+            prop_assert!(len > 8 || word.to_le_bytes().get(..len) == Some(&out[..]));
             let mut rest = &out[..];
             prop_assert_eq!(super::take(&mut rest), Some(v));
             prop_assert!(rest.is_empty());

@@ -1,0 +1,190 @@
+//! The packets of one connection, while more may come.
+
+use crate::varint;
+
+/// The packets of one connection, in order: a line of a cache, in which the last ones are.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct List {
+    /// The last one, 0 if there is none: numbers begin at 1.
+    last: u64,
+    /// The distances from one to the next, without the last few.
+    before: Vec<u8>,
+    /// The position of its connection in the lists of the shard.
+    pub(crate) position: u32,
+    /// Whether some packet may complete a datagram.
+    completes: bool,
+    /// Bytes of the last distances.
+    len: u8,
+    /// The last distances, then zeros.
+    tail: [u8; TAIL],
+}
+
+/// Bytes of the last distances.
+const TAIL: usize = 24;
+/// Memory that is left to the next connection.
+const KEPT: usize = 192;
+/// Bytes that may be read after the end of a list, so that short ones are copied without a loop.
+pub(crate) const AFTER: usize = TAIL;
+
+// A list is one cache line.
+const _: () = assert!(size_of::<List>() == 64);
+
+impl List {
+    /// Of a connection at this position.
+    pub(crate) fn new(position: u32) -> Self {
+        let (before, tail) = (Vec::new(), [0; TAIL]);
+        Self { last: 0, before, position, completes: false, len: 0, tail }
+    }
+
+    /// Begins the list of another connection.
+    pub(crate) fn begin(&mut self, position: u32) {
+        self.before.clear();
+        if self.before.capacity() > KEPT {
+            self.before = Vec::new();
+        }
+        (self.last, self.position, self.completes, self.len) = (0, position, false, 0);
+        self.tail = [0; TAIL];
+    }
+
+    /// A packet may complete a datagram.
+    pub(crate) fn mark(&mut self) {
+        self.completes = true;
+    }
+
+    pub(crate) fn is_marked(&self) -> bool {
+        self.completes
+    }
+
+    /// The last packet; 0 if there is none.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Adds a packet after all others. Returns a distance that is left to [`put`](Self::put).
+    #[inline(always)]
+    pub(crate) fn push(&mut self, number: u64) -> Option<u64> {
+        let distance = number.wrapping_sub(self.last);
+        let at = usize::from(self.len);
+        // One or two bytes, as of nearly all packets: the second one is overwritten if it is none.
+        if distance < 1 << 14
+            && let Some(bytes) = self.tail.get_mut(at..at + 2)
+        {
+            let more = u16::from(distance >= 1 << 7);
+            let both = distance as u16 & 0x7f | more << 7 | (distance as u16 >> 7) << 8;
+            bytes.copy_from_slice(&both.to_le_bytes());
+            self.last = number;
+            self.len += 1 + more as u8;
+            return None;
+        }
+        Some(distance)
+    }
+
+    /// Adds a packet at any distance. Returns the bytes of memory that the list takes in addition.
+    pub(crate) fn put(&mut self, distance: u64) -> usize {
+        let Some(number) = self.last.checked_add(distance) else { return 0 };
+        let mut moved = 0;
+        let (word, len) = varint::word(distance);
+        if usize::from(self.len) + len.max(size_of_val(&word)) > TAIL {
+            moved = self.empty_tail();
+        }
+        let at = usize::from(self.len);
+        if len <= size_of_val(&word) {
+            if let Some(bytes) = self.tail.get_mut(at..at + 8) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        } else if let Some(bytes) = self.tail.get_mut(at..at + len) {
+            varint::write(bytes, distance);
+        }
+        self.last = number;
+        self.len += len as u8;
+        moved
+    }
+
+    /// Appends the last distances to those before. Returns their bytes.
+    fn empty_tail(&mut self) -> usize {
+        let bytes = usize::from(self.len);
+        if self.before.capacity() == 0 {
+            self.before.reserve(4 * TAIL);
+        }
+        let end = self.before.len() + bytes;
+        self.before.extend_from_slice(&self.tail);
+        self.before.truncate(end);
+        (self.len, self.tail) = (0, [0; TAIL]);
+        bytes
+    }
+
+    /// Bytes of all distances.
+    pub(crate) fn len(&self) -> usize {
+        self.before.len() + usize::from(self.len)
+    }
+
+    /// How many packets there are.
+    pub(crate) fn packets(&self) -> u64 {
+        // The last byte of each distance, whose highest bit is 0; eight bytes at a time.
+        const ONES: u64 = u64::MAX / 0xff;
+        let ends = |word: &[u8; 8]| !u64::from_le_bytes(*word) >> 7 & ONES;
+        let (words, rest) = self.before.as_chunks::<8>();
+        let in_words: u64 = words.iter().map(|word| ends(word).wrapping_mul(ONES) >> 56).sum();
+        let in_rest = rest.iter().filter(|byte| **byte < 0x80).count();
+        let in_tail = self.tail.as_chunks::<8>().0.iter().map(ends).sum::<u64>();
+        // The zeros after the last distance are none.
+        let zeros = TAIL - usize::from(self.len);
+        in_words + in_rest as u64 + (in_tail.wrapping_mul(ONES) >> 56) - zeros as u64
+    }
+
+    /// Appends all distances, with up to [`AFTER`] bytes of memory more than they take.
+    pub(crate) fn append_to(&self, all: &mut Vec<u8>) {
+        let end = all.len() + self.len();
+        if !self.before.is_empty() {
+            all.extend_from_slice(&self.before);
+        }
+        all.extend_from_slice(&self.tail);
+        all.truncate(end);
+    }
+
+    /// Adds a packet, unless it is not after all others.
+    pub(crate) fn add(&mut self, number: u64) {
+        if number > self.last
+            && let Some(distance) = self.push(number)
+        {
+            self.put(distance);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_have_all_packets(
+            lists in prop::collection::vec(
+                prop::collection::vec((0..64_u32, any::<u64>()), 0..100),
+                1..4,
+            ),
+        ) {
+            let mut list = List::new(0);
+            for (position, distances) in lists.into_iter().enumerate() {
+                list.begin(position as u32);
+                let (mut last, mut packets, mut expected) = (0_u64, 0, b"before".to_vec());
+                for (shift, bits) in distances {
+                    let next = last.saturating_add(bits >> shift);
+                    list.add(next);
+                    if next > last {
+                        packets += 1;
+                        varint::put(&mut expected, next - last);
+                    }
+                    last = next;
+                }
+                let mut all = b"before".to_vec();
+                list.append_to(&mut all);
+                prop_assert_eq!(all, expected);
+                prop_assert_eq!((list.packets(), list.last()), (packets, last));
+            }
+        }
+    }
+}

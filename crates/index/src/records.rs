@@ -1,0 +1,134 @@
+//! Lists of packets that are complete, as an index has them.
+
+use crate::list::AFTER;
+use crate::list::List;
+use crate::varint;
+
+/// Lists one after the other: of each the number of packets, the bytes of its distances, and the distances.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    chunks: Vec<Vec<u8>>,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    chunk: u32,
+    offset: u16,
+    /// Its bytes, 0 if there is no record; the most are all bytes of the chunk.
+    len: u16,
+}
+
+/// Bytes of a chunk, unless one record has more.
+const CHUNK: usize = 1 << 16;
+/// The most bytes of the two numbers before a list.
+const HEAD: usize = 20;
+
+impl Records {
+    /// Appends the record of a list with packets.
+    pub(crate) fn add(&mut self, list: &List) -> Place {
+        let len = list.len();
+        if len == 0 {
+            return Place::default();
+        }
+        let most = HEAD + len + AFTER;
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
+            self.chunks.push(Vec::with_capacity(most.max(CHUNK)));
+        }
+        let number = self.chunks.len() - 1;
+        let Some(chunk) = self.chunks.last_mut() else { return Place::default() };
+        let begin = chunk.len();
+        varint::put(chunk, list.packets());
+        varint::put(chunk, len as u64);
+        list.append_to(chunk);
+        // One that is longer is alone in its chunk.
+        let len = (chunk.len() - begin).min(usize::from(u16::MAX)) as u16;
+        Place { chunk: number as u32, offset: begin as u16, len }
+    }
+
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        self.chunks.iter().map(Vec::as_slice)
+    }
+
+    /// The record at a place; empty if there is none.
+    pub(crate) fn at(&self, place: Place) -> &[u8] {
+        let chunk = self.chunks.get(place.chunk as usize).map(Vec::as_slice);
+        place.of(chunk.unwrap_or_default())
+    }
+}
+
+impl Place {
+    /// Whether there is no record.
+    pub(crate) fn is_none(self) -> bool {
+        self.len == 0
+    }
+
+    /// The same record, with this many chunks before.
+    pub(crate) fn after(self, chunks: usize) -> Self {
+        Self { chunk: self.chunk + chunks as u32, ..self }
+    }
+
+    pub(crate) fn chunk(self) -> usize {
+        self.chunk as usize
+    }
+
+    pub(crate) fn offset(self) -> usize {
+        usize::from(self.offset)
+    }
+
+    /// The bytes of the record in its chunk.
+    #[inline]
+    pub(crate) fn of(self, chunk: &[u8]) -> &[u8] {
+        let rest = chunk.get(self.offset()..).unwrap_or_default();
+        match self.len {
+            u16::MAX => rest,
+            len => rest.get(..len.into()).unwrap_or_default(),
+        }
+    }
+}
+
+/// The distances of a record.
+fn distances(record: &[u8]) -> &[u8] {
+    let mut rest = record;
+    let _ = (varint::take(&mut rest), varint::take(&mut rest));
+    rest
+}
+
+/// The first packet of a record; 0 if there is none.
+pub(crate) fn first(record: &[u8]) -> u64 {
+    varint::take(&mut distances(record)).unwrap_or_default()
+}
+
+/// The packets of a record.
+pub(crate) fn numbers(record: &[u8]) -> impl Iterator<Item = u64> {
+    let (mut rest, mut last) = (distances(record), 0);
+    std::iter::from_fn(move || {
+        last += varint::take(&mut rest)?;
+        Some(last)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_any_length_are_found() {
+        let mut records = Records::default();
+        // Around the longest one that shares a chunk, and around the longest whose length is known.
+        let lens = [1, 2, 30, 65_400, 5, 65_490, 65_491, 65_492, 65_493, 1, 65_510, 65_515];
+        let lens = lens.into_iter().chain(65_520..65_550).chain([200_000, 0, 7]);
+        let places: Vec<_> = lens
+            .map(|len| {
+                let mut list = List::new(0);
+                (1..=len).for_each(|number| list.add(number));
+                (len, records.add(&list))
+            })
+            .collect();
+        for (len, place) in places {
+            assert_eq!(place.is_none(), len == 0);
+            assert!(numbers(records.at(place)).eq(1..=len), "{len}");
+            assert_eq!(first(records.at(place)), len.min(1));
+        }
+    }
+}
