@@ -54,8 +54,8 @@ pub(crate) struct Noting {
     pieces: HashMap<Datagram, Vec<u64>, KeyedHash>,
 }
 
-/// The fields that all fragments of a datagram share.
-type Datagram = (Addr, Addr, u32, u8);
+/// The fields that all fragments of a datagram share: source, destination, and identification with protocol.
+type Datagram = (u128, u128, u64);
 
 impl Noting {
     pub(crate) fn new(index: &dyn PacketIndex) -> Self {
@@ -96,7 +96,8 @@ impl Noting {
 
 fn datagram(ip: &Ip<'_>) -> Option<Datagram> {
     let fragment = ip.fragment?;
-    Some((ip.src, ip.dst, fragment.id, ip.protocol))
+    let number = |addr: Addr| u128::from_ne_bytes(addr.octets());
+    Some((number(ip.src), number(ip.dst), u64::from(fragment.id) << 8 | u64::from(ip.protocol)))
 }
 
 /// The endpoints of a quoted packet: its IP header and the first bytes of its transport.

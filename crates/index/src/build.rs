@@ -319,10 +319,10 @@ fn sorted<T: Copy + Default>(
 fn blocks(entries: &[(u64, Place)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
     /// Bytes of a key, at most.
     const KEY: usize = 10;
-    /// Bytes of a short record, which are copied without a loop.
-    const SHORT: usize = 32;
+    /// Bytes after those of the last list, at most.
+    const AFTER: usize = 32;
     let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let mut all = Vec::<u8>::with_capacity(bytes + entries.len() * KEY + SHORT);
+    let mut all = Vec::<u8>::with_capacity(bytes + entries.len() * KEY + AFTER);
     let mut table = Vec::new();
     let (mut begin, mut first, mut last) = (0, 0, 0);
     let mut close = |all: &[u8], begin: usize, first: u64| {
@@ -347,16 +347,7 @@ fn blocks(entries: &[(u64, Place)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
         }
         varint::put(&mut all, key - last);
         last = *key;
-        let chunk = chunks.get(place.chunk()).copied().unwrap_or_default();
-        let (record, after) = (place.of(chunk), chunk.get(place.offset()..).unwrap_or_default());
-        match after.first_chunk::<SHORT>() {
-            Some(more) if record.len() <= SHORT => {
-                let end = all.len() + record.len();
-                all.extend_from_slice(more);
-                all.truncate(end);
-            }
-            _ => all.extend_from_slice(record),
-        }
+        place.append_to(&mut all, chunks.get(place.chunk()).copied().unwrap_or_default());
     }
     close(&all, begin, first);
     (table, all)

@@ -118,9 +118,15 @@ impl Collector {
     }
 
     /// Counts memory, and frees it if there is too much. Returns whether there is enough.
+    #[inline]
     fn count(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
-        if self.bytes >= COUNTED && !self.shared.count(mem::take(&mut self.bytes)) {
+        self.bytes < COUNTED || self.count_together()
+    }
+
+    #[cold]
+    fn count_together(&mut self) -> bool {
+        if !self.shared.count(mem::take(&mut self.bytes)) {
             self.is_full = true;
             self.lists = Lists::default();
             self.free();

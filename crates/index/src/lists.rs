@@ -173,7 +173,8 @@ impl Lists {
     /// Adds more packets to a list that has ended, in any order.
     fn extend(&mut self, position: u32, more: impl IntoIterator<Item = u64>) {
         let mut all: Vec<_> = numbers(self.record(position)).chain(more).collect();
-        all.sort_unstable();
+        // Two parts that are sorted are merged.
+        all.sort();
         let mut list = List::new(position);
         all.into_iter().for_each(|number| list.add(number));
         self.set(position, &list);

@@ -38,8 +38,13 @@ impl Records {
         let number = self.chunks.len() - 1;
         let Some(chunk) = self.chunks.last_mut() else { return Place::default() };
         let begin = chunk.len();
-        varint::put(chunk, list.packets());
-        varint::put(chunk, len as u64);
+        let packets = list.packets();
+        if packets < 0x80 && len < 0x80 {
+            chunk.extend_from_slice(&[packets as u8, len as u8]);
+        } else {
+            varint::put(chunk, packets);
+            varint::put(chunk, len as u64);
+        }
         list.append_to(chunk);
         // One that is longer is alone in its chunk.
         let len = (chunk.len() - begin).min(usize::from(u16::MAX)) as u16;
@@ -83,6 +88,23 @@ impl Place {
         match self.len {
             u16::MAX => rest,
             len => rest.get(..len.into()).unwrap_or_default(),
+        }
+    }
+
+    /// Appends the record in this chunk.
+    #[inline]
+    pub(crate) fn append_to(self, all: &mut Vec<u8>, chunk: &[u8]) {
+        /// Bytes of a short record, which are copied without a loop.
+        const SHORT: usize = 32;
+        let len = usize::from(self.len);
+        let rest = chunk.get(self.offset()..).unwrap_or_default();
+        match rest.first_chunk::<SHORT>() {
+            Some(more) if len <= SHORT => {
+                let end = all.len() + len;
+                all.extend_from_slice(more);
+                all.truncate(end);
+            }
+            _ => all.extend_from_slice(self.of(chunk)),
         }
     }
 }

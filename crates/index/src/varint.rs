@@ -1,23 +1,28 @@
 //! Numbers of variable length: seven bits a byte, the lowest first.
 
 /// Appends a number.
-#[inline]
+#[inline(always)]
 pub(crate) fn put(out: &mut Vec<u8>, v: u64) {
     if v < 0x80 {
         return out.push(v as u8);
     }
     let (begin, (word, len)) = (out.len(), word(v));
-    if len <= size_of_val(&word) {
-        out.extend_from_slice(&word.to_le_bytes());
-        out.truncate(begin + len);
-    } else {
-        out.resize(begin + len, 0);
-        write(out.get_mut(begin..).unwrap_or_default(), v);
+    if len > size_of_val(&word) {
+        return put_long(out, v, len);
     }
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(begin + len);
+}
+
+#[cold]
+fn put_long(out: &mut Vec<u8>, v: u64, len: usize) {
+    let begin = out.len();
+    out.resize(begin + len, 0);
+    write(out.get_mut(begin..).unwrap_or_default(), v);
 }
 
 /// The bytes of a number as those of a word, the lowest first, and how many there are. Above eight the word is wrong.
-#[inline]
+#[inline(always)]
 pub(crate) fn word(v: u64) -> (u64, usize) {
     let len = (u64::BITS - (v | 1).leading_zeros()).div_ceil(7) as usize;
     // Halves move apart until each seven bits have a byte.
