@@ -26,8 +26,10 @@ use gannet_engine::ShardIndex;
 use crate::collector::Shared;
 use crate::error::Error;
 use crate::file::BLOCK;
+use crate::file::ENTRY;
 use crate::file::EVERY;
 use crate::file::Entry;
+use crate::file::PLACE;
 use crate::header::Header;
 use crate::identity::Identity;
 use crate::identity::check;
@@ -204,6 +206,9 @@ impl Builder {
             blocks: table.len() as u64,
         };
         let mut all = header.bytes();
+        let (places_len, table_len) = (PLACE as usize * places.len(), ENTRY * table.len());
+        let points_len = points.as_flattened().len();
+        all.reserve(head.len() + places_len + points_len + windows.len() + table_len);
         all.extend_from_slice(&head);
         for (number, place) in &places {
             all.extend_from_slice(&number.to_le_bytes());
@@ -252,13 +257,13 @@ fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, Place)> {
         *before += shard.chunks().count();
         Some(shard.iter().map(move |(key, place)| (key, place.after(chunks))))
     });
-    let mut entries = sorted(all.flatten(), shards.iter().map(Lists::len).sum());
-    for same in entries.chunk_by_mut(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
-        let order = |place| {
-            let record = record(chunks, place);
-            (first(record), record)
+    let (mut entries, has_equal) = sorted(all.flatten(), shards.iter().map(Lists::len).sum());
+    if has_equal {
+        let order = |(key, place): &(u64, Place)| {
+            let record = record(chunks, *place);
+            (*key, first(record), record)
         };
-        same.sort_unstable_by(|(_, a), (_, b)| order(*a).cmp(&order(*b)));
+        entries.sort_by(|a, b| order(a).cmp(&order(b)));
     }
     entries
 }
@@ -270,11 +275,11 @@ fn record<'a>(chunks: &[&'a [u8]], place: Place) -> &'a [u8] {
 }
 
 /// Sorts by keys that are hashes, at most `most` of them: by their first bits, so that only a few entries are left to
-/// compare.
+/// compare. Returns whether some keys are equal, too.
 fn sorted<T: Copy + Default>(
     entries: impl Iterator<Item = (u64, T)> + Clone,
     most: usize,
-) -> Vec<(u64, T)> {
+) -> (Vec<(u64, T)>, bool) {
     /// The most entries with the same first bits that are compared one by one.
     const FEW: u32 = 32;
     // One or two entries have the same first bits, on average.
@@ -296,13 +301,14 @@ fn sorted<T: Copy + Default>(
     });
     if largest > FEW {
         sorted.sort_unstable_by_key(|(key, _)| *key);
-        return sorted;
+        let has_equal = sorted.windows(2).any(|two| two[0].0 == two[1].0);
+        return (sorted, has_equal);
     }
-    let mut last = 0;
+    let (mut last, mut has_equal) = (None, false);
     for at in 0..sorted.len() {
         let entry = sorted[at];
-        if entry.0 >= last {
-            last = entry.0;
+        if last.is_none_or(|last| entry.0 > last) {
+            last = Some(entry.0);
             continue;
         }
         let mut to = at;
@@ -310,9 +316,10 @@ fn sorted<T: Copy + Default>(
             sorted[to] = sorted[to - 1];
             to -= 1;
         }
+        has_equal |= to > 0 && sorted[to - 1].0 == entry.0;
         sorted[to] = entry;
     }
-    sorted
+    (sorted, has_equal)
 }
 
 /// The table of blocks and the blocks. Those of one key are in one block.
@@ -405,7 +412,9 @@ mod tests {
             let keys: Vec<_> = keys.iter().map(|(shift, key)| key >> shift).collect();
             let mut expected = keys.clone();
             expected.sort_unstable();
-            let entries = sorted((0..).zip(&keys).map(|(n, key)| (*key, n)), keys.len() + more);
+            let pairs = (0..).zip(&keys).map(|(n, key)| (*key, n));
+            let (entries, has_equal) = sorted(pairs, keys.len() + more);
+            prop_assert_eq!(has_equal, expected.windows(2).any(|two| two[0] == two[1]));
             prop_assert_eq!(entries.iter().map(|(key, _)| *key).collect::<Vec<_>>(), expected);
             prop_assert!(entries.iter().all(|(key, n)| keys[*n] == *key));
             let mut all: Vec<_> = entries.iter().map(|(_, n)| *n).collect();

@@ -97,6 +97,9 @@ pub(crate) struct Collector {
 /// The number of no list.
 const NONE: u32 = u32::MAX >> 1;
 
+/// Slots whose lists do not move while others come: a MiB, which is not touched before.
+const SLOTS: usize = 16 << 10;
+
 /// Bytes that are counted together.
 const COUNTED: usize = 16 << 10;
 
@@ -216,6 +219,9 @@ impl ShardIndex for Collector {
         }
         let at = slot as usize;
         if at >= self.slots.len() {
+            if self.slots.capacity() == 0 {
+                self.slots.reserve(SLOTS);
+            }
             // A slot without a connection has a list that is not in the index.
             self.slots.resize_with(at + 1, || List::new(NONE));
         }

@@ -40,9 +40,10 @@ pub(crate) struct Entry {
     pub(crate) check: u32,
 }
 
-const ENTRY: usize = 24;
+/// Bytes of a block in the table.
+pub(crate) const ENTRY: usize = 24;
 /// Bytes of an offset entry: a packet's number and its offset.
-const PLACE: u64 = 16;
+pub(crate) const PLACE: u64 = 16;
 /// Offset entries that are read at a time.
 const PLACES: u64 = 256;
 

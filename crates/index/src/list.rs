@@ -12,16 +12,18 @@ pub(crate) struct List {
     before: Vec<u8>,
     /// The position of its connection in the lists of the shard.
     pub(crate) position: u32,
+    /// How many packets there are.
+    packets: u32,
     /// Whether some packet may complete a datagram.
     completes: bool,
     /// Bytes of the last distances.
     len: u8,
-    /// The last distances, then zeros.
+    /// The last distances.
     tail: [u8; TAIL],
 }
 
 /// Bytes of the last distances.
-const TAIL: usize = 24;
+const TAIL: usize = 22;
 /// Memory that is left to the next connection.
 const KEPT: usize = 192;
 /// Bytes that may be read after the end of a list, so that short ones are copied without a loop.
@@ -34,7 +36,7 @@ impl List {
     /// Of a connection at this position.
     pub(crate) fn new(position: u32) -> Self {
         let (before, tail) = (Vec::new(), [0; TAIL]);
-        Self { last: 0, before, position, completes: false, len: 0, tail }
+        Self { last: 0, before, position, packets: 0, completes: false, len: 0, tail }
     }
 
     /// Begins the list of another connection.
@@ -43,8 +45,8 @@ impl List {
         if self.before.capacity() > KEPT {
             self.before = Vec::new();
         }
-        (self.last, self.position, self.completes, self.len) = (0, position, false, 0);
-        self.tail = [0; TAIL];
+        (self.last, self.position) = (0, position);
+        (self.packets, self.completes, self.len) = (0, false, 0);
     }
 
     /// A packet may complete a datagram.
@@ -70,38 +72,52 @@ impl List {
         if distance < 1 << 14
             && let Some(bytes) = self.tail.get_mut(at..at + 2)
         {
-            let more = u16::from(distance >= 1 << 7);
-            let both = distance as u16 & 0x7f | more << 7 | (distance as u16 >> 7) << 8;
+            // All but the lowest seven bits move by one, and the bit between says whether there are any.
+            let high = distance as u16 & 0x3f80;
+            let more = u16::from(high != 0);
+            let both = distance as u16 + high | more << 7;
             bytes.copy_from_slice(&both.to_le_bytes());
             self.last = number;
-            self.len += 1 + more as u8;
+            self.len = (at + 1 + usize::from(more)) as u8;
+            self.packets += 1;
             return None;
         }
         Some(distance)
     }
 
     /// Adds a packet at any distance. Returns the bytes of memory that the list takes in addition.
+    #[inline(always)]
     pub(crate) fn put(&mut self, distance: u64) -> usize {
         let Some(number) = self.last.checked_add(distance) else { return 0 };
         let mut moved = 0;
         let (word, len) = varint::word(distance);
-        if usize::from(self.len) + len.max(size_of_val(&word)) > TAIL {
+        if usize::from(self.len) + size_of_val(&word) > TAIL {
             moved = self.empty_tail();
         }
         let at = usize::from(self.len);
-        if len <= size_of_val(&word) {
-            if let Some(bytes) = self.tail.get_mut(at..at + 8) {
+        match self.tail.get_mut(at..at + size_of_val(&word)) {
+            Some(bytes) if len <= bytes.len() => {
                 bytes.copy_from_slice(&word.to_le_bytes());
+                self.len += len as u8;
             }
-        } else if let Some(bytes) = self.tail.get_mut(at..at + len) {
-            varint::write(bytes, distance);
+            _ => moved += self.put_long(distance),
         }
         self.last = number;
-        self.len += len as u8;
+        self.packets += 1;
         moved
     }
 
+    /// Adds the bytes of a distance with more than a word has.
+    #[cold]
+    fn put_long(&mut self, distance: u64) -> usize {
+        let moved = self.empty_tail();
+        let begin = self.before.len();
+        varint::put(&mut self.before, distance);
+        moved + self.before.len() - begin
+    }
+
     /// Appends the last distances to those before. Returns their bytes.
+    #[inline(never)]
     fn empty_tail(&mut self) -> usize {
         let bytes = usize::from(self.len);
         if self.before.capacity() == 0 {
@@ -110,7 +126,7 @@ impl List {
         let end = self.before.len() + bytes;
         self.before.extend_from_slice(&self.tail);
         self.before.truncate(end);
-        (self.len, self.tail) = (0, [0; TAIL]);
+        self.len = 0;
         bytes
     }
 
@@ -119,18 +135,9 @@ impl List {
         self.before.len() + usize::from(self.len)
     }
 
-    /// How many packets there are.
+    /// How many packets there are. A list of 2³² takes more memory than an index has.
     pub(crate) fn packets(&self) -> u64 {
-        // The last byte of each distance, whose highest bit is 0; eight bytes at a time.
-        const ONES: u64 = u64::MAX / 0xff;
-        let ends = |word: &[u8; 8]| !u64::from_le_bytes(*word) >> 7 & ONES;
-        let (words, rest) = self.before.as_chunks::<8>();
-        let in_words: u64 = words.iter().map(|word| ends(word).wrapping_mul(ONES) >> 56).sum();
-        let in_rest = rest.iter().filter(|byte| **byte < 0x80).count();
-        let in_tail = self.tail.as_chunks::<8>().0.iter().map(ends).sum::<u64>();
-        // The zeros after the last distance are none.
-        let zeros = TAIL - usize::from(self.len);
-        in_words + in_rest as u64 + (in_tail.wrapping_mul(ONES) >> 56) - zeros as u64
+        self.packets.into()
     }
 
     /// Appends all distances, with up to [`AFTER`] bytes of memory more than they take.
