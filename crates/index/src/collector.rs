@@ -79,11 +79,11 @@ pub(crate) struct Collector {
     slots: Vec<List>,
     /// The lists of tunnels without a connection.
     tunnels: Vec<List>,
-    /// Their numbers.
+    /// The numbers of the lists of tunnels, by uid.
     by_uid: UidMap<u32>,
     /// The last packet, and its last list: see [`list`](Self::list).
     last: (u64, u32),
-    /// The last packet with several lists, and all of them but the last.
+    /// The last packet that several lists have, and these lists without the last one.
     others: (u64, Vec<u32>),
     /// The last packet that may complete a datagram.
     marked: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Collector {
 /// The number of no list.
 const NONE: u32 = u32::MAX >> 1;
 
-/// Slots whose lists do not move while others come: a MiB, which is not touched before.
+/// Slots for whose lists memory is reserved with the first one: a MiB, so that they need not be copied when more come.
 const SLOTS: usize = 16 << 10;
 
 /// Bytes that are counted together.
@@ -198,7 +198,7 @@ impl Collector {
         }
     }
 
-    /// Marks the list of a connection that has ended, if it may have the current packet, which may be marked later.
+    /// Marks the list of a connection that has ended. It may have the current packet, which may be marked later.
     #[cold]
     fn leave(&mut self, slot: u32) {
         if let Some(list) = self.list(slot) {

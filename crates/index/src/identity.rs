@@ -65,7 +65,7 @@ pub(crate) fn check(bytes: &[u8]) -> u64 {
     keyed(CHECK).hash(bytes)
 }
 
-/// What different hashes differ by.
+/// The keys of the hashes.
 const KEY: u64 = 2;
 const CHECK: u64 = 3;
 

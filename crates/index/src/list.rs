@@ -12,7 +12,7 @@ pub(crate) struct List {
     before: Vec<u8>,
     /// The position of its connection in the lists of the shard.
     pub(crate) position: u32,
-    /// How many packets there are.
+    /// The number of packets.
     packets: u32,
     /// Whether some packet may complete a datagram.
     completes: bool,
@@ -22,18 +22,18 @@ pub(crate) struct List {
     tail: [u8; TAIL],
 }
 
-/// Bytes of the last distances.
+/// The most bytes of the last distances.
 const TAIL: usize = 22;
-/// Memory that is left to the next connection.
+/// The most bytes of memory that the next list of a slot uses again.
 const KEPT: usize = 192;
-/// Bytes that may be read after the end of a list, so that short ones are copied without a loop.
+/// Bytes that may be read after the end of a list, so that the last distances are copied without a loop.
 pub(crate) const AFTER: usize = TAIL;
 
 // A list is one cache line.
 const _: () = assert!(size_of::<List>() == 64);
 
 impl List {
-    /// Of a connection at this position.
+    /// The empty list of a connection at this position.
     pub(crate) fn new(position: u32) -> Self {
         let (before, tail) = (Vec::new(), [0; TAIL]);
         Self { last: 0, before, position, packets: 0, completes: false, len: 0, tail }
@@ -107,7 +107,7 @@ impl List {
         moved
     }
 
-    /// Adds the bytes of a distance with more than a word has.
+    /// Adds the bytes of a distance that needs more than a word.
     #[cold]
     fn put_long(&mut self, distance: u64) -> usize {
         let moved = self.empty_tail();
@@ -135,7 +135,7 @@ impl List {
         self.before.len() + usize::from(self.len)
     }
 
-    /// How many packets there are. A list of 2³² takes more memory than an index has.
+    /// The number of packets. A list of 2³² takes more memory than an index has.
     pub(crate) fn packets(&self) -> u64 {
         self.packets.into()
     }
@@ -150,7 +150,7 @@ impl List {
         all.truncate(end);
     }
 
-    /// Adds a packet, unless it is not after all others.
+    /// Adds a packet if it comes after all others.
     pub(crate) fn add(&mut self, number: u64) {
         if number > self.last
             && let Some(distance) = self.push(number)

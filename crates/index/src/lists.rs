@@ -32,7 +32,7 @@ pub(crate) struct Lists {
 struct Listed {
     /// The key of its uid.
     key: u64,
-    /// Its packets, once no more come.
+    /// The record of its packets, once its list has ended.
     place: Place,
     ends: Ends,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Ends {
     V6(Box<(ConnId, Proto)>),
 }
 
-// There is one for each connection of a capture.
+// Each connection of a capture has one.
 const _: () = assert!(size_of::<Listed>() == 32);
 
 impl Ends {
@@ -136,7 +136,7 @@ impl Lists {
         position
     }
 
-    /// Ends a list that this began.
+    /// Stores the packets of a list that has ended.
     pub(crate) fn end(&mut self, list: &List) {
         if list.is_marked() {
             self.completing.push((list.position, list.last()));

@@ -10,7 +10,7 @@ pub(crate) struct Records {
     chunks: Vec<Vec<u8>>,
 }
 
-/// Where a record is.
+/// The place of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     chunk: u32,
@@ -46,7 +46,7 @@ impl Records {
             varint::put(chunk, len as u64);
         }
         list.append_to(chunk);
-        // One that is longer is alone in its chunk.
+        // A record with more bytes is alone in its chunk.
         let len = (chunk.len() - begin).min(usize::from(u16::MAX)) as u16;
         Place { chunk: number as u32, offset: begin as u16, len }
     }
@@ -68,7 +68,7 @@ impl Place {
         self.len == 0
     }
 
-    /// The same record, with this many chunks before.
+    /// The place of the record when this many other chunks are before its own.
     pub(crate) fn after(self, chunks: usize) -> Self {
         Self { chunk: self.chunk + chunks as u32, ..self }
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn records_of_any_length_are_found() {
         let mut records = Records::default();
-        // Around the longest one that shares a chunk, and around the longest whose length is known.
+        // Records that just fit into a chunk with another one, and those whose length just fits into a place.
         let lens = [1, 2, 30, 65_400, 5, 65_490, 65_491, 65_492, 65_493, 1, 65_510, 65_515];
         let lens = lens.into_iter().chain(65_520..65_550).chain([200_000, 0, 7]);
         let places: Vec<_> = lens

@@ -21,7 +21,7 @@ fn put_long(out: &mut Vec<u8>, v: u64, len: usize) {
     write(out.get_mut(begin..).unwrap_or_default(), v);
 }
 
-/// The bytes of a number as those of a word, the lowest first, and how many there are. Above eight the word is wrong.
+/// The bytes of a number as those of a word, the lowest first, and how many there are. With more than eight the word is wrong.
 #[inline(always)]
 pub(crate) fn word(v: u64) -> (u64, usize) {
     let len = (u64::BITS - (v | 1).leading_zeros()).div_ceil(7) as usize;
