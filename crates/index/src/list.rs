@@ -75,7 +75,7 @@ impl List {
             // All but the lowest seven bits move by one, and the bit between says whether there are any.
             let high = distance as u16 & 0x3f80;
             let more = u16::from(high != 0);
-            let both = distance as u16 + high | more << 7;
+            let both = (distance as u16 + high) | (more << 7);
             bytes.copy_from_slice(&both.to_le_bytes());
             self.last = number;
             self.len = (at + 1 + usize::from(more)) as u8;
