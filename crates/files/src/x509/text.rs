@@ -169,8 +169,19 @@ fn flags(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
     Some(set.join(", "))
 }
 
+/// Octets in hexadecimal digits, with colons between them.
 fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|b| format!("{b:02X}")).collect::<Vec<_>>().join(":")
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut text = String::with_capacity(3 * octets.len());
+    for (index, octet) in octets.iter().enumerate() {
+        if index > 0 {
+            text.push(':');
+        }
+        for digit in [octet >> 4, octet & 0xf] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 fn lossy(octets: &[u8]) -> String {

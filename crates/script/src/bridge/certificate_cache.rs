@@ -64,8 +64,7 @@ pub(super) fn holds(
         _ => None,
     });
     let Some(der) = der else { return Ok(false) };
-    let digits: String = Sha256::digest(der).iter().map(|octet| format!("{octet:02x}")).collect();
-    let key = Value::string(digits);
+    let key = Value::string_owned(crate::support::text::to_hex(&Sha256::digest(der)));
     let found = known.get(std::slice::from_ref(&key));
     vm.m.state.traffic.certificate_cache.files.insert(file.fuid, found.is_some());
     if let (Some(value), Some(callback), Some(ty)) =

@@ -296,10 +296,12 @@ pub fn split_indices<'s>(string: &'s [u8], indices: &[u64]) -> Vec<&'s [u8]> {
 pub fn to_hex(bytes: &[u8]) -> Vec<u8> {
     let mut hex = Vec::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
+        hex.extend([byte >> 4, byte & 0xf].map(|digit| DIGITS[usize::from(digit)]));
     }
     hex
 }
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Bytes from hexadecimal digits. A pair of which only the first is a digit counts as that digit.
 ///
