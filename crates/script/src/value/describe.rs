@@ -63,12 +63,17 @@ pub fn subnet(net: crate::literal::Subnet) -> String {
 /// The name of an enum value; `<undefined>` where it has none.
 #[must_use]
 pub fn enum_name(program: &Program, ty: crate::ids::TypeId, value: i64) -> String {
+    enum_text(program, ty, value).to_owned()
+}
+
+/// The same, borrowed from the program.
+#[must_use]
+pub(crate) fn enum_text(program: &Program, ty: crate::ids::TypeId, value: i64) -> &str {
     program
         .types
         .enumeration(ty)
         .and_then(|values| values.name(value))
         .map_or("<undefined>", |name| program.name(name))
-        .to_owned()
 }
 
 /// Bytes that are not printable ASCII as `\xNN`.

@@ -40,7 +40,7 @@ pub const TABLE: Table = &[
         let id = arg(a, 0).clone();
         match vm.m.state.log.streams.get_mut(&id.int()) {
             Some(stream) => {
-                stream.filters.retain(|filter| filter.name != name);
+                Rc::make_mut(&mut stream.filters).retain(|filter| filter.name != name);
                 Ok(Value::Bool(true))
             }
             None => Ok(Value::Bool(false)),
@@ -107,7 +107,7 @@ pub(super) struct Stream {
     event: Option<FuncId>,
     policy: Option<Rc<FuncValue>>,
     enabled: bool,
-    filters: Vec<Rc<Filter>>,
+    filters: Rc<Vec<Rc<Filter>>>,
     limits: Limits,
     max_delay: f64,
     max_delay_queue: usize,
@@ -137,7 +137,9 @@ struct Filter {
     name: String,
     writer: Value,
     /// The path, once it is known.
-    path: std::cell::RefCell<Option<String>>,
+    path: std::cell::RefCell<Option<Rc<str>>>,
+    /// The writer of its last row.
+    last_writer: std::cell::Cell<usize>,
     path_func: Option<Rc<FuncValue>>,
     policy: Option<Rc<FuncValue>>,
     local: bool,
@@ -220,7 +222,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             field_elements: limit(vm, stream, "max_field_container_elements"),
             total_elements: limit(vm, stream, "max_total_container_elements"),
         },
-        filters: Vec::new(),
+        filters: Rc::default(),
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
@@ -300,7 +302,7 @@ fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     let path = match field(vm, value, "path") {
         Value::Unset => None,
-        path => Some(path.text()),
+        path => Some(path.text().into()),
     };
     let interval = field(vm, value, "interv").double();
     let filter = Filter {
@@ -308,6 +310,7 @@ fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         name: name.clone(),
         writer: field(vm, value, "writer"),
         path: std::cell::RefCell::new(path),
+        last_writer: std::cell::Cell::default(),
         path_func: field(vm, value, "path_func").func().cloned(),
         policy,
         local: !matches!(field(vm, value, "log_local"), Value::Bool(false)),
@@ -320,8 +323,8 @@ fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     };
     let _ = stream_name;
     if let Some(stream) = vm.m.state.log.streams.get_mut(&id.int()) {
-        stream.filters.retain(|other| other.name != name);
-        stream.filters.push(Rc::new(filter));
+        Rc::make_mut(&mut stream.filters).retain(|other| other.name != name);
+        Rc::make_mut(&mut stream.filters).push(Rc::new(filter));
     }
     Ok(Value::Bool(true))
 }

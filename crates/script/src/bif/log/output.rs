@@ -8,10 +8,11 @@ use super::{Filter, field, until_rotation};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
+use crate::program::Program;
 use crate::support::field::{Field, Kind, Protocol};
 use crate::support::logs::{AsciiConfig, AsciiWriter, LogFile};
 use crate::types::Type;
-use crate::value::describe::{cat, enum_name};
+use crate::value::describe::{cat, enum_text};
 use crate::value::{FuncValue, Record, Value};
 use crate::vm::Vm;
 
@@ -74,7 +75,7 @@ fn scalar(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
 }
 
 /// A value as writers take it.
-fn to_field<'v>(vm: &Vm<'_>, value: &'v Value) -> Field<'v> {
+fn to_field<'v>(program: &'v Program, value: &'v Value) -> Field<'v> {
     let owned = |bytes: Vec<u8>| Cow::Owned(bytes);
     match value {
         Value::Bool(value) => Field::Bool(*value),
@@ -83,7 +84,9 @@ fn to_field<'v>(vm: &Vm<'_>, value: &'v Value) -> Field<'v> {
         Value::Double(value) => Field::Double(*value),
         Value::Time(value) => Field::Time(*value),
         Value::Interval(value) => Field::Interval(*value),
-        Value::Enum(ty, value) => Field::Enum(owned(enum_name(vm.p, *ty, *value).into_bytes())),
+        Value::Enum(ty, value) => {
+            Field::Enum(Cow::Borrowed(enum_text(program, *ty, *value).as_bytes()))
+        }
         Value::Port(port) => Field::Port(
             u32::from(port.number),
             match port.protocol {
@@ -99,13 +102,13 @@ fn to_field<'v>(vm: &Vm<'_>, value: &'v Value) -> Field<'v> {
         Value::Short(_) | Value::Long(_) => Field::String(Cow::Borrowed(value.str_bytes())),
         Value::Pattern(pattern) => Field::Pattern(Cow::Borrowed(pattern.text()), false, false),
         Value::File(file) => Field::File(owned(file.name.clone().into_bytes())),
-        Value::Func(_) => Field::Func(owned(cat(vm.p, value))),
+        Value::Func(_) => Field::Func(owned(cat(program, value))),
         Value::Table(table) => {
-            Field::Set(table.keys().iter().map(|key| to_field(vm, key).into_owned()).collect())
+            Field::Set(table.keys().iter().map(|key| to_field(program, key).into_owned()).collect())
         }
         Value::Vector(vector) => {
             let items = vector.items();
-            Field::Vector(items.iter().map(|item| to_field(vm, item).into_owned()).collect())
+            Field::Vector(items.iter().map(|item| to_field(program, item).into_owned()).collect())
         }
         _ => Field::Unset,
     }
@@ -166,30 +169,53 @@ pub(super) fn write(
         }
         None => Value::Unset,
     };
-    let mut values = Vec::with_capacity(filter.sources.len());
-    for (from_extension, offsets) in &filter.sources {
-        let root = if *from_extension { &extension } else { record };
-        values.push(at(root, offsets));
-    }
-    let mut fields = Vec::with_capacity(values.len());
     let limits = vm.m.state.log.streams.get(&id.int()).map(|stream| stream.limits);
     let mut budget = limits.map(|limits| Budget { limits, strings: 0, containers: 0 });
-    for value in &values {
-        let mut field = to_field(vm, value);
-        if let Some(budget) = &mut budget {
-            budget.apply(&mut field);
-        }
-        fields.push(field);
-    }
-    if let Some(budget) = budget.filter(|budget| budget.strings + budget.containers > 0) {
-        report_cuts(vm, id, index, &budget);
-    }
-    let result = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
-        Some(Sink::Ascii(writer)) => writer.write(&fields),
-        #[cfg(feature = "sqlite")]
-        Some(Sink::Sqlite(writer)) => writer.write(&fields),
-        _ => Ok(()),
+    let row = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
+        Some(Sink::Ascii(writer)) => writer.begin_row(),
+        _ => None,
     };
+    let result = match row {
+        Some(mut row) => {
+            if let Some(Sink::Ascii(writer)) = vm.m.state.log.writers.get(index).map(|w| &w.sink) {
+                for (from_extension, offsets) in &filter.sources {
+                    let root = if *from_extension { &extension } else { record };
+                    let value = at(root, offsets);
+                    let mut field = to_field(vm.p, &value);
+                    if let Some(budget) = &mut budget {
+                        budget.apply(&mut field);
+                    }
+                    writer.add(&mut row, &field);
+                }
+            }
+            match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
+                Some(Sink::Ascii(writer)) => writer.end_row(row),
+                _ => Ok(()),
+            }
+        }
+        None => {
+            let root = |from_extension| if from_extension { &extension } else { record };
+            let values: Vec<Value> =
+                filter.sources.iter().map(|(of, offsets)| at(root(*of), offsets)).collect();
+            let mut fields = Vec::with_capacity(values.len());
+            for value in &values {
+                let mut field = to_field(vm.p, value);
+                if let Some(budget) = &mut budget {
+                    budget.apply(&mut field);
+                }
+                fields.push(field);
+            }
+            match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
+                Some(Sink::Ascii(writer)) => writer.write(&fields),
+                #[cfg(feature = "sqlite")]
+                Some(Sink::Sqlite(writer)) => writer.write(&fields),
+                _ => Ok(()),
+            }
+        }
+    };
+    if let Some(budget) = &budget {
+        report_cuts(vm, id, index, budget);
+    }
     if let Err(message) = result {
         fail(vm, index, &message);
     } else if let Some([.., writes]) = vm.m.state.log.writers.get(index).map(|w| w.metrics) {
@@ -210,6 +236,9 @@ fn at(root: &Value, offsets: &[usize]) -> Value {
 
 /// Counts and reports what the limits of a stream took from a record.
 fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
+    if budget.strings + budget.containers == 0 {
+        return;
+    }
     let Some(counters) = vm.m.state.log.writers.get(index).map(|writer| writer.metrics) else {
         return;
     };
@@ -289,7 +318,12 @@ fn writer_for(
         writer.kind.int() == kind && writer.stream == stream && writer.filter == filter.name
     };
     let writers = &vm.m.state.log.writers;
-    if let Some(index) = writers.iter().position(|writer| own(writer) && writer.asked == path) {
+    let is_it = |writer: &Writer| own(writer) && writer.asked == path;
+    if writers.get(filter.last_writer.get()).is_some_and(is_it) {
+        return Ok(Some(filter.last_writer.get()));
+    }
+    if let Some(index) = writers.iter().position(is_it) {
+        filter.last_writer.set(index);
         return Ok(Some(index));
     }
     // Two tables of one database are no conflict.

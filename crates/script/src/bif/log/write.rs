@@ -7,7 +7,7 @@ use super::{Filter, output};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
-use crate::types::Tag;
+use crate::types::{Flavor, Tag};
 use crate::value::{FuncValue, OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
 
@@ -68,7 +68,9 @@ pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Valu
             return Ok(Value::Bool(false));
         }
     };
-    if let Some(event) = event {
+    if let Some(event) = event
+        && vm.is_raised(event)
+    {
         vm.queue_event(event, vec![record.clone()]);
     }
     let mut allowed = true;
@@ -107,15 +109,13 @@ fn count(vm: &mut Vm<'_>, number: i64) {
 
 /// Gives a record to all filters of a stream.
 fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> Result<()> {
-    let filters: Vec<Rc<Filter>> =
-        vm.m.state
-            .log
-            .streams
-            .get(&id.int())
-            .map(|stream| stream.filters.clone())
-            .unwrap_or_default();
-    for filter in filters {
-        if let Some(policy) = &filter.policy {
+    let Some(filters) =
+        vm.m.state.log.streams.get(&id.int()).map(|stream| Rc::clone(&stream.filters))
+    else {
+        return Ok(());
+    };
+    for filter in filters.iter() {
+        if let Some(policy) = filter.policy.as_ref().filter(|policy| decides(vm, policy)) {
             let args = [record.clone(), id.clone(), filter.value.clone()];
             if !vm.call(policy, &args)?.truth() {
                 continue;
@@ -124,12 +124,18 @@ fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> 
         if !allowed {
             continue;
         }
-        let Some(path) = path_of(vm, id, record, &filter)? else { continue };
+        let Some(path) = path_of(vm, id, record, filter)? else { continue };
         if filter.local {
-            output::write(vm, id, &filter, &path, record)?;
+            output::write(vm, id, filter, &path, record)?;
         }
     }
     Ok(())
+}
+
+/// Whether a policy has anything to say: a hook without a body has not.
+fn decides(vm: &Vm<'_>, policy: &FuncValue) -> bool {
+    vm.p.functions.find(policy.func).is_none_or(|function| function.flavor != Flavor::Hook)
+        || vm.has_bodies(policy.func)
 }
 
 /// The path that a filter writes a record to.
@@ -138,7 +144,7 @@ fn path_of(
     id: &Value,
     record: &Value,
     filter: &Rc<Filter>,
-) -> Result<Option<String>> {
+) -> Result<Option<Rc<str>>> {
     let known = filter.path.borrow().clone();
     let Some(func) = &filter.path_func else { return Ok(known) };
     let wanted = vm.p.types.params(func.ty).get(2).map_or(TypeId::ANY, |param| param.ty);
@@ -147,7 +153,7 @@ fn path_of(
     } else {
         record.clone()
     };
-    let given = Value::string(known.clone().unwrap_or_default());
+    let given = Value::string(known.as_deref().unwrap_or_default());
     let result = match vm.call(func, &[id.clone(), given, rec]) {
         Ok(result) => result,
         Err(Stop::Error) => return Ok(None),
@@ -156,9 +162,9 @@ fn path_of(
     if result.bytes().is_none() {
         return Ok(None);
     }
-    let path = result.text();
+    let path: Rc<str> = result.text().into();
     if known.is_none() {
-        *filter.path.borrow_mut() = Some(path.clone());
+        *filter.path.borrow_mut() = Some(Rc::clone(&path));
     }
     Ok(Some(path))
 }

@@ -199,6 +199,14 @@ pub struct AsciiWriter {
     /// Whether each row goes to the file at once.
     unbuffered: bool,
     row: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// A row of text that fields are added to, one after another.
+pub struct TextRow {
+    text: Vec<u8>,
+    scratch: Vec<u8>,
+    begins: bool,
 }
 
 impl AsciiWriter {
@@ -216,6 +224,7 @@ impl AsciiWriter {
             name: PathBuf::new(),
             unbuffered: false,
             row: Vec::new(),
+            scratch: Vec::new(),
         };
         writer.reopen()?;
         Ok(writer)
@@ -343,14 +352,44 @@ impl AsciiWriter {
     ///
     /// Zeek's message; the log is then abandoned.
     pub fn write(&mut self, fields: &[Field<'_>]) -> Result<(), String> {
-        if self.sink.is_none() {
-            self.reopen()?;
-        }
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         match &self.config.json {
             Some(json) => drop(json.row(&mut row, &self.columns, fields)),
             None => self.config.text.row(&mut row, fields),
+        }
+        self.finish_row(row)
+    }
+
+    /// A row of text to [add](Self::add) fields to; none where rows are JSON.
+    pub fn begin_row(&mut self) -> Option<TextRow> {
+        if self.config.json.is_some() {
+            return None;
+        }
+        let mut text = std::mem::take(&mut self.row);
+        text.clear();
+        Some(TextRow { text, scratch: std::mem::take(&mut self.scratch), begins: true })
+    }
+
+    /// Adds the next field of a row.
+    pub fn add(&self, row: &mut TextRow, field: &Field<'_>) {
+        let begins = std::mem::replace(&mut row.begins, false);
+        self.config.text.add(&mut row.text, &mut row.scratch, field, begins);
+    }
+
+    /// Writes a row that was [begun](Self::begin_row).
+    ///
+    /// # Errors
+    ///
+    /// Zeek's message; the log is then abandoned.
+    pub fn end_row(&mut self, row: TextRow) -> Result<(), String> {
+        self.scratch = row.scratch;
+        self.finish_row(row.text)
+    }
+
+    fn finish_row(&mut self, mut row: Vec<u8>) -> Result<(), String> {
+        if self.sink.is_none() {
+            self.reopen()?;
         }
         row.push(b'\n');
         // A row is no header.

@@ -37,11 +37,16 @@ impl TextFormat {
     pub fn row(&self, out: &mut Vec<u8>, fields: &[Field<'_>]) {
         let mut scratch = Vec::new();
         for (index, field) in fields.iter().enumerate() {
-            if index > 0 {
-                out.extend_from_slice(&self.separator);
-            }
-            self.field(out, &mut scratch, field, true, false);
+            self.add(out, &mut scratch, field, index == 0);
         }
+    }
+
+    /// Appends the next field of a row, which `begins` with it or not.
+    pub fn add(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, field: &Field<'_>, begins: bool) {
+        if !begins {
+            out.extend_from_slice(&self.separator);
+        }
+        self.field(out, scratch, field, true, false);
     }
 
     /// Appends one value, with elements of sets escaped but not the separator of columns: as SQLite has them.
