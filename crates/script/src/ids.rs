@@ -112,6 +112,7 @@ impl<I: Id, T> Arena<I, T> {
     }
 
     /// The item of `id`, where it exists.
+    #[inline]
     #[must_use]
     pub fn find(&self, id: I) -> Option<&T> {
         match id.index().checked_sub(self.stored_len) {
@@ -140,8 +141,9 @@ impl<I: Id, T> Default for Arena<I, T> {
 impl<I: Id, T> Index<I> for Arena<I, T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, id: I) -> &T {
-        self.find(id).unwrap_or_else(|| panic!("no item {} of {}", id.index(), self.len()))
+        self.find(id).unwrap_or_else(|| missing(id.index(), self.len()))
     }
 }
 
@@ -152,8 +154,13 @@ impl<I: Id, T> IndexMut<I> for Arena<I, T> {
             Some(index) => self.items.get_mut(index),
             None => self.stored.as_mut().and_then(|stored| stored.get_mut(index)),
         };
-        item.unwrap_or_else(|| panic!("no item {index} of {len}"))
+        item.unwrap_or_else(|| missing(index, len))
     }
+}
+
+#[cold]
+fn missing(index: usize, len: usize) -> ! {
+    panic!("no item {index} of {len}")
 }
 
 impl<I: Id, T: fmt::Debug> fmt::Debug for Arena<I, T> {

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{Code, Op, RecordPlan, Reg, Target, WhenPlan};
+use super::{Code, Op, RecordPlan, Reg, Target, WhenPlan, checks, operands, sink};
 use crate::ast::{Body, LocalKind};
-use crate::ids::{BodyId, ExprId, Id as _, LocalId, StmtId};
+use crate::ids::{BodyId, ExprId, Id as _, LocalId, StmtId, TypeId};
 use crate::program::Program;
 use crate::types::{AttrKind, Attrs, Flavor, Tag, Type, attr_expr, find_attr};
 use crate::value::Value;
@@ -115,9 +115,25 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    pub(super) fn finish(self, body: Option<BodyId>) -> Code {
+    pub(super) fn finish(mut self, body: Option<BodyId>) -> Code {
+        if let Some(body) = self.body
+            && !self.captures_in_frame
+        {
+            let mut parts = checks::Parts {
+                ops: &mut self.ops,
+                sites: &mut self.sites,
+                consts: &self.consts,
+                records: &self.records,
+                whens: &self.whens,
+                locals: body.locals.len(),
+            };
+            sink::records(self.p, body, &mut parts);
+            checks::remove(self.p, &mut parts);
+        }
         Code {
             body,
+            params: self.body.map(|body| body.params.clone()).unwrap_or_default(),
+            wants_result: wants_result(self.p, self.body),
             ops: self.ops,
             sites: self.sites,
             consts: self.consts,
@@ -153,20 +169,7 @@ impl<'p> Compiler<'p> {
     }
 
     pub(super) fn land_at(&mut self, jump: usize, target: Target) {
-        if let Some(
-            Op::Jump { to }
-            | Op::JumpIf { to, .. }
-            | Op::JumpIfNot { to, .. }
-            | Op::SkipUnset { to, .. }
-            | Op::JumpC { to, .. }
-            | Op::JumpCK { to, .. }
-            | Op::JumpI { to, .. }
-            | Op::JumpIK { to, .. }
-            | Op::NextEntry { to, .. }
-            | Op::NextItem { to, .. }
-            | Op::AssertSkip { to, .. },
-        ) = self.ops.get_mut(jump)
-        {
+        if let Some(to) = self.ops.get_mut(jump).and_then(operands::target) {
             *to = target;
         }
     }
@@ -290,6 +293,16 @@ impl<'p> Compiler<'p> {
         }
         compiler.finish(Some(frame))
     }
+}
+
+/// Whether the end of a body without a value may have to be reported: where it is that of a function with a result, or where that is
+/// not known.
+fn wants_result(program: &Program, body: Option<&Body>) -> bool {
+    let function = body.and_then(|body| body.func).and_then(|func| program.functions.find(func));
+    function.is_none_or(|function| {
+        let result = program.types.func(function.ty).map_or(TypeId::VOID, |ty| ty.result);
+        function.flavor == Flavor::Function && result != TypeId::VOID && result != TypeId::ANY
+    })
 }
 
 /// A part of a `when`.

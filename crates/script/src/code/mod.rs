@@ -4,9 +4,12 @@
 //! temporaries. Arguments of a call are put into consecutive registers, where the frame of the callee begins: nothing is copied.
 //! Operations on counts, ints and doubles have instructions of their own; others look at the values.
 
+mod checks;
 pub mod compile;
 mod expr;
 mod nothing;
+pub(crate) mod operands;
+mod sink;
 mod stmt;
 
 pub use expr::convert_number;
@@ -564,6 +567,10 @@ pub struct WhenPlan {
 pub struct Code {
     /// Whose it is.
     pub body: Option<BodyId>,
+    /// For each parameter of the body, the one of the function or event that it takes.
+    pub params: Vec<u32>,
+    /// Whether its end without a value may have to be reported.
+    pub wants_result: bool,
     /// The instructions.
     pub ops: Vec<Op>,
     /// For each instruction, the expression that it is part of.

@@ -14,11 +14,12 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 
-use super::flow::{Flow, Kind, Next, Operands, next, operands, transfer};
+use super::flow::{Flow, Kind, transfer};
 use super::layout::{
     Addresses, BOOL, LAST_PLAIN, NUMBER, SIZE, UNSET, bits_of, context, light, tag_of,
 };
 use crate::ast::{BinaryOp, Coercion, ExprKind};
+use crate::code::operands::{Next, Operands, next, operands};
 use crate::code::{Code, Cond, Op, Reg};
 use crate::program::Program;
 use crate::types::Tag;
@@ -507,7 +508,7 @@ impl Emit<'_, '_> {
 
     /// Runs an instruction by a call. Returns whether that ends the block.
     fn call(&mut self, pc: usize, op: Op, kinds: &[Kind], after: &[Kind]) -> bool {
-        let Operands { uses, defs } = operands(self.source.program, self.source.code, &op);
+        let Operands { uses, defs } = operands(self.source.program, self.source.code.into(), &op);
         for (reg, n) in uses {
             for reg in reg..reg.saturating_add(n) {
                 if kind(kinds, reg) != Kind::Cell {
@@ -550,7 +551,9 @@ impl Emit<'_, '_> {
                     Some(exit) => exit,
                     None => {
                         let mut stored = kinds.to_vec();
-                        for (reg, n) in operands(self.source.program, self.source.code, &op).defs {
+                        for (reg, n) in
+                            operands(self.source.program, self.source.code.into(), &op).defs
+                        {
                             for reg in reg..reg.saturating_add(n) {
                                 if let Some(kind) = stored.get_mut(usize::from(reg)) {
                                     *kind = Kind::Cell;

@@ -18,6 +18,12 @@ impl Value {
 
     /// Another reference to what it owns.
     pub(super) fn shared(&self) -> Self {
+        // Most are records.
+        if let Self::Record(rc) = self {
+            forget(Rc::clone(rc));
+            // SAFETY: as below.
+            return unsafe { std::ptr::read(self) };
+        }
         match self {
             Self::Addr6(rc) => forget(Rc::clone(rc)),
             Self::Net6(rc) => forget(Rc::clone(rc)),

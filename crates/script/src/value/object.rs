@@ -21,6 +21,8 @@ pub(crate) struct Defaults {
     first: Vec<Value>,
     /// Fields that get their values later, [`MOST_LATER`] at most.
     later: Vec<(u32, Later)>,
+    /// By field, up to the last of these: its place among them and one, 0 for others.
+    places: Vec<u8>,
 }
 
 /// An empty container, or a record of first values, that is made when it is read.
@@ -68,6 +70,13 @@ impl Defaults {
         let fits = self.later.len() < MOST_LATER;
         if fits {
             self.later.push((index, later));
+            let index = index as usize;
+            if self.places.len() <= index {
+                self.places.resize(index + 1, 0);
+            }
+            if let Some(place) = self.places.get_mut(index) {
+                *place = self.later.len() as u8;
+            }
         }
         fits
     }
@@ -86,8 +95,9 @@ impl Defaults {
     }
 
     /// The bit of a field that gets its value later.
+    #[inline]
     fn bit(&self, index: usize) -> Option<(u32, &Later)> {
-        let place = self.later.iter().position(|(at, _)| *at as usize == index)?;
+        let place = usize::from(*self.places.get(index)?).checked_sub(1)?;
         Some((1 << place, &self.later.get(place)?.1))
     }
 }
@@ -204,6 +214,15 @@ impl Record {
         }
     }
 
+    /// A field whose value is in a cell; unset for others.
+    #[inline(always)]
+    pub(crate) fn get_stored(&self, index: usize) -> Value {
+        match self.fields.borrow().get(index) {
+            Some(value) => value.clone(),
+            None => Value::Unset,
+        }
+    }
+
     /// Whether a field is set.
     #[inline]
     #[must_use]
@@ -233,15 +252,22 @@ impl Record {
     }
 
     /// Changes a field.
+    #[inline]
     pub fn set(&self, index: usize, value: Value) {
         self.given(index);
         let mut fields = self.fields.borrow_mut();
         if index >= fields.len() {
             self.grow(&mut fields, index);
         }
-        let old = fields.get_mut(index).map(|field| std::mem::replace(field, value));
-        drop(fields);
-        drop(old);
+        if let Some(field) = fields.get_mut(index) {
+            let old = std::mem::replace(field, value);
+            drop(fields);
+            if old.owns_memory() {
+                drop(old);
+            } else {
+                std::mem::forget(old);
+            }
+        }
     }
 
     #[cold]

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use hashbrown::HashTable;
 
 use super::equal::{equal, hash_key, hash_net4, same_key};
-use super::{List, Value, cycles, mask, order};
+use super::{List, V4_PREFIX, Value, cycles, mask, order};
 use crate::ids::{ExprId, TypeId};
+use crate::literal::Subnet;
 use crate::support::order::{RobustWalk, SlotDict};
 use crate::support::pattern::{PatternSet, PatternStats};
 
@@ -361,8 +362,21 @@ impl Table {
                 net.prefix
             }
         };
+        let mut probe = [Value::Unset];
         widths.up_to(longest).find_map(|width| {
-            let probe = [Value::subnet(mask(address, width), width)];
+            let prefix = mask(address, width);
+            let is_version_4 = width >= 96 && prefix.starts_with(&V4_PREFIX);
+            // All networks of version 6 are looked up by one value.
+            let [value] = &mut probe;
+            let is_changed = match value {
+                Value::Net6(net) if !is_version_4 => {
+                    Rc::get_mut(net).map(|net| *net = Subnet { prefix, width }).is_some()
+                }
+                _ => false,
+            };
+            if !is_changed {
+                *value = Value::subnet(prefix, width);
+            }
             state.find(&probe, hash_key(&probe))
         })
     }

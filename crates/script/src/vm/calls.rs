@@ -189,6 +189,21 @@ impl Vm<'_> {
         value: Option<Rc<FuncValue>>,
         func: Option<FuncId>,
     ) -> Result<Value, Stop> {
+        let mut args = args.iter();
+        let n = args.len();
+        self.execute_with(code, n, |_| args.next().cloned().unwrap_or_default(), value, func)
+    }
+
+    /// Runs code in a new frame above all others, whose first `n` registers get the values of `arg`.
+    #[inline]
+    fn execute_with(
+        &mut self,
+        code: &Rc<Code>,
+        n: usize,
+        mut arg: impl FnMut(usize) -> Value,
+        value: Option<Rc<FuncValue>>,
+        func: Option<FuncId>,
+    ) -> Result<Value, Stop> {
         let base = self.stack_top();
         let floor = self.m.frames.len();
         self.enter(code, base)?;
@@ -196,8 +211,10 @@ impl Vm<'_> {
             // Machine code leaves numbers behind.
             self.clear(base, code.registers);
         }
-        for (slot, arg) in self.m.stack.iter_mut().skip(base).zip(args) {
-            *slot = arg.clone();
+        if let Some(registers) = self.m.stack.get_mut(base..base + n) {
+            for (place, slot) in registers.iter_mut().enumerate() {
+                Value::put(slot, arg(place));
+            }
         }
         self.m.frames.push(Frame {
             code: Rc::clone(code),
@@ -267,7 +284,20 @@ impl Vm<'_> {
     }
 
     /// Makes room for a frame.
+    #[inline]
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
+        let need = base + code.registers;
+        if self.m.budget.is_none()
+            && self.m.frames.len() < self.m.max_depth
+            && need <= self.m.stack.len()
+        {
+            return Ok(());
+        }
+        self.enter_checked(code, need)
+    }
+
+    #[cold]
+    fn enter_checked(&mut self, code: &Code, need: usize) -> Result<(), Stop> {
         if self.m.budget.is_some() {
             match (&mut self.m.budget, self.m.frames.is_empty()) {
                 (Some(spent), true) => spent.begin(),
@@ -279,7 +309,6 @@ impl Vm<'_> {
             let text = format!("maximum recursion depth {max} exceeded");
             return Err(self.runtime_error(code.body, text));
         }
-        let need = base + code.registers;
         if self.m.stack.len() < need {
             self.m.stack.resize(need.max(256) * 2, Value::Unset);
             self.m.refresh();
@@ -336,17 +365,28 @@ impl Vm<'_> {
         args: &[Value],
     ) -> Result<Value, Stop> {
         let code = self.code(body);
-        let params = &self.p.bodies[body].params;
-        let plain = params.iter().enumerate().all(|(slot, param)| *param as usize == slot);
-        if plain {
-            let n = params.len().min(args.len());
-            return self.execute(&code, args.get(..n).unwrap_or(args), None, Some(func));
-        }
-        let chosen: Vec<Value> = params
-            .iter()
-            .map(|param| args.get(*param as usize).cloned().unwrap_or_default())
-            .collect();
-        self.execute(&code, &chosen, None, Some(func))
+        let arg = |place: usize| {
+            let param = code.params.get(place)?;
+            args.get(*param as usize).cloned()
+        };
+        let n = code.params.len();
+        self.execute_with(&code, n, |place| arg(place).unwrap_or_default(), None, Some(func))
+    }
+
+    /// The same for the last body that takes these arguments.
+    pub(crate) fn run_last_body(
+        &mut self,
+        func: FuncId,
+        body: BodyId,
+        args: &mut [Value],
+    ) -> Result<Value, Stop> {
+        let code = self.code(body);
+        let mut arg = |place: usize| {
+            let param = code.params.get(place)?;
+            args.get_mut(*param as usize).map(std::mem::take)
+        };
+        let n = code.params.len();
+        self.execute_with(&code, n, |place| arg(place).unwrap_or_default(), None, Some(func))
     }
 
     /// Runs the bodies of a hook: false where one ended in `break`.

@@ -210,7 +210,15 @@ impl Vm<'_> {
     ///
     /// # Errors
     /// [`Stop`] where the program stops.
+    #[inline]
     pub fn fire_timers(&mut self, now: f64) -> Result<(), Stop> {
+        if self.m.queue.timers.next().is_some_and(|time| time <= now) {
+            self.fire_due_timers(now)?;
+        }
+        Ok(())
+    }
+
+    fn fire_due_timers(&mut self, now: f64) -> Result<(), Stop> {
         while self.m.queue.timers.next().is_some_and(|time| time <= now) {
             let Some(timer) = self.m.queue.timers.pop() else { break };
             match timer.due {
@@ -246,7 +254,16 @@ impl Vm<'_> {
     ///
     /// # Errors
     /// [`Stop`] where the program stops.
+    #[inline]
     pub fn drain(&mut self) -> Result<(), Stop> {
+        // After most packets there is nothing to do.
+        if self.m.queue.events.is_empty() && !self.m.whens.has_work() && !cycles::is_due() {
+            return Ok(());
+        }
+        self.drain_queue()
+    }
+
+    fn drain_queue(&mut self) -> Result<(), Stop> {
         for _ in 0..2 {
             if self.m.queue.events.is_empty() {
                 break;
@@ -283,8 +300,10 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
-        let QueuedEvent { func, args, time, uid, analyzer } = event;
-        self.announce(func, &args, time)?;
+        let QueuedEvent { func, mut args, time, uid, analyzer } = event;
+        if self.m.observer.is_some() {
+            self.announce(func, &args, time)?;
+        }
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
         let place = func.0 as usize;
@@ -308,7 +327,12 @@ impl Vm<'_> {
             if !self.is_enabled(body) {
                 continue;
             }
-            match self.run_body(func, body, &args) {
+            let result = if index + 1 == count {
+                self.run_last_body(func, body, &mut args)
+            } else {
+                self.run_body(func, body, &args)
+            };
+            match result {
                 Ok(_) | Err(Stop::Error) => (),
                 Err(stop) => return Err(stop),
             }
@@ -317,6 +341,7 @@ impl Vm<'_> {
         self.m.event_time = before;
         self.m.subject = subject_before;
         self.m.subject_uid = uid_before;
+        self.m.recycle(args);
         Ok(())
     }
 

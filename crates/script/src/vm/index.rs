@@ -177,7 +177,16 @@ impl Vm<'_> {
         index: usize,
     ) -> Result<Value, Stop> {
         let Value::Record(record) = record else {
-            return Err(self.error_at(site, "value used but not set"));
+            // A local of which a field is read is not checked before.
+            let at = match self.p.exprs.find(site).map(|expr| &expr.kind) {
+                Some(ExprKind::Field(of, _))
+                    if matches!(self.p.exprs[*of].kind, ExprKind::Local(..)) =>
+                {
+                    *of
+                }
+                _ => site,
+            };
+            return Err(self.error_at(at, "value used but not set"));
         };
         let default = self
             .p

@@ -61,7 +61,7 @@ impl Vm<'_> {
                 if let Some(field) = fields.get_mut(*offset as usize)
                     && value.is_set()
                 {
-                    *field = value;
+                    Value::put(field, value);
                 }
             }
             Ok(())
@@ -237,15 +237,18 @@ impl Vm<'_> {
                 let code = self.expr_code(expr);
                 return match &self.p.exprs[expr].kind {
                     ExprKind::Global(global) => match self.m.globals.get(global.index()) {
-                        // It is what it is from now on.
+                        // Once it gets another value, templates are made again.
                         Some(value)
                             if self.m.state.began
                                 && value.is_set()
                                 && !value.owns_memory()
-                                && value.ty() == ty
-                                && self.p.globals[*global].kind == GlobalKind::Constant =>
+                                && value.ty() == ty =>
                         {
-                            FieldInit::Constant(value.clone())
+                            let value = value.clone();
+                            if self.p.globals[*global].kind != GlobalKind::Constant {
+                                self.m.defaulted.insert(*global);
+                            }
+                            FieldInit::Constant(value)
                         }
                         _ => FieldInit::Global(*global, code, ty),
                     },

@@ -39,6 +39,9 @@ pub use events::{Queue, QueuedEvent};
 #[cfg(feature = "jit")]
 pub(crate) use step::Flow;
 
+/// Most vectors for arguments that are kept.
+const SPARE_ARGS: usize = 64;
+
 /// What keeps the state of a run.
 pub struct Machine {
     pub(crate) globals: Vec<Value>,
@@ -53,6 +56,8 @@ pub struct Machine {
     pub(crate) natives: Natives,
     /// First values of the fields of records, by type.
     pub(crate) templates: Vec<Option<Rc<init::Template>>>,
+    /// Globals whose values templates have.
+    pub(crate) defaulted: IdSet<GlobalId>,
     pub(crate) conversions: IdMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
     pub(crate) args: Vec<Vec<Value>>,
@@ -150,6 +155,7 @@ impl Default for Machine {
             budget: None,
             natives: Natives::default(),
             templates: Vec::new(),
+            defaulted: IdSet::default(),
             conversions: IdMap::default(),
             queue: Queue::default(),
             args: Vec::new(),
@@ -193,6 +199,21 @@ impl Machine {
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
     pub fn seed(&mut self, seeds: &crate::support::order::Seeds) {
         self.state.seed(seeds);
+    }
+
+    /// A vector for the arguments of a call or an event, which may have room.
+    #[inline]
+    pub(crate) fn spare_args(&mut self) -> Vec<Value> {
+        self.args.pop().unwrap_or_default()
+    }
+
+    /// Keeps the room of a vector of arguments for others.
+    #[inline]
+    pub(crate) fn recycle(&mut self, mut args: Vec<Value>) {
+        args.clear();
+        if self.args.len() < SPARE_ARGS {
+            self.args.push(args);
+        }
     }
 
     /// Says whether the run is one of `-b`.
@@ -303,6 +324,10 @@ impl Vm<'_> {
         if let Some(slot) = self.m.globals.get_mut(global.index()) {
             let old = std::mem::replace(slot, value);
             drop(old);
+        }
+        if self.m.defaulted.contains(&global) {
+            self.m.defaulted.clear();
+            self.m.templates.clear();
         }
     }
 

@@ -115,12 +115,12 @@ impl Vm<'_> {
         }
 
         loop {
-            let op = code.ops[pc];
             if PROFILED {
                 self.profile_step(&code, pc);
             }
+            let at = pc;
             pc += 1;
-            match op {
+            match code.ops[at] {
                 Op::Move { d, s } => {
                     let value = reg!(s).clone();
                     set!(d, value);
@@ -129,13 +129,27 @@ impl Vm<'_> {
                     let value = code.consts[k as usize].clone();
                     set!(d, value);
                 }
-                // The most frequent ones of those that both engines share, where nothing is amiss: without a way around.
-                Op::Field { d, r, i }
-                    if let Value::Record(record) = &reg!(r)
-                        && record.has(usize::from(i)) =>
+                // The most frequent ones of those that both engines share, where nothing is unusual: without a call.
+                Op::Field { d, r, i } => {
+                    let value = match &reg!(r) {
+                        Value::Record(record) => record.get_stored(usize::from(i)),
+                        _ => Value::Unset,
+                    };
+                    if value.is_set() {
+                        set!(d, value);
+                    } else {
+                        self.step_called(&code, base, pc, Op::Field { d, r, i })?;
+                    }
+                }
+                Op::SetField { r, i, s } if self.m.whens.is_empty() => {
+                    if let Value::Record(record) = &reg!(r) {
+                        record.set(usize::from(i), reg!(s).clone());
+                    }
+                }
+                Op::Binary { op: op @ (BinaryOp::Equal | BinaryOp::NotEqual), d, a, b }
+                    if let Some(same) = same_number(&reg!(a), &reg!(b)) =>
                 {
-                    let value = record.get(usize::from(i));
-                    set!(d, value);
+                    set!(d, Value::Bool(same == (op == BinaryOp::Equal)));
                 }
                 Op::HasField { d, r, i } => {
                     let has = match &reg!(r) {
@@ -327,9 +341,7 @@ impl Vm<'_> {
                     };
                     match target {
                         Callee::Script(callee)
-                            if callee.body.is_some_and(|body| {
-                                self.p.bodies[body].params.len() != usize::from(n)
-                            }) =>
+                            if callee.body.is_some() && callee.params.len() != usize::from(n) =>
                         {
                             let site = sync!();
                             let ty = self.p.functions[f].ty;
@@ -426,17 +438,31 @@ impl Vm<'_> {
                     leave!(value);
                 }
                 Op::End => {
-                    sync!();
-                    self.check_result()?;
+                    if code.wants_result {
+                        sync!();
+                        self.check_result()?;
+                    }
                     leave!(Value::Unset);
                 }
                 Op::Break => leave!(Value::Bool(false)),
-                other => match self.step(&code, base, pc, other)? {
+                other => match self.step_called(&code, base, pc, other)? {
                     Flow::Next => (),
                     Flow::Jump(to) => pc = to as usize,
                     Flow::Leave(value) => leave!(value),
                 },
             }
         }
+    }
+}
+
+/// Whether two numbers of one kind are the same; none for other values.
+#[inline]
+fn same_number(a: &Value, b: &Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Count(a), Value::Count(b)) => Some(a == b),
+        (Value::Enum(_, a), Value::Enum(_, b)) => Some(a == b),
+        (Value::Bool(a), Value::Bool(b)) => Some(a == b),
+        (Value::Int(a), Value::Int(b)) => Some(a == b),
+        _ => None,
     }
 }

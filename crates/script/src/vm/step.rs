@@ -21,6 +21,19 @@ pub(crate) enum Flow {
 }
 
 impl Vm<'_> {
+    /// The same as [`step`](Self::step), as a function of its own: so the interpreter's loop has registers of the processor for its own
+    /// state.
+    #[inline(never)]
+    pub(super) fn step_called(
+        &mut self,
+        code: &Code,
+        base: usize,
+        pc: usize,
+        op: Op,
+    ) -> Result<Flow, Stop> {
+        self.step(code, base, pc, op)
+    }
+
     /// Runs one instruction of the frame whose registers begin at `base`; `pc` is that of the next one.
     #[inline(always)]
     pub(crate) fn step(

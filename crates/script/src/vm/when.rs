@@ -65,6 +65,11 @@ impl Triggers {
         }
     }
 
+    /// Whether a condition is to be evaluated again, or an answer waits for one.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.queue.is_empty() || !self.answers.is_empty()
+    }
+
     /// Whether none waits or is evaluated.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,0 +1,240 @@
+//! Checks of locals that need no instruction: those of locals that have a value on every way to them, and those that the
+//! next instruction makes itself.
+
+use std::rc::Rc;
+
+use super::operands::{Counts, Next, next, operands, target};
+use super::{Op, RecordPlan, Reg, WhenPlan};
+use crate::ast::ExprKind;
+use crate::ids::ExprId;
+use crate::program::Program;
+use crate::value::Value;
+
+/// Largest product of instructions and words of a set: larger code keeps its checks.
+const MOST: usize = 1 << 20;
+
+/// A body under construction.
+pub(super) struct Parts<'a> {
+    pub ops: &'a mut Vec<Op>,
+    pub sites: &'a mut Vec<ExprId>,
+    pub consts: &'a [Value],
+    pub records: &'a [RecordPlan],
+    pub whens: &'a [Rc<WhenPlan>],
+    /// How many registers are locals.
+    pub locals: usize,
+}
+
+/// Removes checks that cannot fail, and those right before a `Field` of the same local, which reports the same.
+pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
+    let words = parts.locals.div_ceil(64);
+    if parts.locals == 0 || parts.ops.len() * words > MOST {
+        return;
+    }
+    let known = Known::new(program, parts, words);
+    let is_needless = |at: usize, s: Reg| known.has(at, s) || is_made_next(program, parts, at, s);
+    let kept: Vec<bool> = (0..parts.ops.len())
+        .map(|at| !matches!(parts.ops.get(at), Some(Op::Check { s }) if is_needless(at, *s)))
+        .collect();
+    let mut count = 0;
+    let mut places: Vec<u32> = Vec::with_capacity(kept.len() + 1);
+    for kept in &kept {
+        places.push(count);
+        count += u32::from(*kept);
+    }
+    places.push(count);
+    let mut kept_ops = kept.iter();
+    parts.ops.retain(|_| kept_ops.next() == Some(&true));
+    let mut kept_sites = kept.iter();
+    parts.sites.retain(|_| kept_sites.next() == Some(&true));
+    for op in parts.ops.iter_mut() {
+        if let Some(to) = target(op)
+            && let Some(place) = places.get(*to as usize)
+        {
+            *to = *place;
+        }
+    }
+}
+
+/// Whether the next instruction reads a field of the same local, of which the check is.
+fn is_made_next(program: &Program, parts: &Parts<'_>, at: usize, local: Reg) -> bool {
+    let Some(Op::Field { r, .. }) = parts.ops.get(at + 1) else { return false };
+    let (Some(check), Some(field)) = (parts.sites.get(at), parts.sites.get(at + 1)) else {
+        return false;
+    };
+    *r == local
+        && matches!(program.exprs[*check].kind, ExprKind::Local(..))
+        && matches!(program.exprs[*field].kind, ExprKind::Field(of, _) if of == *check)
+}
+
+/// For each instruction, the locals that have a value whenever it is reached.
+struct Known {
+    words: usize,
+    sets: Vec<u64>,
+    reached: Vec<bool>,
+}
+
+impl Known {
+    fn new(program: &Program, parts: &Parts<'_>, words: usize) -> Self {
+        let len = parts.ops.len();
+        let mut known = Self { words, sets: vec![0; len * words], reached: vec![false; len] };
+        let mut work = vec![0];
+        if let Some(first) = known.reached.first_mut() {
+            *first = true;
+        }
+        while let Some(mut at) = work.pop() {
+            loop {
+                let Some(op) = parts.ops.get(at) else { break };
+                let mut set = known.sets.get(at * words..(at + 1) * words).unwrap_or(&[]).to_vec();
+                pass(program, parts, op, &mut set);
+                let (falls, jumps) = match next(op) {
+                    Next::Falls => (true, None),
+                    Next::Jumps(to) => (false, Some(to as usize)),
+                    Next::Branches(to) => (true, Some(to as usize)),
+                    Next::Ends => (false, None),
+                };
+                if let Some(to) = jumps
+                    && known.merge(to, &set)
+                {
+                    work.push(to);
+                }
+                at += 1;
+                if !falls || !known.merge(at, &set) {
+                    break;
+                }
+            }
+        }
+        known
+    }
+
+    /// The instruction is reached with these. Returns whether that changes something.
+    fn merge(&mut self, at: usize, set: &[u64]) -> bool {
+        let (Some(reached), Some(known)) =
+            (self.reached.get_mut(at), self.sets.get_mut(at * self.words..(at + 1) * self.words))
+        else {
+            return false;
+        };
+        if !std::mem::replace(reached, true) {
+            known.copy_from_slice(set);
+            return true;
+        }
+        let mut changed = false;
+        for (known, set) in known.iter_mut().zip(set) {
+            changed |= *known & !set != 0;
+            *known &= set;
+        }
+        changed
+    }
+
+    fn has(&self, at: usize, local: Reg) -> bool {
+        let set = self.sets.get(at * self.words..(at + 1) * self.words).unwrap_or(&[]);
+        self.reached.get(at) == Some(&true) && has(set, local)
+    }
+}
+
+fn has(set: &[u64], local: Reg) -> bool {
+    set.get(usize::from(local) / 64).is_some_and(|word| word >> (local % 64) & 1 == 1)
+}
+
+/// What an instruction makes of the locals that have a value before it.
+fn pass(program: &Program, parts: &Parts<'_>, op: &Op, set: &mut [u64]) {
+    // Behind these a local without a value is not reached.
+    if let Op::Check { s } | Op::Field { r: s, .. } = *op {
+        put(set, parts.locals, s, true);
+    }
+    let is_set = match *op {
+        Op::Const { k, .. } => parts.consts.get(k as usize).is_some_and(Value::is_set),
+        Op::Move { s, .. } => has(set, s),
+        _ => false,
+    };
+    let counts = Counts { records: parts.records, whens: parts.whens };
+    for (first, n) in operands(program, counts, op).defs {
+        for local in first..first.saturating_add(n) {
+            put(set, parts.locals, local, is_set);
+        }
+    }
+}
+
+fn put(set: &mut [u64], locals: usize, local: Reg, is_set: bool) {
+    if let Some(word) = set.get_mut(usize::from(local) / 64)
+        && usize::from(local) < locals
+    {
+        let bit = 1 << (local % 64);
+        *word = if is_set { *word | bit } else { *word & !bit };
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::compile::compile_body;
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::parse::{Input, Parser};
+    use crate::vm::Machine;
+
+    /// The instructions of the body of `f`.
+    pub(in crate::code) fn code(text: &str) -> Vec<Op> {
+        let mut program = Program { diagnostics: Diagnostics::default(), ..Program::default() };
+        let mut machine = Machine::new();
+        let code = format!("type R: record {{ n: count; r: R &optional; }};\n{text}").into_bytes();
+        let input = Input::Text { name: "test".to_owned(), code };
+        let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+        assert!(parsed.is_ok(), "{text}");
+        let function = machine.with(&mut program).function_named("f").unwrap();
+        compile_body(&program, program.functions[function].bodies[0]).ops
+    }
+
+    fn checks(text: &str) -> Vec<Reg> {
+        let check = |op: &Op| match op {
+            Op::Check { s } => Some(*s),
+            _ => None,
+        };
+        code(text).iter().filter_map(check).collect()
+    }
+
+    #[test]
+    fn a_local_is_checked_once() {
+        assert_eq!(checks("function f(a: count) { print a; print a + a; }"), [0]);
+        assert_eq!(checks("function f(a: count, b: count) { print a; print b; print a; }"), [0, 1]);
+    }
+
+    #[test]
+    fn reading_a_field_checks_its_record() {
+        assert!(checks("function f(r: R) { print r$n; if ( r?$r ) print r$r$n; }").is_empty());
+        // Whether a field is set says nothing of a record that is not.
+        assert_eq!(checks("function f(r: R) { if ( r?$r ) print r$r$n; }"), [0]);
+    }
+
+    #[test]
+    fn a_check_on_one_way_is_none_on_another() {
+        assert_eq!(
+            checks("function f(a: count, b: bool) { if ( b ) print a; print a; }"),
+            [1, 0, 0]
+        );
+        assert_eq!(
+            checks("function f(a: count, b: bool) { print a; if ( b ) print a; else print a; }"),
+            [0, 1]
+        );
+        let in_loop = "function f(a: count, b: bool) { while ( b ) { print a; } print a; }";
+        assert_eq!(checks(in_loop), [1, 0, 0]);
+    }
+
+    #[test]
+    fn another_value_is_checked_again() {
+        let text = "global g: function(): count;
+            function f(a: count) { print a; a = g(); print a; a = 3; print a; }";
+        assert_eq!(checks(text), [0, 0]);
+    }
+
+    #[test]
+    fn jumps_lead_to_the_same_instructions() {
+        let ops = code(
+            "function f(a: count, b: bool) { while ( b ) { if ( a > 3 ) break; print a; } print a; }",
+        );
+        for op in &ops {
+            let mut op = *op;
+            if let Some(to) = target(&mut op) {
+                assert!((*to as usize) < ops.len(), "{ops:?}");
+            }
+        }
+    }
+}

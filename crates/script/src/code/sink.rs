@@ -1,0 +1,201 @@
+//! Empty records that locals begin with are made where they are first needed, where that makes no difference: most functions with such
+//! a local use it on one of their ways only.
+
+use super::checks::Parts;
+use super::operands::{Counts, Next, next, operands, target};
+use super::{Op, Reg};
+use crate::ast::{Body, ExprKind};
+use crate::ids::{ExprId, Id as _, TypeId};
+use crate::program::Program;
+use crate::symbols::GlobalKind;
+use crate::types::{AttrKind, Type, attr_expr, find_attr};
+
+/// An empty value that is made at the beginning of a body.
+struct Made {
+    local: Reg,
+    /// The first and the last instruction that name the local.
+    named: Option<(usize, usize)>,
+}
+
+/// Moves the making of empty records from the beginning of a body to the first instruction that names the local.
+pub(super) fn records(program: &Program, body: &Body, parts: &mut Parts<'_>) {
+    let is_made = |op: &&Op| matches!(op, Op::InitLocal { .. });
+    let first = parts.ops.iter().take_while(is_made).count();
+    let mut made = made(program, body, parts, first);
+    let jumps: Vec<(usize, usize)> =
+        (0..).zip(parts.ops.iter()).filter_map(|(at, op)| Some((at, jump(op)?))).collect();
+    made.retain(|made| made.named.is_none_or(|(from, to)| is_entered_first(&jumps, from, to)));
+    if made.is_empty() {
+        return;
+    }
+    let is_moved = |op: &Op| match op {
+        Op::InitLocal { d, .. } => made.iter().any(|made| made.local == *d),
+        _ => false,
+    };
+    let mut ops = Vec::with_capacity(parts.ops.len());
+    let mut sites = Vec::with_capacity(parts.ops.len());
+    let mut places = Vec::with_capacity(parts.ops.len() + 1);
+    for (at, (op, site)) in parts.ops.iter().zip(parts.sites.iter()).enumerate() {
+        places.push(u32::try_from(ops.len()).unwrap_or(u32::MAX));
+        if at < first && is_moved(op) {
+            continue;
+        }
+        let here = |op: &&Op| match op {
+            Op::InitLocal { d, .. } => made
+                .iter()
+                .any(|made| made.local == *d && made.named.is_some_and(|(from, _)| from == at)),
+            _ => false,
+        };
+        for made in parts.ops.iter().take(first).filter(here) {
+            ops.push(*made);
+            sites.push(*site);
+        }
+        ops.push(*op);
+        sites.push(*site);
+    }
+    places.push(u32::try_from(ops.len()).unwrap_or(u32::MAX));
+    for op in &mut ops {
+        if let Some(to) = target(op)
+            && let Some(place) = places.get(*to as usize)
+        {
+            *to = *place;
+        }
+    }
+    (*parts.ops, *parts.sites) = (ops, sites);
+}
+
+/// Locals whose empty records are made by the first instructions, and where the others name them.
+fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<Made> {
+    let plain = |op: &Op| match *op {
+        Op::InitLocal { d, local } => {
+            let data = body.locals.find(local)?;
+            let is_plain = data.attrs.is_empty()
+                && usize::from(d) == local.index()
+                && is_plain_record(program, data.ty, MOST_NESTED);
+            is_plain.then_some(Made { local: d, named: None })
+        }
+        _ => None,
+    };
+    let mut all: Vec<Made> = parts.ops.iter().take(first).filter_map(plain).collect();
+    if all.is_empty() {
+        return all;
+    }
+    let counts = Counts { records: parts.records, whens: parts.whens };
+    for (at, op) in parts.ops.iter().enumerate().skip(first) {
+        let operands = operands(program, counts, op);
+        for (reg, n) in operands.uses.into_iter().chain(operands.defs) {
+            let end = reg.saturating_add(n);
+            for made in all.iter_mut().filter(|made| (reg..end).contains(&made.local)) {
+                let from = made.named.map_or(at, |(from, _)| from);
+                made.named = Some((from, at));
+            }
+        }
+    }
+    all
+}
+
+/// Where an instruction may jump to.
+fn jump(op: &Op) -> Option<usize> {
+    match next(op) {
+        Next::Jumps(to) | Next::Branches(to) => Some(to as usize),
+        Next::Falls | Next::Ends => None,
+    }
+}
+
+/// Whether each way to the instructions behind `from`, up to `to`, leads through `from`, and that at most once.
+fn is_entered_first(jumps: &[(usize, usize)], from: usize, to: usize) -> bool {
+    jumps.iter().all(|(source, target)| {
+        let is_into = *target > from && *target <= to;
+        let is_from_within = (from..=to).contains(source);
+        let is_back = *target <= from && *source >= from;
+        (!is_into || is_from_within) && !is_back
+    })
+}
+
+/// Most records in records that are looked into.
+const MOST_NESTED: usize = 4;
+
+/// Whether an empty record of a type is always the same, whenever it is made.
+fn is_plain_record(program: &Program, ty: TypeId, nested: usize) -> bool {
+    let Some(record) = program.types.record(ty) else { return false };
+    record.fields.iter().all(|field| {
+        if let Some(expr) = attr_expr(&field.attrs, AttrKind::Default) {
+            return is_plain_default(program, expr);
+        }
+        if find_attr(&field.attrs, AttrKind::Optional).is_some() {
+            return true;
+        }
+        match program.types.get(field.ty) {
+            // Expiry begins when a table is made.
+            Type::Table(_) => !field.attrs.iter().any(|attr| EXPIRING.contains(&attr.kind)),
+            Type::Record(_) => nested > 0 && is_plain_record(program, field.ty, nested - 1),
+            _ => true,
+        }
+    })
+}
+
+/// Attributes of tables whose entries have an end.
+const EXPIRING: [AttrKind; 3] =
+    [AttrKind::CreateExpire, AttrKind::ReadExpire, AttrKind::WriteExpire];
+
+/// Whether a `&default` has the same value whenever it is evaluated, and does nothing else.
+fn is_plain_default(program: &Program, expr: ExprId) -> bool {
+    match &program.exprs[expr].kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Coerce(_, inner) => is_plain_default(program, *inner),
+        ExprKind::Global(global) => {
+            matches!(program.globals[*global].kind, GlobalKind::EnumValue(_) | GlobalKind::Constant)
+        }
+        ExprKind::Set(made) => made.entries.is_empty() && made.attrs.is_empty(),
+        ExprKind::Table(made) => made.entries.is_empty() && made.attrs.is_empty(),
+        ExprKind::Vector(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checks::tests::code;
+    use super::*;
+
+    /// Where `f` makes the empty value of a local, and how many instructions it has.
+    fn made(text: &str) -> (Vec<usize>, usize) {
+        let ops = code(text);
+        let is_made = |(at, op): (usize, &Op)| matches!(op, Op::InitLocal { .. }).then_some(at);
+        (ops.iter().enumerate().filter_map(is_made).collect(), ops.len())
+    }
+
+    #[test]
+    fn a_record_is_made_where_it_is_needed() {
+        let (at, _) = made("function f(b: bool, r: R) { if ( b ) { local s: R; r$r = s; } }");
+        assert!(matches!(at[..], [at] if at > 0), "{at:?}");
+        let (at, _) = made("function f(b: bool, r: R) { local s: R; if ( b ) r$r = s; print s; }");
+        assert!(matches!(at[..], [at] if at > 0), "{at:?}");
+    }
+
+    #[test]
+    fn a_record_that_is_needed_again_in_a_loop_is_made_before() {
+        let text = "function f(b: bool, r: R) { while ( b ) { local s: R; s$n = 3; print s; } }";
+        assert_eq!(made(text).0, [0]);
+    }
+
+    #[test]
+    fn a_record_that_two_ways_need_is_made_before_both() {
+        let text = "function f(b: bool) { local s: R; if ( b ) print s; else print s$n; }";
+        assert_eq!(made(text).0, [0]);
+    }
+
+    #[test]
+    fn what_a_default_does_is_done_at_the_beginning() {
+        let text = "global g: function(): count;
+            type S: record { n: count &default=g(); };
+            function f(b: bool) { if ( b ) { local s: S; print s; } }";
+        assert_eq!(made(text).0, [0]);
+    }
+
+    #[test]
+    fn a_record_that_nothing_names_is_not_made() {
+        let (at, len) = made("function f() { local s: R; }");
+        assert!(at.is_empty(), "{at:?} of {len}");
+    }
+}
