@@ -27,10 +27,18 @@ use gannet_wire::protocol;
 use crate::shard::Shard;
 
 impl Shard {
-    /// The bytes of a packet, before it is walked.
+    /// The bytes of a packet, or only its size and time, before it is walked.
     #[inline]
     pub(crate) fn raise_packet_bytes(&mut self, packet: &Packet<'_>) {
-        if self.env.logs.events.wants::<PacketBytes<'_>>() {
+        let events = &mut self.env.logs.events;
+        if events.wants::<PacketSeen>() {
+            events.raise_at_once(&PacketSeen {
+                ts: packet.time,
+                len: u64::from(packet.wire_len),
+                link_type: u64::from(packet.link_type.0),
+            });
+        }
+        if events.wants::<PacketBytes<'_>>() {
             self.raise_bytes(packet);
         }
     }

@@ -410,6 +410,42 @@ impl Events {
         }
     }
 
+    /// Delivers an event ahead of those that wait: one that mentions no connection and no file. Handlers run later, with those of the
+    /// events of the packet.
+    pub fn raise_at_once<E: Event>(&mut self, event: &E) {
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.raise_at_once(event);
+        }
+        let start = self.bytes.len();
+        event.pack(&mut Packer::new(&mut self.bytes));
+        self.deliver_at_once(E::DECL, start);
+    }
+
+    /// The same with the arguments that are packed from `start` on, behind those of the events that wait.
+    fn deliver_at_once(&mut self, decl: &'static Decl, start: usize) {
+        if let Some(listener) = &mut self.listener {
+            listener.event(&Raised {
+                time: self.now,
+                packet: self.packet,
+                decl,
+                args: self.bytes.get(start..).unwrap_or_default(),
+                conns: &[],
+                files: &[],
+                version: self.version,
+            });
+        }
+        self.bytes.truncate(start);
+        self.delivered += 1;
+        self.is_handed_over = true;
+    }
+
+    /// The same with packed arguments.
+    pub(crate) fn raise_packed_at_once(&mut self, decl: &'static Decl, args: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(args);
+        self.deliver_at_once(decl, start);
+    }
+
     /// Raises an event whose arguments are packed.
     pub(crate) fn raise_packed(&mut self, decl: &'static Decl, args: &[u8]) {
         self.make_room();
@@ -640,6 +676,12 @@ impl Events {
     }
 
     fn hand_over(&mut self) {
+        self.is_handed_over = true;
+        if self.queue.is_empty() && self.conns.is_empty() && self.files.is_empty() {
+            self.awaits_end = false;
+            self.ends.clear();
+            return;
+        }
         // Services change when the event that changes them is handled: changes of queued events are
         // undone first.
         for queued in self.queue.iter().rev() {
@@ -675,7 +717,6 @@ impl Events {
             }
         }
         self.delivered += self.queue.len() as u64;
-        self.is_handed_over = true;
         self.queue.clear();
         self.bytes.clear();
         for state in self.conns.drain(..) {
@@ -861,6 +902,21 @@ mod tests {
         };
         let lines = lines.lock().unwrap();
         assert!(shows("1", &lines[0]) && shows("5", &lines[1]) && shows("5", &lines[2]));
+    }
+
+    #[test]
+    fn events_that_are_raised_at_once_come_before_those_that_wait() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |_| true);
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        let c = events.connection(state(1));
+        events.raise(&One { c, text: b"x", pairs: Vec::new() });
+        events.raise_at_once(&Two { table: TableOf(vec![(1, true)]) });
+        assert_eq!(lines.lock().unwrap().len(), 1);
+        events.drain();
+        let lines = lines.lock().unwrap();
+        assert!(lines[0].contains(r#""event":"two","args":{"table":{"1":true}}"#), "{}", lines[0]);
+        assert!(lines[1].contains(r#""text":"x""#), "{}", lines[1]);
     }
 
     #[test]

@@ -129,6 +129,12 @@ impl<'a> Reader<'a> {
         Some(head)
     }
 
+    /// The index of a connection or file.
+    #[inline]
+    pub fn index(&mut self) -> Option<usize> {
+        self.len()
+    }
+
     /// A `port`.
     #[inline]
     pub fn port(&mut self) -> Option<(u16, Proto)> {

@@ -76,6 +76,11 @@ enum Call {
         handles: u32,
         unless_taken: bool,
     },
+    /// An event is delivered ahead of those that wait; end of its arguments. See [`Events::raise_at_once`].
+    RaiseAtOnce {
+        decl: &'static Decl,
+        end: u32,
+    },
     /// See [`Events::then_service`].
     Service {
         conn: u32,
@@ -238,6 +243,13 @@ impl Recorder {
         self.raised(E::DECL, unless_taken);
     }
 
+    /// An event that mentions no connection and no file.
+    pub(crate) fn raise_at_once<E: Event>(&mut self, event: &E) {
+        event.pack(&mut Packer::new(&mut self.recording.bytes));
+        let end = self.recording.bytes.len() as u32;
+        self.call(Call::RaiseAtOnce { decl: E::DECL, end });
+    }
+
     /// An event whose arguments, if it has some, are packed.
     pub(crate) fn raised(&mut self, decl: &'static Decl, unless_taken: bool) {
         let (end, handles) = (self.recording.bytes.len(), self.recording.handles.len());
@@ -356,6 +368,11 @@ impl Events {
                 if !unless_taken || !self.player.taken {
                     self.raise_packed(decl, args);
                 }
+            }
+            Call::RaiseAtOnce { decl, end } => {
+                let start = std::mem::replace(&mut from.played.bytes, end as usize);
+                let args = from.bytes.get(start..end as usize).unwrap_or_default();
+                self.raise_packed_at_once(decl, args);
             }
             Call::Service { conn, name, added } => {
                 if let Some(conn) = from.played.conns.get(conn as usize) {
@@ -522,7 +539,10 @@ mod tests {
             let c = events.connection(conn(1, 8));
             events.raise(&Of { c, text: "", aid: None });
         }),
-        (1, (2, 0), |events| events.raise(&Free { n: 2 })),
+        (1, (2, 0), |events| {
+            events.raise(&Free { n: 2 });
+            events.raise_at_once(&Free { n: 3 });
+        }),
         (0, (3, 0), |events| {
             let number = events.number_analyzers(1);
             let c = events.connection(conn(3, 9));

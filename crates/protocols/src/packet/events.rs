@@ -957,4 +957,14 @@ gannet_event::events! {
         /// Whether the originator sent the packet that showed it.
         is_orig: bool = "is_orig",
     }
+
+    /// A packet is analyzed: its time and its size, where its bytes are not needed. Delivered ahead of the other events of the packet.
+    pub struct PacketSeen = "gannet::packet_seen", opt_in {
+        /// Its time.
+        ts: Time = "ts",
+        /// Bytes on the wire.
+        len: u64 = "len",
+        /// The type of the link by its number in captures.
+        link_type: u64 = "link_type",
+    }
 }

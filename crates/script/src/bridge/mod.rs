@@ -262,14 +262,9 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             | "file_state_remove"
             | "net_done" => true,
             "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
-            "gannet::packet_bytes" => {
-                let names = [
-                    "get_current_packet",
-                    "get_current_packet_ts",
-                    "dump_current_packet",
-                    "get_net_stats",
-                ];
-                calls(vm, &names) || vm.m.state.traffic.write.is_some()
+            "gannet::packet_bytes" => needs_bytes(vm),
+            "gannet::packet_seen" => {
+                !needs_bytes(vm) && calls(vm, &["get_current_packet_ts", "get_net_stats"])
             }
             "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
             "gannet::analyzers_numbered" => natives::disables_by_number(vm),
@@ -294,6 +289,11 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
         }
     }
     interest
+}
+
+/// Whether scripts or the command line want the bytes of packets.
+fn needs_bytes(vm: &Vm<'_>) -> bool {
+    calls(vm, &["get_current_packet", "dump_current_packet"]) || vm.m.state.traffic.write.is_some()
 }
 
 /// Whether a function has a body, enabled or not, or is an event and all events are raised.
@@ -503,6 +503,8 @@ struct Way {
     kind: Kind,
     /// Whether statistics count it.
     is_counted: bool,
+    /// Whether connections or files begin or end with it, or are known from it on, even if no script handles it.
+    is_noted: bool,
     /// How it is converted, if scripts handle it.
     plan: Option<EventPlan>,
 }
@@ -529,6 +531,7 @@ enum Kind {
     WebSocketBegins,
     RawPacket,
     PacketBytes,
+    PacketSeen,
     TcpOptions,
     /// The contents of a transport of this name.
     Contents(&'static str),
@@ -553,6 +556,7 @@ impl Kind {
             "gannet::analyzers_numbered" => Self::AnalyzersNumbered,
             "raw_packet" => Self::RawPacket,
             "gannet::packet_bytes" => Self::PacketBytes,
+            "gannet::packet_seen" => Self::PacketSeen,
             "gannet::tcp_options" => Self::TcpOptions,
             "udp_contents" => Self::Contents("udp"),
             "tcp_contents" => Self::Contents("tcp"),
@@ -573,11 +577,19 @@ impl Way {
                 | "gannet::packet_done"
                 | "net_done"
         );
+        let is_noted = matches!(
+            decl.name,
+            "new_connection"
+                | "connection_state_remove"
+                | "file_state_remove"
+                | "gannet::watched_connection"
+                | "conn_weird"
+        );
         let kind = Kind::of(vm, decl.name);
         // What happens with other ones looks at their arguments.
         let is_handled_only =
             matches!(kind, Kind::Other | Kind::ConnectionBegins | Kind::ConnectionRemoved);
-        Self { kind, is_counted, plan: plan_of(vm, decl, is_handled_only) }
+        Self { kind, is_counted, is_noted, plan: plan_of(vm, decl, is_handled_only) }
     }
 }
 
@@ -710,6 +722,10 @@ impl Run {
         }
         match way.kind {
             Kind::PacketBytes => return packet_bytes(&mut vm, event),
+            Kind::PacketSeen => {
+                packet_seen(&mut vm.m.state.traffic, event);
+                return Ok(());
+            }
             Kind::TcpOptions => {
                 let mut reader = event.args();
                 let options = event.decl.params.first().and_then(|param| reader.param(param));
@@ -764,8 +780,11 @@ impl Run {
         if way.kind == Kind::ConnectionBegins {
             natives::begin_status(&mut vm, &mut self.states, event)?;
         }
-        let Some(plan) = &way.plan else { return self.states.note(&mut vm, event) };
-        let mut args = vec![Value::Unset; plan.count];
+        let Some(plan) = &way.plan else {
+            return if way.is_noted { self.states.note(&mut vm, event) } else { Ok(()) };
+        };
+        let mut args = vm.m.spare_args();
+        args.resize(plan.count, Value::Unset);
         let mut reader = event.args();
         for ((slot, plan), param) in plan.params.iter().zip(event.decl.params) {
             let value = plan.param(&mut vm, &mut self.states, event, &mut reader, param)?;
@@ -777,7 +796,9 @@ impl Run {
         if let Some((ty, is_looked_up)) = plan.skipped {
             let state = state::first_connection(event);
             uid = state.map(|state| state.uid);
-            self.states.note(&mut vm, event)?;
+            if way.is_noted {
+                self.states.note(&mut vm, event)?;
+            }
             if let (Some(state), true) = (state, is_looked_up) {
                 self.states.mention(&mut vm, ty, state)?;
             }
@@ -986,6 +1007,16 @@ fn packet_bytes(vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         return Err(Stop::Fatal);
     }
     Ok(())
+}
+
+/// Another packet whose bytes scripts do not ask for.
+fn packet_seen(traffic: &mut Traffic, event: &Raised<'_>) {
+    let mut args = event.args();
+    if let (Some(nanos), Some(len), Some(link_type)) = (args.nanos(), args.count(), args.count()) {
+        traffic.bytes += len;
+        traffic.link_type = Some(link_type);
+        traffic.packet = Some(Packet { nanos, data: Vec::new(), len, link_type });
+    }
 }
 
 /// The packet that an event carries.

@@ -202,6 +202,13 @@ impl Plan {
         if let Self::Same(tag) = self {
             return Ok(read_same(*tag, vm, from).unwrap_or_default());
         }
+        if let (Self::Connection(to), Type::Connection) = (self, ty) {
+            let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
+            return match found {
+                Some((index, state)) => states.shown(vm, *to, (event.version(), index), state),
+                None => Ok(Value::Unset),
+            };
+        }
         match from.value(ty) {
             Some(head) => self.rest(vm, states, event, from, ty, &head),
             None => Ok(Value::Unset),
@@ -264,7 +271,7 @@ impl Plan {
                             && let Some(field) = fields.get_mut(*offset as usize)
                             && value.is_set()
                         {
-                            *field = value;
+                            Value::put(field, value);
                         }
                     }
                     Ok(())

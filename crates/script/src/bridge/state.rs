@@ -654,11 +654,25 @@ impl EndPlan {
             fields.set(*packets, Value::Count(state.packets));
             fields.set(*ip_bytes, Value::Count(state.ip_bytes));
             fields.set(*flow_label, Value::Count(u64::from(state.flow_label)));
-            if let Some(address) = state.l2 {
+            if let Some(address) = state.l2
+                && !fields.get(*l2).is_some_and(|text| is_l2_text(text.str_bytes(), address))
+            {
                 fields.set(*l2, l2_text(texts, address));
             }
         });
     }
+}
+
+/// Whether a text is that of a link-layer address.
+fn is_l2_text(text: &[u8], address: [u8; 6]) -> bool {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let Some(text) = text.first_chunk::<17>().filter(|_| text.len() == 17) else { return false };
+    let digit = |octet: u8| DIGITS[usize::from(octet & 0xf)];
+    let octets = text.chunks(3).zip(address);
+    text.iter().skip(2).step_by(3).all(|byte| *byte == b':')
+        && octets
+            .into_iter()
+            .all(|(text, octet)| text.starts_with(&[digit(octet >> 4), digit(octet)]))
 }
 
 /// Most texts of link-layer addresses that are stored.
@@ -789,4 +803,22 @@ fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
         let (text, len) = state.fuid.text();
         Value::string(text.get(..len).unwrap_or_default())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_link_layer_addresses_are_known_again() {
+        let address = [0, 0x1f, 0xe2, 9, 0xab, 0xff];
+        let text = l2_text(&RefCell::default(), address);
+        assert_eq!(text.str_bytes(), b"00:1f:e2:09:ab:ff");
+        assert!(is_l2_text(text.str_bytes(), address));
+        for other in
+            [b"00:1f:e2:09:ab:fe".as_slice(), b"00:1f:e2:09:ab-ff", b"00:1f:e2:09:ab:ff0", b""]
+        {
+            assert!(!is_l2_text(other, address));
+        }
+    }
 }
