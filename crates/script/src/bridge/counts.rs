@@ -17,7 +17,10 @@ pub(crate) const TABLE: Table = &[("get_conn_stats", conn_stats)];
 
 /// Functions that ask for these counts.
 pub(super) const READERS: [&str; 3] =
-    ["get_conn_stats", "Telemetry::__collect_metrics", "Telemetry::collect_metrics"];
+    [READER_OF_PACKETS, "Telemetry::__collect_metrics", "Telemetry::collect_metrics"];
+
+/// The one of them that asks for counts of packets and fragments.
+pub(super) const READER_OF_PACKETS: &str = "get_conn_stats";
 
 /// Transports whose connections are counted, by the names that metrics have for them.
 const PROTOCOLS: [(Proto, &str); 3] =

@@ -264,7 +264,9 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
             "gannet::packet_bytes" => needs_bytes(vm),
             "gannet::packet_seen" => {
-                !needs_bytes(vm) && calls(vm, &["get_current_packet_ts", "get_net_stats"])
+                !needs_bytes(vm)
+                    && (calls(vm, &["get_current_packet_ts", "get_net_stats"])
+                        || calls(vm, &counts::READERS))
             }
             "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
             "gannet::analyzers_numbered" => natives::disables_by_number(vm),
@@ -276,7 +278,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::discard_packet" => {
                 decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
             }
-            "gannet::packet_done" | "connection_timeout" => calls(vm, &counts::READERS),
+            "gannet::packet_done" => calls(vm, &[counts::READER_OF_PACKETS]),
+            "connection_timeout" => calls(vm, &counts::READERS),
             "gannet::watched_connection" => {
                 calls(vm, &["lookup_connection"]) || handled("connection_status_update")
             }
@@ -609,6 +612,9 @@ thread_local! {
     static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
 }
 
+/// Why one thread analyzes where scripts read statistics.
+const STATISTICS: &str = "scripts read statistics of the analysis";
+
 /// Where handlers run: in the thread of the analysis, or behind one of several threads.
 fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Source) -> Place {
     if options.threads <= 1 {
@@ -621,10 +627,11 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
             "gannet::signature_data" => "signatures look at the traffic".to_owned(),
             "gannet::discard_packet" => "scripts may discard packets".to_owned(),
             "gannet::login_text" => "scripts list texts of logins".to_owned(),
-            "gannet::packet_done" => "scripts read statistics of the analysis".to_owned(),
+            "gannet::packet_done" => STATISTICS.to_owned(),
             name => format!("handlers of {}", name.trim_start_matches("gannet::")),
         })
     };
+    let counts = || calls(vm, &counts::READERS).then(|| STATISTICS.to_owned());
     let traffic = &vm.m.state.traffic;
     let why = if traffic.is_live {
         Some("the traffic is live".to_owned())
@@ -637,7 +644,7 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
     } else {
         let catalogue = source.catalogue();
         let raises = |name: &str| catalogue.iter().any(|decl| decl.name == name);
-        steering::decider(vm, &raises).or_else(whole)
+        steering::decider(vm, &raises).or_else(whole).or_else(counts)
     };
     if options.verbose {
         // Without a reader of messages there is none to say it to.
@@ -784,7 +791,8 @@ impl Run {
             return if way.is_noted { self.states.note(&mut vm, event) } else { Ok(()) };
         };
         let mut args = vm.m.spare_args();
-        args.resize(plan.count, Value::Unset);
+        args.reserve_exact(plan.count);
+        args.extend(std::iter::repeat_n(Value::Unset, plan.count));
         let mut reader = event.args();
         for ((slot, plan), param) in plan.params.iter().zip(event.decl.params) {
             let value = plan.param(&mut vm, &mut self.states, event, &mut reader, param)?;

@@ -86,21 +86,23 @@ impl Vm<'_> {
         macro_rules! leave {
             ($result:expr) => {{
                 let result = $result;
-                let Some(frame) = self.m.frames.pop() else { return Ok(result) };
+                let Some(frame) = self.m.frames.last() else { return Ok(result) };
+                let dest = frame.dest;
                 if !frame.keep {
-                    let end = base + frame.code.registers;
-                    for slot in &mut self.m.stack[base..end] {
+                    for slot in &mut self.m.stack[base..base + code.registers] {
                         Value::put(slot, Value::Unset);
                     }
                 }
-                if self.m.frames.len() <= floor {
+                let depth = self.m.frames.len() - 1;
+                self.m.frames.truncate(depth);
+                if depth <= floor {
                     return Ok(result);
                 }
                 let Some(caller) = self.m.frames.last() else { return Ok(result) };
                 code = Rc::clone(&caller.code);
                 base = caller.base;
                 pc = caller.pc;
-                set!(frame.dest, result);
+                set!(dest, result);
             }};
         }
 
