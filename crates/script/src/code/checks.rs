@@ -193,8 +193,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_local_is_checked_once() {
-        assert_eq!(checks("function f(a: count) { print a; print a + a; }"), [0]);
-        assert_eq!(checks("function f(a: count, b: count) { print a; print b; print a; }"), [0, 1]);
+        assert_eq!(checks("function f(a: count): count { return a + a; }"), [0]);
+        let two = "function f(a: count, b: count): count { return a + b + a; }";
+        assert_eq!(checks(two), [0, 1]);
     }
 
     #[test]
@@ -206,22 +207,22 @@ pub(super) mod tests {
 
     #[test]
     fn a_check_on_one_way_is_none_on_another() {
-        assert_eq!(
-            checks("function f(a: count, b: bool) { if ( b ) print a; print a; }"),
-            [1, 0, 0]
-        );
-        assert_eq!(
-            checks("function f(a: count, b: bool) { print a; if ( b ) print a; else print a; }"),
-            [0, 1]
-        );
-        let in_loop = "function f(a: count, b: bool) { while ( b ) { print a; } print a; }";
-        assert_eq!(checks(in_loop), [1, 0, 0]);
+        let one = "function f(a: count, b: bool): count
+            { local s = 0; if ( b ) s = a + 1; return a + s; }";
+        assert_eq!(checks(one), [1, 0, 0]);
+        let both = "function f(a: count, b: bool): count
+            { local s = a + 1; if ( b ) s = a + 2; else s = a + 3; return s; }";
+        assert_eq!(checks(both), [0, 1]);
+        let in_loop = "function f(a: count, b: bool): count
+            { local s = 0; while ( b ) s = s + a; return s + a; }";
+        assert_eq!(checks(in_loop).iter().filter(|local| **local == 0).count(), 2);
     }
 
     #[test]
     fn another_value_is_checked_again() {
         let text = "global g: function(): count;
-            function f(a: count) { print a; a = g(); print a; a = 3; print a; }";
+            function f(a: count): count
+                { local s = a + 1; a = g(); s = a + s; a = 3; return a + s; }";
         assert_eq!(checks(text), [0, 0]);
     }
 
