@@ -82,8 +82,7 @@ impl Known {
             *first = true;
         }
         while let Some(mut at) = work.pop() {
-            loop {
-                let Some(op) = parts.ops.get(at) else { break };
+            while let Some(op) = parts.ops.get(at) {
                 let mut set = known.sets.get(at * words..(at + 1) * words).unwrap_or(&[]).to_vec();
                 pass(program, parts, op, &mut set);
                 let (falls, jumps) = match next(op) {
