@@ -38,6 +38,7 @@ impl Time {
 
     /// The time since `earlier`, with both truncated to whole microseconds, the usual precision of
     /// captures: zero within one microsecond.
+    #[inline]
     pub const fn micros_since(self, earlier: Self) -> Interval {
         let micros = self.0.div_euclid(1_000) - earlier.0.div_euclid(1_000);
         Interval(micros.saturating_mul(1_000))

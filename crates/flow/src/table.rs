@@ -163,6 +163,7 @@ impl Spare {
         }
     }
 
+    #[inline]
     fn keep(&mut self, mut tcp: Box<Tcp>) {
         if self.0.len() < MAX_SPARE {
             tcp.empty();

@@ -138,6 +138,7 @@ const ENTRIES: usize = 2;
 
 impl Stack {
     /// Decides how a new connection is analysed.
+    #[inline]
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
             return self.number(env, conn);

@@ -210,6 +210,7 @@ const _: () = assert!(size_of::<Tcp>() <= 256);
 
 impl Tcp {
     /// A connection whose first packet is at `start`.
+    #[inline]
     pub fn new(start: Time) -> Self {
         Self {
             side: Default::default(),
@@ -337,6 +338,7 @@ impl Tcp {
     }
 
     /// Payload bytes that a side sent, in sequence space.
+    #[inline]
     pub fn size(&self, side: Dir) -> u64 {
         self.endpoint(side).size(self.endpoint(side.other()))
     }
