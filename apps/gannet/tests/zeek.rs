@@ -362,6 +362,41 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
 }
 
 #[test]
+fn scripts_read_how_much_was_acknowledged_and_missed() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let mut tcp = trace.connect(address(1, 4_000), address(2, 9_000));
+    tcp.send(&[b'x'; 100]);
+    tcp.lose(50);
+    tcp.send(&[b'x'; 100]);
+    tcp.reply(&[b'y'; 10]);
+    tcp.close();
+    for _ in 0..3 {
+        // A version 4 header that ends too early.
+        let frame = frame::udp(address(1, 4_000), address(2, 9_000), 1, b"x");
+        trace.push(Interval::from_millis(1), frame[..30].to_vec());
+    }
+    let file = std::env::temp_dir().join(format!("gannet-gap-{}.pcap", std::process::id()));
+    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
+    trace.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    let code = "
+        type GapStats: record { ack_events: count; ack_bytes: count; gap_events: count; gap_bytes: count; };
+        type EventStats: record { queued: count; dispatched: count; };
+        global get_gap_stats: function(): GapStats;
+        global get_event_stats: function(): EventStats;
+        type ReporterStats: record { weirds: count; weirds_by_type: table[string] of count; };
+        global get_reporter_stats: function(): ReporterStats;
+        event connection_state_remove(c: connection) { print get_gap_stats(), get_event_stats()$dispatched; }
+        event zeek_done() { print get_reporter_stats(); }";
+    let (printed, errors, _) = with_threads(code, &file);
+    let counts = "[ack_events=3, ack_bytes=260, gap_events=1, gap_bytes=50], 1\n\
+                  [weirds=3, weirds_by_type={\n[truncated_IP] = 3\n}]\n";
+    assert_eq!((printed.as_str(), errors.as_str()), (counts, ""));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn scripts_choose_the_ports_of_tunnels() {
     let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
     let inner = frame::udp(address(4_000), address(9_000), 1, b"in");

@@ -104,10 +104,15 @@ impl Shard {
             events.raise_unless_taken(&PacketNotProcessed { pkt });
         }
         if events.wants::<PacketDone>() {
+            let acked = self.env.acked;
             events.raise(&PacketDone {
                 processed,
                 fragments: self.fragments.len() as u64,
                 most_fragments: self.fragments.most() as u64,
+                acks: acked.times,
+                acked_bytes: acked.bytes,
+                gaps: acked.gaps,
+                gap_bytes: acked.missing,
             });
         }
     }

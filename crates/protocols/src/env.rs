@@ -105,6 +105,28 @@ impl Default for Options {
     }
 }
 
+/// Acknowledgements of new data of established TCP connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acked {
+    /// How many there were.
+    pub times: u64,
+    /// The bytes that they acknowledged.
+    pub bytes: u64,
+    /// How many acknowledged bytes that were not captured.
+    pub gaps: u64,
+    /// Those bytes.
+    pub missing: u64,
+}
+
+impl Acked {
+    pub(crate) fn add(&mut self, bytes: u64, missing: u64) {
+        self.times += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.gaps += u64::from(missing > 0);
+        self.missing = self.missing.saturating_add(missing);
+    }
+}
+
 /// The protocol of a connection that another one announced (FTP data, IRC DCC).
 #[derive(Clone, Debug)]
 pub struct Expected {
@@ -207,6 +229,8 @@ pub struct Env {
     pub certificates: crate::ssl::Certificates,
     /// State of protocols that spans connections, by its type.
     shared: HashMap<TypeId, Box<dyn Any + Send>>,
+    /// What was acknowledged on connections that a listener observes.
+    pub acked: Acked,
     /// State of the logs that are written only on request.
     pub(crate) policy: Option<Box<Policy>>,
 }
@@ -254,6 +278,7 @@ impl Env {
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
             shared: HashMap::new(),
+            acked: Acked::default(),
             policy,
         }
     }

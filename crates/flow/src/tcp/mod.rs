@@ -65,9 +65,10 @@ pub trait Consumer {
     fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str);
     /// The handshake is complete (or was seen from one side).
     fn established(&mut self, conn: &mut Conn, states: [State; 2]);
-    /// New data of an established connection was acknowledged; `missing` if some of it was not
-    /// captured.
-    fn acked(&mut self, _missing: bool) {}
+    /// New data of an established connection was acknowledged: its bytes, and how many of them were not captured.
+    fn acked(&mut self, _bytes: u64, _missing: u64) {}
+    /// The same where [`observe`](Self::observe) is called, before.
+    fn acked_observed(&mut self, _bytes: u64, _missing: u64) {}
     /// Whether [`observe`](Self::observe) is called, for all segments.
     const OBSERVES: bool = false;
     /// Whether [`observe`](Self::observe) is called before a weird of a segment that changed neither side yet, which it
@@ -782,8 +783,8 @@ impl Tcp {
             seq = e.fin_seq.wrapping_sub(1);
         }
         let mut gaps = e.gaps;
-        let mut missed = 0u64;
-        let mut missing = false;
+        let (mut missed, mut missing) = (0_u64, 0_u64);
+        let bytes = seq.saturating_sub(e.stream.acknowledged());
         let new = e.stream.ack(seq, partial, |piece| match piece {
             Piece::Data(data) => c.data(conn, side, data),
             Piece::Gap { at, len } => {
@@ -800,14 +801,14 @@ impl Tcp {
                     c.content_gap(conn, side, at, len);
                 }
                 conn.set_gap();
-                missing = true;
+                missing = missing.saturating_add(len);
                 c.gap(conn, side, at, len);
             }
         });
         self.end(side).gaps = gaps;
         self.missed_bytes = self.missed_bytes.saturating_add(missed);
         if new && self.side.iter().all(|e| e.state == State::Established) {
-            c.acked(missing);
+            c.acked(bytes, missing);
         }
         self.check_end(conn, side, c);
     }

@@ -58,11 +58,12 @@ impl Tcp {
         self.observed(c);
         let peer = self.end(from.other());
         if peer.stream.is_new(rel_ack) {
+            let bytes = rel_ack.saturating_sub(peer.stream.acknowledged());
             // The peer has not closed, so an acknowledgement of delivered bytes ends nothing
             // either.
             if peer.fins == 0 && peer.stream.ack_delivered(rel_ack) {
                 if self.side.iter().all(|e| e.state == State::Established) {
-                    c.acked(false);
+                    c.acked(bytes, 0);
                 }
             } else {
                 self.ack_received(conn, from.other(), rel_ack, c);

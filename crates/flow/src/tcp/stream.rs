@@ -300,6 +300,12 @@ impl Stream {
         }
     }
 
+    /// Everything below this was acknowledged.
+    #[inline]
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.trim
+    }
+
     /// Whether an acknowledgement of everything below `seq` is new.
     #[inline]
     pub(crate) fn is_new(&self, seq: u64) -> bool {

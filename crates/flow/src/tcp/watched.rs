@@ -58,8 +58,9 @@ impl<C: Consumer, const FIRST: bool> Consumer for Watched<'_, C, FIRST> {
         self.0.established(conn, states);
     }
 
-    fn acked(&mut self, missing: bool) {
-        self.0.acked(missing);
+    fn acked(&mut self, bytes: u64, missing: u64) {
+        self.0.acked_observed(bytes, missing);
+        self.0.acked(bytes, missing);
     }
 
     fn observe(&mut self, view: &View) {

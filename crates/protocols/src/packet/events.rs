@@ -389,6 +389,14 @@ gannet_event::events! {
         fragments: u64 = "fragments",
         /// The most of them at a time.
         most_fragments: u64 = "most_fragments",
+        /// Acknowledgements of new data of established TCP connections, so far.
+        acks: u64 = "acks",
+        /// The bytes that they acknowledged.
+        acked_bytes: u64 = "acked_bytes",
+        /// Those of them that acknowledged bytes that were not captured.
+        gaps: u64 = "gaps",
+        /// These bytes.
+        gap_bytes: u64 = "gap_bytes",
     }
 
     /// A packet of a protocol that is not read: a few of each kind.

@@ -147,10 +147,14 @@ impl tcp::Consumer for Session<'_> {
         }
     }
 
-    fn acked(&mut self, missing: bool) {
+    fn acked(&mut self, _: u64, missing: u64) {
         if let Some(policy) = &mut self.env.policy {
-            policy.acked(missing);
+            policy.acked(missing > 0);
         }
+    }
+
+    fn acked_observed(&mut self, bytes: u64, missing: u64) {
+        self.env.acked.add(bytes, missing);
     }
 
     fn wants_data(&self) -> bool {

@@ -59,6 +59,12 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
+    /// Something is unusual, before any of it is left out by sampling. Delivered ahead of the other events of the packet.
+    pub struct WeirdSeen<'a> = "gannet::weird_seen", opt_in, one_thread {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+    }
+
     /// A file is unusual.
     pub struct FileWeird<'a> = "file_weird" {
         /// Name of the behaviour.

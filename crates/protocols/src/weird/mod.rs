@@ -22,6 +22,7 @@ mod tests;
 pub use rows::NoticeRow;
 pub use rows::WeirdRow;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::hash::Hasher;
@@ -45,6 +46,7 @@ use self::events::ConnWeird;
 use self::events::ExpiredConnWeird;
 use self::events::FlowWeird;
 use self::events::NetWeird;
+use self::events::WeirdSeen;
 use crate::conn_state::mention;
 use crate::conn_state::mention_unless_known;
 use crate::deferred::Queue;
@@ -282,6 +284,9 @@ impl Weirds {
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
         }
+        if logs.events.wants::<WeirdSeen<'_>>() {
+            logs.events.raise_at_once(&WeirdSeen { name: &full_name(what) });
+        }
         let is_ignored = what.is_ignored();
         if is_ignored && !logs.events.any() {
             return;
@@ -415,16 +420,15 @@ impl Weirds {
     }
 }
 
+/// The name of a weird, which says whether it is one of a tunnelled packet.
+fn full_name(what: &Told<'_>) -> Cow<'static, str> {
+    if what.in_tunnel { format!("{}_in_tunnel", what.name).into() } else { what.name.into() }
+}
+
 /// Raises the event of a weird that sampling lets through.
 #[cold]
 fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
-    let long;
-    let name = if what.in_tunnel {
-        long = format!("{}_in_tunnel", what.name);
-        &long
-    } else {
-        what.name
-    };
+    let name = &*full_name(what);
     let (addl, source) = (what.addl, what.source.unwrap_or_default());
     let events = &mut sinks.events;
     match (subject.uid, subject.id, subject.proto) {

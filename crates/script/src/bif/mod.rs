@@ -17,6 +17,7 @@ mod options;
 mod passive;
 mod places;
 mod reflect;
+mod statistics;
 mod storage;
 mod stores;
 mod strings;
@@ -64,6 +65,7 @@ impl Natives {
 const TABLES: &[Table] = &[
     strings::TABLE,
     numbers::TABLE,
+    statistics::TABLE,
     system::TABLE,
     containers::TABLE,
     reflect::TABLE,

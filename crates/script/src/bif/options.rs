@@ -104,6 +104,7 @@ fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
 
 /// Whether a weird is reported, or left out because there were many of its name for these hosts, this connection or file.
 fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
+    vm.m.state.traffic.counts.weird(name.str_bytes());
     let contains = |vm: &Vm<'_>, set: &str| {
         let set = vm.global_named(set);
         set.table().is_some_and(|set| set.find(std::slice::from_ref(name)).is_some())

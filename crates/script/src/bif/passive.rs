@@ -192,7 +192,6 @@ pub(super) const TABLE: Table = &[
     // Statistics.
     ("get_net_stats", zeros),
     ("get_dns_stats", zeros),
-    ("get_event_stats", zeros),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
     ("get_matcher_stats", |vm, a| {
@@ -205,7 +204,6 @@ pub(super) const TABLE: Table = &[
         Ok(stats)
     }),
     ("x509_check_hostname", |_, a| Ok(Value::Bool(fits_host(bytes(a, 0), bytes(a, 1))))),
-    ("get_proc_stats", zeros),
     ("get_reassembler_stats", zeros),
     ("get_reporter_stats", zeros),
     ("get_thread_stats", zeros),

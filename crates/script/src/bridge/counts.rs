@@ -1,5 +1,7 @@
 //! What statistics of scripts count: connections, fragments, packets.
 
+use std::collections::BTreeMap;
+
 use gannet_base::Proto;
 use gannet_event::{Raised, Value as Head};
 
@@ -13,14 +15,25 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub(crate) const TABLE: Table = &[("get_conn_stats", conn_stats)];
+pub(crate) const TABLE: Table = &[
+    ("get_conn_stats", conn_stats),
+    ("get_file_analysis_stats", file_stats),
+    ("get_gap_stats", gap_stats),
+    ("get_reporter_stats", reporter_stats),
+];
 
 /// Functions that ask for these counts.
-pub(super) const READERS: [&str; 3] =
-    [READER_OF_PACKETS, "Telemetry::__collect_metrics", "Telemetry::collect_metrics"];
+pub(super) const READERS: [&str; 6] = [
+    "Telemetry::__collect_metrics",
+    "Telemetry::collect_metrics",
+    "get_conn_stats",
+    "get_file_analysis_stats",
+    "get_gap_stats",
+    "get_reporter_stats",
+];
 
-/// The one of them that asks for counts of packets and fragments.
-pub(super) const READER_OF_PACKETS: &str = "get_conn_stats";
+/// Those of them that ask for counts of packets, fragments and acknowledgements.
+pub(super) const READERS_OF_PACKETS: [&str; 2] = ["get_conn_stats", "get_gap_stats"];
 
 /// Transports whose connections are counted, by the names that metrics have for them.
 const PROTOCOLS: [(Proto, &str); 3] =
@@ -50,6 +63,11 @@ pub(crate) struct Counts {
     unprocessed: u64,
     fragments: u64,
     most_fragments: u64,
+    files: Sessions,
+    /// Weirds by their names.
+    weirds: BTreeMap<Vec<u8>, u64>,
+    /// Acknowledgements and their bytes; those with gaps, and the bytes of these.
+    acks: [u64; 4],
 }
 
 impl Counts {
@@ -75,21 +93,40 @@ impl Counts {
                 }
             }
             "connection_timeout" => self.inactive += 1,
+            "gannet::weird_seen" => {
+                if let Some(name) = event.args().bytes() {
+                    self.weird(name);
+                }
+            }
+            "file_new" => self.files.began(),
+            "file_state_remove" => self.files.ended(),
             "gannet::packet_done" => {
                 let mut reader = event.args();
                 let mut args = event.decl.params.iter().map(|param| reader.param(param));
-                if let (
-                    Some(Some(Head::Bool(processed))),
-                    Some(Some(Head::Count(fragments))),
-                    Some(Some(Head::Count(most))),
-                ) = (args.next(), args.next(), args.next())
-                {
-                    self.packets += 1;
-                    self.unprocessed += u64::from(!processed);
-                    (self.fragments, self.most_fragments) = (fragments, most);
+                let Some(Some(Head::Bool(processed))) = args.next() else { return };
+                self.packets += 1;
+                self.unprocessed += u64::from(!processed);
+                let mut counts = [0; 6];
+                for (arg, count) in args.zip(&mut counts) {
+                    if let Some(Head::Count(n)) = arg {
+                        *count = n;
+                    }
                 }
+                let [fragments, most_fragments, acks @ ..] = counts;
+                (self.fragments, self.most_fragments, self.acks) =
+                    (fragments, most_fragments, acks);
             }
             _ => {}
+        }
+    }
+
+    /// A weird, before any are left out.
+    pub(crate) fn weird(&mut self, name: &[u8]) {
+        match self.weirds.get_mut(name) {
+            Some(count) => *count += 1,
+            None => {
+                self.weirds.insert(name.to_vec(), 1);
+            }
         }
     }
 
@@ -147,6 +184,35 @@ impl Sessions {
 
 fn place(proto: Proto) -> Option<usize> {
     PROTOCOLS.iter().position(|(known, _)| *known == proto)
+}
+
+/// `get_file_analysis_stats`
+fn file_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let Sessions { active, total, most } = vm.m.state.traffic.counts.files;
+    let values = [active, most, total].map(Value::Count);
+    Ok(Value::Record(Record::new(vm.result_type(), values.into())))
+}
+
+/// `get_reporter_stats`
+fn reporter_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let by_type = vm.p.types.record(ty).and_then(|record| record.fields.get(1));
+    let Some(by_type) = by_type.map(|field| field.ty) else { return Ok(Value::Unset) };
+    let by_type = vm.new_table(by_type, None);
+    let weirds = &vm.m.state.traffic.counts.weirds;
+    if let Value::Table(table) = &by_type {
+        for (name, count) in weirds {
+            table.insert(Value::string(name.as_slice()), Value::Count(*count), vm.m.now);
+        }
+    }
+    let all = Value::Count(weirds.values().sum());
+    Ok(Value::Record(Record::new(ty, vec![all, by_type])))
+}
+
+/// `get_gap_stats`
+fn gap_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let values = vm.m.state.traffic.counts.acks.map(Value::Count);
+    Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
 /// `get_conn_stats`

@@ -278,7 +278,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::discard_packet" => {
                 decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
             }
-            "gannet::packet_done" => calls(vm, &[counts::READER_OF_PACKETS]),
+            "gannet::packet_done" => calls(vm, &counts::READERS_OF_PACKETS),
+            "gannet::weird_seen" => calls(vm, &["get_reporter_stats"]),
             "connection_timeout" => calls(vm, &counts::READERS),
             "gannet::watched_connection" => {
                 calls(vm, &["lookup_connection"]) || handled("connection_status_update")
@@ -577,7 +578,10 @@ impl Way {
             "new_connection"
                 | "connection_state_remove"
                 | "connection_timeout"
+                | "file_new"
+                | "file_state_remove"
                 | "gannet::packet_done"
+                | "gannet::weird_seen"
                 | "net_done"
         );
         let is_noted = matches!(
@@ -627,7 +631,7 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
             "gannet::signature_data" => "signatures look at the traffic".to_owned(),
             "gannet::discard_packet" => "scripts may discard packets".to_owned(),
             "gannet::login_text" => "scripts list texts of logins".to_owned(),
-            "gannet::packet_done" => STATISTICS.to_owned(),
+            "gannet::packet_done" | "gannet::weird_seen" => STATISTICS.to_owned(),
             name => format!("handlers of {}", name.trim_start_matches("gannet::")),
         })
     };

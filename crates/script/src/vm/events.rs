@@ -139,6 +139,11 @@ impl Queue {
     pub fn next_timer(&self) -> Option<f64> {
         self.timers.next()
     }
+
+    /// Events that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.events.len()
+    }
 }
 
 impl Vm<'_> {
