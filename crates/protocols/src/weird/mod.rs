@@ -77,14 +77,14 @@ pub struct Oddity<'a> {
 }
 
 /// A weird, with details as they came from the wire.
-struct Told<'a> {
+struct Report<'a> {
     name: &'static str,
     addl: &'a [u8],
     source: Option<&'static str>,
     in_tunnel: bool,
 }
 
-impl Told<'_> {
+impl Report<'_> {
     /// Whether it has no effect.
     fn is_ignored(&self) -> bool {
         !self.in_tunnel && action(self.name) == Action::Ignore
@@ -92,9 +92,9 @@ impl Told<'_> {
 }
 
 impl<'a> Oddity<'a> {
-    fn told(&self) -> Told<'a> {
+    fn report(&self) -> Report<'a> {
         let Self { name, addl, source, in_tunnel } = *self;
-        Told { name, addl: addl.as_bytes(), source, in_tunnel }
+        Report { name, addl: addl.as_bytes(), source, in_tunnel }
     }
 }
 
@@ -166,8 +166,8 @@ pub struct Item {
 }
 
 impl Item {
-    fn is(&self, now: Time, subject: &Subject, what: &Told<'_>) -> bool {
-        let Told { name, addl, source, in_tunnel } = *what;
+    fn is(&self, now: Time, subject: &Subject, what: &Report<'_>) -> bool {
+        let Report { name, addl, source, in_tunnel } = *what;
         (self.name, self.source, self.in_tunnel) == (name, source, in_tunnel)
             && (self.now, &self.subject, &*self.addl) == (now, subject, addl)
     }
@@ -232,20 +232,20 @@ impl Weirds {
             }
         }
         let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
-        self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
+        self.any(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
     }
 
     /// A weird of a connection that is gone.
     pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
-        self.any(logs, now, &subject, &what.told());
+        self.any(logs, now, &subject, &what.report());
     }
 
     /// A weird of two hosts.
     pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
-        self.any(logs, now, &subject, &what.told());
+        self.any(logs, now, &subject, &what.report());
     }
 
     /// A weird of no connection.
@@ -255,7 +255,7 @@ impl Weirds {
 
     /// A weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
-        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
+        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.report());
     }
 
     /// A weird of a file.
@@ -274,7 +274,7 @@ impl Weirds {
     }
 
     #[inline]
-    fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
+    fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
         if self.scripted && is_reported_by_scripts(what.name) {
             return;
         }
@@ -325,7 +325,7 @@ impl Weirds {
 
     /// Defers the decision to the merge.
     #[cold]
-    fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
+    fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
         if self.stats.is_none() && what.is_ignored() && !logs.events.any() {
             return;
         }
@@ -337,7 +337,7 @@ impl Weirds {
             last.times += 1;
             return;
         }
-        let Told { name, addl, source, in_tunnel } = *what;
+        let Report { name, addl, source, in_tunnel } = *what;
         let addl = addl.into();
         let item = Item { now, subject: *subject, name, addl, source, in_tunnel, times: 1 };
         self.deferred.push(logs, item);
@@ -351,9 +351,9 @@ impl Weirds {
     /// Decides about what another one left.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) {
         let Item { now, subject, name, addl, source, in_tunnel, times } = item;
-        let told = Told { name, addl, source: *source, in_tunnel: *in_tunnel };
+        let report = Report { name, addl, source: *source, in_tunnel: *in_tunnel };
         for _ in 0..*times {
-            self.any(logs, *now, subject, &told);
+            self.any(logs, *now, subject, &report);
         }
     }
 
@@ -364,7 +364,7 @@ impl Weirds {
         logs: &mut Sinks,
         now: Time,
         subject: &Subject,
-        what: &Told<'_>,
+        what: &Report<'_>,
         key: Key,
     ) {
         let action = if what.in_tunnel { Action::Log } else { action(what.name) };
@@ -420,14 +420,14 @@ impl Weirds {
     }
 }
 
-/// The name of a weird, which says whether it is one of a tunnelled packet.
-fn full_name(what: &Told<'_>) -> Cow<'static, str> {
+/// The name of a weird. That of a tunnelled packet ends in `_in_tunnel`.
+fn full_name(what: &Report<'_>) -> Cow<'static, str> {
     if what.in_tunnel { format!("{}_in_tunnel", what.name).into() } else { what.name.into() }
 }
 
 /// Raises the event of a weird that sampling lets through.
 #[cold]
-fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
+fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
     let name = &*full_name(what);
     let (addl, source) = (what.addl, what.source.unwrap_or_default());
     let events = &mut sinks.events;

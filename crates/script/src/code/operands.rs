@@ -48,20 +48,11 @@ pub(crate) fn target(op: &mut Op) -> Option<&mut Target> {
 }
 
 pub(crate) fn next(op: &Op) -> Next {
-    match *op {
+    let mut op = *op;
+    match op {
         Op::Jump { to } => Next::Jumps(to),
-        Op::JumpIf { to, .. }
-        | Op::JumpIfNot { to, .. }
-        | Op::SkipUnset { to, .. }
-        | Op::JumpC { to, .. }
-        | Op::JumpCK { to, .. }
-        | Op::JumpI { to, .. }
-        | Op::JumpIK { to, .. }
-        | Op::NextEntry { to, .. }
-        | Op::NextItem { to, .. }
-        | Op::AssertSkip { to, .. } => Next::Branches(to),
         Op::Return { .. } | Op::End | Op::Break | Op::Fail { .. } => Next::Ends,
-        _ => Next::Falls,
+        _ => target(&mut op).map_or(Next::Falls, |to| Next::Branches(*to)),
     }
 }
 

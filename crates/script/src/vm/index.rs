@@ -177,7 +177,7 @@ impl Vm<'_> {
         index: usize,
     ) -> Result<Value, Stop> {
         let Value::Record(record) = record else {
-            // A local of which a field is read is not checked before.
+            // Code that reads a field of a local has no check of the local before it: the local is reported here.
             let at = match self.p.exprs.find(site).map(|expr| &expr.kind) {
                 Some(ExprKind::Field(of, _))
                     if matches!(self.p.exprs[*of].kind, ExprKind::Local(..)) =>
