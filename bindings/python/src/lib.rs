@@ -1,8 +1,8 @@
 //! The native part of the Python module `gannet`.
 //!
-//! It has what Python cannot do itself: it runs analyses ([`run`]), events ([`events`]) and filters
-//! ([`packets`]) in threads without the interpreter's lock, and hands record batches over by Arrow's C interfaces
-//! ([`arrow`]). Everything else, with the documentation for users, is in `python/gannet`.
+//! It has what Python cannot do itself: it runs analyses (`run`), events (`events`) and filters
+//! (`packets`) in threads without the interpreter's lock, and hands record batches over by Arrow's C interfaces
+//! (`arrow`). Everything else, with the documentation for users, is in `python/gannet`.
 
 mod arrow;
 mod convert;

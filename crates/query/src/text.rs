@@ -218,10 +218,10 @@ impl Header {
             b"#unset_field" => self.unset = text().into_bytes(),
             b"#path" => self.path = Some(text()),
             b"#fields" => {
-                self.names = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+                self.names = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect();
             }
             b"#types" => {
-                self.types = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+                self.types = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect();
             }
             _ => return false,
         }
@@ -566,7 +566,7 @@ fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problem
         if kind == Kind::Text {
             return match value {
                 Value::String(text) => {
-                    rows.push(&Cell::String(&gannet_log::column_bytes(text.as_bytes())))
+                    rows.push(&Cell::String(&gannet_log::column_bytes(text.as_bytes())));
                 }
                 other => rows.push(&Cell::String(other.to_string().as_bytes())),
             };
