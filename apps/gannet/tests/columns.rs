@@ -108,42 +108,54 @@ fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
     text
 }
 
-/// The logs of a capture that the command wrote, and what of them the rows of its Parquet files do not make again.
-fn round_trip(capture: &Path, own: &Path) -> (usize, Vec<String>) {
-    let logs = own.join("logs");
-    let analyze = |formats: &[&str]| {
-        let args = ["analyze", "--quiet", "-C", "-t", "1", "--logs", "all", "--format"];
+/// The folders below `folder` that have logs.
+fn folders(folder: &Path, all: &mut Vec<PathBuf>) {
+    let names = list(folder);
+    if names.iter().any(|name| name.ends_with(".log")) {
+        all.push(folder.to_owned());
+    }
+    for path in names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir()) {
+        folders(&path, all);
+    }
+}
+
+/// How many logs of captures the command wrote, and what of them the rows of its Parquet files do not make again.
+fn round_trip(captures: &[PathBuf], own: &Path) -> (usize, Vec<String>) {
+    let analyze = |out: &Path, formats: &[&str]| {
+        let args = ["analyze", "--each", "--quiet", "-C", "-t", "1", "--logs", "all", "--format"];
         let columns = ["--columns", "community_id,ja3,ja4", "-o"];
-        // Some captures are damaged: what stands before has its rows.
-        Run::of(gannet().args(args).args(formats).args(columns).arg(&logs).arg(capture)).code
+        Run::of(gannet().args(args).args(formats).args(columns).arg(out).args(captures)).code
     };
-    let code = analyze(&["tsv,json,parquet"]);
-    assert!(code == 0 || code == 2 || code == 3, "{}: {code}", capture.display());
-    let texts: Vec<_> = match logs.is_dir() {
-        true => list(&logs).into_iter().filter(|name| name.ends_with(".log")).collect(),
-        false => Vec::new(),
-    };
-    let (mut different, mut json) = (Vec::new(), Vec::new());
-    let mut compare = |stem: &str, format: Format, expected: &[u8]| {
-        let again = text_of(&logs.join(format!("{stem}.parquet")), format, &own.join("text"));
-        if again != expected {
-            different.push(format!("{} {stem} {format:?}", capture.display()));
+    let (logs, nanoseconds) = (own.join("logs"), own.join("nanoseconds"));
+    let code = analyze(&logs, &["tsv,json,parquet"]);
+    // Some captures are damaged: what stands before has its rows.
+    assert!(code == 0 || code == 2 || code == 3, "{captures:?}: {code}");
+    // JSON shows nanoseconds.
+    assert_eq!(analyze(&nanoseconds, &["parquet", "--time-unit", "ns"]), code);
+    let mut of_captures = Vec::new();
+    folders(&logs, &mut of_captures);
+    let (mut compared, mut different) = (0, Vec::new());
+    for folder in of_captures {
+        let capture = folder.strip_prefix(&logs).unwrap();
+        for name in list(&folder).iter().filter(|name| name.ends_with(".log")) {
+            let stem = name.strip_suffix(".log").unwrap();
+            let parquet = format!("{stem}.parquet");
+            let exact = nanoseconds.join(capture).join(&parquet);
+            for (text, parquet, format) in [
+                (name.clone(), folder.join(&parquet), Format::Tsv),
+                (format!("{stem}.json"), exact, Format::Json(JsonTimes::Epoch)),
+            ] {
+                let again = text_of(&parquet, format, &own.join("text"));
+                if again != fs::read(folder.join(&text)).unwrap() {
+                    different.push(format!("{} {text}", capture.display()));
+                }
+            }
+            compared += 1;
         }
-    };
-    for name in &texts {
-        let stem = name.strip_suffix(".log").unwrap();
-        compare(stem, Format::Tsv, &fs::read(logs.join(name)).unwrap());
-        json.push((stem.to_owned(), fs::read(logs.join(format!("{stem}.json"))).unwrap()));
     }
-    if !texts.is_empty() {
-        // JSON shows nanoseconds.
-        assert_eq!(analyze(&["parquet", "--time-unit", "ns"]), code);
-        for (stem, text) in &json {
-            compare(stem, Format::Json(JsonTimes::Epoch), text);
-        }
-        fs::remove_dir_all(&logs).unwrap();
-    }
-    (texts.len(), different)
+    fs::remove_dir_all(&logs).unwrap();
+    fs::remove_dir_all(&nanoseconds).unwrap();
+    (compared, different)
 }
 
 /// Captures below a folder.
@@ -176,8 +188,8 @@ fn parquet_files_make_the_text_logs_again() {
         let own = own.join(worker.to_string());
         fs::create_dir_all(&own).unwrap();
         let (mut logs, mut different) = (0, Vec::new());
-        while let Some(capture) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (compared, some) = round_trip(capture, &own);
+        while let Some(captures) = all.chunks(64).nth(next.fetch_add(1, Ordering::Relaxed)) {
+            let (compared, some) = round_trip(captures, &own);
             logs += compared;
             different.extend(some);
         }
