@@ -116,7 +116,7 @@ fn path() -> PathBuf {
 const AGAIN: usize = 20;
 
 /// Seconds for one test.
-const TIMEOUT: &str = "20";
+const TIMEOUT: &str = "60";
 
 /// Runs the suites, one after the other on all processors: all tests, or those that passed before.
 fn measure(shared: &Path, zeek: &str, was: Option<&Passing>) -> anyhow::Result<(Passing, Counts)> {
