@@ -128,6 +128,15 @@ pub enum ConnCommand {
         /// Whether the payload's protocol is detected instead.
         detects: bool,
     },
+    /// The application data of its TLS session is decrypted.
+    Decrypt {
+        /// The master secret, or the key block that follows from it.
+        secret: Vec<u8>,
+        /// Whether it is the key block.
+        is_key_block: bool,
+    },
+    /// Both sides of its TLS session have changed to encryption.
+    Establish,
     /// Its bytes and packets are not counted any more: no threshold of them is reported.
     Uncounted,
     /// Its further data is no matter of signatures.

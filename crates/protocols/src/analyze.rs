@@ -47,8 +47,8 @@ pub trait Analyze {
     /// More data follows after the analyzer was [suspended](Self::suspend).
     fn left(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A script asks something of an analyzer within this one. Returns whether it was found.
-    fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest) -> bool {
+    /// A script asks something of this analyzer or of one within it. Returns whether that was found.
+    fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest<'_>) -> bool {
         false
     }
 

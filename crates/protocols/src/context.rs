@@ -82,9 +82,9 @@ pub enum Request {
     Done(Tag),
 }
 
-/// What scripts ask of an analyzer within another one.
+/// What scripts ask of an analyzer, or of one within another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InnerRequest {
+pub enum InnerRequest<'a> {
     /// It is removed.
     Remove {
         /// The analyzer.
@@ -97,6 +97,19 @@ pub enum InnerRequest {
         /// To an analyzer of this protocol; `None`: to none.
         payload: Option<Tag>,
     },
+    /// The application data of a TLS session is decrypted.
+    Decrypt(TlsSecret<'a>),
+    /// Both sides of a TLS session have changed to encryption.
+    Establish,
+}
+
+/// A secret of a TLS session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsSecret<'a> {
+    /// The master secret, of which the keys are derived.
+    Master(&'a [u8]),
+    /// The key block (RFC 5246 section 6.3).
+    KeyBlock(&'a [u8]),
 }
 
 /// One call's view of the world for an analyzer.

@@ -94,6 +94,7 @@ pub use context::InnerRequest;
 pub use context::Piece;
 pub use context::Replay;
 pub use context::Request;
+pub use context::TlsSecret;
 pub use env::Announced;
 pub use env::Env;
 pub use env::Expected;

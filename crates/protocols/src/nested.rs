@@ -77,7 +77,7 @@ impl Nested {
     }
 
     /// A script asks something of an analyzer in the stream, or of one within that. Returns whether it was found.
-    pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+    pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         if let InnerRequest::Remove { tag, prevent } = request
             && self.find(tag).is_some()
         {

@@ -98,7 +98,7 @@ macro_rules! protocols {
             fn left(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::left(a, cx), )?)*)* }
             }
-            fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+            fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::steer(a, cx, request), )?)*)* }
             }
             fn finish(&mut self, cx: &mut Context<'_>) {

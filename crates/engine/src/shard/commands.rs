@@ -8,6 +8,7 @@ use gannet_event::ConnCommand;
 use gannet_filter::Filter;
 use gannet_flow::Key;
 use gannet_protocols::Tag;
+use gannet_protocols::TlsSecret;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
 
@@ -104,6 +105,18 @@ impl Shard {
                 self.with_packet::<true, _>(index, |conn, _, session| {
                     session.configure(conn, payload);
                 });
+            }
+            ConnCommand::Decrypt { secret, is_key_block } => {
+                let secret = match is_key_block {
+                    true => TlsSecret::KeyBlock(&secret),
+                    false => TlsSecret::Master(&secret),
+                };
+                self.with_packet::<true, _>(index, |conn, _, session| {
+                    session.decrypt(conn, secret);
+                });
+            }
+            ConnCommand::Establish => {
+                self.with_packet::<true, _>(index, |conn, _, session| session.establish(conn));
             }
             ConnCommand::Contents { sides } => {
                 self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));

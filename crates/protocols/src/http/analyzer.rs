@@ -385,7 +385,7 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         let mut found = false;
         self.pass_on(cx, |nested, cx| found = nested.steer(cx, request));
         found

@@ -204,7 +204,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         self.relayed.as_mut().is_some_and(|relayed| relayed.steer(cx, request))
     }
 

@@ -4,6 +4,7 @@
 use gannet_base::Dir;
 use gannet_base::Time;
 
+use super::decryption::Decryption;
 use super::events::Alert;
 use super::events::AlertCode;
 use super::events::ClientHelloSeen;
@@ -20,6 +21,7 @@ use super::role::Role;
 use super::role::content;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::Tag;
 
 /// Bytes of a record that must be available to read its kind and length.
@@ -64,6 +66,10 @@ pub struct Analyzer {
     sides: [Side; 2],
     /// Version of the first record that was no lone SSL 2.0 hello; decides how records look.
     records: Option<u16>,
+    /// Scripts have the secrets of the session.
+    decryption: Option<Box<Decryption>>,
+    /// Application data was passed over.
+    is_late: bool,
     /// Nothing more will be learned.
     idle: bool,
 }
@@ -75,6 +81,8 @@ impl Analyzer {
             core: Core::new(Tag::Ssl),
             sides: <[Side; 2]>::default(),
             records: None,
+            decryption: None,
+            is_late: false,
             idle: false,
         }
     }
@@ -115,6 +123,7 @@ impl Analyzer {
                 }
                 if let Some(header) = side.header.take() {
                     self.core.record = (header.version, header.kind, header.len);
+                    self.is_late |= header.kind == content::APPLICATION_DATA;
                 }
                 self.core.ciphertext(cx, from);
                 continue;
@@ -129,7 +138,11 @@ impl Analyzer {
                 }
                 continue;
             };
-            if self.core.encrypted[from.index()] && header.len > rest.len() + side.partial.len() {
+            let is_read = self.decryption.as_ref().is_some_and(|decryption| decryption.is_on());
+            if self.core.encrypted[from.index()]
+                && header.len > rest.len() + side.partial.len()
+                && !is_read
+            {
                 // Nothing in it will be read: it is passed over, not kept.
                 side.ahead = header.len - side.partial.len();
                 side.partial.clear();
@@ -248,6 +261,9 @@ impl Analyzer {
         while !data.is_empty() {
             if self.is_encrypted(from, header.kind) {
                 self.core.ciphertext(cx, from);
+                if header.kind == content::APPLICATION_DATA {
+                    self.application_data(cx, from, header.version, data);
+                }
                 return Ok(());
             }
             if header.kind == content::CHANGE_CIPHER_SPEC {
@@ -283,6 +299,18 @@ impl Analyzer {
             return Ok(());
         }
         Ok(())
+    }
+
+    /// An encrypted record of application data.
+    fn application_data(&mut self, cx: &mut Context<'_>, from: Dir, version: u16, data: &[u8]) {
+        let Some(decryption) = &mut self.decryption else {
+            self.is_late = true;
+            return;
+        };
+        let handshake = &self.core.handshake;
+        let randoms = handshake.randoms.as_deref().copied().unwrap_or_default();
+        let role = Role::of(from, handshake.flipped);
+        decryption.record(cx, role, handshake.cipher, &randoms, version, data);
     }
 
     /// Whether a record's content is encrypted. The first application data of a side is, unless
@@ -425,7 +453,29 @@ impl Analyze for Analyzer {
         true
     }
 
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        match request {
+            InnerRequest::Decrypt(secret) => {
+                let is_late = self.is_late;
+                let decryption = || Box::new(Decryption::new(is_late));
+                self.decryption.get_or_insert_with(decryption).set(secret);
+                true
+            }
+            InnerRequest::Establish => {
+                self.core.start_encryption();
+                true
+            }
+            _ => {
+                let inner = self.decryption.as_mut().and_then(|decryption| decryption.inner());
+                inner.is_some_and(|inner| inner.steer(cx, request))
+            }
+        }
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(inner) = self.decryption.as_mut().and_then(|decryption| decryption.inner()) {
+            inner.finish(cx);
+        }
         self.core.session.finish(cx);
     }
 }
@@ -519,6 +569,22 @@ mod tests {
         let row = &h.rows("ssl")[0];
         assert_eq!(row["cipher"], "TLS_RSA_WITH_AES_128_CBC_SHA");
         assert_eq!((row["ssl_history"].as_str(), row["established"].as_str()), ("Cs", "F"));
+    }
+
+    #[test]
+    fn scripts_say_that_encryption_has_begun() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        let exchange = tls12();
+        for (from, bytes) in &exchange[..2] {
+            a.stream(&mut h.cx(), *from, bytes);
+        }
+        assert!(!a.is_established());
+        assert!(a.steer(&mut h.cx(), InnerRequest::Establish));
+        assert!(a.is_established());
+        // Encrypted, and no handshake message: it would be a violation.
+        a.stream(&mut h.cx(), Dir::Orig, &record(22, &[0xee; 40]));
+        assert!(!h.violated(Tag::Ssl));
     }
 
     #[test]

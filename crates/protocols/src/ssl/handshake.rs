@@ -209,6 +209,7 @@ impl Core {
         if self.check_version(cx, Role::Client, hello.version) {
             self.confirm(cx);
         }
+        self.keep_random(cx, Role::Client, hello.random);
         let (record_version, ..) = self.record;
         cx.report(&mut self.session, |c| {
             let (possible_ts, client_random) = clock(hello.random);
@@ -224,6 +225,19 @@ impl Core {
             }
         });
         Ok(())
+    }
+
+    /// Keeps the random bytes of a hello where scripts may need them.
+    fn keep_random(&mut self, cx: &Context<'_>, role: Role, random: &[u8]) {
+        if let Ok(random) = random.try_into()
+            && cx.env.is_scripted()
+        {
+            let randoms = self.handshake.randoms.get_or_insert_default();
+            match role {
+                Role::Client => randoms.client = random,
+                Role::Server => randoms.server = random,
+            }
+        }
     }
 
     fn client_extension(
@@ -284,6 +298,7 @@ impl Core {
                 comp_method: hello.compression.into(),
             }
         });
+        self.keep_random(cx, Role::Server, hello.random);
         self.handshake.cipher = Some(hello.cipher);
         self.handshake.choose(hello.version);
         Ok(())

@@ -18,6 +18,7 @@
 mod analyzer;
 mod certificates;
 mod ciphers;
+mod decryption;
 mod detect;
 mod dtls;
 pub mod events;

@@ -9,6 +9,7 @@
 use gannet_base::Dir;
 use gannet_base::Proto;
 
+use super::decryption::Randoms;
 use super::events::Alert;
 use super::events::AlertCode;
 use super::events::Broken;
@@ -65,6 +66,8 @@ pub(super) struct Handshake {
     pub(super) flipped: bool,
     /// It was said that the direction is unclear.
     pub(super) unclear: bool,
+    /// The random bytes of the hellos, where scripts may have the secrets of the session.
+    pub(super) randoms: Option<Box<Randoms>>,
 }
 
 impl Handshake {
@@ -157,6 +160,12 @@ impl Core {
         }
         let is_client = self.role(from) == Role::Client;
         cx.raise(|c| EncryptedData { c, is_client, record_version, content_type, length });
+    }
+
+    /// Both sides have changed to encryption, though no message says so.
+    pub(super) fn start_encryption(&mut self) {
+        self.encrypted = [true; 2];
+        self.established = true;
     }
 
     /// Establishes the session.

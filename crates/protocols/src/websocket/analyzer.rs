@@ -199,7 +199,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest) -> bool {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         match request {
             InnerRequest::Configure { payload } if self.waits => {
                 self.waits = false;

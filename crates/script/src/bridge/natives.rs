@@ -50,6 +50,15 @@ pub(crate) const TABLE: Table = &[
     ("lookup_connection_analyzer_id", lookup_analyzer_id),
     ("disable_analyzer", disable_analyzer),
     ("WebSocket::__configure_analyzer", configure_websocket),
+    ("set_secret", |vm, a| {
+        let secret = arg(a, 1).str_bytes().to_vec();
+        steer_tls(vm, a, ConnCommand::Decrypt { secret, is_key_block: false })
+    }),
+    ("set_keys", |vm, a| {
+        let secret = arg(a, 1).str_bytes().to_vec();
+        steer_tls(vm, a, ConnCommand::Decrypt { secret, is_key_block: true })
+    }),
+    ("set_ssl_established", |vm, a| steer_tls(vm, a, ConnCommand::Establish)),
     ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
     ("set_inactivity_timeout", set_inactivity_timeout),
     ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
@@ -436,13 +445,28 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     steer(vm, args, |_| ConnCommand::Disable { aid, prevent })
 }
 
+/// The `id` of a connection.
+fn id_of(vm: &Vm<'_>, connection: &Value) -> Value {
+    let Some(record) = connection.record() else { return Value::Unset };
+    let [id] = super::plan::places(vm, record.ty(), ["id"]);
+    id.map_or(Value::Unset, |id| record.get(id))
+}
+
+/// Asks something of the TLS session of the connection that is the first argument; whether there is one.
+fn steer_tls(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<Value> {
+    let id = id_of(vm, arg(args, 0));
+    let analyzers = known(vm, &id).map(|known| known.analyzers.clone()).unwrap_or_default();
+    if !analyzers.iter().any(|known| tag_name(vm, &known.tag) == "Analyzer::ANALYZER_SSL") {
+        return Ok(Value::Bool(false));
+    }
+    steer(vm, &[id], |_| what)
+}
+
 /// Scripts say what the payload of WebSocket is.
 fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let (Some(c), Some(config)) = (arg(args, 0).record(), arg(args, 2).record()) else {
+    let (id, Some(config)) = (id_of(vm, arg(args, 0)), arg(args, 2).record()) else {
         return Ok(Value::Bool(false));
     };
-    let [id] = super::plan::places(vm, c.ty(), ["id"]);
-    let id = id.map_or(Value::Unset, |id| c.get(id));
     let [analyzer, detects] = super::plan::places(vm, config.ty(), ["analyzer", "use_dpd"])
         .map(|place| place.map_or(Value::Unset, |place| config.get(place)));
     let payload = analyzer.is_set().then(|| tag_name(vm, &analyzer));

@@ -40,6 +40,9 @@ const STEERING: &[&str] = &[
     "set_current_conn_duration_threshold",
     "set_current_conn_packets_threshold",
     "set_inactivity_timeout",
+    "set_keys",
+    "set_secret",
+    "set_ssl_established",
     "skip_further_processing",
     "terminate",
 ];
