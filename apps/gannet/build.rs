@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
-/// What the linker finds as a library: a script that adds to its own.
+/// A linker script that discards the tables for unwinding. The linker finds it under the name of a library, and adds it to
+/// its own script.
 const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.gcc_except_table .gcc_except_table.*) } }\nINSERT AFTER .text;\n";
 
 /// What `src/main.rs` does with the script, and what needs the tables most.

@@ -15,8 +15,8 @@ unsafe extern "C" {
     safe fn PyGILState_Check() -> c_int;
 }
 
-/// Asks again and again for what comes next until it comes, from any thread, with the lock or without. The lock is
-/// free meanwhile.
+/// Calls `next` until it returns a value, from any thread, with the interpreter's lock or without. The lock is free while
+/// `next` runs.
 ///
 /// # Errors
 /// The exception that a handler of a signal raised.

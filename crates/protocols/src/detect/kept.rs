@@ -47,7 +47,7 @@ impl Kept {
         self.sides[0].len() + self.sides[1].len()
     }
 
-    /// Puts bytes behind those of a side; they are no chunk before [`close`](Self::close) says so.
+    /// Adds bytes to the end of a side. They count as a chunk once [`close`](Self::close) is called.
     #[inline]
     pub(super) fn append(&mut self, dir: Dir, data: &[u8]) {
         let side = &mut self.sides[dir.index()];

@@ -492,7 +492,7 @@ impl Seen {
         !(self.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
     }
 
-    /// Whether it was reported, and not too long ago for the last check.
+    /// Whether it was reported, and so recently that the last check still holds.
     #[inline]
     fn is_quiet(&self, looks: Looks) -> bool {
         self.quiet.is_some_and(|until| looks.is_none_or(|(_, last)| last <= until))
