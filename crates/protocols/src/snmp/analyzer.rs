@@ -82,7 +82,14 @@ impl Analyze for Analyzer {
             }
             Ok(m) => Some(m),
         };
-        let Some((m, body)) = message.and_then(|m| m.body.map(|body| (m, body))) else { return };
+        let Some(mut m) = message else { return };
+        let Some(body) = m.body.take() else {
+            let (is_orig, version) = (from.is_orig(), m.header.version);
+            if !matches!(version, 0 | 1 | 3) {
+                cx.raise(|c| SnmpUnknownHeaderVersion { c, is_orig, version });
+            }
+            return;
+        };
         self.report(cx, from, m.header, body);
         for odd in &m.too_long {
             match odd {
@@ -146,6 +153,23 @@ mod tests {
             a.datagram(&mut h.cx(), Dir::Orig, &m, 0);
             assert_eq!(h.violated(Tag::Snmp), odd);
         }
+    }
+
+    #[test]
+    fn a_version_that_is_unknown_is_reported() {
+        let mut h = Harness::new(Proto::Udp, 161);
+        h.listen("snmp_unknown_header_version");
+        let mut a = Analyzer::new(&mut h.cx());
+        let of = |version: &[u8]| tlv(0x30, &[&tlv(2, &[version]), &tlv(4, &[b"public"])]);
+        a.datagram(&mut h.cx(), Dir::Resp, &of(b"\x02"), 0);
+        assert_eq!(h.events(), [r#"snmp_unknown_header_version "is_orig":false,"version":2"#]);
+        assert!(h.confirmed(Tag::Snmp));
+        for version in [b"\x00", b"\x01", b"\x03"] {
+            a.datagram(&mut h.cx(), Dir::Orig, &of(version), 0);
+        }
+        assert!(h.events().is_empty());
+        a.finish(&mut h.cx());
+        assert!(h.rows("snmp").is_empty());
     }
 
     #[test]

@@ -238,4 +238,17 @@ gannet_event::events! {
         /// An engine reports something about a request.
         pub struct SnmpReport<'a> = "snmp_report" {}
     }
+
+    with {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+    } {
+        /// The version of a message is unknown.
+        pub struct SnmpUnknownHeaderVersion = "snmp_unknown_header_version", opt_in {
+            /// The version, as the header has it.
+            version: u64 = "version",
+        }
+    }
 }
