@@ -113,6 +113,9 @@ impl Shard {
                 acked_bytes: acked.bytes,
                 gaps: acked.gaps,
                 gap_bytes: acked.missing,
+                timers: self.timers.len() as u64,
+                stream_bytes: self.evictor.held() as u64,
+                fragment_bytes: self.fragments.bytes() as u64,
             });
         }
     }

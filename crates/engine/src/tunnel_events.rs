@@ -35,6 +35,13 @@ impl Shard {
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_inner(&mut self, index: u32, tag: Tag, data: &[u8], inner: &Inner<'_>) {
+        let wants_options = self.env.logs.events.wants::<GeneveOptions<'_>>();
+        if wants_options
+            && tag == Tag::Geneve
+            && let Ok(geneve) = tunnel::geneve(data)
+        {
+            self.env.logs.events.raise(&GeneveOptions { options: geneve.raw_options });
+        }
         match tag {
             Tag::Vxlan if self.env.logs.events.wants::<VxlanPacket>() => {
                 if let (Some(inner), Ok(vxlan)) = (headers(inner), tunnel::vxlan(data)) {

@@ -30,6 +30,9 @@ impl Shard {
     pub(crate) fn walk_link<const EVENTS: bool>(&mut self, packet: &Packet<'_>) {
         let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
         let encapsulation = Encapsulation::default();
+        if EVENTS && !self.skipped.is_empty() && self.walk_skipped(packet, &encapsulation) {
+            return;
+        }
         let is_quick = link_type == gannet_wire::link_type::ETHERNET
             && (!EVENTS
                 || self.trail.is_none()
@@ -52,6 +55,19 @@ impl Shard {
         }
         self.layers = 0;
         self.walk_frame(link_type, data, wire_len, &encapsulation);
+    }
+
+    /// Processes a packet of a link whose first bytes scripts skip; returns whether it is one.
+    #[cold]
+    fn walk_skipped(&mut self, packet: &Packet<'_>, encapsulation: &Encapsulation) -> bool {
+        let is_it = |(link_type, _): &&(u32, usize)| *link_type == u32::from(packet.link_type.0);
+        let Some((_, bytes)) = self.skipped.iter().find(is_it) else { return false };
+        let wire_len = u32::try_from(*bytes).ok().and_then(|n| packet.wire_len.checked_sub(n));
+        if let (Some(data), Some(wire_len)) = (packet.data.get(*bytes..), wire_len) {
+            (self.layers, self.link) = (0, LinkState::default());
+            self.walk_ip(data, wire_len, encapsulation);
+        }
+        true
     }
 
     /// Processes a packet if it is plain IPv6; returns whether it is.

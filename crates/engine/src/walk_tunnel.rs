@@ -225,7 +225,7 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) {
         let Some(slot) = self.table.get(index) else { return };
-        if slot.ext.tunnel_failed(Tag::Teredo) {
+        if slot.ext.tunnel_failed(Tag::Teredo) || self.env.is_disabled(Tag::Teredo) {
             return;
         }
         if encapsulation.is_full(self.options.limits.tunnel_depth) {

@@ -84,6 +84,15 @@ pub enum Command {
     },
     /// Only packets that match this filter are analyzed; `None`: all.
     Filter(Option<String>),
+    /// Packets of a link are IP packets behind a number of bytes.
+    SkipBytes {
+        /// The type of the link by its number in captures.
+        link_type: u32,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// Numbers of packets of which each connection is reported that has as many, in rising order.
+    PacketThresholds(Vec<u64>),
     /// Whether to discard a packet is asked for each one from now on.
     AskToDiscard,
     /// Checksums of packets from these networks are not verified.
@@ -137,6 +146,18 @@ pub enum ConnCommand {
     },
     /// Both sides of its TLS session have changed to encryption.
     Establish,
+    /// The rest of the current HTTP entity of a side is not delivered.
+    SkipEntity {
+        /// Whether it is the originator's.
+        is_orig: bool,
+    },
+    /// The rest of the current mail is not reported line by line.
+    SkipMail,
+    /// The state of its login, by Zeek's number.
+    Login {
+        /// The state.
+        state: u64,
+    },
     /// Its bytes and packets are not counted any more: no threshold of them is reported.
     Uncounted,
     /// Its further data is no matter of signatures.
@@ -189,4 +210,8 @@ pub enum FileCommand {
     Timeout(Interval),
     /// Another limit of its extractor.
     Limit(u64),
+    /// Whether parts that come too early wait for those before them.
+    Reassemble(bool),
+    /// How many bytes of them wait at the most; 0: as many as come.
+    Buffer(u64),
 }

@@ -392,6 +392,16 @@ gannet_event::events! {
         len: u64 = "len",
     }
 
+    /// Too many bytes of a file waited above a hole, which was given up.
+    pub struct FileReassemblyOverflow = "file_reassembly_overflow", opt_in {
+        /// The file.
+        f: FileRef = "f",
+        /// Position in the file at which the hole begins.
+        offset: u64 = "offset",
+        /// Bytes of the hole.
+        skipped: u64 = "skipped",
+    }
+
     /// Nothing of a file came for a while.
     pub struct FileTimeout = "file_timeout" {
         /// The file.

@@ -18,6 +18,7 @@ use crate::analyzers::Analyzers;
 use crate::events::FileData;
 use crate::events::FileExtractionLimit;
 use crate::events::FileGap;
+use crate::events::FileReassemblyOverflow;
 use crate::events::FileSniff;
 use crate::events::FileViolation;
 use crate::events::Metadata;
@@ -40,6 +41,14 @@ pub(crate) const BEGINNING: usize = 4096;
 
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
+
+/// The same as a script says it, where 0 is no limit.
+pub(crate) fn most_held(most: u64) -> usize {
+    match most {
+        0 => usize::MAX,
+        most => usize::try_from(most).unwrap_or(usize::MAX),
+    }
+}
 
 /// What is reported before a file goes on.
 #[derive(Debug)]
@@ -159,6 +168,12 @@ pub(crate) struct File {
     pub(crate) early: BTreeMap<u64, Box<[u8]>>,
     /// Bytes of it.
     pub(crate) held: usize,
+    /// How many wait at the most: beyond them the hole is given up when more comes.
+    pub(crate) most_held: usize,
+    /// Whether parts wait: without that, what comes too early counts as overflow.
+    pub(crate) reassembles: bool,
+    /// Holes that were given up because too much waited above: where they began, and their lengths.
+    pub(crate) overflows: Vec<(u64, u64)>,
     /// Whether parts arrived out of order: from then on gaps are reported with their offset.
     pub(crate) reorders: bool,
     /// Position of the next byte in order: `offset`, unless a gap ended below data that had
@@ -333,6 +348,14 @@ impl File {
             }
             FileCommand::Timeout(time) => self.timeout = time,
             FileCommand::Limit(limit) => self.extraction.set_limit(limit),
+            FileCommand::Reassemble(on) => {
+                self.reassembles = on;
+                if !on {
+                    // What waited is lost, as in Zeek.
+                    (self.early, self.held) = (BTreeMap::new(), 0);
+                }
+            }
+            FileCommand::Buffer(most) => self.most_held = most_held(most),
         }
     }
 
@@ -490,6 +513,13 @@ impl File {
                 sinks.events.raise(&FileGap { f, offset, len });
             }
         }
+        for (offset, skipped) in std::mem::take(&mut self.overflows) {
+            if sinks.events.wants::<FileReassemblyOverflow>() {
+                self.shown = self.seen;
+                let f = sinks.events.file(self.state());
+                sinks.events.raise(&FileReassemblyOverflow { f, offset, skipped });
+            }
+        }
     }
 
     /// As events show it.
@@ -533,7 +563,7 @@ impl File {
         if self.dormant {
             return;
         }
-        if self.held > MAX_BUFFERED {
+        if self.held > self.most_held {
             self.give_up_holes();
         }
         self.reorders |= offset != self.offset;
@@ -562,6 +592,10 @@ impl File {
 
     /// Keeps data above a hole, around what is kept already.
     fn hold(&mut self, mut at: u64, mut data: &[u8]) {
+        if !self.reassembles {
+            self.overflow = self.overflow.saturating_add(data.len() as u64);
+            return;
+        }
         while !data.is_empty() {
             if let Some((start, held)) = self.early.range(..=at).next_back() {
                 let end = start + held.len() as u64;
@@ -597,7 +631,11 @@ impl File {
     #[cold]
     fn give_up_holes(&mut self) {
         if let Some(first) = self.first_held() {
-            self.overflow = self.overflow.saturating_add(first - self.next);
+            let skipped = first - self.next;
+            self.overflow = self.overflow.saturating_add(skipped);
+            if self.reports_matches {
+                self.overflows.push((self.next, skipped));
+            }
         }
         self.flush_early();
     }

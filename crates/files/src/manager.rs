@@ -33,6 +33,8 @@ use crate::extract::Extract;
 use crate::extract::Extraction;
 use crate::file::BEGINNING;
 use crate::file::File;
+use crate::file::MAX_BUFFERED;
+use crate::file::most_held;
 
 /// A file that nothing arrives of is given up after this.
 pub(crate) const TIMEOUT: Interval = Interval::from_secs(120);
@@ -192,6 +194,10 @@ pub struct Files {
     reports_matches: bool,
     /// Whether the DOS programs of executables are kept.
     keeps_programs: bool,
+    /// How many bytes of a file wait above a hole at the most.
+    most_held: usize,
+    /// Whether parts wait for those before them.
+    reassembles: bool,
     /// Faults of files that are not reported yet.
     troubles: Vec<Trouble>,
     /// The name of the file that begins next, where it has that of another.
@@ -219,6 +225,8 @@ impl Files {
             given_up: 0,
             reports_matches: false,
             keeps_programs: false,
+            most_held: MAX_BUFFERED,
+            reassembles: true,
             troubles: Vec::new(),
         }
     }
@@ -231,6 +239,16 @@ impl Files {
     /// How many bytes the types of files that begin from now on are detected from.
     pub fn detect_from(&mut self, first: usize) {
         self.options.first = first;
+    }
+
+    /// Whether parts of files that begin from now on wait for those before them.
+    pub fn reassemble(&mut self, on: bool) {
+        self.reassembles = on;
+    }
+
+    /// How many bytes of one such file wait at the most; 0: as many as come.
+    pub fn hold_at_most(&mut self, bytes: u64) {
+        self.most_held = most_held(bytes);
     }
 
     /// Whether the DOS programs of executables are kept for their event.
@@ -279,6 +297,9 @@ impl Files {
             matched: None,
             reports_matches: self.reports_matches,
             keeps_programs: self.keeps_programs,
+            most_held: self.most_held,
+            reassembles: self.reassembles,
+            overflows: Vec::new(),
             gaps: Vec::new(),
             others: Vec::new(),
             local_orig,

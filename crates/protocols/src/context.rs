@@ -101,6 +101,18 @@ pub enum InnerRequest<'a> {
     Decrypt(TlsSecret<'a>),
     /// Both sides of a TLS session have changed to encryption.
     Establish,
+    /// The rest of the current entity of HTTP is not delivered.
+    SkipEntity {
+        /// The side that sends it.
+        from: Dir,
+    },
+    /// The rest of the current mail of SMTP is not reported line by line.
+    SkipMail,
+    /// A login has this state, by Zeek's number.
+    Login {
+        /// The state.
+        state: u64,
+    },
 }
 
 /// A secret of a TLS session.

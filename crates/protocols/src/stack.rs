@@ -28,7 +28,6 @@ use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
-use crate::TlsSecret;
 use crate::gnutella::events::GnutellaNotEstablish;
 use crate::http::events::HttpStats;
 use crate::http::events::Stats;
@@ -288,18 +287,8 @@ impl Session<'_> {
         self.steer_inner(conn, InnerRequest::Configure { payload });
     }
 
-    /// A script has a secret of the TLS session.
-    pub fn decrypt(&mut self, conn: &mut Conn, secret: TlsSecret<'_>) {
-        self.steer_inner(conn, InnerRequest::Decrypt(secret));
-    }
-
-    /// A script says that both sides of the TLS session have changed to encryption.
-    pub fn establish(&mut self, conn: &mut Conn) {
-        self.steer_inner(conn, InnerRequest::Establish);
-    }
-
     /// A script asks something of an analyzer, or of one within another. Returns whether it was found.
-    fn steer_inner(&mut self, conn: &mut Conn, request: InnerRequest<'_>) -> bool {
+    pub fn steer_inner(&mut self, conn: &mut Conn, request: InnerRequest<'_>) -> bool {
         let mut found = false;
         self.each(conn, |a, cx| found = found || a.steer(cx, request));
         found

@@ -107,9 +107,10 @@ impl Harness {
 
     /// From now on, events whose names begin like this have a listener.
     pub(crate) fn listen(&mut self, prefix: &str) {
-        // Each weird is counted by an event of its own besides.
+        // Each weird is counted, and each state of a login noted, by an event of its own besides.
         let interest = Interest::of(crate::events::all(), |decl| {
-            decl.name.starts_with(prefix) && decl.name != "gannet::weird_seen"
+            let is_own = matches!(decl.name, "gannet::weird_seen" | "gannet::login_state");
+            decl.name.starts_with(prefix) && (!is_own || decl.name == prefix)
         });
         self.env.logs.events = Events::new(
             interest,

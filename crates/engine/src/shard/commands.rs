@@ -7,6 +7,7 @@ use gannet_event::Command;
 use gannet_event::ConnCommand;
 use gannet_filter::Filter;
 use gannet_flow::Key;
+use gannet_protocols::InnerRequest;
 use gannet_protocols::Tag;
 use gannet_protocols::TlsSecret;
 use gannet_protocols::packet::events::DiscardPacket;
@@ -29,6 +30,10 @@ impl Shard {
                     self.filter = text.and_then(|text| Filter::parse(&text).ok());
                 }
                 Command::AskToDiscard => self.env.logs.events.want::<DiscardPacket<'_>>(),
+                Command::SkipBytes { link_type, bytes } => {
+                    self.skipped.push((link_type, usize::try_from(bytes).unwrap_or(usize::MAX)));
+                }
+                Command::PacketThresholds(all) => self.packet_thresholds = all,
                 Command::Unchecked(nets) => self.unchecked = nets,
                 Command::Setting { name: "ConnKey::factory", value } => {
                     self.keyed_by_vlan = value != 0;
@@ -111,12 +116,16 @@ impl Shard {
                     true => TlsSecret::KeyBlock(&secret),
                     false => TlsSecret::Master(&secret),
                 };
-                self.with_packet::<true, _>(index, |conn, _, session| {
-                    session.decrypt(conn, secret);
-                });
+                self.steer_inner(index, InnerRequest::Decrypt(secret));
             }
-            ConnCommand::Establish => {
-                self.with_packet::<true, _>(index, |conn, _, session| session.establish(conn));
+            ConnCommand::Establish => self.steer_inner(index, InnerRequest::Establish),
+            ConnCommand::SkipEntity { is_orig } => {
+                let from = if is_orig { Dir::Orig } else { Dir::Resp };
+                self.steer_inner(index, InnerRequest::SkipEntity { from });
+            }
+            ConnCommand::SkipMail => self.steer_inner(index, InnerRequest::SkipMail),
+            ConnCommand::Login { state } => {
+                self.steer_inner(index, InnerRequest::Login { state });
             }
             ConnCommand::Contents { sides } => {
                 self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));
@@ -169,6 +178,13 @@ impl Shard {
         }
     }
 
+    /// Asks something of an analyzer of a connection.
+    fn steer_inner(&mut self, index: u32, request: InnerRequest<'_>) {
+        self.with_packet::<true, _>(index, |conn, _, session| {
+            session.steer_inner(conn, request);
+        });
+    }
+
     /// Reports a connection that scripts watch, as it is now.
     fn report_watched(&mut self, index: u32) {
         let rare = self.table.get(index).and_then(|slot| slot.ext.rare.as_ref());
@@ -210,10 +226,12 @@ impl Shard {
         let Some(rare) = slot.ext.rare.as_mut() else { return };
         let Some(mut thresholds) = rare.thresholds.take() else { return };
         let now = self.now;
+        let all = std::mem::take(&mut self.packet_thresholds);
         self.with_session(index, |conn, tcp, session| {
             session.mention(tcp.as_deref());
-            thresholds.check(session, conn, from, now - conn.start);
+            thresholds.check(session, conn, from, now - conn.start, &all);
         });
+        self.packet_thresholds = all;
         if let Some(slot) = self.table.get_mut(index) {
             slot.ext.rare().thresholds = Some(thresholds);
         }

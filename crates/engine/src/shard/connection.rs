@@ -98,6 +98,10 @@ impl Shard {
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.any() {
             conn.set_flow_label(from, ip.flow_label());
+            if !self.packet_thresholds.is_empty() {
+                let thresholds = slot.ext.rare().thresholds.get_or_insert_default();
+                thresholds.next_of_both(&self.packet_thresholds);
+            }
             self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
         }
         if encapsulation.depth() > 0 && self.env.logs.events.any() {

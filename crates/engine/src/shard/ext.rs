@@ -10,6 +10,7 @@ use gannet_protocols::Stack;
 use gannet_protocols::Tag;
 use gannet_protocols::packet::events::ConnBytesThresholdCrossed;
 use gannet_protocols::packet::events::ConnDurationThresholdCrossed;
+use gannet_protocols::packet::events::ConnGenericPacketThresholdCrossed;
 use gannet_protocols::packet::events::ConnPacketsThresholdCrossed;
 
 use crate::tunnels::Encapsulation;
@@ -72,6 +73,17 @@ pub(crate) struct Thresholds {
     pub(super) bytes: [u64; 2],
     pub(super) packets: [u64; 2],
     pub(super) duration: Interval,
+    /// Of both sides together, and how many of the thresholds of all connections are behind.
+    pub(super) both: (u64, usize),
+}
+
+impl Thresholds {
+    /// The next of the thresholds of all connections.
+    pub(super) fn next_of_both(&mut self, all: &[u64]) {
+        let (next, behind) = &mut self.both;
+        *next = all.get(*behind).copied().unwrap_or(0);
+        *behind += 1;
+    }
 }
 
 impl Thresholds {
@@ -81,7 +93,14 @@ impl Thresholds {
         conn: &Conn,
         from: Dir,
         duration: Interval,
+        all: &[u64],
     ) {
+        let (threshold, _) = self.both;
+        let packets = || [Dir::Orig, Dir::Resp].map(|side| u64::from(conn.sent(side).packets));
+        if threshold > 0 && packets().iter().sum::<u64>() >= threshold {
+            session.raise(conn, |c| ConnGenericPacketThresholdCrossed { c, threshold });
+            self.next_of_both(all);
+        }
         let (side, is_orig) = (from.index(), from.is_orig());
         let sent = conn.sent(from);
         if self.bytes[side] > 0 && sent.ip_bytes >= self.bytes[side] {

@@ -103,6 +103,10 @@ pub(crate) struct Shard {
     filter: Option<Filter>,
     /// Networks of which no checksums are verified, besides those of the options.
     pub(crate) unchecked: Vec<Subnet>,
+    /// Types of links whose packets are IP packets behind a number of bytes, for a listener of events.
+    pub(crate) skipped: Vec<(u32, usize)>,
+    /// Numbers of packets of which each connection is reported that has as many.
+    pub(super) packet_thresholds: Vec<u64>,
     /// The link layer of the current packet, where events are raised.
     pub(crate) link: LinkState,
     /// Whether a connection or ARP took the current packet, where events are raised.
@@ -175,6 +179,8 @@ impl Shard {
             stopped: false,
             filter: None,
             unchecked: Vec::new(),
+            skipped: Vec::new(),
+            packet_thresholds: Vec::new(),
             link: LinkState::default(),
             is_taken: false,
             ignores_unknown: false,

@@ -186,6 +186,90 @@ impl Listener for Asks {
     }
 }
 
+/// The names of events of a capture, and what the listener asks for before the first packet.
+fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -> Vec<String> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
+    let listener = Box::new(Asks(commands, lines.clone()));
+    let mut engine = Engine::with_listener(Options::default(), interest, listener);
+    let source = io::Cursor::new(capture.to_vec());
+    let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
+    while let Some(batch) = reader.next_batch().unwrap() {
+        engine.batch(&batch).unwrap();
+    }
+    engine.finish().unwrap();
+    let lines = lines.lock().unwrap();
+    lines.clone()
+}
+
+#[test]
+fn connections_of_as_many_packets_as_scripts_say_are_reported() {
+    let mut trace = trace();
+    for port in 1..=2 {
+        for _ in 0..3 {
+            trace.udp(client(port), server(9), b"x");
+            trace.udp_reply(client(port), server(9), b"y");
+        }
+    }
+    trace.udp(client(3), server(9), b"x");
+    let capture = capture_of(&trace);
+    let names = &["conn_generic_packet_threshold_crossed"];
+    let count = |all: &[u64]| {
+        let commands = vec![gannet_event::Command::PacketThresholds(all.to_vec())];
+        asked(&capture, names, commands).len()
+    };
+    // Six packets, six packets and one.
+    assert_eq!([&[1][..], &[2, 5], &[6, 7], &[7], &[]].map(count), [3, 4, 2, 0, 0]);
+}
+
+#[test]
+fn scripts_skip_the_first_bytes_of_packets() {
+    // 38 bytes that are no header, and an IP packet.
+    let frame = |len: usize| [&vec![0xee; len][..], &datagram(4_000, 9_000, b"in")].concat();
+    let names = &["new_connection"];
+    let count = |link_type: u32, len| {
+        let capture = capture(LinkType::ETHERNET, &[(0.0, frame(len)), (0.1, vec![0xee; 3])]);
+        let skip = gannet_event::Command::SkipBytes { link_type, bytes: 38 };
+        asked(&capture, names, vec![skip]).len()
+    };
+    assert_eq!([count(1, 38), count(1, 37), count(113, 38)], [1, 0, 0]);
+    let usual = capture(LinkType::ETHERNET, &[(0.0, ethernet(0x0800, &datagram(1, 2, b"x")))]);
+    assert_eq!(asked(&usual, names, Vec::new()).len(), 1);
+}
+
+#[test]
+fn teredo_is_no_tunnel_where_scripts_disable_it() {
+    let mut inner = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
+    inner.extend([0x20; 32]);
+    let packet = frame::udp(client(5_000), server(3_544), 1, &inner);
+    let capture = capture(LinkType::ETHERNET, &[(0.0, packet)]);
+    let analyzer = Some("PacketAnalyzer::ANALYZER_TEREDO".to_owned());
+    let off = gannet_event::Command::Enable { analyzer, on: false };
+    let names = &["teredo_packet"];
+    assert_eq!(asked(&capture, names, Vec::new()).len(), 1);
+    assert!(asked(&capture, names, vec![off]).is_empty());
+}
+
+#[test]
+fn sequence_numbers_follow_each_segment() {
+    let mut trace = trace();
+    let mut tcp = trace.connect(client(1), server(80));
+    tcp.send_unacknowledged(&[b'x'; 1_000]);
+    let capture = capture_of(&trace);
+    let names = &["gannet::tcp_sequences"];
+    let (got, _) = heard(&capture, Options::default(), names, "\"orig\"");
+    let numbers = |line: &String| {
+        let digits = line.split(|c: char| !c.is_ascii_digit());
+        let all: Vec<u32> = digits.filter_map(|digits| digits.parse().ok()).collect();
+        [all[all.len() - 2], all[all.len() - 1]]
+    };
+    let got: Vec<_> = got.iter().map(numbers).collect();
+    // SYN, SYN and ACK, ACK, data.
+    let [[orig, 0], [same, resp], acknowledged, [last, _]] = got[..] else { panic!("{got:?}") };
+    assert_eq!((same, acknowledged), (orig, [orig, resp]));
+    assert_eq!(last, orig.wrapping_add(1_000), "{got:?}");
+}
+
 #[test]
 fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     use gannet_event::Command;

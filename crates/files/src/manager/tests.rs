@@ -268,6 +268,54 @@ fn a_hole_below_too_much_is_given_up_when_more_comes() {
 }
 
 #[test]
+fn scripts_say_how_much_waits_above_a_hole() {
+    let names = &["file_gap", "file_reassembly_overflow"];
+    let (mut w, heard) = World::listening(names);
+    let f = w.start(start());
+    let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
+    w.files.steer(fuid, FileCommand::Buffer(4));
+    w.files.data_at(&mut w.logs, now, f, 0, b"abc");
+    w.files.data_at(&mut w.logs, now, f, 10, b"defg");
+    w.files.data_at(&mut w.logs, now, f, 14, b"h");
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing, f.overflow)), Some((3, 0, 0)));
+    // More than four bytes wait.
+    w.files.data_at(&mut w.logs, now, f, 20, b"i");
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing, f.overflow)), Some((8, 7, 7)));
+    w.logs.events.drain();
+    assert_eq!(*heard.lock().unwrap(), ["file_gap 8", "file_reassembly_overflow 8"]);
+    // 0 is no limit.
+    let f = w.start(start());
+    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Buffer(0));
+    for at in [1, 2 + MAX_BUFFERED as u64] {
+        w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
+    }
+    w.files.data_at(&mut w.logs, now, f, 0, b"x");
+    let seen = 3 + 2 * MAX_BUFFERED as u64;
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing, f.overflow)), Some((seen, 0, 0)));
+}
+
+#[test]
+fn without_reassembly_parts_that_come_too_early_are_overflow() {
+    let mut w = World::new();
+    let now = Time::from_secs(2);
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 4, b"efg");
+    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(false));
+    for (at, part) in [(4, "ef"), (0, "abcd"), (4, "ef")] {
+        w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
+    }
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.overflow)), Some((6, 2)));
+    // The same of all files that begin.
+    w.files.reassemble(false);
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 4, b"ef");
+    assert_eq!(w.files.get(f).map(|f| (f.held, f.overflow)), Some((0, 2)));
+    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(true));
+    w.files.data_at(&mut w.logs, now, f, 4, b"ef");
+    assert_eq!(w.files.get(f).map(|f| (f.held, f.overflow)), Some((2, 2)));
+}
+
+#[test]
 fn parts_that_overlap_count_once() {
     let mut w = World::new();
     let f = w.start(FileStart { total_bytes: Some(12), ..start() });

@@ -121,6 +121,8 @@ pub enum Step<'a> {
         seq: u64,
         /// Its relative acknowledgement; 0 without one.
         ack: u64,
+        /// The sequence numbers behind what each side sent, the originator's first.
+        last: [u32; 2],
     },
     /// All bytes of a side that finished were delivered.
     End(Dir),
@@ -351,6 +353,11 @@ impl Tcp {
         View { states: [orig.state, resp.state], sizes: [orig.size(resp), resp.size(orig)] }
     }
 
+    /// The sequence numbers behind what each side sent.
+    fn last_seqs(&self) -> [u32; 2] {
+        self.side.each_ref().map(|end| end.last_seq)
+    }
+
     /// Reports both sides to a consumer that asks for it.
     #[inline]
     fn observed<C: Consumer>(&self, c: &mut C) {
@@ -537,7 +544,8 @@ impl Tcp {
         if s.flags.any(TcpFlags::ACK) {
             self.ack_received(conn, from.other(), rel_ack, c);
         }
-        let step = Step::Segment { from: sender, segment: s, seq: rel_seq, ack: rel_ack };
+        let (seq, ack, last) = (rel_seq, rel_ack, self.last_seqs());
+        let step = Step::Segment { from: sender, segment: s, seq, ack, last };
         self.stepped(conn, &step, c);
         self.first_seen[from.index()] = true;
         let data_seq = rel_seq.wrapping_add(u64::from(s.flags.any(TcpFlags::SYN)));

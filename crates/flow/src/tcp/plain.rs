@@ -71,7 +71,8 @@ impl Tcp {
         }
         if C::OBSERVES && c.wants_segment(s) {
             // Nothing changed since the consumer last saw both sides.
-            c.step(conn, &Step::Segment { from, segment: s, seq: rel_seq, ack: rel_ack });
+            let (seq, ack, last) = (rel_seq, rel_ack, self.last_seqs());
+            c.step(conn, &Step::Segment { from, segment: s, seq, ack, last });
         }
         if s.payload_len > 0 && !underflow {
             self.data_sent(conn, from, rel_seq, s, limits, c);

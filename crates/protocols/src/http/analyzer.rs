@@ -388,6 +388,12 @@ impl Analyze for Analyzer {
     fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         let mut found = false;
         self.pass_on(cx, |nested, cx| found = nested.steer(cx, request));
+        if let (InnerRequest::SkipEntity { from }, false) = (request, found) {
+            if let Some(message) = &mut self.sides[from.index()].message {
+                message.skip();
+            }
+            found = true;
+        }
         found
     }
 

@@ -463,6 +463,16 @@ impl Message {
         });
     }
 
+    /// The rest of the current entity is counted, and not delivered.
+    pub(super) fn skip(&mut self) {
+        if let Some(level) = self.entities.iter().rposition(|e| !e.end) {
+            // Parts behind it have ended.
+            self.entities.truncate(level + 1);
+            self.through = self.through.min(level.max(1));
+            self.entities[level].skip();
+        }
+    }
+
     /// `len` bytes are missing. Returns whether they are within the body, so that parsing can
     /// continue.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {

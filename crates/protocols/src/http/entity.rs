@@ -36,11 +36,14 @@ pub(super) enum Chunked {
     Over,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How content is transferred. Those from base64 on need something when a body begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transfer {
     Identity,
-    Base64,
     QuotedPrintable,
+    Base64,
+    /// A script skips the content.
+    Skipped,
 }
 
 /// A body, or a part of one, as a file.
@@ -137,8 +140,26 @@ impl Entity {
 
     /// The body begins.
     pub(super) fn begin_body(&mut self) {
+        if self.transfer >= Transfer::Base64 {
+            self.begin_coded_body();
+        }
+    }
+
+    #[cold]
+    fn begin_coded_body(&mut self) {
         if self.transfer == Transfer::Base64 {
             self.base64 = Some(Box::default());
+        } else {
+            self.skip();
+        }
+    }
+
+    /// Its content is skipped from now on, and no part of it begins.
+    pub(super) fn skip(&mut self) {
+        self.transfer = Transfer::Skipped;
+        self.base64 = None;
+        if !self.in_header && self.kind != Kind::Leaf {
+            (self.kind, self.boundary) = (Kind::Multipart, None);
         }
     }
 }

@@ -263,6 +263,7 @@ impl Entity {
                 decode_quoted_printable(data, &mut out);
                 self.submit(s, &out);
             }
+            Transfer::Skipped => {}
         }
     }
 

@@ -193,6 +193,9 @@ impl Entity {
 
     fn content_transfer(&mut self, value: &[u8]) {
         let Some((coding, _)) = token(value) else { return };
+        if self.transfer == Transfer::Skipped {
+            return;
+        }
         self.transfer = if coding.eq_ignore_ascii_case(b"base64") {
             Transfer::Base64
         } else if coding.eq_ignore_ascii_case(b"quoted-printable") {

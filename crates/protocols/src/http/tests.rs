@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::Analyzer;
 use crate::Analyze;
+use crate::InnerRequest;
 use crate::Tag;
 use crate::testing::Harness;
 
@@ -61,6 +62,78 @@ fn all_headers_and_the_type_of_a_body_are_events() {
         of("http_entity_data"),
         [r#"http_entity_data "is_orig":true,"length":2,"data":"ab""#]
     );
+}
+
+/// Lengths of the `http_entity_data` events of the responder, `http_end_entity` events, and rows of files.
+fn skipped(parts: &[&[u8]], skip_behind: usize) -> (Vec<String>, usize, Rows, Rows) {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("http_");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    for (number, part) in parts.iter().enumerate() {
+        a.stream(&mut h.cx(), Dir::Resp, part);
+        if number == skip_behind {
+            let request = InnerRequest::SkipEntity { from: Dir::Resp };
+            assert!(a.steer(&mut h.cx(), request));
+        }
+    }
+    a.finish(&mut h.cx());
+    let events = h.events();
+    let data = |e: &String| {
+        Some(e.strip_prefix("http_entity_data ")?.split("\"data\":").nth(1)?.to_owned())
+    };
+    let ends = events.iter().filter(|e| e.starts_with("http_end_entity")).count();
+    (events.iter().filter_map(data).collect(), ends, h.rows("http"), h.rows("files"))
+}
+
+#[test]
+fn a_skipped_entity_is_counted_and_not_delivered() {
+    let parts: [&[u8]; 3] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+        b"defghi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy",
+    ];
+    let (data, ends, rows, files) = skipped(&parts, 0);
+    // The next message is delivered again.
+    assert_eq!(data, ["\"abc\"", "\"xy\""]);
+    assert_eq!(ends, 4);
+    assert_eq!(rows[0]["response_body_len"], "9");
+    let seen: Vec<_> = files.iter().map(|f| (&*f["seen_bytes"], &*f["total_bytes"])).collect();
+    assert_eq!(seen, [("3", "9"), ("2", "2")]);
+    let (data, ..) = skipped(&parts, 2);
+    assert_eq!(data, ["\"abc\"", "\"defghi\"", "\"xy\""]);
+}
+
+#[test]
+fn an_entity_is_skipped_within_its_header() {
+    for header in [
+        "Content-Transfer-Encoding: base64\r\nContent-Length: 4\r\n\r\nYWJj",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "Content-Type: multipart/mixed; boundary=b\r\nContent-Length: 19\r\n\r\n--b\r\n\r\nabc\r\n--b--\r\n",
+        "Content-Type: message/rfc822\r\nContent-Length: 11\r\n\r\nA: b\r\n\r\nc\r\n",
+    ] {
+        let next: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy";
+        let parts = [b"HTTP/1.1 200 OK\r\n", header.as_bytes(), next];
+        let (data, ends, _, files) = skipped(&parts, 0);
+        assert_eq!(data, ["\"xy\""], "{header}");
+        assert_eq!((ends, files.len()), (4, 1), "{header}");
+    }
+}
+
+#[test]
+fn a_part_or_all_parts_of_a_multipart_body_are_skipped() {
+    let parts: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=b\r\nContent-Length: 31\r\n\r\n",
+        b"--b\r\n\r\nabc\r\n--b\r\n",
+        b"\r\ndef\r\n--b--\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy",
+    ];
+    let (data, ..) = skipped(&parts, 0);
+    assert_eq!(data, ["\"xy\""]);
+    // The second part.
+    let (data, ..) = skipped(&parts, 1);
+    assert_eq!(data, ["\"abc\"", "\"xy\""]);
 }
 
 #[test]

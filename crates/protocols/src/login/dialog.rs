@@ -13,10 +13,12 @@ use super::events::LoginFailure;
 use super::events::LoginInputLine;
 use super::events::LoginOutputLine;
 use super::events::LoginPrompt;
+use super::events::LoginState;
 use super::events::LoginSuccess;
 use super::events::LoginTerminal;
 use super::events::LoginText;
 use crate::Context;
+use crate::InnerRequest;
 
 /// Lines of the server within which the first prompt or failure comes.
 const MAX_LINES: u32 = 50;
@@ -27,7 +29,7 @@ const MAX_TYPEAHEAD: usize = 12;
 /// What a terminal of VMS sends for the line before.
 const VMS_REPEAT: &[u8] = b"\x1b[A";
 
-/// How far a login is.
+/// How far a login is, in the order of Zeek's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Authenticates,
@@ -66,8 +68,8 @@ pub(super) struct Dialog {
 }
 
 impl Dialog {
-    pub(super) fn new(source: &'static str) -> Self {
-        Self {
+    pub(super) fn new(cx: &mut Context<'_>, source: &'static str) -> Self {
+        let dialog = Self {
             source,
             state: State::Authenticates,
             user_lines: 0,
@@ -82,7 +84,32 @@ impl Dialog {
             is_vms: false,
             nul_told: false,
             is_over: false,
-        }
+        };
+        dialog.report(cx);
+        dialog
+    }
+
+    /// A script sets the state. In a state that Zeek does not have, only lines are reported, as in Zeek.
+    pub(super) fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        let InnerRequest::Login { state } = request else { return false };
+        let state = match state {
+            0 => State::Authenticates,
+            2 => State::Skips,
+            3 => State::Confused,
+            _ => State::LoggedIn,
+        };
+        self.enter(cx, state);
+        true
+    }
+
+    fn enter(&mut self, cx: &mut Context<'_>, state: State) {
+        self.state = state;
+        self.report(cx);
+    }
+
+    fn report(&self, cx: &mut Context<'_>) {
+        let state = self.state as u64;
+        cx.raise(|c| LoginState { c, state });
     }
 
     /// Whether nothing more of the connection matters.
@@ -112,7 +139,7 @@ impl Dialog {
         }
         match self.state {
             State::LoggedIn | State::Skips => return,
-            State::Authenticates if cx.conn.is_partial() => self.state = State::Confused,
+            State::Authenticates if cx.conn.is_partial() => self.enter(cx, State::Confused),
             State::Authenticates if from.is_orig() => return self.typed(cx, line),
             State::Authenticates => return self.answered(cx, line),
             State::Confused => {}
@@ -123,7 +150,7 @@ impl Dialog {
             confused_text(cx, line);
         } else if !self.saw_ploy && is_success(cx, line) {
             self.succeed(cx, line, true);
-            self.state = State::LoggedIn;
+            self.enter(cx, State::LoggedIn);
         }
     }
 
@@ -179,11 +206,11 @@ impl Dialog {
             self.failed_at = Some(self.user_lines);
         } else if has(cx, "skip_authentication", line) {
             cx.raise(|c| AuthenticationSkipped { c });
-            self.state = State::Skips;
+            self.enter(cx, State::Skips);
             self.is_over = true;
         } else if is_success(cx, line) || self.is_late() {
             self.succeed(cx, line, false);
-            self.state = State::LoggedIn;
+            self.enter(cx, State::LoggedIn);
         }
     }
 
@@ -227,7 +254,7 @@ impl Dialog {
         self.prompt = self.lines;
         if has(cx, "direct_login_prompts", line) {
             self.succeed(cx, line, true);
-            self.state = State::LoggedIn;
+            self.enter(cx, State::LoggedIn);
             self.is_over = true;
         }
     }
@@ -236,7 +263,7 @@ impl Dialog {
     pub(super) fn end(&mut self, cx: &mut Context<'_>) {
         if self.state == State::Authenticates && !self.typeahead.is_empty() {
             self.succeed(cx, b"<EOF>", true);
-            self.state = State::LoggedIn;
+            self.enter(cx, State::LoggedIn);
         }
     }
 
@@ -339,7 +366,7 @@ impl Dialog {
     }
 
     fn confuse(&mut self, cx: &mut Context<'_>, why: &str, line: &[u8]) {
-        self.state = State::Confused;
+        self.enter(cx, State::Confused);
         cx.raise(|c| LoginConfused { c, msg: why.as_bytes(), line });
         if cx.wants::<LoginConfusedText<'_>>() {
             for text in self.typeahead.drain(..) {

@@ -163,6 +163,14 @@ gannet_event::events! {
         line: &'a [u8] = "line",
     }
 
+    /// A login has another state, or begins.
+    pub struct LoginState = "gannet::login_state", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The state, by Zeek's number.
+        state: u64 = "state",
+    }
+
     /// Whether a line has one of the texts that scripts list: a question.
     pub struct LoginText<'a> = "gannet::login_text", opt_in, one_thread {
         /// The list: `login_prompts`, for example.

@@ -5,6 +5,7 @@ use super::dialog::Dialog;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("RLOGIN");
@@ -48,11 +49,11 @@ enum State {
 
 impl Rlogin {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
+    pub fn new(cx: &mut Context<'_>) -> Self {
         let end = |state| End { state, text: Text::default() };
         Self {
             ends: [end(State::Begin), end(State::Acknowledgment)],
-            dialog: Dialog::new("RLOGIN"),
+            dialog: Dialog::new(cx, "RLOGIN"),
         }
     }
 
@@ -141,6 +142,10 @@ impl Rlogin {
 }
 
 impl Analyze for Rlogin {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        self.dialog.steer(cx, request)
+    }
+
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if !self.dialog.is_over() {
             data.iter().for_each(|byte| self.byte(cx, from, *byte));

@@ -8,6 +8,7 @@ use super::events::RshRequest;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("RSH");
@@ -34,12 +35,12 @@ enum State {
 
 impl Rsh {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
+    pub fn new(cx: &mut Context<'_>) -> Self {
         Self {
             states: [State::Port, State::Lines],
             texts: Default::default(),
             is_new: false,
-            dialog: Dialog::new("RSH"),
+            dialog: Dialog::new(cx, "RSH"),
         }
     }
 
@@ -107,6 +108,10 @@ impl Rsh {
 }
 
 impl Analyze for Rsh {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        self.dialog.steer(cx, request)
+    }
+
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if !self.dialog.is_over() {
             data.iter().for_each(|byte| self.byte(cx, from, *byte));

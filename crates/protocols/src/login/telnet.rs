@@ -8,6 +8,7 @@ use super::terminal::Item;
 use super::terminal::Terminal;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::support::limit_reached;
 
 /// Source of weirds about lines and options.
@@ -24,11 +25,11 @@ pub struct Telnet {
 
 impl Telnet {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
+    pub fn new(cx: &mut Context<'_>) -> Self {
         Self {
             terminals: Default::default(),
             options: Options::default(),
-            dialog: Dialog::new("TELNET"),
+            dialog: Dialog::new(cx, "TELNET"),
             items: Vec::new(),
         }
     }
@@ -50,6 +51,10 @@ impl Telnet {
 }
 
 impl Analyze for Telnet {
+    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        self.dialog.steer(cx, request)
+    }
+
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if self.dialog.is_over() || self.options.encrypts(from) {
             return;
@@ -114,6 +119,27 @@ mod tests {
         ("direct_login_prompts", "TERMINAL?"),
         ("login_prompts", "TERMINAL?"),
     ];
+
+    #[test]
+    fn the_state_of_a_login_is_reported_and_set() {
+        let mut h = Harness::new(Proto::Tcp, 23);
+        h.listen("gannet::login_state");
+        let mut telnet = Telnet::new(&mut h.cx());
+        assert_eq!(h.events(), ["gannet::login_state \"state\":0"]);
+        h.answer(TEXTS);
+        telnet.stream(&mut h.cx(), Dir::Resp, b"login: \n");
+        telnet.stream(&mut h.cx(), Dir::Orig, b"ann\n");
+        assert!(h.events().is_empty());
+        telnet.stream(&mut h.cx(), Dir::Resp, b"Last login today\n");
+        assert_eq!(h.events(), ["gannet::login_state \"state\":1"]);
+        h.listen("login_");
+        for (state, lines) in [(2, 0), (7, 1), (1, 1), (3, 2)] {
+            assert!(telnet.steer(&mut h.cx(), InnerRequest::Login { state }));
+            telnet.stream(&mut h.cx(), Dir::Orig, b"text\n");
+            assert_eq!(h.events().len(), lines, "{state}");
+        }
+        assert!(!telnet.steer(&mut h.cx(), InnerRequest::SkipMail));
+    }
 
     #[test]
     fn lines_of_both_sides() {

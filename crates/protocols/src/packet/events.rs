@@ -397,6 +397,12 @@ gannet_event::events! {
         gaps: u64 = "gaps",
         /// These bytes.
         gap_bytes: u64 = "gap_bytes",
+        /// Timers of the analysis.
+        timers: u64 = "timers",
+        /// Bytes of TCP streams that wait above holes.
+        stream_bytes: u64 = "stream_bytes",
+        /// Bytes of fragments that wait.
+        fragment_bytes: u64 = "fragment_bytes",
     }
 
     /// A packet of a protocol that is not read: a few of each kind.
@@ -415,6 +421,16 @@ gannet_event::events! {
     pub struct SegmentOptions<'a> = "gannet::tcp_options", opt_in {
         /// The options with all padding.
         options: &'a [u8] = "options",
+    }
+
+    /// The sequence numbers of a TCP connection after a segment.
+    pub struct TcpSequences = "gannet::tcp_sequences", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The number behind what the originator sent.
+        orig: u64 = "orig",
+        /// The number behind what the responder sent.
+        resp: u64 = "resp",
     }
 
     /// A packet of a connection that scripts look at again.
@@ -964,6 +980,14 @@ gannet_event::events! {
         threshold: Interval = "threshold",
         /// Whether the originator sent the packet that showed it.
         is_orig: bool = "is_orig",
+    }
+
+    /// A connection has as many packets as scripts say, those of both sides together.
+    pub struct ConnGenericPacketThresholdCrossed = "conn_generic_packet_threshold_crossed", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The number.
+        threshold: u64 = "threshold",
     }
 
     /// A packet is analyzed: its time and its size, where its bytes are not needed. Delivered ahead of the other events of the packet.

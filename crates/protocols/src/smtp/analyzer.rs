@@ -19,6 +19,7 @@ use super::rows::Session;
 use super::values::SOURCE;
 use crate::Analyze;
 use crate::Context;
+use crate::InnerRequest;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
@@ -81,6 +82,8 @@ pub struct Analyzer {
     mail: Option<OpenMail>,
     /// The current mail as a file, where scripts ask for it.
     message: Option<FileId>,
+    /// A script skips the rest of the current mail.
+    skips_data: bool,
     chunks: Option<Chunks>,
     session: Session,
     /// Entities that began, over all mails.
@@ -140,6 +143,7 @@ impl Analyzer {
             continued: None,
             mail: None,
             message: None,
+            skips_data: false,
             chunks: None,
             session: Session::default(),
             entities: 0,
@@ -234,7 +238,9 @@ impl Analyzer {
                 self.with_mail(cx, |mime, mail| mime.line(text, true, mail));
                 self.message_data(cx, text);
                 self.message_data(cx, b"\r\n");
-                cx.raise(|c| SmtpData { c, is_orig: from.is_orig(), data: text });
+                if cx.wants::<SmtpData<'_>>() && !self.skips_data {
+                    cx.raise(|c| SmtpData { c, is_orig: from.is_orig(), data: text });
+                }
             }
             State::InAuth => {
                 self.await_reply(cx, Command::AuthAnswer);
@@ -490,6 +496,7 @@ impl Analyzer {
 
     fn begin_mail(&mut self, cx: &mut Context<'_>, from: Dir, state: State) {
         self.state = state;
+        self.skips_data = false;
         if self.mail.is_some() {
             cx.weird("smtp_nested_mail_transaction", "", SOURCE);
             self.finish_mail(cx);
@@ -589,6 +596,12 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 }
 
 impl Analyze for Analyzer {
+    fn steer(&mut self, _cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+        let is_own = request == InnerRequest::SkipMail;
+        self.skips_data |= is_own;
+        is_own
+    }
+
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if self.reading == Reading::BehindTls && !data.is_empty() {
             let line = self.without_cr(cx, from, data);

@@ -17,6 +17,7 @@ pub(super) fn wants_segments(session: &Session<'_>) -> bool {
     session.wants::<TcpPacket<'_>>()
         || session.wants::<TcpOption>()
         || session.wants::<TcpOptions<'_>>()
+        || session.wants::<TcpSequences>()
 }
 
 /// Raises the event of a step.
@@ -32,7 +33,9 @@ pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
         Step::Rejected => session.raise(conn, |c| ConnectionRejected { c }),
         Step::Reset => session.raise(conn, |c| ConnectionReset { c }),
         Step::Partial => session.raise(conn, |c| PartialConnection { c }),
-        Step::Segment { from, segment, seq, ack } => {
+        Step::Segment { from, segment, seq, ack, last } => {
+            let [orig, resp] = last.map(u64::from);
+            session.raise(conn, |c| TcpSequences { c, orig, resp });
             raise_segment(session, conn, from, segment, (seq, ack));
         }
         Step::End(from) => {

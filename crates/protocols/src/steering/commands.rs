@@ -124,6 +124,8 @@ impl Env {
                     }
                     "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
                     "default_file_bof_buffer_size" => self.files.detect_from(most),
+                    "Files::enable_reassembler" => self.files.reassemble(value != 0),
+                    "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
                     "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }
@@ -133,6 +135,8 @@ impl Env {
             | Command::File { .. }
             | Command::Filter(_)
             | Command::AskToDiscard
+            | Command::PacketThresholds(_)
+            | Command::SkipBytes { .. }
             | Command::Unchecked(_)
             | Command::Stop => {}
         }

@@ -74,6 +74,12 @@ gannet_event::events! {
         vni: u64 = "vni",
     }
 
+    /// The options of a packet in Geneve, after its own events: those of tunnels within it come first.
+    pub struct GeneveOptions<'a> = "gannet::geneve_options", opt_in, one_thread {
+        /// The options, as they are on the wire.
+        options: &'a [u8] = "options",
+    }
+
     /// A packet in Teredo.
     pub struct TeredoPacket<'a> = "teredo_packet", opt_in {
         /// The connection of the tunnel.

@@ -26,7 +26,8 @@ pub struct Geneve<'a> {
     pub protocol: u16,
     /// What it carries.
     pub inner: Inner<'a>,
-    options: &'a [u8],
+    /// Its options, as they are on the wire.
+    pub raw_options: &'a [u8],
 }
 
 /// One option (RFC 8926 §3.5).
@@ -45,7 +46,7 @@ pub struct GeneveOption<'a> {
 impl<'a> Geneve<'a> {
     /// The options, up to the first that does not fit.
     pub fn options(&self) -> impl Iterator<Item = GeneveOption<'a>> {
-        let mut rest = self.options;
+        let mut rest = self.raw_options;
         std::iter::from_fn(move || {
             let (head, after) = rest.split_first_chunk::<OPTION_LEN>()?;
             let (data, after) = after.split_at_checked(usize::from(head[3] & 0x1f) * 4)?;
@@ -83,7 +84,7 @@ pub fn geneve(data: &[u8]) -> Result<Geneve<'_>, Refusal<'_>> {
     }
     let protocol = bytes::u16_at(head, field::PROTOCOL);
     let vni = bytes::u24_at(head, field::VNI);
-    Ok(Geneve { vni, protocol, inner: Inner::by_ethertype(protocol, inner), options })
+    Ok(Geneve { vni, protocol, inner: Inner::by_ethertype(protocol, inner), raw_options: options })
 }
 
 #[cfg(test)]

@@ -69,6 +69,25 @@ fn a_mail_makes_a_row() {
 }
 
 #[test]
+fn lines_of_a_skipped_mail_are_not_reported() {
+    let mut h = harness();
+    h.listen("smtp_data");
+    let mut a = Analyzer::new(&mut h.cx());
+    let mail: &[u8] = b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nSubject: x\r\n\r\none\r\n";
+    a.stream(&mut h.cx(), Dir::Orig, mail);
+    assert_eq!(h.events().len(), 3);
+    assert!(a.steer(&mut h.cx(), InnerRequest::SkipMail));
+    a.stream(&mut h.cx(), Dir::Orig, b"two\r\n.\r\n");
+    assert_eq!(h.events().len(), 0);
+    // Up to the next mail.
+    a.stream(&mut h.cx(), Dir::Orig, mail);
+    assert_eq!(h.events().len(), 3);
+    a.finish(&mut h.cx());
+    // Its file has all of it, as in Zeek.
+    assert_eq!(h.rows("files")[0]["seen_bytes"], "10");
+}
+
+#[test]
 fn refused_data_is_no_mail() {
     let (rows, _) = play(&[
         (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"),
