@@ -85,6 +85,7 @@ const TABLES: &[Table] = &[
     log::TABLE,
     // Last: these replace those of `passive`.
     crate::bridge::NATIVES,
+    crate::bridge::REQUESTS,
     crate::bridge::PACKET_NATIVES,
     crate::bridge::DECISIONS,
     crate::bridge::COUNTS,

@@ -106,7 +106,17 @@ pub(super) const TABLE: Table = &[
         map_packet_analyzer(vm, arg(a, 0), arg(a, 1).count(), arg(a, 2));
         Ok(Value::Bool(true))
     }),
-    ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
+    ("PacketAnalyzer::try_register_packet_analyzer_by_name", |vm, a| {
+        let named = |vm: &Vm<'_>, at| {
+            vm.enum_named(&format!("PacketAnalyzer::ANALYZER_{}", arg(a, at).text().to_uppercase()))
+        };
+        let (parent, child) = (named(vm, 0), named(vm, 2));
+        let is_known = parent.is_set() && child.is_set() && !vm.m.state.initialized;
+        if is_known {
+            map_packet_analyzer(vm, &parent, arg(a, 1).count(), &child);
+        }
+        Ok(Value::Bool(is_known))
+    }),
     ("PacketAnalyzer::register_protocol_detection", yes),
     ("PacketAnalyzer::__set_ignore_checksums_nets", yes),
     ("PacketAnalyzer::__disable_analyzer", yes),
@@ -166,8 +176,8 @@ pub(super) const TABLE: Table = &[
     ("get_current_conn_bytes_threshold", unknown_connection_count),
     ("get_current_conn_packets_threshold", unknown_connection_count),
     ("get_current_conn_duration_threshold", |_, _| Ok(Value::Interval(0.0))),
-    ("get_orig_seq", unknown_connection_count),
-    ("get_resp_seq", unknown_connection_count),
+    ("get_orig_seq", zero),
+    ("get_resp_seq", zero),
     ("get_conn_transport_proto", |vm, _| Ok(vm.enum_named("unknown_transport"))),
     ("current_analyzer", zero),
     ("get_current_packet_ts", |_, _| Ok(Value::Time(0.0))),
@@ -208,7 +218,6 @@ pub(super) const TABLE: Table = &[
     ("get_reporter_stats", zeros),
     ("get_thread_stats", zeros),
     ("get_timer_stats", zeros),
-    ("get_broker_stats", zeros),
     ("get_plugin_components", components),
     // One process alone.
     ("Supervisor::__is_supervised", no),

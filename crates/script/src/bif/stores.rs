@@ -55,6 +55,13 @@ impl Store {
 
 /// The functions of stores.
 pub(super) const TABLE: Table = &[
+    // Without peers, only stores are counted.
+    ("get_broker_stats", |vm, _| {
+        let mut counts = [0; 9];
+        counts[1] = vm.m.state.stores.0.len() as u64;
+        let values = counts.map(Value::Count).into();
+        Ok(Value::Record(Record::new(vm.result_type(), values)))
+    }),
     ("Broker::__create_master", |vm, a| {
         let name = arg(a, 0).text();
         if let Some(known) = vm.m.state.stores.0.get(&name) {

@@ -20,20 +20,25 @@ pub(crate) const TABLE: Table = &[
     ("get_file_analysis_stats", file_stats),
     ("get_gap_stats", gap_stats),
     ("get_reporter_stats", reporter_stats),
+    ("get_reassembler_stats", reassembler_stats),
+    ("get_timer_stats", timer_stats),
 ];
 
 /// Functions that ask for these counts.
-pub(super) const READERS: [&str; 6] = [
+pub(super) const READERS: [&str; 8] = [
     "Telemetry::__collect_metrics",
     "Telemetry::collect_metrics",
     "get_conn_stats",
     "get_file_analysis_stats",
     "get_gap_stats",
+    "get_reassembler_stats",
     "get_reporter_stats",
+    "get_timer_stats",
 ];
 
-/// Those of them that ask for counts of packets, fragments and acknowledgements.
-pub(super) const READERS_OF_PACKETS: [&str; 2] = ["get_conn_stats", "get_gap_stats"];
+/// Those of them that ask for counts of packets, fragments, acknowledgements, timers and reassembly.
+pub(super) const READERS_OF_PACKETS: [&str; 4] =
+    ["get_conn_stats", "get_gap_stats", "get_reassembler_stats", "get_timer_stats"];
 
 /// Transports whose connections are counted, by the names that metrics have for them.
 const PROTOCOLS: [(Proto, &str); 3] =
@@ -68,6 +73,10 @@ pub(crate) struct Counts {
     weirds: BTreeMap<Vec<u8>, u64>,
     /// Acknowledgements and their bytes; those with gaps, and the bytes of these.
     acks: [u64; 4],
+    /// Timers of the analysis, and the most of them after a packet.
+    timers: [u64; 2],
+    /// Bytes of TCP streams and of fragments that wait.
+    waiting: [u64; 2],
 }
 
 impl Counts {
@@ -106,15 +115,17 @@ impl Counts {
                 let Some(Some(Head::Bool(processed))) = args.next() else { return };
                 self.packets += 1;
                 self.unprocessed += u64::from(!processed);
-                let mut counts = [0; 6];
+                let mut counts = [0; 9];
                 for (arg, count) in args.zip(&mut counts) {
                     if let Some(Head::Count(n)) = arg {
                         *count = n;
                     }
                 }
-                let [fragments, most_fragments, acks @ ..] = counts;
+                let [fragments, most_fragments, acks @ .., timers, streams, waiting] = counts;
                 (self.fragments, self.most_fragments, self.acks) =
                     (fragments, most_fragments, acks);
+                self.timers = [timers, timers.max(self.timers[1])];
+                self.waiting = [streams, waiting];
             }
             _ => {}
         }
@@ -212,6 +223,21 @@ fn reporter_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 /// `get_gap_stats`
 fn gap_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let values = vm.m.state.traffic.counts.acks.map(Value::Count);
+    Ok(Value::Record(Record::new(vm.result_type(), values.into())))
+}
+
+/// `get_reassembler_stats`: bytes of files that wait, of fragments and of TCP streams; those of files are not counted.
+fn reassembler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let [streams, fragments] = vm.m.state.traffic.counts.waiting;
+    let values = [0, fragments, streams, 0].map(Value::Count);
+    Ok(Value::Record(Record::new(vm.result_type(), values.into())))
+}
+
+/// `get_timer_stats`: timers of the analysis and of scripts. Only those of scripts are counted over the run.
+fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let [current, most] = vm.m.state.traffic.counts.timers;
+    let own = vm.m.queue.timer_counts();
+    let values = [current + own.current, most + own.most, own.total].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 

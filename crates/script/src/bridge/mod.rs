@@ -17,6 +17,7 @@
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `used` | what handlers read of the arguments of an event |
+//! | `requests` | functions that skip contents, set states of logins, match signatures, show sequence numbers |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
 //!
 //! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
@@ -35,6 +36,7 @@ mod natives;
 mod packets;
 mod plan;
 mod recordings;
+mod requests;
 pub(crate) mod signatures;
 mod state;
 mod steering;
@@ -67,6 +69,7 @@ pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 use plan::Plan;
 pub(crate) use recordings::TABLE as RECORDINGS;
+pub(crate) use requests::TABLE as REQUESTS;
 use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
@@ -181,6 +184,8 @@ pub fn run(
         likely_ports(&mut machine.with(&mut program));
         tunnel_ports(&mut machine.with(&mut program));
         upgrades(&mut machine.with(&mut program));
+        packet_thresholds(&mut machine.with(&mut program));
+        skipped_bytes(&mut machine.with(&mut program));
         let unchecked =
             packets::nets(&machine.with(&mut program).global_named("ignore_checksums_nets"));
         if !unchecked.is_empty() {
@@ -271,6 +276,9 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
             "gannet::analyzers_numbered" => natives::disables_by_number(vm),
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
+            "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),
+            "gannet::login_state" => calls(vm, &requests::OF_LOGINS),
+            "gannet::geneve_options" => calls(vm, &["PacketAnalyzer::Geneve::get_options"]),
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
             "gannet::file_extraction_limit" => handled("file_extraction_limit"),
             "gannet::file_violation" => handled("analyzer_violation_info"),
@@ -351,6 +359,49 @@ fn likely_ports(vm: &mut Vm<'_>) {
     }
 }
 
+/// Links whose packets scripts read from behind their first bytes on.
+fn skipped_bytes(vm: &mut Vm<'_>) {
+    let [root, skip] = ["ROOT", "SKIP"].map(|name| vm.enum_named(&format!("{PACKET}{name}")));
+    if !skip.is_set() {
+        return;
+    }
+    let bytes = vm.global_named("PacketAnalyzer::SKIP::skip_bytes").count();
+    let default = natives::tag_name(vm, &vm.global_named("PacketAnalyzer::SKIP::default_analyzer"));
+    let mapped = vm.m.state.packet_analyzers.iter();
+    let skipping = mapped.filter(|(_, child)| child.int() == skip.int());
+    let mut places: Vec<_> = skipping.map(|((parent, number), _)| (*parent, *number)).collect();
+    places.sort_unstable();
+    for (parent, number) in places {
+        match u32::try_from(number) {
+            Ok(link_type) if parent == root.int() && default == format!("{PACKET}IP") => {
+                vm.m.state.traffic.skips_bytes = true;
+                vm.m.state.traffic.commands.push(Command::SkipBytes { link_type, bytes });
+            }
+            _ => {
+                let text = "ANALYZER_SKIP has an effect only for links (ANALYZER_ROOT) that carry ANALYZER_IP";
+                vm.report(crate::diagnostics::Severity::Warning, text);
+            }
+        }
+    }
+}
+
+/// What names of packet analyzers begin with.
+const PACKET: &str = "PacketAnalyzer::ANALYZER_";
+
+/// Numbers of packets at which connections are reported, where scripts handle that.
+fn packet_thresholds(vm: &mut Vm<'_>) {
+    let name = "conn_generic_packet_threshold_crossed";
+    if let Value::Table(table) = vm.global_named("ConnThreshold::generic_packet_thresholds")
+        && vm.function_named(name).is_some_and(|func| is_handled(vm, func))
+    {
+        let number = |key: Value| crate::value::table::parts(&key).first().map(Value::count);
+        let mut all: Vec<_> = table.keys().into_iter().filter_map(number).collect();
+        all.retain(|number| *number > 0);
+        all.sort_unstable();
+        vm.m.state.traffic.commands.push(Command::PacketThresholds(all));
+    }
+}
+
 /// UDP ports of tunnels, with the packet analyzer of each, where scripts have others than usual.
 fn tunnel_ports(vm: &mut Vm<'_>) {
     let udp = vm.enum_named("PacketAnalyzer::ANALYZER_UDP");
@@ -397,6 +448,8 @@ fn upgrades(vm: &mut Vm<'_>) {
 /// Options of scripts that steer analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
+    "Files::enable_reassembler",
+    "Files::reassembly_buffer_size",
     "Gnutella::max_header_length",
     "Gnutella::max_line_length",
     "MQTT::max_payload_size",
@@ -532,11 +585,14 @@ enum Kind {
     AnalyzerInfo,
     AnalyzerPlanned,
     AnalyzersNumbered,
+    /// Sequence numbers, or the state of a login.
+    ConnectionNoted,
     WebSocketBegins,
     RawPacket,
     PacketBytes,
     PacketSeen,
     TcpOptions,
+    GeneveOptions,
     /// The contents of a transport of this name.
     Contents(&'static str),
     InputEnds,
@@ -558,10 +614,12 @@ impl Kind {
             "websocket_established" => Self::WebSocketBegins,
             "gannet::analyzer_planned" => Self::AnalyzerPlanned,
             "gannet::analyzers_numbered" => Self::AnalyzersNumbered,
+            "gannet::tcp_sequences" | "gannet::login_state" => Self::ConnectionNoted,
             "raw_packet" => Self::RawPacket,
             "gannet::packet_bytes" => Self::PacketBytes,
             "gannet::packet_seen" => Self::PacketSeen,
             "gannet::tcp_options" => Self::TcpOptions,
+            "gannet::geneve_options" => Self::GeneveOptions,
             "udp_contents" => Self::Contents("udp"),
             "tcp_contents" => Self::Contents("tcp"),
             "net_done" => Self::InputEnds,
@@ -641,6 +699,8 @@ fn place(vm: &Vm<'_>, options: &Options, interest: &Interest, source: &dyn Sourc
         Some("the traffic is live".to_owned())
     } else if traffic.pace.is_some() {
         Some("packets are read as fast as they were captured".to_owned())
+    } else if traffic.skips_bytes {
+        Some("scripts skip the first bytes of packets".to_owned())
     } else if traffic.has_own_tunnels {
         Some("scripts choose the ports of tunnels".to_owned())
     } else if traffic.names.is_some() {
@@ -743,6 +803,16 @@ impl Run {
                 if let Some(Head::String(options)) = options {
                     vm.m.state.traffic.tcp_options = options.to_vec();
                 }
+                return Ok(());
+            }
+            Kind::GeneveOptions => {
+                if let Some(options) = event.args().bytes() {
+                    vm.m.state.traffic.geneve_options.insert(0, options.to_vec());
+                }
+                return Ok(());
+            }
+            Kind::ConnectionNoted => {
+                requests::note(&mut vm.m.state.traffic, event);
                 return Ok(());
             }
             Kind::FileData => return listening::data(&mut vm, &mut self.states, event),
@@ -899,6 +969,7 @@ impl Run {
             }
         }
         vm.m.state.traffic.tcp_options.clear();
+        vm.m.state.traffic.geneve_options.clear();
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
@@ -926,6 +997,12 @@ impl Run {
         self.drained = true;
         let mut vm = self.machine.with(&mut self.program);
         vm.drain()?;
+        if !vm.m.state.traffic.matches.is_empty() {
+            if let Some(matching) = &mut self.matching {
+                matching.by_scripts(&mut vm, &mut self.states)?;
+            }
+            vm.drain()?;
+        }
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;
             vm.fire_timers(f64::INFINITY)?;
@@ -954,9 +1031,10 @@ fn analyzer_of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
 }
 
 /// Events of the analyzer that counts packets and bytes.
-const OF_SIZES: [&str; 3] = [
+const OF_SIZES: [&str; 4] = [
     "conn_bytes_threshold_crossed",
     "conn_duration_threshold_crossed",
+    "conn_generic_packet_threshold_crossed",
     "conn_packets_threshold_crossed",
 ];
 

@@ -29,7 +29,15 @@ pub(crate) const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("PacketAnalyzer::__enable_analyzer", |vm, a| enable(vm, a, true)),
-    ("PacketAnalyzer::__disable_analyzer", |vm, a| enable(vm, a, false)),
+    ("PacketAnalyzer::__disable_analyzer", |vm, a| {
+        let analyzer = tag_name(vm, arg(a, 0));
+        if !DISABLED.iter().any(|name| analyzer.ends_with(&format!("::ANALYZER_{name}"))) {
+            let text = format!("{analyzer} cannot be disabled");
+            vm.report(crate::diagnostics::Severity::Warning, text);
+            return Ok(Value::Bool(false));
+        }
+        enable(vm, a, false)
+    }),
     ("Files::__enable_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 0));
         vm.m.state.traffic.disabled_files.remove(&analyzer);
@@ -78,6 +86,7 @@ pub(crate) const TABLE: Table = &[
     }),
     ("get_current_packet_header", current_header),
     ("TCP::raw_options", tcp_options),
+    ("PacketAnalyzer::Geneve::get_options", geneve_options),
     ("set_file_handle", |vm, a| {
         let handle = arg(a, 0).str_bytes();
         if let Some(names) = &mut vm.m.state.traffic.names
@@ -119,9 +128,19 @@ pub(crate) const TABLE: Table = &[
         let time = interval(arg(a, 1).double());
         steer_file(vm, a, FileCommand::Timeout(time))
     }),
-    ("Files::__enable_reassembly", is_file),
-    ("Files::__disable_reassembly", is_file),
-    ("Files::__set_reassembly_buffer", is_file),
+    ("Files::__enable_reassembly", |vm, a| {
+        let is_usual = vm.global_named("Files::enable_reassembler").truth();
+        reassemble(vm, a, FileCommand::Reassemble(true), is_usual)
+    }),
+    ("Files::__disable_reassembly", |vm, a| {
+        reassemble(vm, a, FileCommand::Reassemble(false), false)
+    }),
+    ("Files::__set_reassembly_buffer", |vm, a| {
+        let most = arg(a, 1).count();
+        let usual = vm.global_named("Files::reassembly_buffer_size");
+        let is_usual = usual.is_set() && usual.count() == most;
+        reassemble(vm, a, FileCommand::Buffer(most), is_usual)
+    }),
     ("FileExtract::__set_limit", |vm, a| {
         let limit = arg(a, 2).count();
         steer_file(vm, a, FileCommand::Limit(limit))
@@ -132,6 +151,9 @@ pub(crate) const TABLE: Table = &[
         Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), Certificate(der))))
     }),
 ];
+
+/// Packet analyzers that the analysis does without where scripts disable them.
+const DISABLED: [&str; 6] = ["AYIYA", "GENEVE", "GTPV1", "TEREDO", "UNKNOWN_IP_TRANSPORT", "VXLAN"];
 
 /// The name of an enumerator.
 pub(super) fn tag_name(vm: &Vm<'_>, value: &Value) -> String {
@@ -219,7 +241,7 @@ fn with_known<R: Default>(
 }
 
 /// Asks something of the connection that the first argument names; whether it is known.
-fn steer(
+pub(super) fn steer(
     vm: &mut Vm<'_>,
     args: &[Value],
     what: impl FnOnce(&mut Known) -> ConnCommand,
@@ -646,8 +668,44 @@ fn tcp_options(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Vector(Vector::new(ty, items)))
 }
 
-fn is_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::Bool(vm.m.state.traffic.files.contains_key(arg(args, 0).str_bytes())))
+/// `PacketAnalyzer::Geneve::get_options`: the options of each Geneve header of the packet, the outermost first.
+fn geneve_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let element = |vm: &Vm<'_>, ty| match *vm.p.types.get(ty) {
+        crate::types::Type::Vector(element) => Some(element),
+        _ => None,
+    };
+    let Some(list) = element(vm, ty) else { return Ok(Value::Unset) };
+    let Some(option) = element(vm, list) else { return Ok(Value::Unset) };
+    let mut layers = Vec::new();
+    for raw in &vm.m.state.traffic.geneve_options {
+        let (mut items, mut rest) = (Vec::new(), &raw[..]);
+        while let Some(([class @ .., kind, len], after)) = rest.split_first_chunk::<4>()
+            && let Some((data, next)) = after.split_at_checked(usize::from(len & 0x1f) * 4)
+        {
+            rest = next;
+            let fields = vec![
+                Value::Count(u64::from(u16::from_be_bytes(*class))),
+                Value::Bool(kind & 0x80 != 0),
+                Value::Count(u64::from(kind & 0x7f)),
+                Value::string(data),
+            ];
+            items.push(Value::Record(Record::new(option, fields)));
+        }
+        layers.push(Value::Vector(Vector::new(list, items)));
+    }
+    Ok(Value::Vector(Vector::new(ty, layers)))
+}
+
+/// Changes how the parts of a file are put in order. The usual value, which Zeek's scripts set for each file, is no request
+/// until a script sets another one.
+fn reassemble(vm: &mut Vm<'_>, args: &[Value], what: FileCommand, is_usual: bool) -> Result<Value> {
+    let traffic = &mut vm.m.state.traffic;
+    if is_usual && !traffic.reassembles_otherwise {
+        return Ok(Value::Bool(traffic.files.contains_key(arg(args, 0).str_bytes())));
+    }
+    traffic.reassembles_otherwise = true;
+    steer_file(vm, args, what)
 }
 
 fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

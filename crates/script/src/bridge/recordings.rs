@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gannet_base::Uid;
-use gannet_event::{Command, ConnCommand, Raised, Value as Head};
+use gannet_event::{Command, ConnCommand, ConnState, Raised, Value as Head};
 
 use crate::bif::{Table, arg};
 use crate::diagnostics::Severity;
@@ -104,8 +104,26 @@ pub(super) fn write(vm: &mut Vm<'_>, event: &Raised<'_>) {
     if let Some(Value::File(file)) = &files[usize::from(!is_orig)] {
         let file = std::rc::Rc::clone(file);
         if missing > 0 {
-            vm.m.out.write_file(&file, format!("\n<<gap {missing}>>\n").as_bytes());
+            let text = format!("\n<<gap {missing}>>\n");
+            if vm.m.out.try_write_file(&file, text.as_bytes()).is_err() {
+                let texts = ["contents gap write failed", "reassembler gap write failure"];
+                failed(vm, state, is_orig, texts);
+            }
         }
-        vm.m.out.write_file(&file, contents);
+        if vm.m.out.try_write_file(&file, contents).is_err() {
+            let texts = ["contents write failed", "reassembler content write failure"];
+            failed(vm, state, is_orig, texts);
+        }
+    }
+}
+
+/// A stream could not be written: the error, and what `contents_file_write_failure` says.
+fn failed(vm: &mut Vm<'_>, state: &ConnState, is_orig: bool, [error, text]: [&str; 2]) {
+    vm.report(Severity::Error, format!("TCP_Reassembler {error}"));
+    let key = super::state::key(&vm.m.state.traffic, state);
+    if let Some(record) = super::state::record_of(vm, &key) {
+        let text = Value::string(format!("TCP {text}"));
+        let args = vec![Value::Record(record), Value::Bool(is_orig), text];
+        vm.queue_named("contents_file_write_failure", args);
     }
 }

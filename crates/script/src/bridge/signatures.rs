@@ -6,6 +6,7 @@ use std::rc::Rc;
 use gannet_base::{Proto, Uid};
 use gannet_event::{Command, ConnCommand, ConnState, Raised, Value as Head};
 
+use super::requests::Match;
 use super::state::{States, first_connection};
 use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
@@ -240,6 +241,31 @@ impl Matching {
         stop.map_or(Ok(()), Err)
     }
 
+    /// What scripts match themselves: all that was asked for before.
+    pub(super) fn by_scripts(&mut self, vm: &mut Vm<'_>, states: &mut States) -> Result<(), Stop> {
+        for wanted in std::mem::take(&mut vm.m.state.traffic.matches) {
+            let Some((record, state)) = super::state::known_to_rules(vm, &wanted.key) else {
+                continue;
+            };
+            let mut matched = self.conns.remove(&state.uid).unwrap_or_default();
+            let loaded = Rc::clone(&self.loaded);
+            let mut host = ScriptHost::new(vm, states, &state, &loaded, &mut self.effects);
+            host.record = Some(record);
+            let (conn, is_orig) = (&mut matched.conn, wanted.is_orig);
+            if !conn.has_begun(is_orig) {
+                loaded.signatures.begin(conn, is_orig, None, &mut host);
+            }
+            let Match { kind, begins, ends, fresh, .. } = wanted;
+            let item = Item { kind, data: &wanted.data, begins, ends, fresh };
+            loaded.signatures.feed(conn, is_orig, &item, &mut host);
+            let stop = host.stop;
+            self.flush(vm, &state, &mut matched);
+            self.conns.insert(state.uid, matched);
+            stop.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
     /// Queues events and asks for analyzers, up to the first that is to be started.
     fn flush(&mut self, vm: &mut Vm<'_>, state: &ConnState, matched: &mut Matched) {
         while let Some(effect) = self.effects.pop_front() {
@@ -375,6 +401,8 @@ struct ScriptHost<'a, 'b> {
     state: &'a ConnState,
     loaded: &'a Loaded,
     effects: &'a mut VecDeque<Effect>,
+    /// The record of the connection, where the state is not all of it.
+    record: Option<Rc<Record>>,
     stop: Option<Stop>,
 }
 
@@ -386,7 +414,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         loaded: &'a Loaded,
         effects: &'a mut VecDeque<Effect>,
     ) -> Self {
-        Self { vm, states, state, loaded, effects, stop: None }
+        Self { vm, states, state, loaded, effects, record: None, stop: None }
     }
 
     /// `signature_state`
@@ -396,7 +424,10 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         else {
             return Ok(Value::Unset);
         };
-        let conn = self.states.connection(self.vm, conn, self.state)?;
+        let conn = match &self.record {
+            Some(record) => Value::Record(Rc::clone(record)),
+            None => self.states.connection(self.vm, conn, self.state)?,
+        };
         let fields = vec![
             Value::string(&*rule.id),
             conn,

@@ -364,6 +364,8 @@ impl Known {
             thresholds: [0; 4],
             duration: 0.0,
             analyzers: Vec::new(),
+            seqs: [0; 2],
+            login: None,
             is_watched: false,
             of_no_protocol: None,
         }
@@ -414,6 +416,41 @@ pub(super) fn record_of(vm: &mut Vm<'_>, key: &(ConnId, u32)) -> Option<Rc<Recor
         known.record = Some(Rc::clone(&record));
     }
     Some(record)
+}
+
+/// A known connection for signatures: its record, and of its state what rules look at.
+pub(super) fn known_to_rules(
+    vm: &mut Vm<'_>,
+    key: &(ConnId, u32),
+) -> Option<(Rc<Record>, ConnState)> {
+    let record = record_of(vm, key)?;
+    let known = vm.m.state.traffic.conns.get(key)?;
+    let (uid, proto, ip_proto) = (known.uid, known.proto, known.ip_proto);
+    let plan = vm.m.state.traffic.conn_plan.clone()?;
+    let end = |side: usize| {
+        let (place, plan) = plan.ends[side].as_ref()?;
+        let state = record.get(*place).record()?.get(plan.places[1]?);
+        u8::try_from(state.count()).ok()
+    };
+    let ends =
+        [0, 1].map(|side| EndpointState { state: end(side).unwrap_or(0), ..Default::default() });
+    let (id, tags) = *key;
+    let tag = |bits: u32| (bits & 0x8000 != 0).then_some(bits as u16 & 0x7fff);
+    let state = ConnState {
+        uid,
+        id,
+        proto,
+        ip_proto,
+        start: gannet_base::Time::from_nanos(0),
+        duration: gannet_base::Interval::from_nanos(0),
+        history: Vec::new(),
+        services: Vec::new(),
+        ends,
+        vlan: tag(tags >> 16),
+        inner_vlan: tag(tags),
+        tunnels: Vec::new(),
+    };
+    Some((record, state))
 }
 
 pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {

@@ -22,8 +22,11 @@ const STEERING: &[&str] = &[
     "FileExtract::__set_limit",
     "Files::__add_analyzer",
     "Files::__disable_analyzer",
+    "Files::__disable_reassembly",
     "Files::__enable_analyzer",
+    "Files::__enable_reassembly",
     "Files::__remove_analyzer",
+    "Files::__set_reassembly_buffer",
     "Files::__set_timeout_interval",
     "Files::__stop",
     "Option::set",
@@ -41,10 +44,24 @@ const STEERING: &[&str] = &[
     "set_current_conn_packets_threshold",
     "set_inactivity_timeout",
     "set_keys",
+    "set_login_state",
     "set_secret",
     "set_ssl_established",
     "skip_further_processing",
+    "skip_http_entity_data",
+    "skip_smtp_data",
     "terminate",
+];
+
+/// Built-in functions that Zeek's scripts call for each file with the value of an option, by way of a function: the
+/// function and the option.
+const USUAL: &[(&str, &str, &str)] = &[
+    ("Files::__enable_reassembly", "Files::enable_reassembly", "Files::enable_reassembler"),
+    (
+        "Files::__set_reassembly_buffer",
+        "Files::set_reassembly_buffer_size",
+        "Files::reassembly_buffer_size",
+    ),
 ];
 
 /// Events that built-in functions and the run itself raise by their names. All others come from the analysis or from scripts.
@@ -53,6 +70,7 @@ const RAISED: &[&str] = &[
     "Pcap::file_done",
     "Storage::backend_opened",
     "conn_weird",
+    "contents_file_write_failure",
     "expired_conn_weird",
     "file_entropy",
     "file_hash",
@@ -79,7 +97,16 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
     if handled("connection_status_update") {
         return Some("connection_status_update has a handler".to_owned());
     }
-    let natives = STEERING.iter().filter_map(|name| {
+    let uses = |name: &str| vm.find_global(name).map_or(0, |global| vm.p.globals[global].uses);
+    // Zeek's scripts call them for each file with the usual value, which is no request.
+    let is_usual = |name: &str| {
+        let usual = USUAL.iter().find(|(native, ..)| *native == name);
+        usual.is_some_and(|(native, wrapper, option)| {
+            let is_there = vm.global_named(option).is_set();
+            is_there && uses(native) <= 1 && uses(wrapper) <= 1
+        })
+    };
+    let natives = STEERING.iter().filter(|name| !is_usual(name)).filter_map(|name| {
         let func = vm.function_named(name)?;
         vm.p.functions[func].bodies.is_empty().then_some((func, *name))
     });

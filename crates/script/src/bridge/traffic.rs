@@ -30,6 +30,8 @@ pub struct Traffic {
     pub(super) prefixes: HashMap<(TypeId, i64), Rc<str>>,
     /// Files by their ids.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
+    /// What scripts match against signatures themselves, in order.
+    pub(crate) matches: Vec<super::requests::Match>,
     /// What is asked of the analysis, in order.
     pub(crate) commands: Vec<Command>,
     pub(crate) packet: Option<Packet>,
@@ -69,12 +71,18 @@ pub struct Traffic {
     pub(crate) pace: Option<(std::time::Instant, f64)>,
     /// Scripts disabled the analyzer that counts packets and bytes: connections do not show them.
     pub(crate) without_sizes: bool,
+    /// Whether scripts skip the first bytes of packets.
+    pub(crate) skips_bytes: bool,
     /// Whether scripts registered other ports of tunnels than the usual ones.
     pub(crate) has_own_tunnels: bool,
+    /// A script changed how the parts of a file are put in order.
+    pub(crate) reassembles_otherwise: bool,
     /// Analyzers of files that scripts disabled.
     pub(crate) disabled_files: std::collections::HashSet<String>,
     /// Options of the current TCP segment, where scripts look at them.
     pub(crate) tcp_options: Vec<u8>,
+    /// Options of the Geneve headers of the current packet, the outermost first, where scripts look at them.
+    pub(crate) geneve_options: Vec<Vec<u8>>,
     /// Bytes of packets so far.
     pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.
@@ -177,6 +185,10 @@ pub(crate) struct Known {
     pub(crate) of_no_protocol: Option<[u64; 2]>,
     /// Analyzers whose numbers are known.
     pub(crate) analyzers: Vec<Numbered>,
+    /// The sequence numbers behind what each side sent over TCP, where scripts ask for them.
+    pub(crate) seqs: [u32; 2],
+    /// The state of its login, by Zeek's number, where scripts ask for it.
+    pub(crate) login: Option<u8>,
     /// Whether its packets are reported, because scripts look at it again.
     pub(crate) is_watched: bool,
 }

@@ -68,7 +68,17 @@ struct Timer {
 /// A heap of timers. Timers that are due at the same time fire in the order that Zeek's heap has, whose element at `i` has the
 /// parent `i / 2`: the element at 0 has one child.
 #[derive(Default)]
-struct Timers(Vec<Timer>);
+struct Timers(Vec<Timer>, TimerCounts);
+
+/// Numbers of timers of scripts.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TimerCounts {
+    pub(crate) current: u64,
+    /// The most at a time.
+    pub(crate) most: u64,
+    /// All so far.
+    pub(crate) total: u64,
+}
 
 impl Timers {
     fn time(&self, index: usize) -> Option<f64> {
@@ -82,11 +92,17 @@ impl Timers {
 
     fn add(&mut self, timer: Timer) {
         let mut at = self.0.len();
-        self.0.push(timer);
+        self.append(timer);
         while at > 0 && self.time(at / 2) > self.time(at) {
             self.0.swap(at, at / 2);
             at /= 2;
         }
+    }
+
+    fn append(&mut self, timer: Timer) {
+        self.0.push(timer);
+        self.1.most = self.1.most.max(self.0.len() as u64);
+        self.1.total += 1;
     }
 
     fn pop(&mut self) -> Option<Timer> {
@@ -111,6 +127,10 @@ impl Timers {
 }
 
 impl Queue {
+    pub(crate) fn timer_counts(&self) -> TimerCounts {
+        TimerCounts { current: self.timers.0.len() as u64, ..self.timers.1 }
+    }
+
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -131,7 +151,7 @@ impl Queue {
 
     /// Adds an expiry behind those that were added before, in the order of [`expiries`](Self::expiries).
     pub(crate) fn add_expiry(&mut self, time: f64, table: Weak<Table>) {
-        self.timers.0.push(Timer { time, due: Due::Expire(table, None) });
+        self.timers.append(Timer { time, due: Due::Expire(table, None) });
     }
 
     /// When the next timer is due.

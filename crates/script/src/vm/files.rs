@@ -63,18 +63,27 @@ impl Output {
 
     /// Writes to a file.
     pub(crate) fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
+        drop(self.try_write_file(file, bytes));
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Whatever the system says, of these bytes or of earlier ones that were buffered.
+    pub(crate) fn try_write_file(&mut self, file: &FileValue, bytes: &[u8]) -> std::io::Result<()> {
         self.used = true;
         match &mut *file.sink.borrow_mut() {
             Some(FileSink::Stdout) => self.write(bytes),
-            Some(FileSink::Stderr) => drop(std::io::stderr().write_all(bytes)),
+            Some(FileSink::Stderr) => return std::io::stderr().write_all(bytes),
             Some(FileSink::File(sink)) => {
-                drop(sink.write_all(bytes));
+                sink.write_all(bytes)?;
                 if file.unbuffered.get() {
-                    drop(sink.flush());
+                    return sink.flush();
                 }
             }
             None => (),
         }
+        Ok(())
     }
 
     /// Opens a file: `/dev/stdout` and `/dev/stderr` are the process's own.
