@@ -52,6 +52,7 @@ pub mod ftp;
 pub mod gnutella;
 pub mod gssapi;
 pub mod http;
+pub mod ident;
 pub mod imap;
 pub mod irc;
 pub mod krb;

@@ -21,6 +21,7 @@ macro_rules! with_protocols {
             gnutella { Gnutella: Analyzer }
             gssapi { Gssapi }
             http { Http: Analyzer }
+            ident { Ident: Analyzer }
             imap { Imap: Analyzer }
             irc { Irc: Analyzer, IrcData: Data }
             krb { Krb: Udp, KrbTcp: Tcp }

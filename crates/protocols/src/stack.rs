@@ -738,17 +738,23 @@ impl Session<'_> {
         if planned.contains(&Tag::Gnutella) {
             self.raise(conn, |c| GnutellaNotEstablish { c });
         }
+        if !planned.contains(&Tag::Http) && !planned.contains(&Tag::Ident) {
+            return;
+        }
+        let mut cx = Context {
+            confirmed: None,
+            now: self.now,
+            conn,
+            env: self.env,
+            requests: &mut self.scratch.requests,
+            starts: &mut self.scratch.starts,
+        };
         if planned.contains(&Tag::Http) {
-            let mut cx = Context {
-                confirmed: None,
-                now: self.now,
-                conn,
-                env: self.env,
-                requests: &mut self.scratch.requests,
-                starts: &mut self.scratch.starts,
-            };
             cx.raise(|c| HttpStats { c, stats: Stats::default() });
             cx.raise_file_handle(Tag::Http, Dir::Orig);
+        }
+        if planned.contains(&Tag::Ident) {
+            crate::ident::report_partial_request(&mut cx);
         }
     }
 

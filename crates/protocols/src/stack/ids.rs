@@ -148,7 +148,8 @@ impl AnalyzerIds {
 /// Analyzers that come with one: those that split lines or messages, one for each side.
 fn splitters(proto: Proto, tag: Tag) -> u64 {
     match tag {
-        Tag::Http | Tag::Ftp | Tag::Smtp | Tag::Pop3 | Tag::Irc | Tag::Finger => 2,
+        Tag::Http | Tag::Ftp | Tag::Smtp | Tag::Pop3 | Tag::Irc => 2,
+        Tag::Finger | Tag::Ident => 2,
         Tag::Dns if proto == Proto::Tcp => 2,
         _ => 0,
     }
