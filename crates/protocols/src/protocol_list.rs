@@ -11,7 +11,7 @@ macro_rules! with_protocols {
     ($then:ident) => {
         $then! {
             detect { Detector: Detector inline }
-            bittorrent { BittorrentTracker: Tracker }
+            bittorrent { Bittorrent: Peer, BittorrentTracker: Tracker }
             dce_rpc { DceRpc: Analyzer }
             dhcp { Dhcp: Analyzer }
             dnp3 { Dnp3Tcp: Tcp, Dnp3Udp: Udp }
