@@ -27,7 +27,7 @@ pub(crate) struct Analyzers {
     ocsp_request: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
-    pub(crate) failure: Option<(&'static str, pe::PeError)>,
+    pub(crate) failure: Option<(&'static str, String)>,
     /// Those of types that are not used.
     pub(crate) disabled: Disabled,
     /// Whether headers are kept for events.
@@ -91,7 +91,9 @@ impl Analyzers {
             && !pe.is_done()
         {
             // An invalid header ends the parsing; the facts read before remain.
-            self.failure = pe.update(data).err().map(|e| ("PE", e)).or(self.failure);
+            if let Err(error) = pe.update(data) {
+                self.failure = Some(("PE", error.to_string()));
+            }
         }
         keep(&mut self.ocsp, data);
         keep(&mut self.ocsp_request, data);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use gannet_base::Addr;
 use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_event::Arg;
 use gannet_event::Connection;
 use gannet_event::FileRef;
@@ -14,6 +15,7 @@ use gannet_event::SetOf;
 use gannet_event::Type;
 
 use crate::x509::text::Timestamp;
+use crate::zip::Method;
 
 /// A certificate that listeners cannot look into: its DER form, for functions that can.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +49,33 @@ gannet_event::record! {
         mime_types: Option<Vec<MimeMatch>> = "mime_types",
         /// Whether the type comes from content and not from a declaration.
         inferred: Option<bool> = "inferred",
+    }
+}
+
+gannet_event::enumeration!(Method = "ZIP::CompressionMethod", |method| match method {
+    Method::Stored => "ZIP::CompressionMethod_Uncompressed",
+    Method::Deflate => "ZIP::CompressionMethod_Deflate",
+    Method::Other(_) => "ZIP::CompressionMethod_Undef",
+});
+
+gannet_event::record! {
+    /// What an archive says of a file.
+    #[derive(Clone, Debug)]
+    pub struct ZipEntry<'a> = "ZIP::File" {
+        /// Whether this is in the directory, and not before the contents.
+        is_in_directory: bool = "global_",
+        /// The contents as a file.
+        fid: Option<Uid> = "fid",
+        /// Name of the file.
+        filename: &'a [u8] = "filename",
+        /// When it was changed.
+        changed: Time = "time_",
+        /// Comment.
+        comment: &'a [u8] = "comment",
+        /// How it is compressed.
+        method: Method = "compression",
+        /// Whether it is encrypted.
+        is_encrypted: bool = "encrypted",
     }
 }
 
@@ -400,6 +429,22 @@ gannet_event::events! {
         offset: u64 = "offset",
         /// Bytes of the hole.
         skipped: u64 = "skipped",
+    }
+
+    /// An archive has a file: before its contents, or in the directory at the end of the archive.
+    pub struct ZipFile<'a> = "ZIP::file", opt_in {
+        /// The archive.
+        f: FileRef = "f",
+        /// What the archive says of the file.
+        meta: ZipEntry<'a> = "meta",
+    }
+
+    /// The directory of an archive ends.
+    pub struct ZipEndOfDirectory<'a> = "ZIP::end_of_directory", opt_in {
+        /// The archive.
+        f: FileRef = "f",
+        /// Comment of the archive.
+        comment: &'a [u8] = "comment",
     }
 
     /// Nothing of a file came for a while.

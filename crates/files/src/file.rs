@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use gannet_base::ConnId;
 use gannet_base::Interval;
@@ -28,6 +29,7 @@ use crate::extract::Extractable;
 use crate::extract::Extraction;
 use crate::files_log;
 use crate::hash::Wanted;
+use crate::manager::FileId;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
 use crate::manager::Pair;
@@ -35,12 +37,19 @@ use crate::manager::Trouble;
 use crate::manager::TroubleKind;
 use crate::pe_raise;
 use crate::sniff;
+use crate::zip;
 
 /// The type of a file is detected from this many bytes.
 pub(crate) const BEGINNING: usize = 4096;
 
 /// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
+
+/// Archives within each other whose entries are files.
+pub(crate) const MAX_NESTED_ARCHIVES: u32 = 8;
+
+/// Bytes of the entries of an archive, those of archives within it included.
+pub(crate) const MAX_UNPACKED: u64 = 1 << 30;
 
 /// The same as a script says it, where 0 is no limit.
 pub(crate) fn most_held(most: u64) -> usize {
@@ -69,9 +78,13 @@ pub(crate) enum Matched {
     },
 }
 
-/// Bytes for a listener.
+/// Bytes for listeners: those of events, and those of an archive.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
+    /// Whether events have the bytes.
+    is_reported: bool,
+    /// The file as an archive.
+    pub(crate) archive: Option<Box<Archive>>,
     bytes: Vec<u8>,
     /// Where parts of these begin in the file, and where in `bytes`: between two of them bytes are missing.
     parts: Vec<(u64, usize)>,
@@ -82,6 +95,9 @@ pub(crate) struct Heard {
 impl Heard {
     /// Bytes that begin at `offset` of the file.
     fn hear(&mut self, offset: u64, data: &[u8]) {
+        if let Some(archive) = &mut self.archive {
+            archive.parser.push(data);
+        }
         let again = self.ahead.min(data.len());
         self.ahead -= again;
         self.append(offset + again as u64, data.get(again..).unwrap_or_default());
@@ -94,6 +110,9 @@ impl Heard {
     }
 
     fn append(&mut self, offset: u64, data: &[u8]) {
+        if !self.is_reported {
+            return;
+        }
         let at = self.bytes.len();
         let follows = |&(first, begin): &(u64, usize)| first + (at - begin) as u64 == offset;
         if !data.is_empty() && !self.parts.last().is_some_and(follows) {
@@ -103,9 +122,36 @@ impl Heard {
     }
 }
 
+/// A file as an archive, whose entries are files.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    pub(crate) parser: zip::Parser,
+    /// The current entry.
+    pub(crate) entry: Option<FileId>,
+    /// Entries so far that are files.
+    pub(crate) entries: u64,
+}
+
+/// What archives within each other have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Nesting {
+    /// How many archives the file is in.
+    pub(crate) depth: u32,
+    /// Bytes that entries of the outermost archive and of those within it may have yet.
+    pub(crate) left: Arc<AtomicU64>,
+}
+
+impl Default for Nesting {
+    fn default() -> Self {
+        Self { depth: 0, left: Arc::new(AtomicU64::new(MAX_UNPACKED)) }
+    }
+}
+
 /// One file, as far as it came.
 #[derive(Debug)]
 pub(crate) struct File {
+    /// The archives that it is in.
+    pub(crate) nesting: Option<Box<Nesting>>,
     pub(crate) fuid: Uid,
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
@@ -322,7 +368,14 @@ impl File {
                     (Some(hash), _) => self.analyzers.set_hashes(hash, true),
                     (None, _) if self.analyzers.add_by_name(&analyzer) => {}
                     (None, _) if reads_contents(&analyzer) => {
-                        self.heard.get_or_insert_default();
+                        self.heard.get_or_insert_default().is_reported = true;
+                    }
+                    (None, _) if analyzer == ZIP => {
+                        let archive = &mut self.heard.get_or_insert_default().archive;
+                        archive.get_or_insert_with(|| {
+                            let parser = zip::Parser::new();
+                            Box::new(Archive { parser, entry: None, entries: 0 })
+                        });
                     }
                     (None, Some(path)) => {
                         let contents =
@@ -334,7 +387,16 @@ impl File {
             }
             FileCommand::Remove(analyzer) => match hash_of(&analyzer) {
                 Some(hash) => self.analyzers.set_hashes(hash, false),
-                None if reads_contents(&analyzer) => self.heard = None,
+                None if reads_contents(&analyzer) => {
+                    if let Some(heard) = &mut self.heard {
+                        heard.is_reported = false;
+                    }
+                }
+                None if analyzer == ZIP => {
+                    if let Some(archive) = self.archive() {
+                        archive.parser.stop();
+                    }
+                }
                 None if analyzer == "Files::ANALYZER_EXTRACT" => {
                     self.extraction.finish();
                 }
@@ -343,7 +405,12 @@ impl File {
             FileCommand::Stop => {
                 self.analyzers = Analyzers::default();
                 self.extraction.finish();
-                self.heard = None;
+                if let Some(archive) = self.archive() {
+                    archive.parser.stop();
+                }
+                if let Some(heard) = &mut self.heard {
+                    heard.is_reported = false;
+                }
                 self.stopped = true;
             }
             FileCommand::Timeout(time) => self.timeout = time,
@@ -410,17 +477,21 @@ impl File {
         self.matched.is_some()
     }
 
-    /// Reports the bytes that a listener asked for.
+    /// The file as an archive.
+    pub(crate) fn archive(&mut self) -> Option<&mut Archive> {
+        self.heard.as_mut()?.archive.as_deref_mut()
+    }
+
+    /// Reports the bytes that a listener asked for. Returns whether the file is an archive.
     #[inline]
-    pub(crate) fn raise_heard(&mut self, sinks: &mut Sinks) {
-        if self.heard.as_ref().is_some_and(|heard| !heard.bytes.is_empty()) {
-            self.raise_data(sinks);
-        }
+    pub(crate) fn raise_heard(&mut self, sinks: &mut Sinks) -> bool {
+        self.heard.is_some() && self.raise_data(sinks)
     }
 
     #[cold]
-    fn raise_data(&mut self, sinks: &mut Sinks) {
-        let Some(heard) = &mut self.heard else { return };
+    fn raise_data(&mut self, sinks: &mut Sinks) -> bool {
+        let Some(heard) = &mut self.heard else { return false };
+        let is_archive = heard.archive.is_some();
         let (bytes, parts) = (std::mem::take(&mut heard.bytes), std::mem::take(&mut heard.parts));
         if sinks.events.wants::<FileData<'_>>() {
             for (at, &(offset, begin)) in parts.iter().enumerate() {
@@ -430,6 +501,7 @@ impl File {
                 sinks.events.raise(&FileData { f, offset, data });
             }
         }
+        is_archive
     }
 
     /// Reports the matches of its first bytes, and limits of its extraction. Handlers run at once, as in Zeek.
@@ -479,6 +551,16 @@ impl File {
         }
         sinks.events.mark();
         sinks.events.drain();
+    }
+
+    /// Its end comes: detects its type from what came.
+    #[cold]
+    pub(crate) fn know_type(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
+        self.flush_early();
+        self.sniff();
+        if self.has_matched() {
+            self.raise_sniff(sinks, extract);
+        }
     }
 
     /// Does what the listener asks for of this file.
@@ -694,6 +776,9 @@ impl File {
             return;
         }
         self.analyzers.gap();
+        if let Some(archive) = self.archive() {
+            archive.parser.stop();
+        }
         let file = extractable(self.fuid, &self.start, self.mime_type);
         self.extraction.gap(file, len);
     }
@@ -712,7 +797,7 @@ impl File {
     /// A fault that an analyzer found and that is not reported yet.
     pub(crate) fn trouble(&mut self) -> Option<Trouble> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
-        Some(self.has(TroubleKind::Violation { analyzer, reason: reason.to_string() }))
+        Some(self.has(TroubleKind::Violation { analyzer, reason }))
     }
 
     /// Raises the event of a fault that an analyzer found and that is not reported yet.
@@ -722,7 +807,7 @@ impl File {
             && sinks.events.wants::<FileViolation<'_>>()
         {
             let f = sinks.events.file(self.state());
-            sinks.events.raise(&FileViolation { f, analyzer, reason: &reason.to_string() });
+            sinks.events.raise(&FileViolation { f, analyzer, reason });
         }
     }
 
@@ -740,11 +825,7 @@ impl File {
         extract: Option<&Arc<dyn Extract>>,
     ) {
         self.over = now;
-        self.flush_early();
-        self.sniff();
-        if self.has_matched() {
-            self.raise_sniff(logs, extract);
-        }
+        self.know_type(logs, extract);
         if self.analyzers.has_headers() {
             self.raise_headers(logs);
         }
@@ -763,6 +844,9 @@ impl File {
         self.analyzers = Analyzers::default();
     }
 }
+
+/// The analyzer of archives.
+const ZIP: &str = "Files::ANALYZER_ZIP";
 
 /// Whether a listener is an analyzer of this name, and reads the contents of the file.
 fn reads_contents(analyzer: &str) -> bool {
@@ -802,7 +886,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_has_places_in_the_file() {
-        let mut heard = Heard::default();
+        let mut heard = Heard { is_reported: true, ..Heard::default() };
         heard.hear_ahead(0, b"ab");
         heard.hear_ahead(2, b"c");
         // The beginning comes again when the type is known.
@@ -814,7 +898,7 @@ mod tests {
         assert_eq!(heard.bytes, b"abcdefg");
         assert_eq!(heard.parts, [(0, 0), (1_000_000_000_000, 4)]);
         // A listener that came after the first bytes.
-        let mut late = Heard { ahead: 1, ..Heard::default() };
+        let mut late = Heard { is_reported: true, ahead: 1, ..Heard::default() };
         late.hear(0, b"xyz");
         assert_eq!((&late.bytes[..], &late.parts[..]), (&b"yz"[..], &[(1, 0)][..]));
     }

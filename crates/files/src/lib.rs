@@ -11,6 +11,7 @@
 //!   whether the certificate speaks for a host.
 //! - [`ocsp::parse_request`] and [`ocsp::parse_response`] take whole OCSP messages.
 //! - [`pe::Parser`] takes an executable piece by piece, as far as its headers go.
+//! - [`zip::Parser`] takes an archive piece by piece and gives its entries, decompressed.
 //!
 //! Certificates and OCSP share [`der`], a reader of BER and DER that borrows from its input, and
 //! [`oid`], the names of object identifiers. Every reader takes any bytes: it gives an error or a
@@ -38,6 +39,7 @@ mod pe_raise;
 mod rows;
 pub mod sniff;
 pub mod x509;
+pub mod zip;
 
 pub use extract::Contents;
 pub use extract::Extract;

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -174,6 +175,11 @@ fn is_there(files: &[Option<File>], (number, index): &(u64, u32)) -> bool {
     files.get(*index as usize).and_then(Option::as_ref).is_some_and(|f| f.number == *number)
 }
 
+/// The file of an id.
+fn numbered(files: &mut [Option<File>], id: FileId) -> Option<&mut File> {
+    files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
+}
+
 /// All files in transit.
 #[derive(Debug)]
 pub struct Files {
@@ -295,6 +301,7 @@ impl Files {
             id,
             proto,
             matched: None,
+            nesting: None,
             reports_matches: self.reports_matches,
             keeps_programs: self.keeps_programs,
             most_held: self.most_held,
@@ -442,7 +449,7 @@ impl Files {
     }
 
     fn get_mut(&mut self, id: FileId) -> Option<&mut File> {
-        self.files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
+        numbered(&mut self.files, id)
     }
 
     /// Raises the events of a file that began, on a connection if one carries it. Handlers run at once, as in Zeek.
@@ -636,8 +643,9 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        file.raise_heard(logs);
-        if file.is_in_trouble() {
+        if file.raise_heard(logs) {
+            self.unpack(logs, now, id);
+        } else if file.is_in_trouble() {
             self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
@@ -652,8 +660,9 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        file.raise_heard(logs);
-        if file.is_in_trouble() {
+        if file.raise_heard(logs) {
+            self.unpack(logs, now, id);
+        } else if file.is_in_trouble() {
             self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
@@ -683,8 +692,9 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        file.raise_heard(logs);
-        if file.is_in_trouble() {
+        if file.raise_heard(logs) {
+            self.unpack(logs, now, id);
+        } else if file.is_in_trouble() {
             self.note_trouble(logs, id);
         }
         self.end_if_complete(logs, now, id);
@@ -721,6 +731,12 @@ impl Files {
     pub fn end(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         if self.get(id).is_none() {
             return;
+        }
+        if self.reports_matches {
+            self.unpack_rest(logs, now, id);
+            if self.get(id).is_none() {
+                return;
+            }
         }
         if let Some(mut file) = self.files[id.index as usize].take() {
             self.free.push(id.index);
@@ -766,6 +782,10 @@ impl Files {
             && let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && !file.dormant
         {
+            if file.reports_matches {
+                self.unpack_rest(logs, now, id);
+            }
+            let Some(file) = numbered(&mut self.files, id) else { return };
             file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
@@ -819,8 +839,13 @@ impl Files {
                 logs.events.mark();
                 logs.events.drain();
             }
-            file.finish(logs, due, &mut self.troubles, self.options.extract.as_ref());
-            file.dormant = true;
+            if self.reports_matches {
+                self.unpack_rest(logs, due, FileId { index, number });
+            }
+            if let Some(file) = numbered(&mut self.files, FileId { index, number }) {
+                file.finish(logs, due, &mut self.troubles, self.options.extract.as_ref());
+                file.dormant = true;
+            }
             return;
         }
         file.due = packet + file.timeout;
@@ -835,10 +860,16 @@ impl Files {
         now: Time,
         mut tell: impl FnMut(&mut Sinks, &Trouble),
     ) {
-        let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
-        open.sort_by_key(|f| (f.born, f.tie));
-        for file in open {
-            logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
+        let open = (0..).zip(&self.files).filter_map(|(index, file)| Some((index, file.as_ref()?)));
+        let mut open: Vec<_> = open
+            .filter(|(_, f)| !f.dormant)
+            .map(|(index, f)| (f.born, f.tie, FileId { index, number: f.number }))
+            .collect();
+        open.sort_by_key(|(born, tie, _)| (*born, *tie));
+        for (born, tie, id) in open {
+            // The entry of an archive ends with that.
+            let Some(file) = self.get_mut(id) else { continue };
+            logs.set_key(Key { packet: u64::MAX, due: born, tie });
             logs.events.relieve();
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
@@ -846,9 +877,14 @@ impl Files {
                 logs.events.raise(&FileTimeout { f });
                 logs.events.mark();
             }
-            file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
-            file.dormant = true;
-            file.due = Time::MAX;
+            if self.reports_matches {
+                self.unpack_rest(logs, now, id);
+            }
+            if let Some(file) = numbered(&mut self.files, id) {
+                file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
+                file.dormant = true;
+                file.due = Time::MAX;
+            }
             self.troubles.drain(..).for_each(|w| tell(logs, &w));
         }
     }

@@ -153,7 +153,7 @@ const FILE_ANALYZERS: &[&str] = &[
 ];
 
 /// Events that analyzers raise and that no script declares.
-pub(crate) const RAISED_EVENTS: &[&str] = &["ZIP::file"];
+pub(crate) const RAISED_EVENTS: &[&str] = &["ZIP::end_of_directory", "ZIP::file"];
 
 /// A type, the beginning of its values' names, and the rest of them.
 const OTHERS: &[(&str, &str, &[&str])] = &[
@@ -194,9 +194,16 @@ pub fn declare(program: &mut Program) {
         add_enum(program, &format!("{module}::Tag"), values, true);
     }
     add_enum(program, "AllAnalyzers::Tag", all.values, false);
-    // Scripts of ZIP files use this type ahead of its declaration.
-    let methods = [("ZIP::Uncompressed", 0), ("ZIP::Deflate", 8)]
-        .map(|(name, value)| EnumValue { name: program.names.intern(name), value });
+    // Scripts of ZIP files use this type ahead of its declaration. Values print as the first of their names, which are
+    // those of Spicy.
+    let methods = [
+        ("ZIP::CompressionMethod_Uncompressed", 0),
+        ("ZIP::CompressionMethod_Deflate", 8),
+        ("ZIP::CompressionMethod_Undef", -1),
+        ("ZIP::Uncompressed", 0),
+        ("ZIP::Deflate", 8),
+    ]
+    .map(|(name, value)| EnumValue { name: program.names.intern(name), value });
     add_enum(program, "ZIP::CompressionMethod", methods.to_vec(), true);
     for (name, prefix, names) in OTHERS {
         let values = numbered(program, prefix, names, 1);

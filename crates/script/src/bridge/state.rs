@@ -759,9 +759,12 @@ impl FilePlan {
     }
 
     fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &FileState) -> Result<(), Stop> {
+        let names = vm.m.state.traffic.names.as_ref();
         let uid = |uid: Uid| {
-            let (text, len) = uid.text();
-            Value::string(text.get(..len).unwrap_or_default())
+            names.and_then(|names| names.known_file(uid)).unwrap_or_else(|| {
+                let (text, len) = uid.text();
+                Value::string(text.get(..len).unwrap_or_default())
+            })
         };
         let values = [
             Value::Unset,

@@ -131,6 +131,11 @@ impl Names {
         }
     }
 
+    /// The name of a file that an event mentioned before.
+    pub(crate) fn known_file(&self, fuid: Uid) -> Option<Value> {
+        self.files.get(&fuid).cloned()
+    }
+
     /// The name of a file, from its handle; `None` where it has none.
     pub(crate) fn file(&mut self, state: &FileState, start: Option<f64>) -> Option<Value> {
         if let Some(known) = self.files.get(&state.fuid) {
@@ -150,6 +155,8 @@ impl Names {
                 *count += 1;
                 text.into_bytes()
             }
+            // Of the entry of an archive: the handle of the next file is not its own.
+            _ if state.parent.is_some() => return None,
             // Of a file that scripts read.
             source if state.conns.is_empty() => source.as_bytes().to_vec(),
             _ => self.handle.take()?,
