@@ -68,7 +68,7 @@ pub struct Analyzer {
     records: Option<u16>,
     /// Scripts have the secrets of the session.
     decryption: Option<Box<Decryption>>,
-    /// Application data was passed over.
+    /// Application data came before a script had a secret.
     is_late: bool,
     /// Nothing more will be learned.
     idle: bool,
