@@ -32,6 +32,23 @@ impl Hasher for Same {
     fn write(&mut self, _: &[u8]) {}
 }
 
+/// The same hashes in every run, which spread as those of random keys do.
+#[derive(Default)]
+struct Fixed(u64);
+
+impl Hasher for Fixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = mixed(self.0 ^ u64::from(*byte));
+        }
+    }
+}
+
+type FixedHash = core::hash::BuildHasherDefault<Fixed>;
+
 type SameHash = core::hash::BuildHasherDefault<Same>;
 
 type PoorHash = core::hash::BuildHasherDefault<Poor>;
@@ -214,7 +231,7 @@ fn grows_evenly_and_shrinks_when_it_empties() {
 
 #[test]
 fn a_hundred_entries_are_one_segment_without_a_directory() {
-    let mut dict: Dict<u64, u64> = Dict::new();
+    let mut dict: Dict<u64, u64, FixedHash> = Dict::with_hasher(FixedHash::default());
     let (mut sizes, mut model) = (Vec::new(), BTreeMap::new());
     for i in 0..400 {
         assert_eq!(dict.insert(mixed(i), i), None);
@@ -254,6 +271,19 @@ fn a_hundred_entries_are_one_segment_without_a_directory() {
         assert_eq!(dict.iter().count(), dict.len());
     }
     assert_eq!(dict.memory_bytes(), size_of_val(&dict));
+}
+
+/// Where too many of the random hashes have the same homes, a segment becomes a table before it is full.
+#[test]
+fn nearly_all_segments_of_random_hashes_hold_a_hundred_entries() {
+    let count = if cfg!(miri) { 10 } else { 1_000 };
+    let single = (0..count).filter(|of| {
+        let dict: Dict<u64, u64> = (0..100).map(|i| (mixed(of * 100 + i), i)).collect();
+        assert_eq!(dict.len(), 100);
+        matches!(dict.state, State::Single(_))
+    });
+    let single = single.count() as u64;
+    assert!(single * 10 >= count * 9, "{single} of {count}");
 }
 
 #[test]
