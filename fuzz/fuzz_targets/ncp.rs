@@ -3,8 +3,6 @@
 
 use gannet_protocols::ncp::Frame;
 
-gannet_fuzz_support::started_protocols!(
-    Ncp,
-    |data| Frame::parse(true, data),
-    |data| Frame::parse(false, data),
-);
+gannet_fuzz_support::started_protocols!(Ncp, |data| Frame::parse(true, data), |data| Frame::parse(
+    false, data
+),);

@@ -31,7 +31,7 @@ impl Names for Scripts {
     }
 
     fn is_event(&mut self, name: &str) -> bool {
-        name.len() % 2 == 0
+        name.len().is_multiple_of(2)
     }
 
     fn event(&mut self, _: Option<&str>, message: bool) -> Option<u32> {

@@ -19,6 +19,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     fs::write(&path, render()).with_context(|| path.display().to_string())?;
     let path = events_path();
     fs::write(&path, render_events()).with_context(|| path.display().to_string())?;
+    let path = tried_path();
+    fs::write(&path, render_tried()?).with_context(|| path.display().to_string())?;
     for (path, render) in
         [(limits_path(), render_limits as Render), (targets_path(), render_targets)]
     {
@@ -46,6 +48,10 @@ fn limits_path() -> PathBuf {
 
 fn targets_path() -> PathBuf {
     workspace::root().join("fuzz/Cargo.toml")
+}
+
+fn tried_path() -> PathBuf {
+    workspace::root().join("crates/fuzz-support/tests/targets/list.rs")
 }
 
 /// The page of limits with its table.
@@ -87,6 +93,23 @@ fn render_targets(manifest: &str) -> anyhow::Result<String> {
         // Writing to a string does not fail.
         writeln!(out, "\n[[bin]]\nname = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n{lines}")
             .unwrap_or_default();
+    }
+    Ok(out)
+}
+
+/// The tests that call the fuzz targets.
+fn render_tried() -> anyhow::Result<String> {
+    let mut out = String::from(
+        "//! A test for each fuzz target, made by `cargo xtask update` from their sources.\n",
+    );
+    for name in targets()? {
+        // Writing to a string does not fail.
+        write!(
+            out,
+            "\n#[path = \"../../../../fuzz/fuzz_targets/{name}.rs\"]\nmod {name};\n\n\
+             #[test]\nfn {name}() {{\n    crate::run({name}::target);\n}}\n"
+        )
+        .unwrap_or_default();
     }
     Ok(out)
 }
@@ -279,6 +302,15 @@ mod tests {
         assert!(
             is == render_targets(&is).unwrap(),
             "fuzz/Cargo.toml is out of date: cargo xtask update"
+        );
+    }
+
+    #[test]
+    fn every_fuzz_target_is_tried() {
+        let is = fs::read_to_string(tried_path()).unwrap();
+        assert!(
+            is == render_tried().unwrap(),
+            "the list of fuzz targets is out of date: cargo xtask update"
         );
     }
 

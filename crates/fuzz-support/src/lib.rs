@@ -212,6 +212,16 @@ macro_rules! protocol {
     };
 }
 
+/// Stands for libFuzzer's macro where a target is a test: makes a function of it, `target`.
+#[macro_export]
+macro_rules! fuzz_target {
+    (|$data:ident: &[u8]| $body:expr) => {
+        pub(crate) fn target($data: &[u8]) {
+            $body
+        }
+    };
+}
+
 /// The target of protocols that only scripts start: their tags, of which the first byte chooses one, and functions that take
 /// the rest as one message.
 #[macro_export]
