@@ -788,3 +788,37 @@ fn scripts_read_the_options_of_geneve() {
     assert!(printed.contains(&format!("9000/udp, [[{outer}], [{inner}]]")), "{printed}{errors}");
     assert!(printed.contains("9001/udp, []"), "{printed}{errors}");
 }
+
+#[test]
+fn scripts_read_the_session_of_pppoe() {
+    let frame = frame::udp(
+        SocketAddr::from(([10, 0, 0, 1], 5_000)),
+        SocketAddr::from(([10, 0, 0, 2], 9_000)),
+        1,
+        b"in",
+    );
+    let (addresses, ip) = (&frame[..12], &frame[14..]);
+    // PPPoE version 1, session data, session 0x023a; the length counts PPP's protocol, IPv4 (RFC 2516, section 4).
+    let length = u16::try_from(ip.len() + 2).unwrap().to_be_bytes();
+    let header = [&[0x88, 0x64, 0x11, 0, 0x02, 0x3a][..], &length, &[0, 0x21]].concat();
+    let packet = [addresses, &header, ip].concat();
+    let file = std::env::temp_dir().join(format!("gannet-pppoe-{}.pcap", std::process::id()));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.push(Interval::from_millis(1), packet);
+    let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+    trace.udp(address(1), address(9_001), b"x");
+    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
+    trace.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    let code = r#"
+        module PacketAnalyzer::PPPoE;
+        export { global session_id: function(): count; }
+        module GLOBAL;
+        event new_connection(c: connection)
+            { print c$id$resp_p, PacketAnalyzer::PPPoE::session_id(); }
+        "#;
+    let (printed, errors, _) = with_threads(code, &file);
+    std::fs::remove_file(&file).unwrap();
+    assert!(printed.contains("9000/udp, 570"), "{printed}{errors}");
+    assert!(printed.contains("9001/udp, 4294967295"), "{printed}{errors}");
+}

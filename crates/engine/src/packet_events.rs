@@ -41,6 +41,9 @@ impl Shard {
         if events.wants::<PacketBytes<'_>>() {
             self.raise_bytes(packet);
         }
+        if self.env.logs.events.wants::<PppoeSession>() {
+            self.raise_session(packet);
+        }
     }
 
     #[cold]
@@ -51,6 +54,14 @@ impl Shard {
             len: u64::from(packet.wire_len),
             link_type: u64::from(packet.link_type.0),
         });
+    }
+
+    #[cold]
+    fn raise_session(&mut self, packet: &Packet<'_>) {
+        if let Some(session) = gannet_wire::pppoe_session(packet.link_type.0, packet.data) {
+            let session = u64::from(session);
+            self.env.logs.events.raise_at_once(&PppoeSession { session });
+        }
     }
 
     /// The packet as a whole, after the events of its layers.

@@ -85,6 +85,7 @@ pub use link::link_with;
 pub use link::passes_filter;
 pub use link::plain_ipv4;
 pub use link::plain_ipv6;
+pub use link::pppoe_session;
 pub use outline::Outline;
 pub use outline::Outline6;
 pub use tcp::Tcp;

@@ -381,6 +381,12 @@ gannet_event::events! {
         link_type: u64 = "link_type",
     }
 
+    /// A packet begins that is in a PPPoE session.
+    pub struct PppoeSession = "gannet::pppoe_session", opt_in, one_thread {
+        /// Its number.
+        session: u64 = "session",
+    }
+
     /// A packet is done: what statistics count.
     pub struct PacketDone = "gannet::packet_done", opt_in, one_thread {
         /// Whether a connection or ARP took it.

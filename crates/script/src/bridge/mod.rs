@@ -279,6 +279,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),
             "gannet::login_state" => calls(vm, &requests::OF_LOGINS),
             "gannet::geneve_options" => calls(vm, &["PacketAnalyzer::Geneve::get_options"]),
+            "gannet::pppoe_session" => calls(vm, &["PacketAnalyzer::PPPoE::session_id"]),
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
             "gannet::file_extraction_limit" => handled("file_extraction_limit"),
             "gannet::file_violation" => handled("analyzer_violation_info"),
@@ -593,6 +594,7 @@ enum Kind {
     PacketSeen,
     TcpOptions,
     GeneveOptions,
+    PppoeSession,
     /// The contents of a transport of this name.
     Contents(&'static str),
     InputEnds,
@@ -620,6 +622,7 @@ impl Kind {
             "gannet::packet_seen" => Self::PacketSeen,
             "gannet::tcp_options" => Self::TcpOptions,
             "gannet::geneve_options" => Self::GeneveOptions,
+            "gannet::pppoe_session" => Self::PppoeSession,
             "udp_contents" => Self::Contents("udp"),
             "tcp_contents" => Self::Contents("tcp"),
             "net_done" => Self::InputEnds,
@@ -811,6 +814,10 @@ impl Run {
                 }
                 return Ok(());
             }
+            Kind::PppoeSession => {
+                vm.m.state.traffic.pppoe_session = event.args().count();
+                return Ok(());
+            }
             Kind::ConnectionNoted => {
                 requests::note(&mut vm.m.state.traffic, event);
                 return Ok(());
@@ -970,6 +977,7 @@ impl Run {
         }
         vm.m.state.traffic.tcp_options.clear();
         vm.m.state.traffic.geneve_options.clear();
+        vm.m.state.traffic.pppoe_session = None;
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);

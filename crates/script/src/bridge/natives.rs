@@ -87,6 +87,9 @@ pub(crate) const TABLE: Table = &[
     ("get_current_packet_header", current_header),
     ("TCP::raw_options", tcp_options),
     ("PacketAnalyzer::Geneve::get_options", geneve_options),
+    ("PacketAnalyzer::PPPoE::session_id", |vm, _| {
+        Ok(Value::Count(vm.m.state.traffic.pppoe_session.unwrap_or(0xffff_ffff)))
+    }),
     ("set_file_handle", |vm, a| {
         let handle = arg(a, 0).str_bytes();
         if let Some(names) = &mut vm.m.state.traffic.names

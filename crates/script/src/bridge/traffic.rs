@@ -83,6 +83,8 @@ pub struct Traffic {
     pub(crate) tcp_options: Vec<u8>,
     /// Options of the Geneve headers of the current packet, the outermost first, where scripts look at them.
     pub(crate) geneve_options: Vec<Vec<u8>>,
+    /// The PPPoE session of the current packet, where scripts look at it.
+    pub(crate) pppoe_session: Option<u64>,
     /// Bytes of packets so far.
     pub(crate) bytes: u64,
     /// Names that Zeek gives connections and files under seeds.

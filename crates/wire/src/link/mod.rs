@@ -210,13 +210,27 @@ pub fn link_with<'a>(
     {
         return Ok(frame);
     }
-    walk(link_type, data, wire_len, depth, odd, &mut |_| {})
+    walk(link_type, data, wire_len, depth, odd, &mut |_, _| {})
 }
 
 /// Calls `layer` with each layer down to the network layer.
 pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(Layer)) {
     // The dissection of the frame itself reports the faults.
+    let layer = &mut |kind, _: &[u8]| layer(kind);
     let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
+}
+
+/// The session of the outermost PPPoE header of a frame (RFC 2516, section 4), if the frame has one.
+pub fn pppoe_session(link_type: u16, data: &[u8]) -> Option<u16> {
+    let mut session = None;
+    let layer = &mut |kind, header: &[u8]| {
+        if kind == Layer::Pppoe && session.is_none() {
+            session = pppoe::session(header);
+        }
+    };
+    // A frame that is cut after this header has a session all the same.
+    let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
+    session
 }
 
 fn walk<'a>(
@@ -225,7 +239,7 @@ fn walk<'a>(
     wire_len: u32,
     depth: u8,
     odd: &mut impl FnMut(Error),
-    layer: &mut impl FnMut(Layer),
+    layer: &mut impl FnMut(Layer, &'a [u8]),
 ) -> Result<Frame<'a>, Error> {
     let mut frame = Frame {
         network: Network::Nothing,
@@ -257,7 +271,7 @@ fn walk<'a>(
             }
         };
         last = Some(kind.layer());
-        layer(kind.layer());
+        layer(kind.layer(), inner);
         step = match kind {
             Kind::Ethernet => ethernet::step(inner, &mut frame)?,
             Kind::Fddi => fddi::step(inner)?,

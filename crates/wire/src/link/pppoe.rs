@@ -11,6 +11,7 @@ const HEADER_LEN: usize = 6;
 const LEN: usize = 8;
 
 mod field {
+    pub(super) const SESSION: usize = 2;
     pub(super) const PAYLOAD_LEN: usize = 4;
     pub(super) const PROTOCOL: usize = 6;
 }
@@ -28,6 +29,11 @@ pub(super) fn step<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<St
     }
     let inner = bytes::cut(bytes::from(data, LEN), stated.saturating_sub(LEN - HEADER_LEN));
     Ok(ppp::ip_only(bytes::u16_at(data, field::PROTOCOL), inner))
+}
+
+/// The session of a whole header.
+pub(super) fn session(data: &[u8]) -> Option<u16> {
+    (data.len() >= HEADER_LEN).then(|| bytes::u16_at(data, field::SESSION))
 }
 
 #[cfg(test)]
@@ -54,5 +60,21 @@ mod tests {
         assert_eq!(session(0, &[0x45, 1, 2]), (vec![], extra));
         let cut = vec![Error::PppoeTooShort];
         assert_eq!(session(9, &[0x45, 1, 2]), (vec![0x45, 1, 2], cut));
+    }
+
+    #[test]
+    fn the_session_of_a_frame() {
+        let header = [0x11, 0, 0x02, 0x3a, 0, 3, 0, 0x21, 0x45];
+        let frame = |ethertypes: &[u8], len: usize| {
+            let mut frame = vec![0; 12];
+            frame.extend_from_slice(ethertypes);
+            frame.extend_from_slice(&header[..len]);
+            crate::pppoe_session(1, &frame)
+        };
+        assert_eq!(frame(&[0x88, 0x64], 9), Some(0x023a));
+        let tagged = [0x81, 0, 0, 7, 0x88, 0x64];
+        assert_eq!(frame(&tagged, 9), Some(0x023a));
+        assert_eq!((frame(&tagged, 6), frame(&tagged, 5)), (Some(0x023a), None));
+        assert_eq!(frame(&[0x08, 0], 9), None);
     }
 }
