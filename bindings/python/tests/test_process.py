@@ -133,7 +133,8 @@ def test_a_reader_that_stops_early_ends_the_analysis(large):
 
 
 def test_the_import_is_short():
-    code = "import time; t = time.perf_counter(); import gannet; print(time.perf_counter() - t)"
+    # Processor time: other tests may run at the same time.
+    code = "import time; t = time.process_time(); import gannet; print(time.process_time() - t)"
     took = min(float(python(code).stdout) for _ in range(5))
     # A wheel takes a few milliseconds, the unstripped library of a debug build some more.
     assert took < 0.1, took
