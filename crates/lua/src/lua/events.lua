@@ -164,7 +164,7 @@ return function(gannet, problem, open, reporter, check_filter)
             end
         end
         sort(near)
-        local hint = "gannet events --list and gannet logs print the names"
+        local hint = "gannet events --list prints the names of events, docs/logs.md has those of logs"
         if near[1] then hint = "is it " .. concat(near, " or ") .. "?" end
         error(format("there is no event or log '%s'; %s", tostring(name), hint), 4)
     end
@@ -183,7 +183,7 @@ return function(gannet, problem, open, reporter, check_filter)
 
     --- Requests an event by its name: `http_header`, `dns_request`, `connection_state_remove` and all others that
     -- `gannet events --list` prints; or for each row of a log: `conn`, `dns`, `http`, `files` and all others of
-    -- `gannet logs`. A table of names and functions requests several. Returning false from a function ends the
+    -- docs/logs.md. A table of names and functions requests several. Returning false from a function ends the
     -- analysis.
     --
     -- A function gets one table. That of an event has the event's arguments by their names, with Zeek's names and
