@@ -8,8 +8,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use gannet_engine::Engine;
@@ -130,20 +129,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         logs: gannet_log::Options { selection: Selection::of::<&str>([]), ..Default::default() },
         ..Options::default()
     };
-    let closed = Arc::new(AtomicBool::new(false));
+    let failure = Arc::new(OnceLock::new());
     let counts = args.count.then(|| Arc::new(Mutex::new(Counts::default())));
     let to = match &counts {
         Some(counts) => To::Counts(Arc::clone(counts)),
         None => To::Lines(Lines {
             out: BufWriter::with_capacity(1 << 16, io::stdout()),
             line: Vec::new(),
-            closed: Arc::clone(&closed),
+            failure: Arc::clone(&failure),
         }),
     };
     let interest = Interest::of(gannet_engine::events(), wanted);
     let mut engine = Engine::with_listener(options, interest, Box::new(Events { to, commands }));
     let mut outcome = Outcome::Done;
-    while stop.asked().is_none() && !closed.load(Ordering::Relaxed) {
+    while stop.asked().is_none() && failure.get().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch)?,
             Ok(None) => break,
@@ -158,6 +157,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         engine.end_capture(&path.to_string_lossy());
     }
     engine.finish()?;
+    if let Some(error) = failure.get()
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        terminal.error(&format_args!("standard output: {error}"));
+        outcome = outcome.max(Outcome::Failed);
+    }
     if let Some(counts) = counts {
         let text = counts.lock().map_or_else(|_| String::new(), |counts| counts.text(args.json));
         outcome = outcome.max(out::write(text.as_bytes())?);
@@ -207,8 +212,8 @@ enum To {
 struct Lines {
     out: BufWriter<io::Stdout>,
     line: Vec<u8>,
-    /// The reader of standard output is gone, or it cannot be written.
-    closed: Arc<AtomicBool>,
+    /// Why standard output cannot be written any more; its reader may be gone.
+    failure: Arc<OnceLock<io::Error>>,
 }
 
 impl Listener for Events {
@@ -240,11 +245,25 @@ impl Listener for Events {
 
 impl Lines {
     fn print(&mut self, event: &Raised<'_>) {
+        if self.failure.get().is_some() {
+            return;
+        }
         self.line.clear();
         write_json(&mut self.line, event);
         self.line.push(b'\n');
-        if self.out.write_all(&self.line).is_err() {
-            self.closed.store(true, Ordering::Relaxed);
+        if let Err(error) = self.out.write_all(&self.line) {
+            self.failure.get_or_init(|| error);
+        }
+    }
+}
+
+// The engine owns the listener and drops it at the end of the analysis.
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if self.failure.get().is_none()
+            && let Err(error) = self.out.flush()
+        {
+            self.failure.get_or_init(|| error);
         }
     }
 }

@@ -73,6 +73,24 @@ fn an_unknown_name_is_refused() {
     assert!(says.contains("no event is named 'dns_reqest'"), "{says}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    // Two sizes: one is written when the buffer is full, the other one at the end only.
+    for (only, threads) in [("*", "1"), ("*", "3"), ("dns_request", "1"), ("dns_request", "3")] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_gannet"))
+            .args(["events", "--only", only, "-t", threads, SAMPLE])
+            .stdout(full)
+            .output()
+            .unwrap();
+        let says = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{only}, {threads} threads: {says}");
+        assert!(says.starts_with("error: standard output: "), "{says}");
+        assert_eq!(says.lines().count(), 1, "{says}");
+    }
+}
+
 #[test]
 fn counts_are_those_of_the_events_that_are_printed() {
     let mut printed = std::collections::HashMap::<String, u64>::new();
