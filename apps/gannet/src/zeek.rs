@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::io::BufWriter;
 use std::io::Read as _;
 use std::io::Seek as _;
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -165,6 +167,7 @@ impl Source for Captures {
             stream.set_unpack_threads(threads);
             stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
         }
+        let failure = Failure::default();
         let options = Options {
             threads,
             ignore_checksums: self.ignore_checksums || start.ignore_checksums,
@@ -172,7 +175,7 @@ impl Source for Captures {
             scripted: start.scripted,
             in_key_order: start.in_key_order,
             filter: self.filter.take(),
-            extract: Some(Arc::new(Extractor)),
+            extract: Some(Arc::new(Extractor(failure.clone()))),
             logs: gannet_log::Options {
                 selection: Selection::of::<&str>([]),
                 ..Default::default()
@@ -189,7 +192,11 @@ impl Source for Captures {
         if !bridge::failed() {
             engine.finish().map_err(|error| error.to_string())?;
         }
-        read
+        match (read, failure.text()) {
+            (Err(read), Some(extraction)) => Err(format!("{read}; {extraction}")),
+            (read, None) => read,
+            (Ok(()), Some(extraction)) => Err(extraction),
+        }
     }
 }
 
@@ -237,16 +244,30 @@ fn reason(error: &gannet_capture::Error) -> String {
     use gannet_capture::Error;
     match error {
         Error::NotACapture { .. } => "unknown file format".to_owned(),
-        Error::Io { file, source } if source.kind() == std::io::ErrorKind::NotFound => {
+        Error::Io { file, source } if source.kind() == io::ErrorKind::NotFound => {
             format!("unable to open {}: No such file or directory", file.display())
         }
         other => other.to_string(),
     }
 }
 
+/// The first extracted file that could not be written, and why.
+#[derive(Clone, Debug, Default)]
+struct Failure(Arc<OnceLock<String>>);
+
+impl Failure {
+    fn note(&self, path: &str, result: io::Result<()>) -> bool {
+        result.map_err(|error| self.0.get_or_init(|| format!("{path}: {error}"))).is_ok()
+    }
+
+    fn text(&self) -> Option<String> {
+        self.0.get().cloned()
+    }
+}
+
 /// Writes the files that scripts extract.
 #[derive(Debug)]
-struct Extractor;
+struct Extractor(Failure);
 
 impl Extract for Extractor {
     fn open(&self, _: &Extractable) -> Option<Box<dyn Contents>> {
@@ -254,8 +275,15 @@ impl Extract for Extractor {
     }
 
     fn create(&self, path: &str, limit: u64, counts_gaps: bool) -> Option<Box<dyn Contents>> {
-        let file = BufWriter::new(File::create(path).ok()?);
+        let file = match File::create(path) {
+            Ok(file) => BufWriter::new(file),
+            Err(error) => {
+                self.0.note(path, Err(error));
+                return None;
+            }
+        };
         let mut copy = Copy {
+            failure: self.0.clone(),
             name: path.to_owned(),
             file,
             limit: 0,
@@ -273,6 +301,7 @@ impl Extract for Extractor {
 /// A file that is written.
 #[derive(Debug)]
 struct Copy {
+    failure: Failure,
     name: String,
     file: BufWriter<File>,
     limit: u64,
@@ -302,7 +331,8 @@ impl Contents for Copy {
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         self.cutoff = data.len() > room;
         let data = data.get(..room).unwrap_or(data);
-        if self.file.write_all(data).is_ok() {
+        let written = self.file.write_all(data);
+        if self.failure.note(&self.name, written) {
             self.counted += data.len() as u64;
             self.at += data.len() as u64;
             self.size = self.at;
@@ -332,7 +362,30 @@ impl Contents for Copy {
     }
 
     fn finish(&mut self) -> Extracted {
-        let _ = self.file.flush();
+        let written = self.file.flush();
+        self.failure.note(&self.name, written);
         Extracted { name: self.name.clone(), size: self.size, cutoff: self.cutoff }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extracted_file_that_cannot_be_written_is_noted() {
+        let of = |path: &str, len: usize| {
+            let extractor = Extractor(Failure::default());
+            if let Some(mut contents) = extractor.create(path, 0, false) {
+                contents.data(&vec![b'x'; len]);
+                contents.finish();
+            }
+            extractor.0.text().unwrap_or_default()
+        };
+        // Below the size of the buffer it is the end that fails.
+        assert!(of("/dev/full", 10).starts_with("/dev/full: No space left on device"));
+        assert!(of("/dev/full", 100_000).starts_with("/dev/full: No space left on device"));
+        assert!(of("/nonexistent/x", 10).starts_with("/nonexistent/x: No such file or directory"));
+        assert_eq!(of("/dev/null", 10), "");
     }
 }

@@ -18,6 +18,8 @@ use gannet_synth::frame;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
+use crate::support::Scratch;
+
 /// Declares what it needs of Zeek's types itself.
 const TYPES: &str = "
 type conn_id: record { orig_h: addr; orig_p: port; resp_h: addr; resp_p: port; proto: count; };
@@ -821,4 +823,49 @@ fn scripts_read_the_session_of_pppoe() {
     std::fs::remove_file(&file).unwrap();
     assert!(printed.contains("9000/udp, 570"), "{printed}{errors}");
     assert!(printed.contains("9001/udp, 4294967295"), "{printed}{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let of = |args: &[&str], code: &str| {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
+        command.args(["zeek", "-b"]).args(args).args(["-e", code]).env_remove("ZEEKPATH");
+        let output = command.stdout(full).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let sample = sample();
+    let capture = ["-r", sample.to_str().unwrap()];
+    let handler =
+        format!("{TYPES} event connection_state_remove(c: connection) {{ print c$uid; }}");
+    // A file whose last reference goes, one that is open at the end, one that is closed.
+    let dropped = r#"event zeek_init() { local f = open("/dev/full"); print f, "x"; }"#;
+    let open = r#"global f = open("/dev/full"); event zeek_init() { print f, "x"; }"#;
+    let closed = r#"event zeek_init() { local f = open("/dev/full"); print f, "x"; close(f); }"#;
+    for (args, code, name) in [
+        (&[][..], "print 1;", "standard output"),
+        (&capture, handler.as_str(), "standard output"),
+        (&[], dropped, "/dev/full"),
+        (&[], open, "/dev/full"),
+        (&[], closed, "/dev/full"),
+    ] {
+        let (status, says) = of(args, code);
+        assert_eq!(status, Some(1), "{code}: {says}");
+        assert!(says.contains(&format!("error: {name}: No space left")), "{code}: {says}");
+        assert_eq!(says.lines().count(), 1, "{says}");
+    }
+    assert_eq!(of(&[], "event zeek_init() { }"), (Some(0), String::new()));
+}
+
+#[test]
+fn a_cut_capture_is_an_error_behind_its_events() {
+    let s = Scratch::new("zeek-cut");
+    let cut = s.file("cut.pcap", &crate::support::sample()[..3_000]);
+    let code = format!("{TYPES} event connection_state_remove(c: connection) {{ print c$uid; }}");
+    let output = zeek(&["-r", cut.to_str().unwrap()], &code);
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 5);
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{says}");
+    assert!(says.contains("cut short in packet 16"), "{says}");
 }

@@ -170,6 +170,7 @@ pub fn run(
     let is_now = is_live || !has_packets && follows_clock;
     let now = if is_now { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
+    let mut is_cut = false;
     let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
         let mut interest = interest(&machine.with(&mut program), source);
@@ -225,6 +226,7 @@ pub fn run(
         run.machine.state.traffic.dumps.flush();
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
+        is_cut = read.is_err();
         if let Err(message) = read {
             let mut vm = machine.with(&mut program);
             vm.m.out.flush();
@@ -240,8 +242,8 @@ pub fn run(
     }
     let mut vm = machine.with(&mut program);
     let status = vm.end(result);
-    vm.m.out.flush_all();
-    status
+    let status = vm.end_output(status);
+    if is_cut && status == 0 { 1 } else { status }
 }
 
 /// Rows and output of live traffic are in their files after this time at the latest.

@@ -10,6 +10,7 @@ use super::{Value, cycles};
 use crate::ids::{FuncId, TypeId};
 use crate::literal::PatternSource;
 use crate::support::pattern::{Modes, Pattern};
+use crate::vm::files::Failures;
 
 /// What a new record of a type has: values that all of them begin with, and containers and records that it gets once a
 /// script looks at them.
@@ -469,6 +470,8 @@ pub struct FileValue {
     pub unbuffered: Cell<bool>,
     /// When it was opened, in network time.
     pub opened: f64,
+    /// Where it reports that it could not be written.
+    pub(crate) failures: Failures,
 }
 
 impl FileValue {
@@ -481,6 +484,7 @@ impl FileValue {
             raw: Cell::new(false),
             unbuffered: Cell::new(false),
             opened,
+            failures: Failures::default(),
         })
     }
 }

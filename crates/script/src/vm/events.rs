@@ -391,8 +391,19 @@ impl Vm<'_> {
             Err(Stop::Fatal) => 1,
             Err(Stop::Exit(status)) => status,
         };
+        self.end_output(status)
+    }
+
+    /// Writes out what scripts printed, and reports what could not be written. If something was lost, also rows of logs, a run
+    /// that ended well failed.
+    pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         self.m.out.flush_all();
-        status
+        let failures = self.m.out.take_failures();
+        for (name, error) in &failures {
+            self.report(crate::diagnostics::Severity::Error, format!("{name}: {error}"));
+        }
+        let is_lost = self.m.out.rows_lost || !failures.is_empty();
+        if status == 0 && is_lost { 1 } else { status }
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {

@@ -1,5 +1,6 @@
 //! Files that scripts write to, and standard output.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::rc::{Rc, Weak};
@@ -12,6 +13,9 @@ pub(crate) struct Output {
     stdout: Box<dyn std::io::Write>,
     buffer: Vec<u8>,
     files: Vec<Weak<FileValue>>,
+    failures: Failures,
+    /// Whether a log could not be written, which is reported by its writer.
+    pub(crate) rows_lost: bool,
     /// Whether anything was written or opened.
     pub(crate) used: bool,
 }
@@ -22,6 +26,8 @@ impl Default for Output {
             stdout: Box::new(std::io::stdout()),
             buffer: Vec::new(),
             files: Vec::new(),
+            failures: Failures::default(),
+            rows_lost: false,
             used: false,
         }
     }
@@ -44,9 +50,16 @@ impl Output {
 
     /// Flushes standard output.
     pub(crate) fn flush(&mut self) {
-        // A reader that went away is no error of the script.
-        drop(self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush()));
+        let written = self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush());
         self.buffer.clear();
+        if let Err(error) = written {
+            self.failures.add("standard output", error);
+        }
+    }
+
+    /// Takes the failures: what was not written completely, and why.
+    pub(crate) fn take_failures(&self) -> Vec<(String, std::io::Error)> {
+        self.failures.0.take()
     }
 
     /// Writes out everything.
@@ -54,16 +67,16 @@ impl Output {
         self.flush();
         let mut good = true;
         for file in self.files.iter().filter_map(Weak::upgrade) {
-            if let Some(FileSink::File(sink)) = &mut *file.sink.borrow_mut() {
-                good &= sink.flush().is_ok();
-            }
+            good &= file.flush();
         }
         good
     }
 
     /// Writes to a file.
     pub(crate) fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
-        drop(self.try_write_file(file, bytes));
+        if let Err(error) = self.try_write_file(file, bytes) {
+            self.failures.add(&file.name, error);
+        }
     }
 
     /// The same.
@@ -108,14 +121,37 @@ impl Output {
         };
         let file = Rc::new(FileValue {
             name: name.to_owned(),
-            sink: std::cell::RefCell::new(Some(sink)),
+            sink: RefCell::new(Some(sink)),
             raw: std::cell::Cell::new(false),
             unbuffered: std::cell::Cell::new(false),
             opened: now,
+            failures: self.failures.clone(),
         });
         self.files.retain(|file| file.strong_count() > 0);
         self.files.push(Rc::downgrade(&file));
         Ok(file)
+    }
+}
+
+/// The first failure of each file that could not be written, by its name.
+#[derive(Clone, Default)]
+pub(crate) struct Failures(Rc<RefCell<Vec<(String, std::io::Error)>>>);
+
+impl Failures {
+    fn add(&self, name: &str, error: std::io::Error) {
+        let mut all = self.0.borrow_mut();
+        // A reader that went away is no error of the script.
+        let is_closed = error.kind() == std::io::ErrorKind::BrokenPipe;
+        if !is_closed && !all.iter().any(|(known, _)| known == name) {
+            all.push((name.to_owned(), error));
+        }
+    }
+}
+
+// Scripts seldom close files: most end with their last reference.
+impl Drop for FileValue {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -130,15 +166,27 @@ impl FileValue {
     pub fn set_buffered(&self, buffered: bool) -> bool {
         self.unbuffered.set(!buffered);
         match &mut *self.sink.borrow_mut() {
-            Some(FileSink::File(sink)) => sink.flush().is_ok(),
+            Some(FileSink::File(sink)) => self.is_written(sink.flush()),
             other => other.is_some(),
         }
+    }
+
+    /// Writes out what is buffered; whether that went well.
+    fn flush(&self) -> bool {
+        match &mut *self.sink.borrow_mut() {
+            Some(FileSink::File(sink)) => self.is_written(sink.flush()),
+            _ => true,
+        }
+    }
+
+    fn is_written(&self, result: std::io::Result<()>) -> bool {
+        result.map_err(|error| self.failures.add(&self.name, error)).is_ok()
     }
 
     /// Closes it; returns whether it was open and everything could be written.
     pub fn close(&self) -> bool {
         match self.sink.borrow_mut().take() {
-            Some(FileSink::File(mut sink)) => sink.flush().is_ok(),
+            Some(FileSink::File(mut sink)) => self.is_written(sink.flush()),
             Some(_) => true,
             None => false,
         }

@@ -12,7 +12,7 @@ mod copy;
 mod errors;
 pub mod events;
 mod expire;
-mod files;
+pub(crate) mod files;
 mod index;
 mod init;
 mod operators;

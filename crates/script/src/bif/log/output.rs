@@ -299,6 +299,7 @@ fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let kind = writer.kind.clone();
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
+    vm.m.out.rows_lost = true;
     vm.report(Severity::Error, format!("{path}/{name}: {message}"));
     if name == "Log::WRITER_SQLITE" {
         vm.report(Severity::Error, format!("{path}/{name}: terminating thread"));
@@ -802,6 +803,7 @@ pub fn close_all(vm: &mut Vm<'_>) -> Result<()> {
         if let Sink::Ascii(sink) = writer.sink
             && let Err(message) = sink.finish()
         {
+            vm.m.out.rows_lost = true;
             vm.report(Severity::Error, message);
         }
     }
