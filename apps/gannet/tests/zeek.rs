@@ -869,3 +869,46 @@ fn a_cut_capture_is_an_error_behind_its_events() {
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("cut short in packet 16"), "{says}");
 }
+
+#[test]
+fn a_capture_among_the_scripts_is_refused() {
+    let sample = sample();
+    let name = sample.to_str().unwrap();
+    let output = zeek(&["-C", name], "print 1;");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(says, format!("fatal error: {name} is a capture: -r {name} reads it\n"));
+}
+
+#[test]
+fn sources_of_zeek_that_were_not_built_are_refused() {
+    let s = Scratch::new("zeek-unbuilt");
+    s.file("scripts/base/init-bare.zeek", b"@load base/bif/const.bif\n");
+    let folder = s.path("scripts");
+    let output = zeek(&["--zeek-scripts", folder.to_str().unwrap()], "print 1;");
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{says}");
+    assert!(says.contains("base/bif is missing: Zeek's build makes it"), "{says}");
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_ends_the_run_before_it_begins() {
+    let output = zeek(&["--profile-scripts=/nonexistent/profile"], "print 1;");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.starts_with("error: cannot write the profile: /nonexistent/profile: "), "{says}");
+}
+
+#[test]
+fn saved_seeds_repeat_the_run() {
+    let s = Scratch::new("zeek-seeds");
+    let seeds = s.path("seeds");
+    let seeds = seeds.to_str().unwrap();
+    let sample = sample();
+    let code = format!("{TYPES} event new_connection(c: connection) {{ print c$uid; }}");
+    let run = |args: &[&str]| zeek(&[&["-r", sample.to_str().unwrap()], args].concat(), &code);
+    let first = run(&["--save-seeds", seeds]);
+    assert_eq!(first.status.code(), Some(0));
+    assert!(!first.stdout.is_empty());
+    assert_eq!(run(&["--load-seeds", seeds]).stdout, first.stdout);
+}

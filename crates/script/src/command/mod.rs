@@ -7,8 +7,10 @@ pub(crate) mod signatures;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -81,6 +83,17 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
     }
+    if let Some(capture) = options.files.iter().find(|file| is_capture(file)) {
+        error_line(&format!("fatal error: {capture} is a capture: -r {capture} reads it"));
+        return 1;
+    }
+    if let Some(folder) = unbuilt(&search_path(&options)) {
+        error_line(&format!(
+            "fatal error: {folder}/base/bif is missing: Zeek's build makes it, and an installation of Zeek has it in \
+             share/zeek; ZEEKPATH or --zeek-scripts DIR names that folder",
+        ));
+        return 1;
+    }
     if !options.bare && !has_scripts(&search_path(&options)) {
         error_line(
             "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
@@ -93,6 +106,29 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     let exit = run_scripts(&options, source, &status);
     status("TERMINATED", "atexit");
     exit
+}
+
+/// Whether a file is a capture and not a script, by its first four bytes: pcap or pcapng.
+fn is_capture(file: &str) -> bool {
+    // What a pipe delivers can be read only once.
+    if !Path::new(file).is_file() {
+        return false;
+    }
+    let mut magic = [0; 4];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
+    let is_pcap = |magic| matches!(magic, 0xa1b2_c3d4_u32 | 0xa1b2_3c4d | 0x0a0d_0d0a);
+    read.is_ok() && (is_pcap(u32::from_be_bytes(magic)) || is_pcap(u32::from_le_bytes(magic)))
+}
+
+/// The folder with Zeek's own scripts, where those that Zeek's build makes are in no folder.
+fn unbuilt(search_path: &[String]) -> Option<&String> {
+    let has = |folder: &&String, name: &str| Path::new(folder).join(name).exists();
+    let all = || search_path.iter();
+    let sources = all().find(|folder| has(folder, "base/init-bare.zeek"))?;
+    let loads = std::fs::read_to_string(Path::new(sources).join("base/init-bare.zeek")).ok()?;
+    let is_unbuilt =
+        loads.contains("@load base/bif/") && !all().any(|folder| has(&folder, "base/bif"));
+    is_unbuilt.then_some(sources)
 }
 
 /// Writes the state of the process to the file of `-U`.
@@ -118,6 +154,13 @@ fn run_scripts(
     engine.set_sandbox(options.sandbox);
     engine.set_budget(options.budget);
     if let Some(file) = &options.profile {
+        // A run whose profile cannot be written need not begin.
+        if !file.is_empty()
+            && let Err(error) = File::create(file)
+        {
+            error_line(&format!("error: cannot write the profile: {file}: {error}"));
+            return 1;
+        }
         engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
     // What is cached was read without Spicy's enums.
@@ -237,7 +280,10 @@ fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, Stri
             let seeds = Seeds::parse(values.as_bytes());
             Some(seeds.ok_or_else(|| "Could not load seeds from string".to_owned())?)
         }
-        (None, None) => options.deterministic.then(Seeds::default),
+        // A run has seeds only on request: those of a file that a later run reads are zero.
+        (None, None) => {
+            (options.deterministic || options.save_seeds.is_some()).then(Seeds::default)
+        }
     };
     if let (Some(path), Some(seeds)) = (&options.save_seeds, &seeds) {
         std::fs::write(path, seeds.to_text())
@@ -404,8 +450,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
 
 /// Whether Zeek's own scripts are in one of the folders.
 pub fn has_scripts(search_path: &[String]) -> bool {
-    let holds =
-        |folder: &String| std::path::Path::new(folder).join("base/init-bare.zeek").is_file();
+    let holds = |folder: &String| Path::new(folder).join("base/init-bare.zeek").is_file();
     search_path.iter().any(holds)
 }
 
