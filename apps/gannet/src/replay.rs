@@ -348,7 +348,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => Outcome::Done,
     };
     for remark in &report.seen.remarks {
-        terminal.warning(remark);
+        // Each of them sets the exit code to 3: --quiet must not leave that without a reason.
+        match &args.list {
+            Some(_) if !args.quiet => terminal.warning(remark),
+            _ => terminal.error(remark),
+        }
     }
     let counts = report.counts();
     let failure = if counts.connections == 0

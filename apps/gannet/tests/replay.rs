@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::Run;
+use crate::support::Scratch;
 use crate::support::echo::Echo;
 use crate::support::gannet;
 
@@ -23,6 +24,22 @@ fn queries_of_a_capture_are_answered() {
     assert!(run.stdout.contains("100.00 %") && run.stdout.contains("NOERROR"), "{}", run.stdout);
     let run = replay(&[&sample(), "--to", to, "--timing", "max", "--json", "--limit", "1"]);
     assert!(run.stdout.lines().last().unwrap().contains("\"queries\":1,\"responses\":1"));
+}
+
+#[test]
+fn a_damaged_capture_is_an_error_also_with_quiet() {
+    let s = Scratch::new("replay-cut");
+    let bytes = crate::support::sample();
+    let cut = s.file("cut.pcap", &bytes[..3_000]);
+    let server = Echo::start(&[]);
+    for quiet in [&[][..], &["--quiet"]] {
+        let arguments = [cut.to_str().unwrap(), "--to", &server.address, "--timing", "max"];
+        let run = replay(&[&arguments[..], quiet].concat());
+        assert_eq!(run.code, 3, "{}", run.stderr);
+        let line = run.stderr.trim_end();
+        assert!(line.starts_with("error: ") && line.contains("cut.pcap: cut short in packet 16"));
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
 }
 
 #[test]
