@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
+use clap::ArgAction;
 use clap::Args as _;
 use clap::FromArgMatches as _;
 use clap::Subcommand;
@@ -20,6 +20,7 @@ use toml::Value;
 use crate::analyze;
 use crate::live::reload::Read;
 use crate::live::reload::Reload;
+use crate::out;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
@@ -84,16 +85,16 @@ pub(crate) fn config(args: &ConfigArgs) -> anyhow::Result<Outcome> {
     match &args.what {
         What::Check(args) => match args.options() {
             Ok(options) => {
-                writeln!(io::stdout(), "{}: no errors", options.file.display())?;
-                Ok(Outcome::Done)
+                let words = match options.file.exists() {
+                    true => "no errors",
+                    false => "no such file: all options have their defaults",
+                };
+                out::write(format!("{}: {words}\n", options.file.display()).as_bytes())
             }
             Err(words) => Ok(refuse(&words)),
         },
         What::Show(args) => match args.options() {
-            Ok(options) => {
-                io::stdout().write_all(options.show().as_bytes())?;
-                Ok(Outcome::Done)
-            }
+            Ok(options) => out::write(options.show().as_bytes()),
             Err(words) => Ok(refuse(&words)),
         },
     }
@@ -109,7 +110,11 @@ fn command() -> clap::Command {
     analyze::Args::augment_args(clap::Command::new("gannet sensor"))
         .args_override_self(true)
         // A file alone need not name what is captured.
-        .mut_arg("files", |arg| arg.required(false).required_unless_present_any([] as [&str; 0]))
+        // Another argument of that name: that one is required has no way back.
+        .mut_arg("files", |arg| {
+            let parser = arg.get_value_parser().clone();
+            clap::Arg::new("files").action(ArgAction::Append).num_args(1..).value_parser(parser)
+        })
 }
 
 impl Args {
@@ -169,6 +174,12 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
     }
     all.extend(given.iter().cloned());
     let matches = command().try_get_matches_from(words(&all)).map_err(|error| error.to_string())?;
+    if let Some(file) = matches.get_raw("files").and_then(|mut files| files.next()) {
+        let file = file.display();
+        return Err(format!(
+            "'{file}' is no option: --config {file} if it is the file of a sensor"
+        ));
+    }
     Ok(Options { matches, from_file, file: file.to_owned() })
 }
 
@@ -283,6 +294,19 @@ mod tests {
         }
         // What is shown can be read again.
         assert!(of(&shown, &[]).is_ok_and(|again| again.show().contains("rotate = \"1d\"")));
+    }
+
+    #[test]
+    fn a_file_need_not_name_the_interface() {
+        let shown = of("rotate = \"1h\"\n", &[]).unwrap_or_else(|e| panic!("{e}")).show();
+        assert!(shown.contains("rotate = \"1h\" # x.toml") && shown.contains("# interface is not"));
+        assert!(of("", &[]).is_ok());
+    }
+
+    #[test]
+    fn a_file_without_its_option_is_refused() {
+        let error = of("", &["other.toml"]).err().unwrap_or_default();
+        assert!(error.contains("'other.toml' is no option: --config other.toml"), "{error}");
     }
 
     #[test]
