@@ -22,7 +22,7 @@ use crate::paths;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
-/// Note which packets belong to which connection: gannet packets --uid finds them then.
+/// Store which packets belong to which connection, for gannet packets --uid.
 ///
 /// Writes FILE.gannet. Uids are those of logs that were made with the same options.
 #[derive(Debug, clap::Args)]
@@ -76,6 +76,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
     let stop = Stop::on_signals().context("signals")?;
     let mut outcome = Outcome::Done;
+    if args.files.iter().any(|file| file == Path::new("-")) {
+        terminal.error(&"-: standard input gets no index: write the capture to a file first");
+        return Ok(Outcome::NoCapture);
+    }
     for file in paths::files(&args.files)? {
         let stream = Stream::open(std::slice::from_ref(&file.path), Default::default());
         let stream = match stream {

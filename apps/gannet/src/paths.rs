@@ -51,6 +51,9 @@ fn list(top: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
     for entry in entries {
         let path = entry.path();
         // Links to folders are not followed: they may lead in a circle.
+        if entry.file_type()?.is_dir() && gannet_capture::is_index(&path) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             list(top, &path, found)?;
         } else if path.is_file() {
@@ -169,6 +172,9 @@ mod tests {
         fs::create_dir_all(folder.join("b")).unwrap();
         fs::write(folder.join("day"), "").unwrap();
         fs::write(folder.join("b/x"), "").unwrap();
+        // The index of a capture is none itself.
+        fs::create_dir_all(folder.join("day.gannet")).unwrap();
+        fs::write(folder.join("day.gannet/packets"), "").unwrap();
         let day = Found { path: "day".into(), named: true, below: "day".into() };
         assert_eq!(Folders::new(&folder).of(&day), folder.join("day-2"));
         let found = files(&[folder.clone(), "given".into()]).unwrap();

@@ -341,3 +341,19 @@ fn pages_and_completions() {
         assert!(run.code == 0 && run.stdout.contains("local-nets"), "{shell}: {}", run.stderr);
     }
 }
+
+#[test]
+fn an_index_in_a_folder_of_captures_is_no_capture() {
+    let s = Scratch::new("indexed-folder");
+    s.file("day/sample.pcap", &sample());
+    let day = s.path("day");
+    for _ in 0..2 {
+        let run = Run::of(gannet().args(["index", "--quiet"]).arg(&day));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    }
+    for each in [&[][..], &["--each"]] {
+        let out = s.path("logs");
+        let run = Run::of(gannet().arg("analyze").args(each).arg("-o").arg(&out).arg(&day));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    }
+}

@@ -221,3 +221,34 @@ fn a_run_that_is_killed_leaves_nothing_half() {
     assert!(runs_to_end < 100 && indexes < 100, "{runs_to_end} runs were not killed");
     assert!(refused > 0);
 }
+
+#[test]
+fn packets_are_found_in_the_captures_of_a_folder() {
+    let s = Scratch::new("index-folder");
+    let source = s.file("day/a.pcap", &sample());
+    s.file("day/notes.txt", b"no capture");
+    s.analyze("logs", &[], &source);
+    let uid = &uids(&s, "logs/conn.log")[0];
+    let folder = s.path("day");
+    let folder = folder.to_str().unwrap();
+    let name = source.to_str().unwrap();
+    let missing = run(&["packets", "--uid", uid, folder]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("a.pcap has no index: gannet index "), "{}", missing.stderr);
+    assert_eq!(run(&["index", "--quiet", folder]).code, 0);
+    let of_folder = run(&["packets", "--uid", uid, folder]);
+    assert_eq!((of_folder.code, of_folder.stderr.as_str()), (0, ""));
+    assert_eq!(of_folder.stdout, run(&["packets", "--uid", uid, name]).stdout);
+    assert!(!of_folder.stdout.is_empty());
+    let over = run(&["packets", "--uid", uid, name, "-w", name]);
+    assert_eq!(over.code, 2, "{}", over.stderr);
+}
+
+#[test]
+fn standard_input_has_no_index() {
+    for arguments in [&["index", "-"][..], &["packets", "--uid", "CHhAvVGS1DHFjwGM9", "-"]] {
+        let refused = run(arguments);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.starts_with("error: -: standard input "), "{}", refused.stderr);
+    }
+}

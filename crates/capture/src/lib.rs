@@ -116,6 +116,7 @@ pub use shared::Bytes;
 pub use shared::Owner;
 pub use stream::Options;
 pub use stream::Stream;
+pub use stream::is_index;
 pub use write::Precision;
 pub use write::WriteOptions;
 pub use write::Writer;

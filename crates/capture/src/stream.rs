@@ -500,7 +500,7 @@ fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::R
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            if options.recurse {
+            if options.recurse && !is_index(&path) {
                 list(&path, options, files)?;
             }
         } else if fs::metadata(&path).is_ok_and(|m| m.is_file()) {
@@ -509,6 +509,13 @@ fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::R
         }
     }
     Ok(())
+}
+
+/// Whether a folder is what `gannet index` stores next to a capture: `day.pcap.gannet` next to `day.pcap`.
+#[must_use]
+pub fn is_index(folder: &Path) -> bool {
+    folder.extension().is_some_and(|extension| extension == "gannet")
+        && folder.with_extension("").is_file()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use gannet_capture::Packet;
+use gannet_capture::Stream;
 use gannet_capture::Writer;
 use gannet_index::Error;
 use gannet_index::Index;
@@ -20,6 +21,8 @@ use super::line::Printer;
 use crate::filter::like;
 use crate::index::warn_of_forgotten;
 use crate::outcome::Outcome;
+use crate::paths;
+use crate::paths::Found;
 use crate::paths::InputFile;
 use crate::terminal::Terminal;
 
@@ -91,9 +94,17 @@ pub(super) fn run(
     count: Option<u64>,
 ) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
+    if files.iter().any(|file| file == Path::new("-")) {
+        terminal.error(&"-: standard input has no index: name the file of the capture");
+        return Ok(Outcome::NoCapture);
+    }
+    let files = &captures(files)?[..];
     let mut to = match write {
         Some(path) => {
-            InputFile::refuse(&InputFile::all(files), path)?;
+            if let Err(error) = InputFile::refuse(&InputFile::all(files), path) {
+                terminal.error(&error);
+                return Ok(Outcome::NoCapture);
+            }
             To::Capture(Box::new(Writer::create(path, like(files))?))
         }
         None => {
@@ -133,6 +144,17 @@ pub(super) fn run(
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)
+}
+
+/// The captures that paths name: of folders those with an index, and those that lack one.
+fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let is_capture = |found: &Found| {
+        let file = std::slice::from_ref(&found.path);
+        let opens = || Stream::open(file, gannet_capture::Options::default()).is_ok();
+        found.named || gannet_index::path_of(&found.path).exists() || opens()
+    };
+    let found = paths::files(paths)?.into_iter().filter(is_capture);
+    Ok(found.map(|found| found.path).collect())
 }
 
 /// The packets of a capture; whether it has any.
