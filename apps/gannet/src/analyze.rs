@@ -29,6 +29,7 @@ use gannet_log::StreamCount;
 use gannet_log::Tap;
 use gannet_log::Tapped;
 
+use crate::extract;
 use crate::extract::ToFolder;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
@@ -119,7 +120,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     extract_files: Option<PathBuf>,
     /// Only files of these types, like 'image/*,application/pdf'
-    #[arg(long, value_name = "TYPES", value_delimiter = ',', requires = "extract_files")]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = extract::pattern,
+          requires = "extract_files")]
     extract_types: Vec<String>,
     /// Most bytes written of a file
     #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = limits::size,
@@ -195,7 +197,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
         if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
             terminal.error(&format_args!("--logs: no log is named '{name}'"));
-            terminal.hint(&"docs/logs.md lists all; default, policy and all name groups of them");
+            let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
+            all.sort_unstable();
+            let all = all.join(", ");
+            terminal.hint(&format_args!("logs are {all}; default, policy and all name groups"));
             return Ok(Outcome::NoCapture);
         }
     }
@@ -226,6 +231,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let filter = args.filter.as_deref();
         let folders = (&*args.out, args.extract_files.as_deref());
         return crate::live::run(&args.live, options, filter, folders, args.quiet);
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(option) = args.live.only_live() {
+        terminal.error(&format_args!("{option} is for live captures, and has no effect on files"));
+        terminal.hint(&"-i INTERFACE captures; --json -o - prints the rows of all logs");
+        return Ok(Outcome::NoCapture);
     }
     let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
@@ -624,6 +635,8 @@ fn analyse(
     let mut rows = None;
     match logs {
         Logs::Folder(out) => {
+            let is_file = out.exists() && !out.is_dir();
+            anyhow::ensure!(!is_file, "{}: a file, and --out names a folder", out.display());
             fs::create_dir_all(out).with_context(|| out.display().to_string())?;
             options.logs.dir = Some(out.to_owned());
         }

@@ -40,6 +40,14 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
 }
 
+/// A pattern of types of files. A text without a slash matches no type, unless it has a star.
+pub(crate) fn pattern(text: &str) -> Result<String, String> {
+    match text.contains(['/', '*']) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("'{text}' is no type, like image/png or image/*")),
+    }
+}
+
 impl ToFolder {
     pub(crate) fn new(folder: &Path, types: &[String], most: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;

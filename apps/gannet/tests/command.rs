@@ -343,6 +343,29 @@ fn pages_and_completions() {
 }
 
 #[test]
+fn a_file_is_no_folder_for_logs() {
+    let s = Scratch::new("out-file");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(gannet().arg("analyze").arg(&capture).arg("-o").arg(&capture));
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.ends_with("sample.pcap: a file, and --out names a folder\n"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn an_unknown_log_is_refused_with_the_names_of_all() {
+    let s = Scratch::new("unknown-log");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(gannet().args(["analyze", "--logs", "con"]).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: --logs: no log is named 'con'\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: logs are analyzer, ") && run.stderr.contains(", conn, "));
+}
+
+#[test]
 fn an_index_in_a_folder_of_captures_is_no_capture() {
     let s = Scratch::new("indexed-folder");
     s.file("day/sample.pcap", &sample());
@@ -355,5 +378,29 @@ fn an_index_in_a_folder_of_captures_is_no_capture() {
         let out = s.path("logs");
         let run = Run::of(gannet().arg("analyze").args(each).arg("-o").arg(&out).arg(&day));
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn options_of_live_captures_are_refused_for_files() {
+    let s = Scratch::new("live-options");
+    let capture = s.file("sample.pcap", &sample());
+    for option in [
+        "--to=tcp://127.0.0.1:1",
+        "--rotate=1h",
+        "--duration=1s",
+        "--metrics=127.0.0.1:9911",
+        "--keep=30d",
+        "--user=nobody",
+        "--spool=spool",
+        "--sandbox=required",
+        "--no-promiscuous",
+    ] {
+        let out = s.path("logs");
+        let run = Run::of(gannet().args(["analyze", option, "-o"]).arg(&out).arg(&capture));
+        assert_eq!(run.code, 2, "{option}: {}", run.stderr);
+        assert!(run.stderr.contains(" is for live captures, "), "{option}: {}", run.stderr);
+        assert!(!out.exists());
     }
 }

@@ -78,3 +78,16 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     let run = Run::of(command.arg(&capture));
     assert!(run.code == 1 && run.stderr.contains("/file: "), "{}", run.stderr);
 }
+
+#[test]
+fn a_type_without_a_slash_is_refused() {
+    let s = Scratch::new("extract-type");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(
+        gannet()
+            .args(["analyze", "--extract-files", "x", "--extract-types", "image"])
+            .arg(&capture),
+    );
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("'image' is no type, like image/png or image/*"), "{}", run.stderr);
+}

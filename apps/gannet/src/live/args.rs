@@ -149,6 +149,26 @@ impl Args {
         !self.interfaces.is_empty()
     }
 
+    /// An option that is given and has no effect on captures in files.
+    pub(crate) fn only_live(&self) -> Option<&'static str> {
+        let given = [
+            ("--no-promiscuous", self.no_promiscuous),
+            ("--duration", self.duration.is_some()),
+            ("--rotate", self.rotate.is_some()),
+            ("--rotate-to", self.rotate_to.is_some()),
+            ("--rotate-compress", self.rotate_compress.is_some()),
+            ("--postprocessor", self.postprocessor.is_some()),
+            ("--keep", !self.keep.is_empty()),
+            ("--metrics", self.metrics.is_some()),
+            ("--to", !self.to.is_empty()),
+            ("--kafka", self.kafka.is_some()),
+            ("--spool", self.spool.is_some()),
+            ("--user", self.user.is_some()),
+            ("--sandbox required", matches!(self.sandbox, SandboxMode::Required)),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// All targets of rows.
     pub(crate) fn targets(&self) -> Vec<Target> {
         let kafka = self.kafka.clone().map(|brokers| {
