@@ -175,9 +175,14 @@ fn instead(command: &str, option: &str) -> Option<String> {
             let reads = if command == "filter" { "filter 'tcp'" } else { command };
             format!("captures are read: gannet capture -i INTERFACE -w - | gannet {reads} -")
         }
-        "-n" | "-nn" => "addresses and ports are never resolved: leave it out".into(),
+        "-n" | "-nn" if command != "synth" => {
+            "addresses and ports are never resolved: leave it out".into()
+        }
         "-w" if command == "analyze" => {
             "logs go to --out DIR; gannet filter FILTER FILE -w OUT writes packets".into()
+        }
+        "-s" if command == "analyze" => {
+            "gannet zeek -s SIGNATURES -r FILE matches signatures".into()
         }
         "-w" => "gannet filter FILTER FILE -w OUT writes packets".into(),
         "-o" if command == "filter" => "-w FILE names the output".into(),

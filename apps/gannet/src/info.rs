@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::paths;
 use crate::terminal::Terminal;
 
-/// Tell what captures hold: format, packets, times, interfaces.
+/// Print what captures hold: format, packets, times, interfaces.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  gannet info trace.pcap\n  \
                         gannet info --json captures/ | jq .packets")]

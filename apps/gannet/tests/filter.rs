@@ -124,7 +124,9 @@ fn filters_come_from_files_and_know_lists_and_services() {
         Run::of(gannet().args(["filter", "ip", file.to_str().unwrap(), "-w", "/nonexistent/x"]));
     assert_eq!(run.stderr.matches("No such file").count(), usize::from(run.code == 1));
     let run = Run::of(gannet().args(["filter", "compile", "-y", "none", "ip"]));
-    assert!(run.code != 0 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
+    assert!(run.code == 2 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
+    let run = Run::of(gannet().args(["filter", "compile", "-F", "/nonexistent/filter"]));
+    assert_eq!(run.code, 2, "{}", run.stderr);
 }
 
 #[test]

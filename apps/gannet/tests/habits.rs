@@ -50,6 +50,7 @@ fn options_of_other_programs_are_answered() {
             "hint: captures are read: gannet capture -i INTERFACE -w - | gannet info -",
         ),
         (&["filter", "-i", "eth0", "tcp"], "gannet filter 'tcp' -"),
+        (&["analyze", "-s", "a.sig", "x.pcap"], "hint: gannet zeek -s SIGNATURES -r FILE"),
         (&["analyze", "-n", "x.pcap"], "hint: addresses and ports are never resolved"),
         (&["analyze", "x.pcap", "-w", "y.pcap"], "hint: logs go to --out DIR"),
         (&["info", "x.pcap", "-w", "y.pcap"], "hint: gannet filter FILTER FILE -w OUT"),
@@ -59,6 +60,15 @@ fn options_of_other_programs_are_answered() {
         assert!(run.stderr.starts_with("error: gannet "), "{}", run.stderr);
         assert!(run.stderr.contains(hint), "{args:?}: {}", run.stderr);
     }
+}
+
+#[test]
+fn a_filter_among_the_captures_is_answered_with_its_place() {
+    let s = Scratch::new("filter-place");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(gannet().arg("packets").arg(&capture).arg("tcp port 80"));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("hint: a filter follows -f, or the capture of -r"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `gannet filter compile`: what becomes of an expression, stage by stage.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
 
@@ -107,14 +108,17 @@ impl From<DialectName> for Dialect {
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text = match (&args.filter, &args.file) {
         (Some(text), _) => text.clone(),
-        (None, Some(file)) => {
-            fs::read_to_string(file).with_context(|| file.display().to_string())?
-        }
+        (None, Some(file)) => match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => return Ok(refuse(&format_args!("{}: {error}", file.display()))),
+        },
         (None, None) => String::new(),
     };
-    let link_type = link_type(&args.link_type).with_context(|| {
-        format!("'{}' is no link type: give a name like EN10MB, or a number", args.link_type)
-    })?;
+    let Some(link_type) = link_type(&args.link_type) else {
+        let name = &args.link_type;
+        let words = "is no link type: give a name like EN10MB, or a number";
+        return Ok(refuse(&format_args!("'{name}' {words}")));
+    };
     let options = Options {
         snaplen: args.snaplen,
         netmask: args.netmask.map(u32::from),
@@ -124,10 +128,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let compiled = match compile(&text, link_type, &options, &System::new()) {
         Ok(compiled) => compiled,
-        Err(error) => {
-            Terminal::new(false).error(&error);
-            return Ok(Outcome::NoCapture);
-        }
+        Err(error) => return Ok(refuse(&error)),
     };
     let emit = match args.dump {
         0 => args.emit,
@@ -143,6 +144,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         shown.push_str(&stage(&compiled, emit)?);
     }
     out::write(shown.as_bytes())
+}
+
+fn refuse(error: &dyn Display) -> Outcome {
+    Terminal::new(false).error(error);
+    Outcome::NoCapture
 }
 
 fn link_type(name: &str) -> Option<u16> {

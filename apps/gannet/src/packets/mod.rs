@@ -203,6 +203,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Ok(stream) => stream,
         Err(error) => {
             terminal.error(&error);
+            // As of tcpdump, where what follows the options is a filter.
+            let is_missing = matches!(&error, gannet_capture::Error::Io { source, .. }
+                if source.kind() == io::ErrorKind::NotFound);
+            if args.read.is_empty() && files.len() > 1 && is_missing {
+                terminal.hint(&"a filter follows -f, or the capture of -r: -r FILE tcp port 80");
+            }
             return Ok(Outcome::of(&error, false));
         }
     };
