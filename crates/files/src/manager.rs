@@ -876,6 +876,8 @@ impl Files {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
                 logs.events.mark();
+                // Handlers see the file before what arrived early counts.
+                logs.events.drain();
             }
             if self.reports_matches {
                 self.unpack_rest(logs, now, id);

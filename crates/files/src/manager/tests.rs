@@ -188,6 +188,16 @@ fn parts_in_any_order() {
 }
 
 #[test]
+fn a_timeout_at_the_end_shows_a_file_without_what_arrived_early() {
+    let (mut w, heard) = World::listening(&["file_timeout", "file_state_remove"]);
+    let f = w.start(FileStart { total_bytes: Some(5_000), ..start() });
+    w.files.data_at(&mut w.logs, Time::from_secs(2), f, 100, b"early");
+    w.files.finish(&mut w.logs, Time::from_secs(3), |_, _| ());
+    w.logs.events.drain();
+    assert_eq!(*heard.lock().unwrap(), ["file_timeout 0", "file_state_remove 5"]);
+}
+
+#[test]
 fn the_oldest_makes_room() {
     let mut w = World::new();
     w.files.options.most = 2;

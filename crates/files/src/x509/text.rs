@@ -410,7 +410,7 @@ fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
     let identifier = members.universal(tag::OID)?.oid()?;
     match &*oid::dotted(identifier) {
         "1.3.6.1.5.5.7.2.1" => {
-            let _ = write!(text, "  CPS: {}", lossy(&members.element()?.octets()?));
+            let _ = write!(text, "  CPS: {}", lossy(before_nul(&members.element()?.octets()?)));
         }
         "1.3.6.1.5.5.7.2.2" => {
             text.push_str("  User Notice:\n");
@@ -419,7 +419,7 @@ fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
                 let part = notice.element()?;
                 if part.tag == tag::SEQUENCE {
                     let mut reference = part.items();
-                    let organization = lossy(&reference.element()?.octets()?);
+                    let organization = lossy(before_nul(&reference.element()?.octets()?));
                     let mut numbers = Vec::new();
                     let mut list = reference.universal(tag::SEQUENCE)?.items();
                     while !list.is_empty() {
@@ -436,9 +436,11 @@ fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
                         text.push('\n');
                     }
                 } else {
+                    let octets = part.octets()?;
+                    let shown = before_nul(&octets);
                     let explicit = match part.tag {
-                        tag::BMP_STRING => wide(&part.octets()?),
-                        _ => lossy(&part.octets()?),
+                        tag::BMP_STRING => wide(shown),
+                        _ => lossy(shown),
                     };
                     let _ = write!(text, "    Explicit Text: {explicit}");
                 }
@@ -449,6 +451,11 @@ fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Strings of policies end at the first NUL, as OpenSSL writes them: Latin text of two octets a character is empty.
+fn before_nul(octets: &[u8]) -> &[u8] {
+    octets.split(|octet| *octet == 0).next().unwrap_or_default()
 }
 
 /// Text of two octets a character, as OpenSSL writes it: octet by octet.
@@ -590,6 +597,22 @@ mod tests {
         assert_eq!(of("2.5.29.37", &usage), "TLS Web Server Authentication");
         assert_eq!(words("1.2.3", b"x", &[]), None);
         assert_eq!(date(1_576_549_048_336), "Dec 17 02:17:28.336 2019 GMT");
+    }
+
+    #[test]
+    fn the_text_of_a_policy_ends_at_the_first_nul() {
+        let with = |tag: u8, text: [u8; 2]| {
+            let mut value =
+                vec![0x30, 0x1a, 0x30, 0x18, 6, 2, 0x2a, 3, 0x30, 0x12, 0x30, 0x10, 6, 8];
+            value.extend([0x2b, 6, 1, 5, 5, 7, 2, 2, 0x30, 4, tag, 2]);
+            value.extend(text);
+            of("2.5.29.32", &value)
+        };
+        let policy = "Policy: 1.2.3\n  User Notice:\n    Explicit Text: ";
+        assert_eq!(with(0x1a, *b"no"), format!("{policy}no"));
+        assert_eq!(with(0x1a, *b"n\0"), format!("{policy}n"));
+        assert_eq!(with(0x1e, *b"\0n"), policy);
+        assert_eq!(with(0x1e, *b"no"), format!("{policy}no"));
     }
 
     proptest::proptest! {
