@@ -107,6 +107,8 @@ impl Analyzer {
         let len = msg.len() as u64;
         let mut more_notes = Vec::new();
         if is_wanted {
+            // An announcement by multicast begins a connection, and counts as an answer all the same.
+            let is_orig = is_orig && !(first && header.is_reply());
             cx.raise(|c| Message { c, is_orig, msg: head, len });
             more_notes = raise::message(cx, head, msg, is_orig, place);
         }

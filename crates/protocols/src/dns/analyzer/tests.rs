@@ -135,6 +135,18 @@ fn a_reply_from_the_originator_exchanges_the_roles() {
 }
 
 #[test]
+fn an_announcement_by_multicast_counts_as_a_message_of_the_responder() {
+    let mut t = Test::new(Proto::Udp, 5353);
+    t.h.conn.id.resp_h = Addr::v4([224, 0, 0, 251]);
+    t.h.listen("dns_message");
+    t.datagram(Dir::Orig, &reply(0));
+    t.datagram(Dir::Orig, &reply(0));
+    let sides: Vec<bool> =
+        t.h.events().iter().map(|e| e.starts_with(r#"dns_message "is_orig":true"#)).collect();
+    assert_eq!(sides, [false, true]);
+}
+
+#[test]
 fn rejections() {
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Orig, &query(1));
