@@ -384,12 +384,17 @@ impl Context<'_> {
         self.env.logs.events.drain();
     }
 
-    /// The same for both sides: for data of which no file is known.
-    pub(crate) fn raise_file_handles(&mut self, tag: Tag) {
+    /// The same for data of which no file is known.
+    pub(crate) fn raise_file_handle_of_none(&mut self, tag: Tag, from: Dir) {
         if self.env.logs.events.any() {
-            self.raise_file_handle(tag, Dir::Orig);
-            self.raise_file_handle(tag, Dir::Resp);
+            self.raise_file_handle(tag, from);
         }
+    }
+
+    /// The same for both sides.
+    pub(crate) fn raise_file_handles(&mut self, tag: Tag) {
+        self.raise_file_handle_of_none(tag, Dir::Orig);
+        self.raise_file_handle_of_none(tag, Dir::Resp);
     }
 
     /// An analyzer of datagrams leaves its connection.

@@ -122,7 +122,11 @@ impl Analyze for Data {
         if !self.beginning.is_empty() && self.beginning.len() < BEGINNING {
             self.identify(cx);
         }
-        for file in self.files.iter_mut().filter_map(Option::take) {
+        for side in [Dir::Orig, Dir::Resp] {
+            let Some(file) = self.files[side.index()].take() else {
+                cx.raise_file_handle_of_none(Tag::FtpData, side);
+                continue;
+            };
             // The control connection's row may already be written, and the next transfer active.
             let before = cx.env.files.mime_type(file);
             let after = cx.env.files.settle_mime_type(file);
@@ -157,6 +161,23 @@ mod tests {
         h.env.ftp.take(uid);
         data.finish(&mut h.cx());
         h.env.ftp.take(uid).mime_type
+    }
+
+    #[test]
+    fn the_end_asks_for_the_file_of_a_side_that_has_none() {
+        let mut h = Harness::new(Proto::Tcp, 2000);
+        h.listen("get_file_handle");
+        let (id, uid) = (h.conn.id, h.conn.uid);
+        let to = (id.resp_h, id.resp_p, h.conn.is_global());
+        assert_eq!(h.env.ftp.announce(to, uid, h.now), Ok(()));
+        let mut data = Data::new(&mut h.cx());
+        data.stream(&mut h.cx(), Dir::Resp, b"text\r\n");
+        h.events();
+        data.finish(&mut h.cx());
+        assert_eq!(
+            h.events(),
+            [r#"get_file_handle "tag":"Analyzer::ANALYZER_FTP_DATA","is_orig":true"#]
+        );
     }
 
     /// A connection ends some seconds behind its FIN: the next transfer had the type of the last one.

@@ -80,9 +80,15 @@ impl BodyFile {
             let numbers = [uid.bits(), depth, entity].map(u64::to_be_bytes);
             [&[BY_ENTITY], numbers.as_flattened()].concat()
         });
-        let env = &mut *s.cx.env;
-        let name = env.uids.named_file(&key);
+        let name = s.cx.env.uids.named_file(&key);
         key.extend(conn.resp_h.octets());
+        let is_open = |env: &Env| {
+            env.http.ranges.get(&key[..]).is_some_and(|range| !env.files.is_over(range.id))
+        };
+        if s.cx.env.logs.events.any() && is_open(s.cx.env) {
+            s.cx.raise_file_handle(Tag::Http, Dir::Resp);
+        }
+        let env = &mut *s.cx.env;
         if let Some(range) = env.http.ranges.get_mut(&key[..]) {
             let id = range.id;
             if !env.files.is_over(id) {
@@ -238,14 +244,20 @@ impl Entity {
     ) {
         match self.transfer {
             Transfer::Identity => {
-                if std::mem::take(&mut self.line_end_waits) {
+                // The last line end belongs to the boundary.
+                let waits = line_end && in_multipart;
+                let waited = std::mem::replace(&mut self.line_end_waits, waits);
+                let ends = line_end && !waits;
+                if (waited || ends) && s.cx.env.logs.events.any() {
+                    // Events have a line with its ends.
+                    let end = |has: bool| if has { &b"\r\n"[..] } else { b"" };
+                    return self.submit(s, &[end(waited), data, end(ends)].concat());
+                }
+                if waited {
                     self.submit(s, b"\r\n");
                 }
                 self.submit(s, data);
-                if line_end && in_multipart {
-                    // The last line end belongs to the boundary.
-                    self.line_end_waits = true;
-                } else if line_end {
+                if ends {
                     self.submit(s, b"\r\n");
                 }
             }

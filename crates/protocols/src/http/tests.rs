@@ -106,6 +106,14 @@ fn a_skipped_entity_is_counted_and_not_delivered() {
 }
 
 #[test]
+fn a_line_is_one_event_with_its_end() {
+    let parts: [&[u8]; 3] =
+        [b"HTTP/1.1 200 OK\r\nContent-Type: image/gif\r\n\r\none\r\n", b"two\r\n", b"\r\n"];
+    let (data, ..) = skipped(&parts, 9);
+    assert_eq!(data, [r#""one\r\n""#, r#""two\r\n""#, r#""\r\n""#]);
+}
+
+#[test]
 fn an_entity_is_skipped_within_its_header() {
     for header in [
         "Content-Transfer-Encoding: base64\r\nContent-Length: 4\r\n\r\nYWJj",

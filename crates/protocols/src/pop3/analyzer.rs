@@ -430,6 +430,7 @@ impl Analyzer {
             let mut files = Files { cx, file: &mut mail.file, report: &mut mail.report };
             mail.mime.finish(&mut files);
             mail.report.finish(cx);
+            cx.raise_file_handles(Tag::Pop3);
         }
     }
 }
@@ -653,6 +654,24 @@ mod tests {
         assert_eq!((&*files[0]["source"], &*files[0]["seen_bytes"]), ("POP3", "14"));
         assert_eq!((&*files[0]["is_orig"], &*files[0]["depth"]), ("F", "0"));
         assert!(!h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn the_end_of_a_mail_asks_for_the_files_of_both_sides() {
+        let mut h = Harness::new(Proto::Tcp, 110);
+        h.listen("get_file_handle");
+        let mut a = Analyzer::new(&mut h.cx());
+        let mut lines = LOGIN.to_vec();
+        lines.push((Orig, "RETR 1\r\n"));
+        lines.push((Resp, "+OK 9 octets\r\nSubject: hi\r\n\r\nhello\r\n.\r\n"));
+        for (from, text) in lines {
+            a.stream(&mut h.cx(), from, text.as_bytes());
+        }
+        let handle = |is_orig: bool| {
+            format!(r#"get_file_handle "tag":"Analyzer::ANALYZER_POP3","is_orig":{is_orig}"#)
+        };
+        let last: Vec<String> = h.events().into_iter().rev().take(2).collect();
+        assert_eq!(last, [handle(false), handle(true)]);
     }
 
     #[test]

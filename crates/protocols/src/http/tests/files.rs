@@ -51,6 +51,21 @@ fn a_range_that_is_refused_ends_its_file() {
 }
 
 #[test]
+fn each_range_asks_for_its_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\nContent-Length: 3\r\n\r\nabc";
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("get_file_handle");
+    let mut a = Analyzer::new(&mut h.cx());
+    for _ in 0..2 {
+        a.stream(&mut h.cx(), Dir::Orig, get);
+        a.stream(&mut h.cx(), Dir::Resp, part);
+    }
+    let sides: Vec<_> = h.events().iter().map(|e| e.ends_with(r#""is_orig":true"#)).collect();
+    assert_eq!(sides, [true, false, true, false]);
+}
+
+#[test]
 fn an_answer_shorter_than_what_came_is_another_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
