@@ -26,6 +26,22 @@ use gannet_wire::protocol;
 
 use crate::shard::Shard;
 
+/// What events show of a datagram that was reassembled.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembled {
+    /// Flags and offset for the event of its packet.
+    flags: Option<u16>,
+    /// What the event of the frame shows.
+    frame: Option<build::Reassembled>,
+}
+
+impl Reassembled {
+    /// The events of the datagram itself are raised, or never will be.
+    pub(crate) fn forget_flags(&mut self) {
+        self.flags = None;
+    }
+}
+
 impl Shard {
     /// The bytes of a packet, or only its size and time, before it is walked.
     #[inline]
@@ -74,11 +90,12 @@ impl Shard {
 
     #[cold]
     fn raise_frame(&mut self, packet: &Packet<'_>) {
+        let whole = self.reassembled.frame.take();
         if !self.groups.is_empty() {
             self.raise_igmp(packet);
         }
         if self.env.logs.events.wants::<RawPacket>() {
-            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len, whole);
             self.env.logs.events.raise(&RawPacket { p });
         }
     }
@@ -139,6 +156,20 @@ impl Shard {
         }
     }
 
+    /// A datagram was reassembled. Its headers are shown with the flags of the fragment that arrived first, also in the
+    /// event of the frame, if the datagram is in no tunnel.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_reassembled(&mut self, ip: &Ip<'_>, is_outermost: bool) {
+        let flags = self.fragments.completed_flags();
+        let wants_frame = is_outermost && self.env.logs.events.wants::<RawPacket>();
+        let frame = wants_frame.then(|| build::Reassembled {
+            headers: build::with_flags(build::packet(ip), flags),
+            total_len: ip.total_len,
+        });
+        self.reassembled = Reassembled { flags: Some(flags), frame };
+    }
+
     /// A packet of a connection that was found.
     #[inline]
     pub(crate) fn raise_new_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
@@ -161,9 +192,17 @@ impl Shard {
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
             return;
         }
+        let flags = self.reassembled.flags.take();
         self.with_session(index, |conn, tcp, session| {
             session.mention(tcp.as_deref());
-            session.raise(conn, |c| NewPacket { c, p: build::packet(ip) });
+            session.raise(conn, |c| {
+                let p = build::packet(ip);
+                let p = match flags {
+                    Some(flags) => build::with_flags(p, flags),
+                    None => p,
+                };
+                NewPacket { c, p }
+            });
             if has_extensions {
                 session.raise(conn, |c| Ipv6ExtHeaders { c, p: build::packet(ip) });
             }
@@ -382,7 +421,11 @@ fn is_partly_closed(tcp: &Tcp) -> bool {
 /// A TCP connection that is open when the input ends.
 #[cold]
 #[inline(never)]
-pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>) {
+pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, is_due: bool) {
+    // The last packet may be older than the one before it, by more than the timeout.
+    if is_due && conn.look_every == 0 && conn.last + conn.timeout() <= session.now {
+        return timed_out(session, conn, tcp, true);
+    }
     let Some(tcp) = tcp else {
         // Zeek lets the timers of DNS and RPC fire at the end.
         if conn.proto == Proto::Udp && conn.look_every > 0 {

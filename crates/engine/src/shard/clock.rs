@@ -203,8 +203,9 @@ impl Shard {
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         if self.env.logs.events.any() {
             self.env.logs.events.relieve();
+            let is_due = self.table.get(index).is_some_and(|slot| slot.due <= self.now);
             self.with_session(index, |conn, tcp, session| {
-                packet_events::pending(session, conn, tcp.as_deref());
+                packet_events::pending(session, conn, tcp.as_deref(), is_due);
             });
         }
         self.remove(index);

@@ -47,6 +47,7 @@ use gannet_protocols::policy::unknown::Sampler;
 use crate::Options;
 use crate::lookahead;
 use crate::notes::Noting;
+use crate::packet_events::Reassembled;
 use crate::role::Role;
 use crate::state::Evictor;
 use crate::tunnels::IpTunnels;
@@ -111,6 +112,8 @@ pub(crate) struct Shard {
     pub(crate) link: LinkState,
     /// Whether a connection or ARP took the current packet, where events are raised.
     pub(crate) is_taken: bool,
+    /// The datagram that the packet completed, for its events.
+    pub(crate) reassembled: Reassembled,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
     /// IGMP messages of the current packet with their senders, where events are raised of them.
@@ -183,6 +186,7 @@ impl Shard {
             packet_thresholds: Vec::new(),
             link: LinkState::default(),
             is_taken: false,
+            reassembled: Reassembled::default(),
             ignores_unknown: false,
             groups: Vec::new(),
             keyed_by_vlan: false,
@@ -300,7 +304,7 @@ impl Shard {
         self.advance_if_due(packet.time);
         if EVENTS && self.env.logs.events.any() {
             self.env.logs.events.relieve();
-            self.raise_beginning();
+            self.raise_beginning(packet.time);
             self.raise_packet_bytes(packet);
         }
         self.walk_link::<EVENTS>(packet);
@@ -344,7 +348,7 @@ impl Shard {
         let after_timers = Time::from_nanos(Time::MAX.as_nanos() - 1);
         self.env.logs.set_time(now);
         self.env.logs.set_key(RowKey { packet: number, due: after_timers, tie: u64::MAX });
-        self.raise_beginning();
+        self.raise_beginning(time);
     }
 
     /// Records that this is the last packet: what arises at the end of input has its time.
@@ -376,19 +380,19 @@ impl Shard {
         self.drain_events();
     }
 
-    /// Reports the first packet.
+    /// Reports the first packet: any one as long as all have time zero.
     #[inline]
-    fn raise_beginning(&mut self) {
+    fn raise_beginning(&mut self, time: Time) {
         if !self.has_begun {
-            self.raise_first();
+            self.raise_first(time);
         }
     }
 
     #[cold]
-    fn raise_first(&mut self) {
+    fn raise_first(&mut self, time: Time) {
+        self.has_begun = time != Time::ZERO;
         let events = &mut self.env.logs.events;
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
-        if is_first && events.wants::<NetworkTimeInit>() {
+        if events.wants::<NetworkTimeInit>() {
             events.raise(&NetworkTimeInit {});
         }
     }

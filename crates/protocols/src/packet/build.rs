@@ -19,17 +19,14 @@ use super::events::NdOption;
 use super::events::PrefixInfo;
 use super::events::SynPacket;
 use super::events::TcpOptionRecord;
+use super::fields::addr4;
+use super::fields::addr6;
+use super::fields::be16;
+use super::fields::be32;
+use super::fields::byte;
 use super::headers::IcmpHdr;
 use super::headers::Ip4Hdr;
-use super::headers::Ip6Ah;
-use super::headers::Ip6Dstopts;
-use super::headers::Ip6Esp;
-use super::headers::Ip6ExtHdr;
-use super::headers::Ip6Fragment;
 use super::headers::Ip6Hdr;
-use super::headers::Ip6Hopopts;
-use super::headers::Ip6Option;
-use super::headers::Ip6Routing;
 use super::headers::L2Hdr;
 use super::headers::Layer3;
 use super::headers::LinkEncap;
@@ -37,30 +34,7 @@ use super::headers::PktHdr;
 use super::headers::RawPktHdr;
 use super::headers::TcpHdr;
 use super::headers::UdpHdr;
-
-/// The 16-bit number at an offset; 0 where there are no bytes.
-fn be16(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 2).map_or(0, |b| u64::from(u16::from_be_bytes([b[0], b[1]])))
-}
-
-/// The 32-bit number at an offset; 0 where there are no bytes.
-fn be32(bytes: &[u8], at: usize) -> u64 {
-    be16(bytes, at) << 16 | be16(bytes, at + 2)
-}
-
-fn byte(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at).map_or(0, |b| u64::from(*b))
-}
-
-fn addr6(bytes: &[u8], at: usize) -> Addr {
-    let found = bytes.get(at..at + 16).and_then(|b| b.try_into().ok());
-    Addr::v6(found.unwrap_or_default())
-}
-
-fn addr4(bytes: &[u8], at: usize) -> Addr {
-    let found = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
-    Addr::v4(found.unwrap_or_default())
-}
+use super::ip6::extensions;
 
 /// The headers of an IP packet.
 pub fn packet(ip: &Ip<'_>) -> PktHdr {
@@ -99,12 +73,15 @@ pub fn packet(ip: &Ip<'_>) -> PktHdr {
         return all;
     }
     let t = ip.payload;
+    let payload_len = stated_payload_len(ip);
+    // No transport is read where the capture cut the packet, even behind the transport's header.
+    let holds = |min: usize| payload_len >= min && t.len() >= payload_len;
     let ports = |proto| {
         let number = |at| u16::try_from(be16(t, at)).unwrap_or_default();
         (Port(number(0), proto), Port(number(2), proto))
     };
     match ip.protocol {
-        protocol::TCP if t.len() >= 20 => {
+        protocol::TCP if holds(20) => {
             let (sport, dport) = ports(Proto::Tcp);
             let hl = (byte(t, 12) >> 4) * 4;
             all.tcp = Some(TcpHdr {
@@ -113,17 +90,20 @@ pub fn packet(ip: &Ip<'_>) -> PktHdr {
                 seq: be32(t, 4),
                 ack: be32(t, 8),
                 hl,
-                dl: u64::from(ip.payload_len).saturating_sub(hl),
+                dl: (payload_len as u64).saturating_sub(hl),
                 reserved: byte(t, 12) & 15,
                 flags: byte(t, 13),
                 win: be16(t, 14),
             });
         }
-        protocol::UDP if t.len() >= 8 => {
+        protocol::UDP if holds(8) => {
             let (sport, dport) = ports(Proto::Udp);
             all.udp = Some(UdpHdr { sport, dport, ulen: be16(t, 4) });
         }
-        protocol::ICMP | protocol::ICMP6 if !t.is_empty() => {
+        protocol::ICMP if holds(ICMP_LEN) => {
+            all.icmp = Some(IcmpHdr { icmp_type: byte(t, 0) });
+        }
+        protocol::ICMP6 if holds(8) => {
             all.icmp = Some(IcmpHdr { icmp_type: byte(t, 0) });
         }
         _ => {}
@@ -131,89 +111,15 @@ pub fn packet(ip: &Ip<'_>) -> PktHdr {
     all
 }
 
-/// The extension headers behind the fixed one of 40 bytes.
-fn extensions(header: &[u8], mut next: u64) -> Vec<Ip6ExtHdr> {
-    let mut all = Vec::new();
-    let mut rest = header.get(40..).unwrap_or_default();
-    while rest.len() >= 8 {
-        let (nxt, len) = (byte(rest, 0), byte(rest, 1));
-        let mut one = Ip6ExtHdr {
-            id: next,
-            hopopts: None,
-            dstopts: None,
-            routing: None,
-            fragment: None,
-            ah: None,
-            esp: None,
-        };
-        let mut size = (len as usize + 1) * 8;
-        let body = |from: usize, size: usize| rest.get(from..size.min(rest.len())).unwrap_or(&[]);
-        match next {
-            0 => {
-                let options = options6(body(2, size));
-                one.hopopts = Some(Ip6Hopopts { nxt, len, options });
-            }
-            60 => {
-                let options = options6(body(2, size));
-                one.dstopts = Some(Ip6Dstopts { nxt, len, options });
-            }
-            43 => {
-                let data = body(4, size).to_vec().into();
-                let (rtype, segleft) = (byte(rest, 2), byte(rest, 3));
-                one.routing = Some(Ip6Routing { nxt, len, rtype, segleft, data });
-            }
-            44 => {
-                size = 8;
-                let offset = be16(rest, 2);
-                one.fragment = Some(Ip6Fragment {
-                    nxt,
-                    rsv1: len,
-                    offset: offset >> 3,
-                    rsv2: offset >> 1 & 3,
-                    more: offset & 1 != 0,
-                    id: be32(rest, 4),
-                });
-            }
-            51 => {
-                size = (len as usize + 2) * 4;
-                let has = len > 0;
-                one.ah = Some(Ip6Ah {
-                    nxt,
-                    len,
-                    rsv: be16(rest, 2),
-                    spi: be32(rest, 4),
-                    seq: has.then(|| be32(rest, 8)),
-                    data: has.then(|| body(12, size).to_vec().into()),
-                });
-            }
-            50 => {
-                one.esp = Some(Ip6Esp { spi: be32(rest, 0), seq: be32(rest, 4) });
-                all.push(one);
-                break;
-            }
-            _ => break,
-        }
-        all.push(one);
-        next = nxt;
-        rest = rest.get(size..).unwrap_or_default();
-    }
-    all
-}
+/// Zeek reads an ICMP message only if it is as long as the longest of its headers.
+const ICMP_LEN: usize = 28;
 
-fn options6(mut rest: &[u8]) -> Vec<Ip6Option> {
-    let mut all = Vec::new();
-    while let Some(otype) = rest.first().map(|b| u64::from(*b)) {
-        if otype == 0 {
-            all.push(Ip6Option { otype, len: 0, data: Default::default() });
-            rest = &rest[1..];
-            continue;
-        }
-        let Some(len) = rest.get(1).map(|b| usize::from(*b)) else { break };
-        let Some(data) = rest.get(2..2 + len) else { break };
-        all.push(Ip6Option { otype, len: len as u64, data: data.to_vec().into() });
-        rest = &rest[2 + len..];
+/// Bytes of payload as the IP header states them; zero where segmentation offload left the field empty.
+fn stated_payload_len(ip: &Ip<'_>) -> usize {
+    if ip.version == 4 && ip.total_len == 0 {
+        return 0;
     }
-    all
+    (ip.total_len as usize).saturating_sub(ip.header.len())
 }
 
 /// An Ethernet address in text.
@@ -222,8 +128,26 @@ pub fn mac(bytes: &[u8]) -> String {
     digits.join(":")
 }
 
-/// The headers of a frame.
-pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
+/// A datagram whose last fragment a frame has.
+#[derive(Debug)]
+pub struct Reassembled {
+    /// Its headers.
+    pub headers: PktHdr,
+    /// Bytes of its headers and payload.
+    pub total_len: u32,
+}
+
+/// Sets flags and fragment offset of an IPv4 header.
+pub fn with_flags(mut headers: PktHdr, flags: u16) -> PktHdr {
+    if let Some(ip) = &mut headers.ip {
+        (ip.df, ip.mf) = (flags & 0x4000 != 0, flags & 0x2000 != 0);
+        ip.offset = u64::from(flags & 0x1fff) * 8;
+    }
+    headers
+}
+
+/// The headers of a frame; those of a datagram instead, if the frame completed it.
+pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembled>) -> RawPktHdr {
     let is_ethernet = link_type == gannet_wire::link_type::ETHERNET;
     let mut l2 = L2Hdr {
         encap: if is_ethernet { LinkEncap::Ethernet } else { LinkEncap::Unknown },
@@ -240,41 +164,102 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
         eth_type: None,
         proto: Layer3::Unknown,
     };
-    if is_ethernet && data.len() >= 14 {
-        (l2.dst, l2.src) = (Some(mac(&data[..6])), Some(mac(&data[6..12])));
-        let mut at = 12;
-        let mut ethertype = be16(data, at);
-        let mut tags = Vec::new();
-        while matches!(ethertype, 0x8100 | 0x88a8 | 0x9100) && tags.len() < 2 {
-            tags.push(be16(data, at + 2));
-            at += 4;
-            ethertype = be16(data, at);
-        }
+    if is_ethernet {
+        // Zeek has zeros for addresses that the capture cut.
+        let address = |at: usize| mac(data.get(at..at + 6).unwrap_or(&[0; 6]));
+        (l2.dst, l2.src) = (Some(address(0)), Some(address(6)));
+        let (ethertype, tags) = ethernet(data);
         let parts = |tag: u64| (tag & 0xfff, tag >> 13, tag >> 12 & 1 != 0);
-        if let Some((id, pcp, dei)) = tags.first().copied().map(parts) {
+        if let Some((id, pcp, dei)) = tags[0].map(parts) {
             (l2.vlan, l2.vlan_pcp, l2.vlan_dei) = (Some(id), Some(pcp), Some(dei));
         }
-        if let Some((id, pcp, dei)) = tags.get(1).copied().map(parts) {
+        if let Some((id, pcp, dei)) = tags[1].map(parts) {
             l2.inner_vlan = Some(id);
             (l2.inner_vlan_pcp, l2.inner_vlan_dei) = (Some(pcp), Some(dei));
         }
         l2.eth_type = Some(ethertype);
-        if ethertype == 0x0806 || ethertype == 0x8035 {
-            l2.proto = Layer3::Arp;
-        }
     }
     let mut headers = PktHdr::default();
     if let Ok(decoded) = gannet_wire::decode(link_type, data, wire_len) {
-        if let Some(Datagram { ip, .. }) = decoded.datagram() {
-            l2.proto = if ip.version == 4 { Layer3::Ipv4 } else { Layer3::Ipv6 };
+        l2.proto = match decoded.frame.network {
+            Network::Ip(bytes) => match bytes.first().map(|b| b >> 4) {
+                Some(4) if bytes.len() >= 20 => Layer3::Ipv4,
+                Some(6) if bytes.len() >= 40 => Layer3::Ipv6,
+                _ => Layer3::Unknown,
+            },
+            Network::Arp(_) => Layer3::Arp,
+            _ => Layer3::Unknown,
+        };
+        if let Some(Reassembled { headers: all, total_len }) = whole {
+            headers = all;
+            if let Network::Ip(bytes) = decoded.frame.network {
+                let at = bytes.as_ptr().addr().saturating_sub(data.as_ptr().addr());
+                l2.len = at as u64 + u64::from(total_len);
+            }
+        } else if let Some(Datagram { ip, .. }) = decoded.datagram()
+            && data.len() >= ip.total_len as usize
+        {
             // A transport is read in every fragment.
             headers = packet(&Ip { fragment: None, ..*ip });
-        } else if matches!(decoded.frame.network, Network::Arp(_)) {
-            l2.proto = Layer3::Arp;
         }
+    }
+    if l2.eth_type.is_some_and(|t| t == 0x0806 || t == 0x8035) {
+        l2.proto = Layer3::Arp;
     }
     let PktHdr { ip, ip6, tcp, udp, icmp } = headers;
     RawPktHdr { l2, ip, ip6, tcp, udp, icmp }
+}
+
+/// The innermost EtherType, or zero if the frame is too short for one; the first and the last VLAN tag behind it.
+fn ethernet(data: &[u8]) -> (u64, [Option<u64>; 2]) {
+    let (mut ethertype, mut tags) = (0, [None; 2]);
+    let mut add = |tag| match tags[0] {
+        None => tags[0] = Some(tag),
+        Some(_) => tags[1] = Some(tag),
+    };
+    let mut frame = data;
+    while frame.len() > 16 {
+        if be16(frame, 12) == 0x8903 {
+            if frame.len() <= 30 {
+                break;
+            }
+            frame = &frame[16..];
+        }
+        ethertype = be16(frame, 12);
+        let (mut next, mut rest) = (ethertype, &frame[14..]);
+        let is_tag = |next: u64| matches!(next, 0x8100 | 0x88a8 | 0x9100);
+        let mut is_within = false;
+        loop {
+            if next == 0x8100 || !is_within && is_tag(next) {
+                is_within = true;
+                if rest.len() <= 4 {
+                    break;
+                }
+                add(be16(rest, 0));
+                next = be16(rest, 2);
+                rest = &rest[4..];
+                if next >= 1536 {
+                    ethertype = next;
+                }
+            } else if next == 0x8926 && rest.len() > 6 {
+                // The type behind a VN-Tag does not count, but that of a VLAN tag there does.
+                next = be16(rest, 4);
+                rest = &rest[6..];
+                is_within = false;
+                if !is_tag(next) {
+                    break;
+                }
+            } else {
+                break;
+            }
+        }
+        match next {
+            // The customer's frame behind the tag of a provider's backbone bridge.
+            0x88e7 if rest.len() > 18 => frame = &rest[4..],
+            _ => break,
+        }
+    }
+    (ethertype, tags)
 }
 
 /// What a SYN says.
@@ -600,6 +585,71 @@ mod tests {
         // One that is cut is none; as many as announced must be possible.
         assert_eq!(mld_records(1, &data[..39]).map(|all| all.len()), Some(0));
         assert!(mld_records(3, &data).is_none());
+    }
+
+    /// An Ethernet frame of IPv4 with this payload, of which the capture lacks the last bytes.
+    fn ethernet4(protocol: u8, payload: &[u8], missing: usize) -> RawPktHdr {
+        let mut f = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0];
+        f.extend([0x45, 0, 0, 20 + payload.len() as u8, 0, 1, 0, 0, 64, protocol, 0, 0]);
+        f.extend([10, 0, 0, 2, 10, 0, 0, 1]);
+        f.extend_from_slice(payload);
+        let wire_len = f.len() as u32;
+        frame(1, &f[..f.len() - missing], wire_len, None)
+    }
+
+    #[test]
+    fn a_transport_is_shown_only_if_the_datagram_was_captured() {
+        let udp = [0, 53, 0, 80, 0, 20, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+        let whole = ethernet4(17, &udp, 0);
+        assert_eq!((whole.udp.map(|u| u.ulen), whole.ip.map(|ip| ip.len)), (Some(20), Some(40)));
+        // One byte is missing, but the frame is as long as the datagram.
+        let cut = ethernet4(17, &udp, 1);
+        assert!(cut.udp.is_none() && cut.ip.is_some());
+        assert_eq!((cut.l2.len, cut.l2.cap_len), (54, 53));
+        let short = ethernet4(17, &udp, 15);
+        assert!(short.udp.is_none() && short.ip.is_none());
+        assert_eq!(short.l2.proto, Layer3::Ipv4);
+    }
+
+    #[test]
+    fn an_icmp_message_is_shown_if_it_is_as_long_as_the_longest_header() {
+        assert!(ethernet4(1, &[8; 27], 0).icmp.is_none());
+        assert_eq!(ethernet4(1, &[8; 28], 0).icmp.map(|i| i.icmp_type), Some(8));
+        assert_eq!(ethernet4(58, &[128; 8], 0).icmp.map(|i| i.icmp_type), Some(128));
+    }
+
+    #[test]
+    fn the_innermost_ethertype_and_the_outermost_addresses_are_shown() {
+        let zeros = frame(1, &[1; 10], 10, None).l2;
+        assert_eq!(zeros.src.as_deref(), Some("00:00:00:00:00:00"));
+        assert_eq!((zeros.dst.as_deref(), zeros.eth_type), (Some("01:01:01:01:01:01"), Some(0)));
+        // FabricPath, then a frame with a VLAN tag and a type that is not read.
+        let mut f = vec![3; 12];
+        f.extend([0x89, 3, 0, 0]);
+        f.extend([4; 12]);
+        f.extend([0x81, 0, 0x70, 5, 0x12, 0x34, 0, 0, 0, 0]);
+        let l2 = frame(1, &f, f.len() as u32, None).l2;
+        assert_eq!(l2.src.as_deref(), Some("03:03:03:03:03:03"));
+        assert_eq!((l2.eth_type, l2.vlan), (Some(0x1234), Some(5)));
+        assert_eq!((l2.vlan_pcp, l2.vlan_dei, l2.inner_vlan), (Some(3), Some(true), None));
+        // The type behind a VN-Tag is not shown.
+        let mut f = vec![3; 12];
+        f.extend([0x89, 0x26, 0, 0, 0, 0, 8, 0, 1, 2, 3]);
+        assert_eq!(frame(1, &f, f.len() as u32, None).l2.eth_type, Some(0x8926));
+    }
+
+    #[test]
+    fn a_frame_that_completes_a_datagram_shows_its_headers() {
+        let mut f = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0];
+        f.extend([0x45, 0, 0, 22, 0, 1, 0, 9, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1, 1, 2]);
+        let headers = PktHdr {
+            udp: Some(UdpHdr { sport: Port(1, Proto::Udp), dport: Port(2, Proto::Udp), ulen: 74 }),
+            ..PktHdr::default()
+        };
+        let whole = Some(Reassembled { headers, total_len: 94 });
+        let shown = frame(1, &f, f.len() as u32, whole);
+        assert_eq!((shown.l2.len, shown.l2.cap_len), (108, 36));
+        assert_eq!(shown.udp.map(|u| u.ulen), Some(74));
     }
 
     fn quoted4(protocol: u8, rest: &[u8]) -> Vec<u8> {

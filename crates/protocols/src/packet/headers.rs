@@ -213,6 +213,168 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
+    /// A request to refresh a binding (RFC 6275 section 6.1.2).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityBrr = "ip6_mobility_brr" {
+        /// Reserved.
+        rsv: u64 = "rsv",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// The start of a test of the home address (RFC 6275 section 6.1.3).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityHoti = "ip6_mobility_hoti" {
+        /// Reserved.
+        rsv: u64 = "rsv",
+        /// Cookie.
+        cookie: u64 = "cookie",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// The start of a test of the care-of address (RFC 6275 section 6.1.4).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityCoti = "ip6_mobility_coti" {
+        /// Reserved.
+        rsv: u64 = "rsv",
+        /// Cookie.
+        cookie: u64 = "cookie",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// A test of the home address (RFC 6275 section 6.1.5).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityHot = "ip6_mobility_hot" {
+        /// Index of the nonce.
+        nonce_idx: u64 = "nonce_idx",
+        /// Cookie.
+        cookie: u64 = "cookie",
+        /// Token.
+        token: u64 = "token",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// A test of the care-of address (RFC 6275 section 6.1.6).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityCot = "ip6_mobility_cot" {
+        /// Index of the nonce.
+        nonce_idx: u64 = "nonce_idx",
+        /// Cookie.
+        cookie: u64 = "cookie",
+        /// Token.
+        token: u64 = "token",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// An update of a binding (RFC 6275 section 6.1.7).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityBu = "ip6_mobility_bu" {
+        /// Sequence number.
+        seq: u64 = "seq",
+        /// Whether an acknowledgement is requested.
+        acknowledge: bool = "a",
+        /// Whether it is a registration at home.
+        home: bool = "h",
+        /// Whether the interface identifier of the link-local address is that of the home address.
+        link_local: bool = "l",
+        /// Whether key management survives a move.
+        key: bool = "k",
+        /// Lifetime in units of four seconds.
+        life: u64 = "life",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// An acknowledgement of a binding (RFC 6275 section 6.1.8).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityBack = "ip6_mobility_back" {
+        /// Status.
+        status: u64 = "status",
+        /// Whether key management survives a move.
+        key: bool = "k",
+        /// Sequence number.
+        seq: u64 = "seq",
+        /// Lifetime in units of four seconds.
+        life: u64 = "life",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// An error of a binding (RFC 6275 section 6.1.9).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityBe = "ip6_mobility_be" {
+        /// Status.
+        status: u64 = "status",
+        /// Home address.
+        hoa: Addr = "hoa",
+        /// Options.
+        options: Vec<Ip6Option> = "options",
+    }
+}
+
+gannet_event::record! {
+    /// A message of Mobile IPv6.
+    #[derive(Clone, Debug, Default)]
+    pub struct Ip6MobilityMsg = "ip6_mobility_msg" {
+        /// Its type.
+        id: u64 = "id",
+        /// A request to refresh a binding.
+        brr: Option<Ip6MobilityBrr> = "brr",
+        /// The start of a test of the home address.
+        hoti: Option<Ip6MobilityHoti> = "hoti",
+        /// The start of a test of the care-of address.
+        coti: Option<Ip6MobilityCoti> = "coti",
+        /// A test of the home address.
+        hot: Option<Ip6MobilityHot> = "hot",
+        /// A test of the care-of address.
+        cot: Option<Ip6MobilityCot> = "cot",
+        /// An update of a binding.
+        bu: Option<Ip6MobilityBu> = "bu",
+        /// An acknowledgement of a binding.
+        back: Option<Ip6MobilityBack> = "back",
+        /// An error of a binding.
+        be: Option<Ip6MobilityBe> = "be",
+    }
+}
+
+gannet_event::record! {
+    /// A mobility header (RFC 6275 section 6.1).
+    #[derive(Clone, Debug)]
+    pub struct Ip6MobilityHdr = "ip6_mobility_hdr" {
+        /// Next header.
+        nxt: u64 = "nxt",
+        /// Length in units of eight bytes, without the first.
+        len: u64 = "len",
+        /// Type of the message.
+        mh_type: u64 = "mh_type",
+        /// Reserved.
+        rsv: u64 = "rsv",
+        /// Checksum.
+        chksum: u64 = "chksum",
+        /// The message.
+        msg: Ip6MobilityMsg = "msg",
+    }
+}
+
+gannet_event::record! {
     /// One extension header.
     #[derive(Clone, Debug)]
     pub struct Ip6ExtHdr = "ip6_ext_hdr" {
@@ -230,6 +392,8 @@ gannet_event::record! {
         ah: Option<Ip6Ah> = "ah",
         /// Encryption.
         esp: Option<Ip6Esp> = "esp",
+        /// Mobility.
+        mobility: Option<Ip6MobilityHdr> = "mobility",
     }
 }
 

@@ -5,4 +5,6 @@
 
 pub mod build;
 pub mod events;
+mod fields;
 pub mod headers;
+mod ip6;
