@@ -667,9 +667,7 @@ mod tests {
         for (from, text) in lines {
             a.stream(&mut h.cx(), from, text.as_bytes());
         }
-        let handle = |is_orig: bool| {
-            format!(r#"get_file_handle "tag":"Analyzer::ANALYZER_POP3","is_orig":{is_orig}"#)
-        };
+        let handle = |is_orig: bool| format!(r#"get_file_handle "is_orig":{is_orig}"#);
         let last: Vec<String> = h.events().into_iter().rev().take(2).collect();
         assert_eq!(last, [handle(false), handle(true)]);
     }

@@ -92,9 +92,7 @@ fn each_number_of_a_receiver_is_an_event() {
 
 #[test]
 fn the_end_of_a_transfer_asks_for_the_file_of_a_side_that_has_none() {
-    let handle = |is_orig: bool| {
-        format!(r#"get_file_handle "tag":"Analyzer::ANALYZER_IRC_DATA","is_orig":{is_orig}"#)
-    };
+    let handle = |is_orig: bool| format!(r#"get_file_handle "is_orig":{is_orig}"#);
     let mut h = Harness::new(Proto::Tcp, 2000);
     h.listen("get_file_handle");
     let mut data = Data::new(&mut h.cx());
