@@ -7,6 +7,7 @@
 //! for a host.
 
 mod algorithm;
+mod constraints;
 mod curve;
 mod extensions;
 mod host;

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use super::constraints;
+use super::constraints::address;
 use super::universal;
 use crate::der::Class;
 use crate::der::Element;
@@ -118,9 +120,14 @@ fn words(dotted: &str, value: &[u8], timestamps: &[Timestamp]) -> Option<String>
         "2.5.29.16" => usage_period(&mut reader),
         "2.5.29.17" | "2.5.29.18" => Some(general_names(&mut reader).ok()?.join(", ")),
         "2.5.29.19" => basic_constraints(&mut reader),
+        "2.5.29.30" => constraints::names(&mut reader).ok(),
         "2.5.29.31" => distribution_points(&mut reader).ok(),
         "2.5.29.32" => policies(&mut reader).ok(),
         "2.5.29.35" => authority_key(&mut reader).ok(),
+        "2.5.29.36" => constraints::policies(&mut reader),
+        "2.5.29.54" => {
+            Some(reader.universal(tag::INTEGER).ok()?.integer().ok()?.to_i64()?.to_string())
+        }
         "2.5.29.37" => {
             let mut list = reader.sequence().ok()?;
             let mut all = Vec::new();
@@ -220,7 +227,7 @@ fn slashes(name: &Element<'_>) -> Result<String> {
 }
 
 /// Subject of a directory name, as `C = US, O = …`.
-fn commas(name: &Element<'_>) -> Result<String> {
+pub(super) fn commas(name: &Element<'_>) -> Result<String> {
     let one = |(identifier, value): (&[u8], String)| {
         let short = short_name(identifier);
         let needs_quotes = value.contains([',', '+', '"', '\\', '<', '>', ';']);
@@ -262,7 +269,7 @@ fn names_of(
     Ok(all)
 }
 
-fn general_name(
+pub(super) fn general_name(
     name: &Element<'_>,
     directory: fn(&Element<'_>) -> Result<String>,
 ) -> Result<String> {
@@ -275,12 +282,7 @@ fn general_name(
         5 => "EdiPartyName:<unsupported>".to_owned(),
         6 => format!("URI:{}", lossy(&name.octets()?)),
         7 => match &name.octets()?[..] {
-            [a, b, c, d] => format!("IP Address:{a}.{b}.{c}.{d}"),
-            long if long.len() == 16 => {
-                let words = long.as_chunks::<2>().0.iter().map(|w| u16::from_be_bytes(*w));
-                let words: Vec<_> = words.map(|word| format!("{word:X}")).collect();
-                format!("IP Address:{}", words.join(":"))
-            }
+            octets if matches!(octets.len(), 4 | 16) => format!("IP Address:{}", address(octets)),
             _ => "IP Address:<invalid>".to_owned(),
         },
         _ => format!("Registered ID:{}", long_name(name.oid()?)),
@@ -383,7 +385,7 @@ const REASONS: [&str; 9] = [
     "AA Compromise",
 ];
 
-fn indented(names: &[String]) -> String {
+pub(super) fn indented(names: &[String]) -> String {
     names.iter().map(|name| format!("  {name}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -595,6 +597,7 @@ mod tests {
         );
         let usage = [0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
         assert_eq!(of("2.5.29.37", &usage), "TLS Web Server Authentication");
+        assert_eq!(of("2.5.29.54", &[2, 1, 3]), "3");
         assert_eq!(words("1.2.3", b"x", &[]), None);
         assert_eq!(date(1_576_549_048_336), "Dec 17 02:17:28.336 2019 GMT");
     }
@@ -618,7 +621,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
-            for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.37", "1.3.6.1.5.5.7.1.1"] {
+            for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.30", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.36", "2.5.29.37", "2.5.29.54", "1.3.6.1.5.5.7.1.1"] {
                 let _ = words(dotted, &bytes, &[]);
             }
             let _ = timestamps(&bytes);
