@@ -43,6 +43,7 @@ pub mod bridge;
 pub mod cache;
 pub mod code;
 pub mod command;
+mod comments;
 pub mod compare;
 pub mod components;
 pub mod describe;

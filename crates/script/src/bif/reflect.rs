@@ -1,10 +1,12 @@
 //! What scripts can learn of themselves: types, globals, fields, enums.
 
 use super::{Table, arg};
+use crate::comments;
 use crate::describe;
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::{Name, TypeId};
+use crate::source::Span;
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
 use crate::value::{Record, Value, Vector};
@@ -37,25 +39,46 @@ pub(super) const TABLE: Table = &[
         Ok(Value::string(path.unwrap_or_default()))
     }),
     ("get_record_field_declaring_script", |vm, a| {
-        let name = arg(a, 0).text();
-        let path = name.split_once('$').and_then(|(record, field)| {
-            let ty = vm.type_named(record)?;
-            let field = vm.p.names.find(field)?;
-            let record = vm.p.types.record(ty)?;
-            let field = record.fields.iter().find(|known| known.name == field)?;
-            vm.p.sources.files.find(field.span.file).map(|file| short_path(&file.path))
-        });
+        let path = field_span(vm, &arg(a, 0).text())
+            .and_then(|span| vm.p.sources.files.find(span.file).map(|file| short_path(&file.path)));
         Ok(Value::string(path.unwrap_or_default()))
     }),
-    ("get_identifier_comments", |_, _| Ok(Value::string(""))),
+    ("get_identifier_comments", |vm, a| {
+        let span = vm.find_global(&arg(a, 0).text()).map(|global| vm.p.globals[global].span);
+        Ok(Value::string(comments_at(vm, span)))
+    }),
     ("get_package_readme", |_, _| Ok(Value::string(""))),
-    ("get_record_field_comments", |_, _| Ok(Value::string(""))),
-    ("get_script_comments", |_, _| Ok(Value::string(""))),
+    ("get_record_field_comments", |vm, a| {
+        let span = field_span(vm, &arg(a, 0).text());
+        Ok(Value::string(comments_at(vm, span)))
+    }),
+    ("get_script_comments", |vm, a| {
+        let name = arg(a, 0).text();
+        let file = vm.p.sources.files.iter().find(|(_, file)| short_path(&file.path) == name);
+        Ok(Value::string(file.map_or_else(Vec::new, |(_, file)| comments::of_script(&file.text))))
+    }),
     ("global_container_footprints", |vm, _| {
         let ty = vm.result_type();
         Ok(vm.new_table(ty, None))
     }),
 ];
+
+/// Where the field of `Record$field` is declared.
+fn field_span(vm: &Vm<'_>, name: &str) -> Option<Span> {
+    let (record, field) = name.split_once('$')?;
+    let ty = vm.type_named(record)?;
+    let field = vm.p.names.find(field)?;
+    let record = vm.p.types.record(ty)?;
+    record.fields.iter().find(|known| known.name == field).map(|field| field.span)
+}
+
+/// The documentation of the declaration at `span`; empty where there is none.
+fn comments_at(vm: &Vm<'_>, span: Option<Span>) -> Vec<u8> {
+    let file = span.and_then(|span| Some((vm.p.sources.files.find(span.file)?, span)));
+    file.map_or_else(Vec::new, |(file, span)| {
+        comments::of_declaration(&file.text, span.start as usize)
+    })
+}
 
 fn short_path(path: &str) -> String {
     for folder in std::env::var("ZEEKPATH").unwrap_or_default().split(':') {
@@ -161,7 +184,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let table = vm.new_table(result, None);
     if !vm.m.state.began {
         let site = vm.call_site();
-        let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let span = vm.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
         let text = b"top-level global_ids() call unsupported".to_vec();
         vm.emit(Severity::Error, span, text);
         return Ok(table);

@@ -1,4 +1,4 @@
-//! Key-value stores of the Broker framework, in memory: those of one process alone.
+//! Key-value stores of the Broker framework, in memory, whatever the backend: those of one process alone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -68,16 +68,15 @@ pub(super) const TABLE: Table = &[
             return Ok(known.clone());
         }
         let memory = vm.enum_named("Broker::MEMORY");
-        let fits = crate::value::equal::equal(&memory, arg(a, 1));
-        if !fits {
-            vm.builtin_error(format!("Could not create Broker master store '{name}'"));
+        if !crate::value::equal::equal(&memory, arg(a, 1)) {
+            vm.builtin_warning(format!(
+                "Broker store '{name}' is kept in memory: its database is neither read nor written"
+            ));
         }
-        let store = Store { name: name.clone(), closed: !fits, ..Store::default() };
+        let store = Store { name: name.clone(), ..Store::default() };
         let handle = Handle(Rc::new(RefCell::new(store)));
         let value = Value::Opaque(OpaqueValue::new(vm.result_type(), handle));
-        if fits {
-            vm.m.state.stores.0.insert(name, value.clone());
-        }
+        vm.m.state.stores.0.insert(name, value.clone());
         Ok(value)
     }),
     ("Broker::__create_clone", |vm, a| {

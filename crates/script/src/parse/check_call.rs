@@ -355,6 +355,8 @@ impl Parser<'_> {
                     && set.index.len() == 1
                     && self.program.same_type(set.index[0], *element);
             }
+            // `vector()` has no type of elements yet: it is a vector of any.
+            (Type::Vector(element), Type::Vector(_)) if *element == TypeId::VOID => return true,
             (Type::Opaque(name), _) if self.program.name(*name) == "Broker::Data" => return true,
             _ => {}
         }

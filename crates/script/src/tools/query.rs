@@ -213,30 +213,8 @@ pub fn documentation(program: &Program, span: Span) -> String {
     let Some(file) = program.sources.files.find(span.file).filter(|_| span.is_somewhere()) else {
         return String::new();
     };
-    let text = String::from_utf8_lossy(&file.text);
-    let lines: Vec<&str> = text.lines().collect();
-    let first = (span.first as usize).saturating_sub(1).min(lines.len());
-    let mut found: Vec<&str> = Vec::new();
-    for line in lines[..first].iter().rev() {
-        let line = line.trim();
-        match line.strip_prefix("##") {
-            Some(rest) if !rest.starts_with(['!', '<', '#']) => {
-                found.push(rest.strip_prefix(' ').unwrap_or(rest));
-            }
-            // An attribute or a plain comment between does not end it; anything else does.
-            _ if line.starts_with('#') && !line.starts_with("##") => {}
-            _ => break,
-        }
-    }
-    found.reverse();
-    for (at, line) in lines[first..].iter().enumerate() {
-        let behind = line.split_once("##<").map(|(code, rest)| (code.trim(), rest.trim()));
-        match behind {
-            Some((code, rest)) if at == 0 || code.is_empty() => found.push(rest),
-            _ => break,
-        }
-    }
-    found.join("\n")
+    let lines = crate::comments::of_declaration(&file.text, span.start as usize);
+    String::from_utf8_lossy(&lines).into_owned()
 }
 
 /// What a file declares and defines, in order.

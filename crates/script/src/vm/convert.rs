@@ -243,6 +243,9 @@ impl Vm<'_> {
         }
         let tag = self.p.types.tag(ty);
         match (value, tag) {
+            (Value::Vector(_), Tag::Vector) if value.ty() == TypeId::UNSPECIFIED_VECTOR => {
+                self.convert(value, ty).ok()
+            }
             (Value::Count(_) | Value::Int(_), Tag::Count | Tag::Int | Tag::Double) => {
                 convert_number(value, tag)
             }

@@ -13,6 +13,9 @@ function counter(): function(): count
 
 event zeek_done()
 	{
+	local casted = vector() as vector of string;
+	casted += "one";
+	print casted;
 	local p = Pair($b="x");
 	p$c += 1;
 	p$c += 2;
@@ -50,6 +53,7 @@ event zeek_done()
 		}
 	print t["no", 1];
 	}
+#> [one]
 #> [a=7, b=x, c=[1, 2]], T, 2
 #> F
 #> [1, 2], [9]
