@@ -466,7 +466,7 @@ pub fn search_path(options: &Options) -> Vec<String> {
             "build/scripts/builtin-plugins",
         ];
         let merged = ["", "policy", "site", "builtin-plugins"];
-        let source_tree = std::path::Path::new(folder).join("scripts/base").is_dir();
+        let source_tree = Path::new(folder).join("scripts/base").is_dir();
         let parts: &[&str] = if source_tree { &inner } else { &merged };
         let mut path = vec![".".to_owned()];
         path.extend(
