@@ -24,23 +24,8 @@ use gannet_wire::Icmp;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
+use crate::reassembled::Reassembled;
 use crate::shard::Shard;
-
-/// What events show of a datagram that was reassembled.
-#[derive(Debug, Default)]
-pub(crate) struct Reassembled {
-    /// Flags and offset for the event of its packet.
-    flags: Option<u16>,
-    /// What the event of the frame shows.
-    frame: Option<build::Reassembled>,
-}
-
-impl Reassembled {
-    /// The events of the datagram itself are raised, or never will be.
-    pub(crate) fn forget_flags(&mut self) {
-        self.flags = None;
-    }
-}
 
 impl Shard {
     /// The bytes of a packet, or only its size and time, before it is walked.

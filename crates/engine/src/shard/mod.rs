@@ -47,7 +47,7 @@ use gannet_protocols::policy::unknown::Sampler;
 use crate::Options;
 use crate::lookahead;
 use crate::notes::Noting;
-use crate::packet_events::Reassembled;
+use crate::reassembled::Reassembled;
 use crate::role::Role;
 use crate::state::Evictor;
 use crate::tunnels::IpTunnels;

@@ -69,4 +69,4 @@ event zeek_done()
 #> T, T, T, el
 #> two
 #> fell
-#! expression error in tests/run/containers.zeek, line 51: no such index (t[no, 1])
+#! expression error in tests/run/containers.zeek, line 54: no such index (t[no, 1])
