@@ -41,8 +41,7 @@ event zeek_init()
 #> What happened.
 #> How often.
 #> T
-#> When it happened,
-#> in seconds.
+#> When it happened,\x0ain seconds.
 #> What it is called.
 #> T
 #> Added later.
