@@ -19,7 +19,6 @@ mod notes;
 mod options;
 mod packet_events;
 mod packet_filter;
-mod reassembled;
 mod role;
 mod route;
 mod scheduler;

@@ -73,35 +73,6 @@ fn flow_labels_that_change() {
 }
 
 #[test]
-fn the_headers_of_a_reassembled_datagram_have_the_flags_of_the_first_fragment() {
-    let whole = datagram(4_000, 9_000, &[7; 100]);
-    let piece = |from: usize, to: usize, more: bool| {
-        let mut p = whole[..20].to_vec();
-        p[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
-        p[6..8].copy_from_slice(&((from / 8) as u16 | u16::from(more) << 13).to_be_bytes());
-        p[10..12].fill(0);
-        let sum = frame::checksum(&[&p[..20]]);
-        p[10..12].copy_from_slice(&sum.to_be_bytes());
-        p.extend_from_slice(&whole[20 + from..20 + to]);
-        ethernet(0x0800, &p)
-    };
-    let frames =
-        [(0.0, piece(0, 64, true)), (0.1, piece(64, 108, false)), (0.2, ethernet(0x0800, &whole))];
-    let capture = capture(LinkType::ETHERNET, &frames);
-    let (packets, _) = heard(&capture, Options::default(), &["new_packet"], "\"ip\"");
-    assert_eq!(packets.len(), 2, "{packets:?}");
-    assert!(packets[0].contains(r#""len":128"#) && packets[0].contains(r#""MF":true"#));
-    assert!(packets[0].contains(r#""ulen":108"#) && packets[1].contains(r#""MF":false"#));
-    let (frames, _) = heard(&capture, Options::default(), &["raw_packet"], "\"len\"");
-    assert_eq!(frames.len(), 3, "{frames:?}");
-    // The first frame is what it is, the second one shows the whole.
-    assert!(frames[0].starts_with(r#""len":98,"cap_len":98"#), "{frames:?}");
-    assert!(frames[1].starts_with(r#""len":142,"cap_len":78"#), "{frames:?}");
-    assert!(frames[1].contains(r#""MF":true,"offset":0"#), "{frames:?}");
-    assert!(frames[2].starts_with(r#""len":142,"cap_len":142"#), "{frames:?}");
-}
-
-#[test]
 fn time_begins_with_each_packet_as_long_as_it_is_zero() {
     let frame = || ethernet(0x0800, &datagram(1, 9_000, b"x"));
     let zero = -(START as f64);
