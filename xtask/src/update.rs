@@ -1,7 +1,7 @@
 //! `cargo xtask update`: regenerates all generated files of the repository.
 //!
 //! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events, the table of
-//! `docs/limits.md` from the limits, the targets of `fuzz/Cargo.toml` from their sources, the golden logs from the
+//! `docs/limits.md` from the limits, the targets of `fuzz/Cargo.toml` and the tests that call them from their sources, the golden logs from the
 //! command. Scores have a command of their own, since they may only rise.
 
 use std::fmt::Write;

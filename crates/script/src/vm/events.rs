@@ -394,8 +394,8 @@ impl Vm<'_> {
         self.end_output(status)
     }
 
-    /// Writes out what scripts printed, and reports what could not be written. If something was lost, also rows of logs, a run
-    /// that ended well failed.
+    /// Writes out what scripts printed, and reports what could not be written. If something was lost, also rows of text logs, a
+    /// run that ended well failed.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         self.m.out.flush_all();
         let failures = self.m.out.take_failures();
