@@ -4,6 +4,7 @@
 //! Only these tests run: those that fail are often those that wait for their limit of time. `--update` runs all.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::num::NonZero;
 use std::path::Path;
@@ -164,6 +165,23 @@ pub(crate) fn unpacked(shared: &Path, target: &Path) -> anyhow::Result<PathBuf> 
         workspace::check(Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(&folder))?;
     }
     Ok(folder)
+}
+
+/// ZEEKPATH for the source tree of Zeek's scripts.
+pub(crate) fn search_path(tree: &Path) -> OsString {
+    let folders = [
+        "scripts",
+        "scripts/policy",
+        "scripts/site",
+        "build/scripts",
+        "build/scripts/builtin-plugins",
+    ];
+    let mut path = OsString::from(".");
+    for folder in folders {
+        path.push(":");
+        path.push(tree.join(folder));
+    }
+    path
 }
 
 /// Runs a suite; returns its figures. A third of its time, tests wait for timers: two run for each processor.

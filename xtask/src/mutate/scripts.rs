@@ -18,6 +18,7 @@ use anyhow::ensure;
 
 use crate::mutate::PATIENCE;
 use crate::mutate::mutation::Seeds;
+use crate::scripts::search_path;
 use crate::scripts::unpacked;
 use crate::workspace;
 use crate::workspace::say;
@@ -69,23 +70,6 @@ pub(super) fn run(
     })?;
     say(&format!("{count} captures with Zeek's default scripts"));
     Ok(())
-}
-
-/// ZEEKPATH for the source tree of Zeek's scripts.
-fn search_path(tree: &Path) -> OsString {
-    let folders = [
-        "scripts",
-        "scripts/policy",
-        "scripts/site",
-        "build/scripts",
-        "build/scripts/builtin-plugins",
-    ];
-    let mut path = OsString::from(".");
-    for folder in folders {
-        path.push(":");
-        path.push(tree.join(folder));
-    }
-    path
 }
 
 /// One run, in a folder that has the file `capture`.

@@ -3,7 +3,7 @@
 //! Generated traffic is always used. Of the captures next to the repository only those are used
 //! that `mix.pcap` does not contain, so that training and measurement differ. (`make_traces.py`
 //! builds it from classic pcap files of two suites; so pcapng files, and the third suite, are
-//! free.)
+//! free.) Zeek's default scripts run over the same traffic, where they are next to the repository.
 
 use std::fs;
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::ExitStatus;
+use std::process::Stdio;
 
 use anyhow::Context;
 use anyhow::ensure;
@@ -21,11 +22,15 @@ use gannet_synth::Trace;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
+use crate::scripts;
 use crate::workspace;
 use crate::workspace::say;
 
 /// The suite of captures that no trace is made of.
 const FREE: &str = "tcpdump";
+
+/// Scripts run over one of this many captures: they start anew for each.
+const SCRIPTED: usize = 4;
 
 /// How a section header block of pcapng begins.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -61,7 +66,35 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
     for capture in more {
         analyze(begin().arg(capture))?;
     }
+    default_scripts(command, scratch, &captures)?;
     fs::remove_dir_all(scratch).with_context(|| scratch.display().to_string())
+}
+
+/// Runs Zeek's default scripts over generated traffic and these captures.
+fn default_scripts(command: &Path, scratch: &Path, captures: &[PathBuf]) -> anyhow::Result<()> {
+    let Some(shared) = workspace::shared() else { return Ok(()) };
+    let tree = scripts::unpacked(&shared.join("zeek"), &workspace::target())?;
+    let path = scripts::search_path(&tree);
+    let folder = scratch.join("scripts");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let begin = || {
+        let mut zeek = Command::new(command);
+        zeek.args(["zeek", "-C", "-r"]).current_dir(&folder).env("ZEEKPATH", &path);
+        zeek.stdout(Stdio::null()).stderr(Stdio::null());
+        zeek
+    };
+    say("training: Zeek's default scripts");
+    let mixed = written(&folder.join("mixed.pcap"), &traffic::mixed(5_000, 0x7363_7269))?;
+    analyze(begin().arg(&mixed))?;
+    for kind in Kind::ALL {
+        let count = if matches!(kind, Kind::Dns | Kind::Scan) { 5_000 } else { 100 };
+        let trace = traffic::of(kind, count, 0x6b69_6e64);
+        analyze(begin().arg(written(&folder.join("kind.pcap"), &trace)?))?;
+    }
+    for capture in captures.iter().step_by(SCRIPTED) {
+        analyze(begin().arg(capture))?;
+    }
+    Ok(())
 }
 
 /// Whether the logs of a capture are the golden ones of the sample.
