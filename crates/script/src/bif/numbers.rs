@@ -42,12 +42,14 @@ pub(super) const TABLE: Table = &[
     ("port_to_count", |_, a| Ok(Value::Count(u64::from(arg(a, 0).as_port().number)))),
     ("count_to_port", count_to_port),
     ("get_port_transport_proto", |vm, a| {
-        Ok(vm.enum_named(match arg(a, 0).as_port().protocol {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-            Protocol::Icmp => "icmp",
-            Protocol::Unknown => "unknown_transport",
-        }))
+        // The values of `transport_proto`.
+        let number = match arg(a, 0).as_port().protocol {
+            Protocol::Unknown => 0,
+            Protocol::Tcp => 1,
+            Protocol::Udp => 2,
+            Protocol::Icmp => 3,
+        };
+        Ok(Value::Enum(vm.result_type(), number))
     }),
     ("is_tcp_port", |_, a| Ok(Value::Bool(arg(a, 0).as_port().protocol == Protocol::Tcp))),
     ("is_udp_port", |_, a| Ok(Value::Bool(arg(a, 0).as_port().protocol == Protocol::Udp))),

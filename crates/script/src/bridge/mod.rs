@@ -275,7 +275,11 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                     && (calls(vm, &["get_current_packet_ts", "get_net_stats"])
                         || calls(vm, &counts::READERS))
             }
-            "gannet::analyzer_planned" => calls(vm, &["lookup_connection_analyzer_id"]),
+            "gannet::analyzer_planned" => {
+                calls(vm, &["current_analyzer"])
+                    || natives::asks_for_planned(vm)
+                    || natives::disables_by_number(vm)
+            }
             "gannet::analyzers_numbered" => natives::disables_by_number(vm),
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
             "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),

@@ -9,7 +9,7 @@ use super::traffic::{Certificate, Known};
 use crate::ast::{Body, ExprKind};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
-use crate::ids::{ExprId, TypeId};
+use crate::ids::{ExprId, Id as _, LocalId, TypeId};
 use crate::literal::Protocol;
 use crate::symbols::GlobalKind;
 use crate::value::{OpaqueValue, Record, Value, Vector};
@@ -502,30 +502,76 @@ fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// Whether scripts disable an analyzer by a number that no event or connection gives, which may be that of an analyzer of
 /// no protocol: one that is neither a field nor named `aid`, as parameters of events are.
 pub(super) fn disables_by_number(vm: &Vm<'_>) -> bool {
-    let Some(func) = vm.function_named("disable_analyzer") else { return false };
-    let is_plain = |body: &Body, arg: ExprId| match vm.p.exprs[arg].kind {
-        ExprKind::Field(..) => true,
-        ExprKind::Local(local, _) => vm.p.name(body.locals[local].name) == "aid",
-        _ => false,
-    };
-    vm.p.bodies.iter().any(|(_, body)| {
-        let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
-        while let Some(stmt) = open.pop() {
-            walk::substatements(vm.p, stmt, &mut open);
-            walk::stmt_expressions(vm.p, stmt, &mut exprs);
+    let mut is_found = false;
+    each_call(vm, "disable_analyzer", |body, args| {
+        let is_plain = args.get(1).is_none_or(|arg| match vm.p.exprs[*arg].kind {
+            ExprKind::Field(..) => true,
+            ExprKind::Local(local, _) => {
+                // Names of locals begin with that of their module.
+                vm.p.name(body.locals[local].name).rsplit("::").next() == Some("aid")
+            }
+            _ => false,
+        });
+        is_found |= !is_plain;
+    });
+    is_found
+}
+
+/// Whether scripts ask for numbers of analyzers that no event gave before. Handlers of confirmations and violations that
+/// ask for the number of the analyzer that these are about know it from the event.
+pub(super) fn asks_for_planned(vm: &Vm<'_>) -> bool {
+    const ABOUT: [&str; 2] = ["analyzer_confirmation_info", "analyzer_violation_info"];
+    const NAME: &str = "lookup_connection_analyzer_id";
+    let handlers = ABOUT.map(|name| vm.function_named(name));
+    let mut known = 0;
+    each_call(vm, NAME, |body, args| {
+        let is_handler = body.func.is_some() && handlers.contains(&body.func);
+        let tag = args.get(1).map(|arg| &vm.p.exprs[*arg].kind);
+        if let (true, Some(ExprKind::Local(local, _))) = (is_handler, tag)
+            && body.params.get(local.index()) == Some(&0)
+            && !assigns(vm, body, *local)
+        {
+            known += 1;
         }
-        while let Some(expr) = exprs.pop() {
-            if let ExprKind::Call(call) = &vm.p.exprs[expr].kind
+    });
+    vm.find_global(NAME).is_some_and(|global| vm.p.globals[global].uses > known)
+}
+
+/// Whether a body changes one of its locals.
+fn assigns(vm: &Vm<'_>, body: &Body, local: LocalId) -> bool {
+    let mut is_found = false;
+    each_expression(vm, body, |kind| {
+        is_found |= matches!(kind, ExprKind::Assign(left, _)
+            if matches!(vm.p.exprs[*left].kind, ExprKind::Local(to, _) if to == local));
+    });
+    is_found
+}
+
+/// Visits the direct calls of a function, with the bodies that they are in.
+fn each_call(vm: &Vm<'_>, name: &str, mut visit: impl FnMut(&Body, &[ExprId])) {
+    let Some(func) = vm.function_named(name) else { return };
+    for (_, body) in vm.p.bodies.iter() {
+        each_expression(vm, body, |kind| {
+            if let ExprKind::Call(call) = kind
                 && let ExprKind::Global(global) = vm.p.exprs[call.callee].kind
                 && matches!(vm.p.globals[global].kind, GlobalKind::Function(found) if found == func)
-                && call.args.get(1).is_some_and(|arg| !is_plain(body, *arg))
             {
-                return true;
+                visit(body, &call.args);
             }
-            walk::operands(vm.p, expr, &mut exprs);
-        }
-        false
-    })
+        });
+    }
+}
+
+fn each_expression(vm: &Vm<'_>, body: &Body, mut visit: impl FnMut(&ExprKind)) {
+    let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
+    while let Some(stmt) = open.pop() {
+        walk::substatements(vm.p, stmt, &mut open);
+        walk::stmt_expressions(vm.p, stmt, &mut exprs);
+    }
+    while let Some(expr) = exprs.pop() {
+        visit(&vm.p.exprs[expr].kind);
+        walk::operands(vm.p, expr, &mut exprs);
+    }
 }
 
 fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -864,6 +910,49 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether scripts ask for planned analyzers, and whether they disable some by number. `body` is that of a handler of
+    /// `analyzer_violation_info`.
+    fn asks(body: &str, more: &str) -> (bool, bool) {
+        let code = format!(
+            "type ID: record {{ n: count; }};
+            global lookup_connection_analyzer_id: function(cid: ID, atype: count): count;
+            global disable_analyzer: function(cid: ID, aid: count): bool;
+            global analyzer_violation_info: event(atype: count, cid: ID, number: count);
+            module M;
+            event analyzer_violation_info(atype: count, cid: ID, number: count) {{ {body} }}
+            {more}"
+        );
+        let mut program = crate::program::Program::default();
+        let mut machine = crate::vm::Machine::new();
+        let input =
+            crate::parse::Input::Text { name: "test".to_owned(), code: code.clone().into_bytes() };
+        let parsed = crate::parse::Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+        assert!(parsed.is_ok() && program.diagnostics.errors == 0, "{code}");
+        let vm = machine.with(&mut program);
+        (asks_for_planned(&vm), disables_by_number(&vm))
+    }
+
+    #[test]
+    fn handlers_of_violations_know_the_number_of_their_analyzer() {
+        let lookup = "lookup_connection_analyzer_id(cid, atype)";
+        assert_eq!(asks("", ""), (false, false));
+        assert_eq!(asks(&format!("print {lookup};"), ""), (false, false));
+        let body = format!("local aid = {lookup}; disable_analyzer(cid, aid);");
+        assert_eq!(asks(&body, ""), (false, false));
+        for (body, more) in [
+            ("print lookup_connection_analyzer_id(cid, 7);", String::new()),
+            ("print lookup_connection_analyzer_id(cid, number);", String::new()),
+            ("local f = lookup_connection_analyzer_id; print f(cid, atype);", String::new()),
+            (&*format!("atype = 7; print {lookup};"), String::new()),
+            ("", format!("event other(atype: count, cid: ID) {{ print {lookup}; }}")),
+            ("", format!("function other(atype: count, cid: ID) {{ print {lookup}; }}")),
+        ] {
+            assert!(asks(body, &more).0, "{body} {more}");
+        }
+        assert!(asks("disable_analyzer(cid, number);", "").1);
+        assert!(asks("disable_analyzer(cid, 3);", "").1);
+    }
 
     #[test]
     fn wildcards_stand_for_one_label() {

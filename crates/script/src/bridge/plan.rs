@@ -413,8 +413,16 @@ pub(super) fn places<const N: usize>(
 pub(super) struct IdPlan {
     ty: TypeId,
     places: [Option<usize>; 5],
+    /// The last of these places.
+    last: u32,
     /// `ctx`, with the places of `vlan` and `inner_vlan` in it, where connections are distinguished by these.
     tags: Option<(usize, [usize; 2])>,
+}
+
+/// The last of some places.
+pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
+    let last = places.into_iter().flatten().max();
+    last.map_or(0, |last| u32::try_from(last).unwrap_or(u32::MAX))
 }
 
 impl IdPlan {
@@ -428,7 +436,8 @@ impl IdPlan {
             let is_int = |place: &usize| fields.get(*place).is_some_and(|f| f.ty == TypeId::INT);
             Some((ctx, [vlan.filter(is_int)?, inner_vlan.filter(is_int)?]))
         });
-        Self { ty, places: places(vm, ty, names), tags }
+        let places = places(vm, ty, names);
+        Self { ty, last: last_of(places), places, tags }
     }
 
     pub(super) fn value(
@@ -438,27 +447,34 @@ impl IdPlan {
         proto: Proto,
         number: u8,
     ) -> Result<Value, Stop> {
-        let value = vm.new_record(self.ty, &[], Vec::new())?;
-        if let Some(record) = value.record() {
-            self.fill(record, id, proto, number);
-        }
-        Ok(value)
+        vm.new_record_with(self.ty, self.last, |_, fields| {
+            for (place, value) in self.places.iter().zip(Self::values(id, proto, number)) {
+                if let Some(field) = place.and_then(|place| fields.get_mut(place)) {
+                    *field = value;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Sets the fields of a `conn_id`.
     pub(super) fn fill(&self, record: &Record, id: &ConnId, proto: Proto, number: u8) {
-        let values = [
+        for (place, value) in self.places.iter().zip(Self::values(id, proto, number)) {
+            if let Some(place) = place {
+                record.set(*place, value);
+            }
+        }
+    }
+
+    /// The values of `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto`.
+    fn values(id: &ConnId, proto: Proto, number: u8) -> [Value; 5] {
+        [
             Value::addr(id.orig_h.octets()),
             port(id.orig_p, proto),
             Value::addr(id.resp_h.octets()),
             port(id.resp_p, proto),
             Value::Count(u64::from(number)),
-        ];
-        for (place, value) in self.places.iter().zip(values) {
-            if let Some(place) = place {
-                record.set(*place, value);
-            }
-        }
+        ]
     }
 
     /// The plan of records of a type, which is made once.
@@ -512,7 +528,8 @@ impl IdPlan {
     /// Whether a `conn_id` names these ends, by originator.
     pub(super) fn is_of(&self, record: &Record, id: &ConnId) -> bool {
         let [Some(host), Some(port), ..] = self.places else { return true };
-        let same = record.get(host).addr_bytes() == Some(id.orig_h.octets());
-        same && matches!(record.get(port), Value::Port(port) if port.number == id.orig_p)
+        let cells = record.stored();
+        cells.get(host).and_then(Value::addr_bytes) == Some(id.orig_h.octets())
+            && matches!(cells.get(port), Some(Value::Port(port)) if port.number == id.orig_p)
     }
 }

@@ -8,7 +8,7 @@ use gannet_base::{ConnId, Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
 use hashbrown::HashMap;
 
-use super::plan::{IdPlan, places, seconds};
+use super::plan::{IdPlan, last_of, places, seconds};
 use super::traffic::{Known, Numbered, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -19,7 +19,8 @@ use crate::vm::Vm;
 /// Records of live connections and files.
 #[derive(Default)]
 pub(super) struct States {
-    conns: HashMap<Uid, Rc<Record>>,
+    /// Records of connections whose ends a later connection has: all others are in [`Traffic::conns`].
+    displaced: HashMap<Uid, Rc<Record>>,
     files: HashMap<Uid, Rc<Record>>,
     file_plan: Option<FilePlan>,
     /// What ends with this drain.
@@ -29,7 +30,8 @@ pub(super) struct States {
 }
 
 enum Gone {
-    Connection(Uid, (ConnId, u32)),
+    /// Also with its ends before they were exchanged.
+    Connection(Uid, (ConnId, u32), Option<(ConnId, u32)>),
     File(Uid),
 }
 
@@ -67,12 +69,6 @@ struct EndPlan {
     places: [Option<usize>; 6],
     /// The place of the last of them.
     last: u32,
-}
-
-/// The last of some places.
-fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
-    let last = places.into_iter().flatten().max();
-    last.map_or(0, |last| u32::try_from(last).unwrap_or(u32::MAX))
 }
 
 /// Places of the fields of `fa_file`.
@@ -152,7 +148,8 @@ impl States {
         match event.decl.name {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
-                    self.gone.push(Gone::Connection(state.uid, key(traffic, state)));
+                    let key = key(traffic, state);
+                    self.gone.push(Gone::Connection(state.uid, key, before(&key, state)));
                 }
             }
             "file_state_remove" => {
@@ -169,12 +166,14 @@ impl States {
         self.refresh_again();
         for gone in self.gone.drain(..) {
             match gone {
-                Gone::Connection(uid, id) => {
-                    self.conns.remove(&uid);
+                Gone::Connection(uid, id, before) => {
+                    self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
                     // The same addresses and ports may have another connection by now.
-                    if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
-                        traffic.conns.remove(&id);
+                    for id in [Some(id), before].into_iter().flatten() {
+                        if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
+                            traffic.conns.remove(&id);
+                        }
                     }
                 }
                 Gone::File(uid) => {
@@ -251,12 +250,12 @@ impl States {
     ) -> Result<(ConnId, u32), Stop> {
         let plan = plan_of(vm, ty);
         let key = plan.key(state);
-        if vm.m.state.traffic.names.is_some() || self.conns.contains_key(&state.uid) {
-            self.known(vm, &plan, state)?;
-            return Ok(key);
-        }
-        let traffic = &mut vm.m.state.traffic;
-        match traffic.conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+        let is_named = vm.m.state.traffic.names.is_some();
+        let is_displaced = self.displaced.contains_key(&state.uid);
+        match self.entry(&mut vm.m.state.traffic.conns, &key, state) {
+            _ if is_named || is_displaced => {
+                self.known(vm, &plan, state)?;
+            }
             Some(known) if known.record.is_some() => {
                 self.known(vm, &plan, state)?;
             }
@@ -266,10 +265,43 @@ impl States {
             },
             None => {
                 let known = Known::new(state, None, Some(Box::new(state.clone())));
-                traffic.conns.insert(key, Box::new(known));
+                self.put(&mut vm.m.state.traffic.conns, key, known);
             }
         }
         Ok(key)
+    }
+
+    /// What is known of a connection, which may have been kept by its ends as they were before originator and responder
+    /// were exchanged.
+    fn entry<'k>(
+        &mut self,
+        conns: &'k mut HashMap<(ConnId, u32), Box<Known>>,
+        key: &(ConnId, u32),
+        state: &ConnState,
+    ) -> Option<&'k mut Known> {
+        if conns.get(key).is_none_or(|known| known.uid != state.uid) {
+            let before = before(key, state)?;
+            conns.get(&before).filter(|known| known.uid == state.uid)?;
+            let known = conns.remove(&before)?;
+            self.put(conns, *key, *known);
+        }
+        conns.get_mut(key).map(|known| &mut **known)
+    }
+
+    /// Keeps what is known of a connection. Another connection that had these ends keeps its record.
+    fn put(
+        &mut self,
+        conns: &mut HashMap<(ConnId, u32), Box<Known>>,
+        key: (ConnId, u32),
+        known: Known,
+    ) {
+        let uid = known.uid;
+        if let Some(Known { uid: of, record: Some(record), .. }) =
+            conns.insert(key, Box::new(known)).map(|earlier| *earlier)
+            && of != uid
+        {
+            self.displaced.insert(of, record);
+        }
     }
 
     /// The record of a connection, where scripts do not see it yet: it has no name.
@@ -280,37 +312,23 @@ impl States {
         state: &ConnState,
     ) -> Result<Rc<Record>, Stop> {
         let key = plan.key(state);
-        let conns = &mut vm.m.state.traffic.conns;
-        let known = conns.get_mut(&key).filter(|known| known.uid == state.uid);
-        let record = match (self.conns.get(&state.uid), known) {
-            (Some(record), Some(known)) => {
-                if known.record.is_none() {
-                    known.record = Some(Rc::clone(record));
-                    known.state = None;
-                }
-                Rc::clone(record)
-            }
-            (Some(record), None) => {
-                let record = Rc::clone(record);
-                let known = Known::new(state, Some(Rc::clone(&record)), None);
-                conns.insert(key, Box::new(known));
-                record
-            }
-            (None, known) => {
-                let record = match known.and_then(|known| known.record.clone()) {
+        let known = self.entry(&mut vm.m.state.traffic.conns, &key, state);
+        let record = match known.and_then(|known| known.record.clone()) {
+            Some(record) => record,
+            None => {
+                let record = match self.displaced.remove(&state.uid) {
                     Some(record) => record,
                     None => plan.create(vm, state)?,
                 };
-                self.conns.insert(state.uid, Rc::clone(&record));
                 let conns = &mut vm.m.state.traffic.conns;
-                match conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+                match self.entry(conns, &key, state) {
                     Some(known) => {
                         known.record = Some(Rc::clone(&record));
                         known.state = None;
                     }
                     None => {
                         let known = Known::new(state, Some(Rc::clone(&record)), None);
-                        conns.insert(key, Box::new(known));
+                        self.put(conns, key, known);
                     }
                 }
                 record
@@ -370,6 +388,11 @@ impl Known {
             of_no_protocol: None,
         }
     }
+}
+
+/// The ends as they were before originator and responder were exchanged, where the history says that they were.
+fn before((id, vlans): &(ConnId, u32), state: &ConnState) -> Option<(ConnId, u32)> {
+    state.history.contains(&b'^').then(|| (id.flipped(), *vlans))
 }
 
 /// How records of connections are made.
@@ -611,13 +634,15 @@ impl ConnPlan {
                 record.set(*resp, one);
             }
         }
+        let cells = record.stored();
         for (end, plan) in state.ends.iter().zip(&self.ends) {
             if let Some((place, plan)) = plan
-                && let Value::Record(record) = record.get(*place)
+                && let Some(Value::Record(record)) = cells.get(*place)
             {
-                plan.refresh(&record, end, &self.l2);
+                plan.refresh(record, end, &self.l2);
             }
         }
+        drop(cells);
         let service = match self.service {
             Some(ty) if !self.scripted_services && !self.shows_services(record, state) => {
                 let table = vm.new_table(ty, None);

@@ -215,6 +215,20 @@ impl Record {
         }
     }
 
+    /// Shows a field; unset where it does not exist. What looks at it may not change this record.
+    #[inline]
+    pub(crate) fn show<R>(&self, index: usize, see: impl FnOnce(&Value) -> R) -> R {
+        let fields = self.fields.borrow();
+        match fields.get(index) {
+            Some(value) if value.is_set() => see(value),
+            cell => {
+                let has_cell = cell.is_some();
+                drop(fields);
+                see(&self.default(index, has_cell))
+            }
+        }
+    }
+
     /// A field whose value is in a cell; unset for others.
     #[inline(always)]
     pub(crate) fn get_stored(&self, index: usize) -> Value {
@@ -315,11 +329,13 @@ impl Record {
     }
 }
 
-/// Makes cells for the fields up to `index`, and for few more: many records live as long as their connections.
+/// Makes cells for the fields up to `index`, with room for half as many as there were: many records live as long as their
+/// connections, and those that are filled field by field should not move for each four.
 fn grow(fields: &mut Vec<Value>, index: usize, defaults: &Defaults) {
     let len = fields.len();
     if index >= len {
-        fields.reserve_exact((index + 1).next_multiple_of(4) - len);
+        let room = (index + 1).max(len + len / 2).next_multiple_of(4);
+        fields.reserve_exact(room - len);
         if let Some(first) = defaults.first.get(len..=index).or_else(|| defaults.first.get(len..)) {
             fields.extend_from_slice(first);
         }

@@ -3,6 +3,7 @@
 mod output;
 mod write;
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
@@ -97,6 +98,8 @@ pub struct Logs {
     /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.
     writing: Vec<write::Writing>,
     tokens: u64,
+    /// `Log::log_stream_policy`, once a record was written.
+    policy: OnceCell<Option<FuncId>>,
 }
 
 /// A stream.

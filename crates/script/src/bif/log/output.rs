@@ -180,12 +180,13 @@ pub(super) fn write(
             if let Some(Sink::Ascii(writer)) = vm.m.state.log.writers.get(index).map(|w| &w.sink) {
                 for (from_extension, offsets) in &filter.sources {
                     let root = if *from_extension { &extension } else { record };
-                    let value = at(root, offsets);
-                    let mut field = to_field(vm.p, &value);
-                    if let Some(budget) = &mut budget {
-                        budget.apply(&mut field);
-                    }
-                    writer.add(&mut row, &field);
+                    show(root, offsets, |value| {
+                        let mut field = to_field(vm.p, value);
+                        if let Some(budget) = &mut budget {
+                            budget.apply(&mut field);
+                        }
+                        writer.add(&mut row, &field);
+                    });
                 }
             }
             match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
@@ -195,8 +196,11 @@ pub(super) fn write(
         }
         None => {
             let root = |from_extension| if from_extension { &extension } else { record };
-            let values: Vec<Value> =
-                filter.sources.iter().map(|(of, offsets)| at(root(*of), offsets)).collect();
+            let values: Vec<Value> = filter
+                .sources
+                .iter()
+                .map(|(of, offsets)| show(root(*of), offsets, Value::clone))
+                .collect();
             let mut fields = Vec::with_capacity(values.len());
             for value in &values {
                 let mut field = to_field(vm.p, value);
@@ -224,13 +228,13 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The value of a field of a record, or of a record in it.
-fn at(root: &Value, offsets: &[usize]) -> Value {
+/// Shows the value of a field of a record, or of a record in it.
+fn show<R>(root: &Value, offsets: &[usize], see: impl FnOnce(&Value) -> R) -> R {
     match (offsets, root) {
-        ([], _) => root.clone(),
-        ([offset], Value::Record(record)) => record.get(*offset),
-        ([offset, rest @ ..], Value::Record(record)) => at(&record.get(*offset), rest),
-        _ => Value::Unset,
+        ([], _) => see(root),
+        ([offset], Value::Record(record)) => record.show(*offset, see),
+        ([offset, rest @ ..], Value::Record(record)) => show(&record.get(*offset), rest, see),
+        _ => see(&Value::Unset),
     }
 }
 

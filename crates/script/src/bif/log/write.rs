@@ -74,7 +74,8 @@ pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Valu
         vm.queue_event(event, vec![record.clone()]);
     }
     let mut allowed = true;
-    if let Some(hook) = vm.function_named("Log::log_stream_policy")
+    let policy = &vm.m.state.log.policy;
+    if let Some(hook) = *policy.get_or_init(|| vm.function_named("Log::log_stream_policy"))
         && vm.has_bodies(hook)
     {
         let writing = Writing { id: number, record: record.clone(), delay: None };
