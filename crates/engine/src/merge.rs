@@ -224,7 +224,7 @@ fn go_on(
 struct Next {
     /// The shard with the next row.
     first: usize,
-    /// The shard whose rows interleave with it.
+    /// Another shard, whose rows alternate with those of the first.
     second: Option<usize>,
     /// No other shard has a row before this.
     limit: Key,

@@ -194,6 +194,13 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Passes over this many bytes: values whose [packed length](Type::packed_len) is known.
+    #[inline]
+    pub fn advance(&mut self, len: usize) -> Option<()> {
+        self.0 = self.0.get(len..)?;
+        Some(())
+    }
+
     /// Passes over a value.
     pub fn skip(&mut self, ty: &Type) -> Option<()> {
         match (self.value(ty)?, ty) {
@@ -214,5 +221,98 @@ impl<'a> Reader<'a> {
     /// Passes over a parameter or field.
     pub fn skip_param(&mut self, param: &Param) -> Option<()> {
         if self.is_set(param)? { self.skip(&param.ty) } else { Some(()) }
+    }
+}
+
+impl Type {
+    /// The number of bytes of each packed value, if it is the same for all values of this type.
+    #[must_use]
+    pub fn packed_len(&self) -> Option<usize> {
+        Some(match self {
+            Self::Bool => 1,
+            Self::Int | Self::Count | Self::Double | Self::Time | Self::Interval => 8,
+            Self::Port => 3,
+            Self::Addr => 16,
+            Self::Subnet => 17,
+            Self::Connection | Self::File => 4,
+            Self::ConnId => 39,
+            Self::Record(record) => {
+                let len = |field: &Param| if field.optional { None } else { field.ty.packed_len() };
+                record.fields.iter().map(len).sum::<Option<usize>>()?
+            }
+            Self::String
+            | Self::Enum(_)
+            | Self::Opaque(_)
+            | Self::Vector(_)
+            | Self::Set(_)
+            | Self::Table(..) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Interval;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::decl::Record;
+    use crate::pack::Arg;
+    use crate::pack::Id4;
+    use crate::pack::Packer;
+    use crate::pack::Port;
+
+    /// A value has as many bytes as its type says, and passing over it ends behind it.
+    fn check<T: Arg>(value: T) {
+        let mut bytes = Vec::new();
+        value.pack(&mut Packer::new(&mut bytes));
+        if let Some(len) = T::TYPE.packed_len() {
+            assert_eq!(bytes.len(), len, "{:?}", T::TYPE);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(reader.advance(len), Some(()));
+            assert_eq!(reader.advance(1), None);
+        }
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(reader.skip(&T::TYPE), Some(()));
+        assert_eq!(reader.bool(), None, "{:?}", T::TYPE);
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_as_long_as_their_types_say(
+            number: u64, int: i64, double: f64, addr: [u8; 16], port: u16, text: Vec<u8>,
+        ) {
+            let addr = Addr::v6(addr);
+            let id = ConnId { orig_h: addr, orig_p: port, resp_h: addr, resp_p: port };
+            check(number);
+            check(int);
+            check(double);
+            check(port % 2 == 0);
+            check(Time::from_nanos(int));
+            check(Interval::from_nanos(int));
+            check(&*text);
+            check(vec![number; text.len()]);
+            check(addr);
+            check(Port(port, Proto::Tcp));
+            check(Id4(id, Proto::Udp, 17));
+            check(Subnet::new(addr, if addr.is_v4() { 32 } else { 128 }).unwrap());
+        }
+    }
+
+    #[test]
+    fn records_of_such_fields_have_a_length() {
+        static FIELDS: &[Param] = &[
+            Param { name: "a", ty: Type::Addr, optional: false, doc: "" },
+            Param { name: "b", ty: Type::Bool, optional: false, doc: "" },
+            Param { name: "c", ty: Type::String, optional: false, doc: "" },
+        ];
+        static OPTIONAL: &[Param] = &[Param { name: "a", ty: Type::Addr, optional: true, doc: "" }];
+        let record = |fields| Record { name: "r", fields };
+        static EMPTY: Record = Record { name: "r", fields: &[] };
+        assert_eq!(Type::Record(&EMPTY).packed_len(), Some(0));
+        for (fields, len) in [(&FIELDS[..2], Some(17)), (FIELDS, None), (OPTIONAL, None)] {
+            let record: &'static Record = Box::leak(Box::new(record(fields)));
+            assert_eq!(Type::Record(record).packed_len(), len);
+        }
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Feed<'a> {
 }
 
 impl Deal<'_> {
-    /// Deals a query out; false when there are enough.
+    /// Passes a query to its sender; false once the limit of queries is reached.
     fn add(&mut self, query: &Query<'_>) -> bool {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.over || self.index >= limit {

@@ -29,7 +29,7 @@ use crate::workspace::say;
 /// The suite of captures that no trace is made of.
 const FREE: &str = "tcpdump";
 
-/// Scripts run over one of this many captures: they start anew for each.
+/// Scripts run over one of this many captures: each run loads them again.
 const SCRIPTED: usize = 4;
 
 /// How a section header block of pcapng begins.

@@ -56,8 +56,8 @@ fn is_plain(piece: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const SLASHES: u64 = LOW * b'/' as u64;
     let odd_pair = |w: &[u8]| w[0] == b'/' && w[1] | 1 == b'/';
-    // A dot is the byte before a slash: without its lowest bit, one is as the other. A byte of `marks`
-    // is zero where a slash comes before either.
+    // Dot (0x2e) and slash (0x2f) differ in the lowest bit alone. A byte of `marks` is zero where a slash precedes one of
+    // the two.
     let odd_word = |a: u64, b: u64| {
         let marks = (a ^ SLASHES) | ((b | LOW) ^ SLASHES);
         marks.wrapping_sub(LOW) & !marks & (LOW << 7) != 0

@@ -54,9 +54,9 @@ pub struct Challenge<'a> {
     pub target: Option<&'a [u8]>,
     /// Its system.
     pub version: Option<Version>,
-    /// Whether it says more of itself.
+    /// Whether the target describes itself: there is a list of attributes (TargetInfo).
     pub has_info: bool,
-    /// Whether what it says has no end mark, although it has a length.
+    /// Whether that list has a length, but no end mark.
     pub is_endless: bool,
     /// NetBIOS name of the domain.
     pub netbios_domain: Option<&'a [u8]>,

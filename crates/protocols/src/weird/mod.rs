@@ -469,10 +469,10 @@ impl Seen {
         self.count == 0 || now >= self.sampling + WINDOW
     }
 
-    /// Counts a weird; whether it is to be left out.
+    /// Counts a weird; returns whether sampling leaves it out.
     ///
-    /// Of a connection's weirds the window begins with sampling; of others it began with the first,
-    /// and is over when its time has come.
+    /// The window of a connection's weirds begins once these are sampled, that of others with the first weird. A window
+    /// ends after [`WINDOW`].
     fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>) -> bool {
         if self.uid != uid {
             self.uid = uid;

@@ -1074,26 +1074,33 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
         || calls(vm, &["backtrace"]);
     let used = if sees_all { Vec::new() } else { used::of(vm.p, func, wanted.len()) };
     let mut skipped = None;
-    let params = decl
+    let mut params: Vec<_> = decl
         .params
         .iter()
         .enumerate()
         .map(|(place, param)| {
             let slot = if by_name { named(param.name) } else { Some(place) };
             let field = slot.and_then(|slot| wanted.get(slot));
-            let plan = field.map_or(Plan::Skip, |field| Plan::new(vm, &param.ty, field.ty));
+            let plan = match field {
+                Some(field) => Plan::new(vm, &param.ty, field.ty),
+                None => Plan::skip(&param.ty),
+            };
             let plan = match slot.and_then(|slot| used.get(slot)) {
                 Some(used) => {
                     if let (Plan::Connection(ty), Used::Nothing) = (&plan, used) {
                         skipped = Some((*ty, calls(vm, &LOOKUPS)));
                     }
-                    plan.narrowed(used)
+                    plan.narrowed(used, &param.ty)
                 }
                 None => plan,
             };
             (slot, plan)
         })
         .collect();
+    while params.pop_if(|(_, plan)| matches!(plan, Plan::Skip(_))).is_some() {}
+    if let Some((slot, plan)) = params.pop() {
+        params.push((slot, plan.without_rest()));
+    }
     Some(EventPlan { func, params, count: wanted.len(), skipped })
 }
 

@@ -17,8 +17,8 @@ use crate::vm::Vm;
 
 /// How a packed value becomes one of scripts, made once for each event.
 pub(super) enum Plan {
-    /// It is passed over: the script has another type, or no use.
-    Skip,
+    /// It is passed over: the script has another type, or no use. With the number of its bytes where that is always the same.
+    Skip(Option<usize>),
     /// An atomic value, as the script has it as well.
     Same(Tag),
     /// An atomic value, as this type.
@@ -97,7 +97,7 @@ impl Plan {
                     Box::new(Self::key(vm, key, table)),
                     Box::new(Self::new(vm, of, value)),
                 ),
-                None => Self::Skip,
+                None => Self::skip(from),
             },
             (Type::Record(record), types::Type::Record(fields)) => {
                 let plan = |param: &Param| {
@@ -107,7 +107,7 @@ impl Plan {
                         (Some(offset), Some(field)) => {
                             (u32::try_from(offset).ok(), Self::new(vm, &param.ty, field.ty))
                         }
-                        _ => (None, Self::Skip),
+                        _ => (None, Self::skip(&param.ty)),
                     }
                 };
                 let plans: Vec<_> = record.fields.iter().map(plan).collect();
@@ -135,27 +135,43 @@ impl Plan {
                 let tag = vm.p.types.tag(to);
                 if is_same(from, tag) { Self::Same(tag) } else { Self::Atom(to, tag) }
             }
-            _ => Self::Skip,
+            _ => Self::skip(from),
         }
     }
 
+    /// Passes over values of this type.
+    pub(super) fn skip(from: &Type) -> Self {
+        Self::Skip(from.packed_len())
+    }
+
     /// The same without what is not used.
-    pub(super) fn narrowed(self, used: &Used) -> Self {
-        match (self, used) {
+    pub(super) fn narrowed(self, used: &Used, from: &Type) -> Self {
+        match (self, used, from) {
             // The record of a file is known from its first event on.
-            (plan @ Self::File(_), _) | (plan, Used::All) => plan,
-            (_, Used::Nothing) => Self::Skip,
-            (Self::Record(to, last, plans), Used::Fields(fields)) => {
-                let narrow = |(offset, plan): (Option<u32>, Self)| match offset
+            (plan @ Self::File(_), ..) | (plan, Used::All, _) => plan,
+            (_, Used::Nothing, _) => Self::skip(from),
+            (Self::Record(to, last, plans), Used::Fields(fields), Type::Record(record)) => {
+                let narrow = |((offset, plan), param): ((Option<u32>, Self), &Param)| match offset
                     .and_then(|offset| Some((offset, fields.get(&offset)?)))
                 {
-                    Some((offset, used)) => (Some(offset), plan.narrowed(used)),
-                    None => (None, Self::Skip),
+                    Some((offset, used)) => (Some(offset), plan.narrowed(used, &param.ty)),
+                    None => (None, Self::skip(&param.ty)),
                 };
-                Self::Record(to, last, plans.into_iter().map(narrow).collect())
+                Self::Record(to, last, plans.into_iter().zip(record.fields).map(narrow).collect())
             }
-            (plan, Used::Fields(_)) => plan,
+            (plan, Used::Fields(_), _) => plan,
         }
+    }
+
+    /// Leaves out what is passed over at the end of the last value of an event: nothing follows that is read.
+    pub(super) fn without_rest(mut self) -> Self {
+        if let Self::Record(_, _, plans) = &mut self {
+            while plans.pop_if(|(_, plan)| matches!(plan, Self::Skip(_))).is_some() {}
+            if let Some((offset, plan)) = plans.pop() {
+                plans.push((offset, plan.without_rest()));
+            }
+        }
+        self
     }
 
     /// The plan of a key.
@@ -166,7 +182,7 @@ impl Plan {
                 let plans = record.fields.iter().zip(parts);
                 Self::Key(table.list, plans.map(|(f, part)| Self::new(vm, &f.ty, *part)).collect())
             }
-            _ => Self::Skip,
+            _ => Self::skip(from),
         }
     }
 
@@ -181,9 +197,12 @@ impl Plan {
     ) -> Result<Value, Stop> {
         match (self, from.is_set(param)) {
             (_, None | Some(false)) => Ok(Value::Unset),
-            (Self::Skip, _) => {
+            (Self::Skip(len), _) => {
                 // The reader ends with the arguments: unreadable ones need not be skipped.
-                let _ = from.skip(&param.ty);
+                let _ = match len {
+                    Some(len) => from.advance(*len),
+                    None => from.skip(&param.ty),
+                };
                 Ok(Value::Unset)
             }
             _ => self.read(vm, states, event, from, &param.ty),

@@ -32,7 +32,7 @@ pub(super) const DONE: i64 = 0;
 pub(super) const ERROR: i64 = 1;
 /// The interpreter continues at the instruction that the context names.
 pub(super) const EXIT: i64 = 2;
-/// Of a step: it jumps.
+/// A step returns this where the instruction jumps.
 pub(super) const JUMP: i64 = 2;
 
 /// Memory of the machine: cells, context.

@@ -259,7 +259,7 @@ pub enum Value {
     Subnet {
         /// Its address.
         base: [u8; 16],
-        /// Its bits of 128.
+        /// The length of its prefix, of 128 bits.
         bits: u8,
     },
     /// Anything else.

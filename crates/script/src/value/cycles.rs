@@ -277,7 +277,7 @@ pub(crate) fn collect() -> usize {
     freed
 }
 
-/// Where a value is that can be noted; 0 for others.
+/// The address of a record, container or function; 0 for values that own none.
 fn address(value: &Value) -> usize {
     match value {
         Value::Record(record) => Rc::as_ptr(record).addr(),

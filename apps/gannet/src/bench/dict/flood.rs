@@ -11,7 +11,7 @@ use gannet_dict::{Dict, KeyedHash, TableHash};
 
 use super::mix;
 
-/// The hash of the dictionary with a known key, as if it had none.
+/// The dictionary's hash with a fixed key, which an attacker knows.
 #[derive(Clone, Copy, Default)]
 struct Unkeyed;
 
