@@ -6,10 +6,10 @@ use gannet_event::{Command, ConnCommand, FileCommand};
 
 use super::plan::IdPlan;
 use super::traffic::{Certificate, Known};
-use crate::ast::{Body, ExprKind};
+use crate::ast::ExprKind;
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
-use crate::ids::{ExprId, Id as _, LocalId, TypeId};
+use crate::ids::{BodyId, ExprId, FuncId, Id as _, TypeId};
 use crate::literal::Protocol;
 use crate::symbols::GlobalKind;
 use crate::value::{OpaqueValue, Record, Value, Vector};
@@ -502,75 +502,61 @@ fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// Whether scripts disable an analyzer by a number that no event or connection gives, which may be that of an analyzer of
 /// no protocol: one that is neither a field nor named `aid`, as parameters of events are.
 pub(super) fn disables_by_number(vm: &Vm<'_>) -> bool {
-    let mut is_found = false;
-    each_call(vm, "disable_analyzer", |body, args| {
-        let is_plain = args.get(1).is_none_or(|arg| match vm.p.exprs[*arg].kind {
-            ExprKind::Field(..) => true,
-            ExprKind::Local(local, _) => {
-                // Names of locals begin with that of their module.
-                vm.p.name(body.locals[local].name).rsplit("::").next() == Some("aid")
-            }
-            _ => false,
-        });
-        is_found |= !is_plain;
-    });
-    is_found
+    let Some(func) = vm.function_named("disable_analyzer") else { return false };
+    vm.p.exprs.iter().any(|(_, expr)| {
+        let number = call_of(vm, func, &expr.kind).and_then(|args| args.get(1));
+        number.is_some_and(|number| match vm.p.exprs[*number].kind {
+            ExprKind::Field(..) => false,
+            // Names of locals begin with that of their module.
+            ExprKind::Local(_, name) => vm.p.name(name).rsplit("::").next() != Some("aid"),
+            _ => true,
+        })
+    })
 }
 
 /// Whether scripts ask for numbers of analyzers that no event gave before. Handlers of confirmations and violations that
 /// ask for the number of the analyzer that these are about know it from the event.
 pub(super) fn asks_for_planned(vm: &Vm<'_>) -> bool {
-    const ABOUT: [&str; 2] = ["analyzer_confirmation_info", "analyzer_violation_info"];
     const NAME: &str = "lookup_connection_analyzer_id";
-    let handlers = ABOUT.map(|name| vm.function_named(name));
-    let mut known = 0;
-    each_call(vm, NAME, |body, args| {
-        let is_handler = body.func.is_some() && handlers.contains(&body.func);
-        let tag = args.get(1).map(|arg| &vm.p.exprs[*arg].kind);
-        if let (true, Some(ExprKind::Local(local, _))) = (is_handler, tag)
-            && body.params.get(local.index()) == Some(&0)
-            && !assigns(vm, body, *local)
-        {
-            known += 1;
-        }
-    });
-    vm.find_global(NAME).is_some_and(|global| vm.p.globals[global].uses > known)
+    let Some(lookup) = vm.function_named(NAME) else { return false };
+    let about = ["analyzer_confirmation_info", "analyzer_violation_info"];
+    let handlers = about.into_iter().filter_map(|name| vm.function_named(name));
+    let bodies = handlers.flat_map(|handler| &vm.p.functions[handler].bodies);
+    let known: usize = bodies.map(|body| of_first_parameter(vm, *body, lookup)).sum();
+    vm.find_global(NAME).is_some_and(|global| vm.p.globals[global].uses as usize > known)
 }
 
-/// Whether a body changes one of its locals.
-fn assigns(vm: &Vm<'_>, body: &Body, local: LocalId) -> bool {
-    let mut is_found = false;
-    each_expression(vm, body, |kind| {
-        is_found |= matches!(kind, ExprKind::Assign(left, _)
-            if matches!(vm.p.exprs[*left].kind, ExprKind::Local(to, _) if to == local));
-    });
-    is_found
-}
-
-/// Visits the direct calls of a function, with the bodies that they are in.
-fn each_call(vm: &Vm<'_>, name: &str, mut visit: impl FnMut(&Body, &[ExprId])) {
-    let Some(func) = vm.function_named(name) else { return };
-    for (_, body) in vm.p.bodies.iter() {
-        each_expression(vm, body, |kind| {
-            if let ExprKind::Call(call) = kind
-                && let ExprKind::Global(global) = vm.p.exprs[call.callee].kind
-                && matches!(vm.p.globals[global].kind, GlobalKind::Function(found) if found == func)
-            {
-                visit(body, &call.args);
-            }
-        });
-    }
-}
-
-fn each_expression(vm: &Vm<'_>, body: &Body, mut visit: impl FnMut(&ExprKind)) {
+/// How often a body calls a function with its own first parameter, which it never changes, as the second argument.
+fn of_first_parameter(vm: &Vm<'_>, body: BodyId, func: FuncId) -> usize {
+    let body = &vm.p.bodies[body];
     let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
     while let Some(stmt) = open.pop() {
         walk::substatements(vm.p, stmt, &mut open);
         walk::stmt_expressions(vm.p, stmt, &mut exprs);
     }
+    let is_first = |expr: ExprId| match vm.p.exprs[expr].kind {
+        ExprKind::Local(local, _) => body.params.get(local.index()) == Some(&0),
+        _ => false,
+    };
+    let (mut found, mut changes) = (0, false);
     while let Some(expr) = exprs.pop() {
-        visit(&vm.p.exprs[expr].kind);
+        let kind = &vm.p.exprs[expr].kind;
+        let args = call_of(vm, func, kind);
+        found +=
+            usize::from(args.is_some_and(|args| args.get(1).is_some_and(|arg| is_first(*arg))));
+        changes |= matches!(kind, ExprKind::Assign(left, _) if is_first(*left));
         walk::operands(vm.p, expr, &mut exprs);
+    }
+    if changes { 0 } else { found }
+}
+
+/// The arguments of a direct call of a function.
+fn call_of<'p>(vm: &Vm<'p>, func: FuncId, kind: &'p ExprKind) -> Option<&'p [ExprId]> {
+    let ExprKind::Call(call) = kind else { return None };
+    let ExprKind::Global(global) = vm.p.exprs[call.callee].kind else { return None };
+    match vm.p.globals[global].kind {
+        GlobalKind::Function(found) if found == func => Some(&call.args),
+        _ => None,
     }
 }
 
