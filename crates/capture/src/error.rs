@@ -28,8 +28,8 @@ pub enum Error {
     },
     /// An invalid record. The packets before it were delivered.
     #[error(
-        "{}: damaged at packet {packet}, byte {offset}: {what}; the packets before it were read",
-        file.display()
+        "{}: damaged at packet {packet}, byte {offset}: {what}; {}",
+        file.display(), before(*packet)
     )]
     Damaged {
         /// The path as given.
@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// The capture ends within a record. The packets before it were delivered.
     #[error(
-        "{}: cut short in packet {packet}, byte {offset}: {what}; the packets before it were read",
-        file.display()
+        "{}: cut short in packet {packet}, byte {offset}: {what}; {}",
+        file.display(), before(*packet)
     )]
     Cut {
         /// The path as given.
@@ -72,4 +72,9 @@ impl Error {
     pub fn is_partial(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Cut { .. })
     }
+}
+
+/// What was read before a packet that could not be read.
+fn before(packet: u64) -> &'static str {
+    if packet > 1 { "the packets before it were read" } else { "no packet was read" }
 }

@@ -160,7 +160,11 @@ fn a_length_beyond_the_input_takes_no_memory() {
     let mut bytes = file_of("m.pcap", &sample(2));
     bytes[24 + 8..24 + 12].copy_from_slice(&(200_u32 << 20).to_le_bytes());
     let mut reader = Reader::from_read(Box::new(Cursor::new(bytes)), "m").unwrap();
-    assert!(matches!(reader.next_batch(), Err(Error::Cut { packet: 1, offset: 24, .. })));
+    let error = reader.next_batch().map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Cut { packet: 1, offset: 24, .. }));
+    let error = error.to_string();
+    assert!(error.starts_with("m: cut short in packet 1, byte 24: "), "{error}");
+    assert!(error.ends_with("; no packet was read"), "{error}");
 }
 
 #[test]
