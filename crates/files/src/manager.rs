@@ -1,6 +1,8 @@
 //! The life of files: from a connection's bytes to their rows.
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod unpack;
 

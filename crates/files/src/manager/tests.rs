@@ -1,26 +1,11 @@
 use std::sync::Mutex;
 
+use super::testing::start;
 use super::*;
 use crate::file::MAX_BUFFERED;
 use crate::pe::tests::program;
 use gannet_base::Addr;
-use gannet_event::Events;
-use gannet_event::Interest;
-use gannet_event::Listener;
-use gannet_event::Raised;
 use gannet_event::Sinks;
-
-fn start() -> FileStart {
-    FileStart {
-        source: "HTTP",
-        from: Dir::Resp,
-        depth: 0,
-        filename: None,
-        total_bytes: None,
-        parent: None,
-        mime_type: None,
-    }
-}
 
 struct World {
     files: Files,
@@ -34,13 +19,10 @@ impl World {
     }
 
     /// The same, and the names of its events, each with the bytes that the file shows.
-    fn listening(names: &'static [&'static str]) -> (Self, Arc<Mutex<Vec<String>>>) {
+    fn listening(names: &'static [&'static str]) -> (Self, testing::Lines) {
         let mut world = Self::new();
-        let heard = Heard::default();
-        let declared = crate::events::EVENTS.iter().copied();
-        let interest = Interest::of(declared, |d| names.contains(&d.name));
-        let lines = heard.0.clone();
-        world.logs.events = Events::new(interest, Box::new(heard));
+        let (events, lines) = testing::listening(names, |_, json| testing::seen_bytes(json));
+        world.logs.events = events;
         world.files.report_matches(true);
         world.files.keep_programs(true);
         (world, lines)
@@ -62,21 +44,6 @@ impl World {
     fn rows(&self) -> Vec<String> {
         let text = String::from_utf8(self.logs.pending("files").to_vec()).unwrap();
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
-    }
-}
-
-/// Notes events.
-#[derive(Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
-
-impl Listener for Heard {
-    fn event(&mut self, event: &Raised<'_>) {
-        let mut line = Vec::new();
-        gannet_event::write_json(&mut line, event);
-        let line = String::from_utf8(line).unwrap();
-        let (_, seen) = line.split_once("\"seen_bytes\":").unwrap();
-        let seen: String = seen.chars().take_while(char::is_ascii_digit).collect();
-        self.0.lock().unwrap().push(format!("{} {seen}", event.decl.name));
     }
 }
 
@@ -571,7 +538,7 @@ impl crate::Contents for Copy {
 }
 
 /// A world that extracts the file that begins next, with this limit.
-fn extracting(limit: u64, counts_gaps: bool) -> (World, Arc<Mutex<Vec<String>>>, Memory, FileId) {
+fn extracting(limit: u64, counts_gaps: bool) -> (World, testing::Lines, Memory, FileId) {
     let names = &["file_sniff", "gannet::file_extraction_limit", "file_gap"];
     let (mut w, heard) = World::listening(names);
     let memory = Memory::default();

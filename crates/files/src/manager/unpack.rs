@@ -193,70 +193,50 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::Mutex;
     use std::sync::atomic::AtomicU64;
 
     use gannet_base::Addr;
     use gannet_base::ConnId;
-    use gannet_base::Dir;
     use gannet_base::Proto;
     use gannet_base::Uid;
     use gannet_base::UidSource;
-    use gannet_event::Events;
     use gannet_event::FileCommand;
-    use gannet_event::Interest;
-    use gannet_event::Listener;
-    use gannet_event::Raised;
 
     use super::*;
     use crate::manager::Trouble;
+    use crate::manager::testing;
     use crate::zip::tests::deflated;
     use crate::zip::tests::directory;
     use crate::zip::tests::stored;
 
     const NOW: Time = Time::from_secs(1);
 
-    /// Notes events.
-    #[derive(Default)]
-    struct Heard(Arc<Mutex<Vec<String>>>);
-
-    impl Listener for Heard {
-        fn event(&mut self, event: &Raised<'_>) {
-            let mut line = Vec::new();
-            gannet_event::write_json(&mut line, event);
-            let line = String::from_utf8(line).unwrap();
-            let text = |name: &str| {
-                let (_, rest) = line.split_once(&format!("\"{name}\":\"")).unwrap_or_default();
-                rest.split('"').next().unwrap_or_default().to_owned()
-            };
-            let known = match event.decl.name {
-                "ZIP::file" => text("filename"),
-                "ZIP::end_of_directory" => text("comment"),
-                "file_state_remove" => {
-                    let (_, seen) = line.split_once("\"seen_bytes\":").unwrap_or_default();
-                    seen.split(',').next().unwrap_or_default().to_owned()
-                }
-                _ => text("source"),
-            };
-            self.0.lock().unwrap().push(format!("{} {known}", event.decl.name));
+    /// The names of archives, entries and comments, and the sizes of files.
+    fn describe(event: &str, json: &str) -> String {
+        let text = |name: &str| {
+            let (_, rest) = json.split_once(&format!("\"{name}\":\"")).unwrap_or_default();
+            rest.split('"').next().unwrap_or_default().to_owned()
+        };
+        match event {
+            "ZIP::file" => text("filename"),
+            "ZIP::end_of_directory" => text("comment"),
+            "file_state_remove" => testing::seen_bytes(json),
+            _ => text("source"),
         }
     }
 
     struct World {
         files: Files,
         logs: Sinks,
-        lines: Arc<Mutex<Vec<String>>>,
+        lines: testing::Lines,
     }
 
     impl World {
         fn new() -> Self {
             let mut logs: Sinks = gannet_log::Logs::new(gannet_log::Options::default()).into();
             let names = ["file_new", "ZIP::file", "ZIP::end_of_directory", "file_state_remove"];
-            let declared = crate::events::EVENTS.iter().copied();
-            let heard = Heard::default();
-            let lines = heard.0.clone();
-            logs.events =
-                Events::new(Interest::of(declared, |d| names.contains(&d.name)), Box::new(heard));
+            let (events, lines) = testing::listening(&names, describe);
+            logs.events = events;
             let mut files = Files::new(UidSource::new(0));
             files.report_matches(true);
             Self { files, logs, lines }
@@ -266,17 +246,8 @@ mod tests {
         fn start(&mut self) -> FileId {
             let a = Addr::v4([10, 0, 0, 1]);
             let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
-            let start = FileStart {
-                source: "HTTP",
-                from: Dir::Resp,
-                depth: 0,
-                filename: None,
-                total_bytes: None,
-                parent: None,
-                mime_type: None,
-            };
             let uid = UidSource::new(0).connection(1, 0);
-            let id = self.files.start(NOW, uid, (id, Proto::Tcp), true, 0, start);
+            let id = self.files.start(NOW, uid, (id, Proto::Tcp), true, 0, testing::start());
             self.analyze(self.files.fuid(id).unwrap());
             id
         }

@@ -1,0 +1,58 @@
+//! What tests of files have in common: how a file begins, and a listener that notes events.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use gannet_base::Dir;
+use gannet_event::Events;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
+
+use crate::FileStart;
+
+/// A file that a server sends over HTTP.
+pub(super) fn start() -> FileStart {
+    FileStart {
+        source: "HTTP",
+        from: Dir::Resp,
+        depth: 0,
+        filename: None,
+        total_bytes: None,
+        parent: None,
+        mime_type: None,
+    }
+}
+
+/// The events so far, a line each.
+pub(super) type Lines = Arc<Mutex<Vec<String>>>;
+
+/// Events of these names are noted: each with what `describe` makes of its name and its JSON.
+pub(super) fn listening(names: &[&str], describe: fn(&str, &str) -> String) -> (Events, Lines) {
+    let lines = Lines::default();
+    let declared = crate::events::EVENTS.iter().copied();
+    let interest = Interest::of(declared, |decl| names.contains(&decl.name));
+    let listener = Noting { describe, lines: Arc::clone(&lines) };
+    (Events::new(interest, Box::new(listener)), lines)
+}
+
+/// The bytes of a file that an event shows as seen.
+pub(super) fn seen_bytes(json: &str) -> String {
+    let (_, seen) = json.split_once("\"seen_bytes\":").unwrap_or_default();
+    seen.chars().take_while(char::is_ascii_digit).collect()
+}
+
+struct Noting {
+    describe: fn(&str, &str) -> String,
+    lines: Lines,
+}
+
+impl Listener for Noting {
+    fn event(&mut self, event: &Raised<'_>) {
+        let mut json = Vec::new();
+        gannet_event::write_json(&mut json, event);
+        let json = String::from_utf8(json).unwrap();
+        let name = event.decl.name;
+        self.lines.lock().unwrap().push(format!("{name} {}", (self.describe)(name, &json)));
+    }
+}
