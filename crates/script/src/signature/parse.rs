@@ -423,7 +423,8 @@ impl Parser<'_> {
             Token::Word(name) if !is_keyword(&name) => self.named_text(&name),
             _ => return Err(Syntax),
         };
-        rule.patterns.push(RulePattern { kind, text: text.into(), depth });
+        let line = self.lexer.line + 1;
+        rule.patterns.push(RulePattern { kind, text: text.into(), depth, line });
         Ok(())
     }
 

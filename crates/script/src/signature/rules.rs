@@ -34,6 +34,8 @@ pub struct RulePattern {
     pub text: Box<[u8]>,
     /// The last byte that a match may end with, counted from one.
     pub depth: u64,
+    /// The line in the file of the rule.
+    pub line: u32,
 }
 
 /// What patterns are matched against.

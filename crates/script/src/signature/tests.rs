@@ -314,4 +314,8 @@ fn errors_name_file_and_line() {
             "Error in signature (x.sig:1): Wrong type of identifier"
         ]
     );
+    assert_eq!(
+        errors("signature a { payload /x/ }\nsignature b {\n payload /x/\n payload /(y/\n}"),
+        ["Error in signature b (x.sig:4): error compiling pattern /(?s:(y)/"]
+    );
 }

@@ -196,8 +196,13 @@ impl Signatures {
                     [b"(?s:", &*self.rules[rule].patterns[place].text, b")"].concat()
                 };
                 let set = PatternSet::new(some.iter().map(text));
-                for error in set.errors() {
-                    names.error(&String::from_utf8_lossy(error));
+                for (number, error) in set.errors() {
+                    let wrong = some.get(*number as usize).and_then(|p| self.patterns.get(*p));
+                    let Some((rule, place)) = wrong else { continue };
+                    let Rule { id, file, patterns, .. } = &self.rules[*rule];
+                    let line = patterns[*place].line;
+                    let text = String::from_utf8_lossy(error);
+                    names.error(&format!("Error in signature {id} ({file}:{line}): {text}"));
                 }
                 self.nodes[node].groups.push(Group { kind, set, patterns: some.to_vec() });
             }

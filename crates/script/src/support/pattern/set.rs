@@ -9,7 +9,7 @@ use super::{PatternStats, until_nul};
 #[derive(Debug)]
 pub struct PatternSet {
     dfa: Option<Dfa>,
-    errors: Vec<Vec<u8>>,
+    errors: Vec<(u32, Vec<u8>)>,
 }
 
 impl PatternSet {
@@ -21,18 +21,18 @@ impl PatternSet {
         let mut parser = Parser::default();
         let mut whole: Option<Fragment> = None;
         let mut errors = Vec::new();
-        for (number, text) in texts.into_iter().enumerate() {
+        for (number, text) in (0..).zip(texts) {
             let text = until_nul(text.as_ref());
             let parsed = parser.parse(text).ok();
-            let parsed = parsed.and_then(|one| parser.nfa.accept(one, number as u32).ok());
+            let parsed = parsed.and_then(|one| parser.nfa.accept(one, number).ok());
             let joined = match (whole, parsed) {
                 (Some(whole), Some(one)) => parser.nfa.alternate(whole, one).ok(),
                 (None, one) => one,
                 (whole, None) => whole,
             };
-            errors.append(&mut parser.errors);
+            errors.extend(parser.errors.drain(..).map(|error| (number, error)));
             if parsed.is_none() || joined.is_none() {
-                errors.push([b"error compiling pattern /", text, b"/"].concat());
+                errors.push((number, [b"error compiling pattern /", text, b"/"].concat()));
             }
             whole = joined.or(whole);
         }
@@ -45,9 +45,9 @@ impl PatternSet {
         PatternSet { dfa, errors }
     }
 
-    /// Zeek's messages about texts that are no patterns.
+    /// Zeek's messages about texts that are no patterns, each with the number of its text.
     #[must_use]
-    pub fn errors(&self) -> &[Vec<u8>] {
+    pub fn errors(&self) -> &[(u32, Vec<u8>)] {
         &self.errors
     }
 

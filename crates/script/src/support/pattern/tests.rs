@@ -291,7 +291,7 @@ fn sets_report_all_that_match() {
     assert!(set.matches(b"abc") && !set.matches(b"ab"));
     assert!(!PatternSet::new::<&[u8]>([]).matches(b""));
     let wrong = PatternSet::new([&b"(a"[..], b"^?(b)$?"]);
-    assert_eq!(wrong.errors(), [b"error compiling pattern /(a/"]);
+    assert_eq!(wrong.errors(), [(0, b"error compiling pattern /(a/".to_vec())]);
     assert_eq!(wrong.matching(b"b"), [1]);
 }
 
