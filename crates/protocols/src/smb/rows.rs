@@ -44,7 +44,8 @@ gannet_log::row! {
 
 /// Time between two scans for states that may be logged again, which data triggers.
 const SWEEP: Interval = Interval::from_secs(10);
-/// States that a connection remembers. At this number all are forgotten, so that a state may be logged twice.
+/// States that a connection remembers. At this number all are forgotten, so that a state may be logged twice:
+/// `SMB_discarded_file_states` reports it.
 const MAX_RECENT: usize = 1 << 16;
 
 /// The rows of one connection.
@@ -57,6 +58,8 @@ pub(super) struct Rows {
     is_kept: bool,
     /// The names of a last action were too long to be kept, which is reported once a connection.
     is_limited: bool,
+    /// More states than are remembered, which is reported once a connection.
+    is_full: bool,
 }
 
 impl Rows {
@@ -86,8 +89,12 @@ impl Hear<SmbFileAction<'_>> for Rows {
     fn hear(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
         let Some(row) = row(cx.conn.uid, cx.conn.id, event.file) else { return };
         if let Some(key) = identity(self.recent.hasher(), event.file) {
-            if self.recent.len() >= MAX_RECENT {
+            if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&key) {
                 self.recent.clear();
+                if !std::mem::replace(&mut self.is_full, true) {
+                    let most = MAX_RECENT.to_string();
+                    limit_reached(cx, "SMB_discarded_file_states", &most, Some("SMB"));
+                }
             }
             if self.recent.insert(key, cx.now).is_some() {
                 return;
@@ -156,6 +163,8 @@ mod tests {
 
     use super::super::events::Carried;
     use super::super::files::data;
+    use super::super::info::Action;
+    use super::super::info::Times;
     use super::*;
     use crate::testing::Harness;
 
@@ -178,5 +187,36 @@ mod tests {
         let weirds = h.rows("weird");
         let names: Vec<&str> = weirds.iter().map(|row| &*row["name"]).collect();
         assert_eq!(names, ["SMB_discarded_last_action"]);
+    }
+    #[test]
+    fn states_of_files_are_remembered_up_to_a_limit() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut rows = Rows::default();
+        let mut after = |h: &mut Harness, numbers: std::ops::Range<usize>| {
+            for number in numbers {
+                let file = File {
+                    action: Some((Action::Open, Some("SMB::FILE_OPEN"))),
+                    name: Some(number.to_string().into_bytes().into()),
+                    times: Some(Times { created: 1, accessed: 1, modified: 1, changed: 1 }),
+                    ..File::default()
+                };
+                let c = gannet_event::Connection::CURRENT;
+                rows.hear(&mut h.cx(), &SmbFileAction { c, file: &file });
+            }
+            (rows.recent.len(), h.rows("weird").len())
+        };
+        assert_eq!(after(&mut h, 0..MAX_RECENT), (MAX_RECENT, 0));
+        // A known state is not a further one.
+        assert_eq!(after(&mut h, 0..1), (MAX_RECENT, 0));
+        // A further one makes all others unknown: they are logged again.
+        assert_eq!(after(&mut h, MAX_RECENT..MAX_RECENT + 1), (1, 1));
+        let logged = h.rows("smb_files").len();
+        assert_eq!(after(&mut h, 0..1), (2, 1));
+        assert_eq!(h.rows("smb_files").len(), logged + 1);
+        // The limit is reported once a connection.
+        assert_eq!(after(&mut h, 1..MAX_RECENT), (1, 1));
+        let weirds = h.rows("weird");
+        let weirds: Vec<_> = weirds.iter().map(|row| (&*row["name"], &*row["addl"])).collect();
+        assert_eq!(weirds, [("SMB_discarded_file_states", "65536")]);
     }
 }
