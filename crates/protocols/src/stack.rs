@@ -76,6 +76,19 @@ impl Scratch {
     fn entries(&mut self) -> ThinVec<Entry> {
         self.spare.pop().unwrap_or_else(|| ThinVec::with_capacity(ENTRIES))
     }
+
+    /// What an analyzer sees in one call; `confirmed` is its protocol, if it is recognised.
+    #[inline(always)]
+    fn context<'a>(
+        &'a mut self,
+        now: Time,
+        conn: &'a mut Conn,
+        env: &'a mut Env,
+        confirmed: Option<Tag>,
+    ) -> Context<'a> {
+        let Self { requests, starts, .. } = self;
+        Context { now, conn, env, requests, starts, confirmed }
+    }
 }
 
 /// The analyzers of one connection.
@@ -500,14 +513,12 @@ impl Session<'_> {
     ) {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
-            let mut cx = Context {
-                confirmed: entry.confirmed.then_some(entry.tag),
-                now: self.now,
+            let mut cx = self.scratch.context(
+                self.now,
                 conn,
-                env: self.env,
-                requests: &mut self.scratch.requests,
-                starts: &mut self.scratch.starts,
-            };
+                self.env,
+                entry.confirmed.then_some(entry.tag),
+            );
             call(&mut entry.analyzer, &mut cx);
             is_over |= has_looked(&entry.analyzer);
         }
@@ -552,14 +563,7 @@ impl Session<'_> {
             let events = &mut self.env.logs.events;
             self.env.analyzer_ids.start(events, conn.uid, conn.proto, tag);
         }
-        let mut cx = Context {
-            confirmed: None,
-            now: self.now,
-            conn,
-            env: self.env,
-            requests: &mut self.scratch.requests,
-            starts: &mut self.scratch.starts,
-        };
+        let mut cx = self.scratch.context(self.now, conn, self.env, None);
         let off = self.stack.entries.iter().position(|e| e.tag == tag && e.is_off);
         let analyzer = match off {
             Some(at) => Some(self.stack.entries.remove(at).analyzer),
@@ -607,14 +611,7 @@ impl Session<'_> {
     /// Makes an analyzer again that was released while idle. That is not a start: a connection has as
     /// many exchanges as it likes.
     fn restore(&mut self, conn: &mut Conn, released: Released) {
-        let mut cx = Context {
-            confirmed: None,
-            now: self.now,
-            conn,
-            env: self.env,
-            requests: &mut self.scratch.requests,
-            starts: &mut self.scratch.starts,
-        };
+        let mut cx = self.scratch.context(self.now, conn, self.env, None);
         let Some(analyzer) = Analyzer::new(released.tag, &mut cx) else { return };
         self.stack.entries = self.scratch.entries();
         let Released { violations, is_late, .. } = released;
@@ -668,14 +665,7 @@ impl Session<'_> {
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
         let its = |e: &Entry| e.tag == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
-            let mut cx = Context {
-                confirmed: None,
-                now: self.now,
-                conn,
-                env: self.env,
-                requests: &mut self.scratch.requests,
-                starts: &mut self.scratch.starts,
-            };
+            let mut cx = self.scratch.context(self.now, conn, self.env, None);
             cx.env.is_leaving = true;
             let entry = &mut self.stack.entries[at];
             if may_return && entry.analyzer.suspend(&mut cx) {
@@ -741,14 +731,7 @@ impl Session<'_> {
         if !planned.contains(&Tag::Http) && !planned.contains(&Tag::Ident) {
             return;
         }
-        let mut cx = Context {
-            confirmed: None,
-            now: self.now,
-            conn,
-            env: self.env,
-            requests: &mut self.scratch.requests,
-            starts: &mut self.scratch.starts,
-        };
+        let mut cx = self.scratch.context(self.now, conn, self.env, None);
         if planned.contains(&Tag::Http) {
             cx.raise(|c| HttpStats { c, stats: Stats::default() });
             cx.raise_file_handle(Tag::Http, Dir::Orig);
