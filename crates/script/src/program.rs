@@ -63,6 +63,8 @@ pub struct Program {
     pub uses: Option<Vec<Use>>,
     /// Where the parser is: the place of errors about items that were declared elsewhere.
     pub near: Option<Span>,
+    /// The type that the subject of the next message should have had.
+    pub wanted: Option<TypeId>,
     /// Whether the command line sets variables.
     pub has_parameters: bool,
     /// Whether scripts see the analyzers that Zeek has with Spicy.

@@ -63,11 +63,12 @@ impl Program {
             text.extend_from_slice(&self.object_text(other));
         }
         text.push(b')');
+        let wanted = self.wanted.take();
         let (place, span) = self.object_place(object);
         let mut location = place;
         let mut about = About {
             exprs: [object.expr(), None],
-            types: [object.ty(), None],
+            types: [object.ty().or(wanted), None],
             message: message.len(),
             other: self.near.take().unwrap_or(Span::NOWHERE),
             ..About::default()

@@ -243,6 +243,7 @@ impl Parser<'_> {
                     "orphaned field \"{}\" in record coercion",
                     self.program.name(field.name)
                 );
+                self.program.wanted = Some(ty);
                 return self.fail(coerced, &message);
             };
             let target = to.fields[offset].ty;

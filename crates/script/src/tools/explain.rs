@@ -60,6 +60,11 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "only variables with `&redef`, and options, can be redefined",
     ),
     ("redef of not-previously-declared", "not-redef", ""),
+    (
+        "\"redef\" used but not previously defined",
+        "not-redef",
+        "check its name, or `@load` the script that declares it",
+    ),
     ("const is not a modifiable lvalue", "constant", ""),
     (
         "option is not a modifiable lvalue",
@@ -109,7 +114,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("hook keyword should only", "call", ""),
     ("event called in expression", "call", "write `event name(…);`"),
     ("not a function", "call", ""),
-    ("not an event", "call", ""),
+    ("not an event", "call", "declare it: `global name: event(…);`"),
     (
         "use of undeclared alternate prototype",
         "prototype",
@@ -178,14 +183,14 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "unused-function",
         "remove it, export it, or mark it `&is_used`",
     ),
-    (
-        "unrecognized character",
-        "syntax",
-        "a string ends on its line; quotes and backslashes in it take a backslash",
-    ),
+    ("unrecognized character", "syntax", ""),
     ("pattern not terminated", "syntax", "a slash in a pattern takes a backslash"),
     ("strings cannot contain NUL", "syntax", ""),
-    ("DNS hostname literals", "syntax", "call `lookup_hostname` in a `when`"),
+    (
+        "DNS hostname literals",
+        "syntax",
+        "a field of a record follows `$`: `c$id`; a `when` with `lookup_hostname` looks up names of hosts",
+    ),
     ("bad port number", "syntax", ""),
     ("unbalanced @if", "directive", ""),
     ("@else without @if", "directive", ""),

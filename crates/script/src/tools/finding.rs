@@ -10,7 +10,8 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::ids::{ExprId, FileId, TypeId};
 use crate::program::Program;
 use crate::source::Span;
-use crate::tools::explain;
+use crate::tools::explain::{self, UNKNOWN_NAME};
+use crate::tools::hints;
 
 /// A place with a remark.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +80,7 @@ pub fn findings(program: &Program, diagnostics: &[Diagnostic]) -> Vec<Finding> {
         if finding.severity.is_error() && follows(&found, &finding) {
             continue;
         }
-        if finding.code == explain::UNKNOWN_NAME && !unknown.insert(finding.message.clone()) {
+        if finding.code == UNKNOWN_NAME && !unknown.insert(finding.message.clone()) {
             continue;
         }
         found.push(finding);
@@ -98,19 +99,12 @@ pub fn finding(program: &Program, diagnostic: &Diagnostic) -> Finding {
     let explained = explain::explain(message);
     let mut labels = labels(program, diagnostic);
     let mut message = message.to_owned();
-    let mut hint = explained.hint.map(str::to_owned);
+    if let Some(end) = message.find(", at or near").filter(|_| explained.code == UNKNOWN_NAME) {
+        message.truncate(end);
+    }
+    let hint = hints::of(program, diagnostic, &message).or(explained.hint.map(str::to_owned));
     if message.starts_with("syntax error") {
         message = syntax(program, diagnostic, &mut labels);
-    } else if explained.code == explain::UNKNOWN_NAME {
-        if let Some(end) = message.find(", at or near") {
-            message.truncate(end);
-        }
-        let name = message.rsplit(' ').next().unwrap_or_default();
-        hint = similar(program, name).map(|known| format!("`{known}` has a similar name")).or(hint);
-    } else if message == "no such field in record"
-        && let Some(known) = similar_field(program, diagnostic)
-    {
-        hint = Some(known);
     }
     Finding {
         severity: diagnostic.severity,
@@ -179,10 +173,18 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
             add(program.exprs[second].span, mismatch(program, ty, program.exprs[second].ty));
         }
         (None, None) => {
-            // About an item that was declared elsewhere: the place of the error is the second one.
+            // About an item that was declared elsewhere: the place of the error is the second one, unless the first is
+            // a type, that of a definition.
             if about.message > 0 && about.other.is_somewhere() {
-                add(about.other, String::new());
-                add(diagnostic.span, "declared here".to_owned());
+                let places = [diagnostic.span, about.other];
+                let is_new = diagnostic.text.starts_with(b"\"redef\" used");
+                let [declared, error] = match about.types[0] {
+                    Some(_) => [places[1], places[0]],
+                    None if is_new => [Span::NOWHERE, places[0]],
+                    None => places,
+                };
+                add(error, String::new());
+                add(declared, "declared here".to_owned());
             } else {
                 add(diagnostic.span, String::new());
             }
@@ -194,7 +196,7 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
     labels
 }
 
-fn operands(program: &Program, expr: ExprId) -> Vec<ExprId> {
+pub(super) fn operands(program: &Program, expr: ExprId) -> Vec<ExprId> {
     match program.exprs[expr].kind {
         ExprKind::Binary(_, a, b)
         | ExprKind::In(a, b)
@@ -237,16 +239,16 @@ pub fn type_name(program: &Program, ty: TypeId) -> String {
     }
 }
 
+/// The text of a place.
+pub(super) fn source(program: &Program, span: Span) -> Option<String> {
+    let file = program.sources.files.find(span.file).filter(|_| span.is_somewhere())?;
+    let text = file.text.get(span.start as usize..span.end as usize)?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
 /// The message of a syntax error: what was expected and what was found.
 fn syntax(program: &Program, diagnostic: &Diagnostic, labels: &mut Vec<Label>) -> String {
-    let source = |span: Span| {
-        let file = program.sources.files.find(span.file)?;
-        Some(
-            String::from_utf8_lossy(file.text.get(span.start as usize..span.end as usize)?)
-                .into_owned(),
-        )
-    };
-    let found = source(diagnostic.span).filter(|_| diagnostic.span.is_somewhere());
+    let found = source(program, diagnostic.span);
     let found = found.map_or_else(|| "end of file".to_owned(), |text| format!("`{text}`"));
     let before = diagnostic.about.other;
     match diagnostic.about.expected {
@@ -274,70 +276,4 @@ fn syntax(program: &Program, diagnostic: &Diagnostic, labels: &mut Vec<Label>) -
             format!("unexpected {found}")
         }
     }
-}
-
-/// A global whose name is most like `name`.
-fn similar(program: &Program, name: &str) -> Option<String> {
-    let names = program.globals.arena.iter().map(|(_, global)| program.name(global.name));
-    closest(name, names)
-}
-
-fn similar_field(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
-    let base = program.exprs.iter().rev().find_map(|(_, expr)| match expr.kind {
-        ExprKind::Field(base, u32::MAX) | ExprKind::HasField(base, u32::MAX)
-            if expr.span == diagnostic.span =>
-        {
-            Some(base)
-        }
-        _ => None,
-    })?;
-    let record = program.types.record(program.exprs[base].ty)?;
-    let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
-    let name = text.trim_end_matches(')').rsplit('$').next()?;
-    let fields = record.fields.iter().map(|field| program.name(field.name));
-    let of = type_name(program, program.exprs[base].ty);
-    Some(match closest(name, fields) {
-        Some(known) => format!("`{of}` has a field `{known}`"),
-        None => {
-            let names: Vec<&str> =
-                record.fields.iter().take(8).map(|field| program.name(field.name)).collect();
-            let more = if record.fields.len() > names.len() { ", …" } else { "" };
-            format!("fields of `{of}`: {}{more}", names.join(", "))
-        }
-    })
-}
-
-/// The name that differs from `name` in the fewest letters, a third of them at most.
-fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let limit = (name.len() / 3).clamp(1, 4);
-    let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_owned();
-    let mut best: Option<(usize, &str)> = None;
-    for known in names {
-        let distance = if last(known) == last(name) { 1 } else { distance(name, known, limit) };
-        if distance <= limit && best.is_none_or(|(least, text)| (distance, known) < (least, text)) {
-            best = Some((distance, known));
-        }
-    }
-    best.map(|(_, known)| known.to_owned()).filter(|known| known != name)
-}
-
-/// How many letters must be changed, added or removed to turn `a` into `b`; more than `limit` where it is more.
-fn distance(a: &str, b: &str, limit: usize) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > limit || a.len() > 200 {
-        return limit + 1;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (above + 1).min(row[j] + 1).min(diagonal + usize::from(x != y));
-            diagonal = above;
-        }
-    }
-    row.last().copied().unwrap_or(limit + 1)
 }
