@@ -42,7 +42,7 @@ pub fn position(text: &[u8], offset: usize) -> Position {
     Position { line: number(line), column: number(column) }
 }
 
-/// The text of a finding, with an empty line at its end.
+/// The text of a finding, with an empty line at its end where it shows a source line.
 #[must_use]
 pub fn render(sources: &Sources, finding: &Finding) -> String {
     let mut text = String::new();
@@ -114,7 +114,10 @@ pub fn render(sources: &Sources, finding: &Finding) -> String {
     if let Some(hint) = &finding.hint {
         let _ = writeln!(text, "{:width$} = hint: {hint}", "");
     }
-    text.push('\n');
+    // A line alone needs no room.
+    if primary.is_some() {
+        text.push('\n');
+    }
     text
 }
 
@@ -154,15 +157,17 @@ impl Rich {
                 waiting.push(diagnostic.clone());
                 return;
             }
-            if diagnostic.span.is_somewhere() {
-                let (start, severity) = (diagnostic.span.start, diagnostic.severity.prefix());
-                match sites.borrow_mut().entry((diagnostic.location.clone(), start, severity)) {
-                    Entry::Occupied(mut site) => {
-                        *site.get_mut() += 1;
-                        return;
-                    }
-                    Entry::Vacant(site) => drop(site.insert(0)),
+            if !diagnostic.span.is_somewhere() {
+                // No source line to show: Zeek's line says all.
+                return write(&format!("{}\n", String::from_utf8_lossy(&diagnostic.line())));
+            }
+            let (start, severity) = (diagnostic.span.start, diagnostic.severity.prefix());
+            match sites.borrow_mut().entry((diagnostic.location.clone(), start, severity)) {
+                Entry::Occupied(mut site) => {
+                    *site.get_mut() += 1;
+                    return;
                 }
+                Entry::Vacant(site) => drop(site.insert(0)),
             }
             let text = diagnostic.about.traffic.as_ref().map_or_else(String::new, about_traffic);
             let label = Label { span: diagnostic.span, text };

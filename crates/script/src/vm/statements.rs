@@ -8,6 +8,7 @@ use crate::describe;
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, FuncId, StmtId, TypeId};
+use crate::source::Span;
 use crate::types::{Field, Flavor};
 use crate::value::describe::{Form, describe as describe_value};
 use crate::value::{FuncValue, Record, Value, Vector};
@@ -85,11 +86,10 @@ impl Vm<'_> {
             return Ok(());
         }
         let name = self.p.name(function.name).to_owned();
-        self.emit(
-            Severity::Warning,
-            crate::source::Span::NOWHERE,
-            format!("non-void function returning without a value: {name}").into_bytes(),
-        );
+        let span = frame.code.body.map_or(Span::NOWHERE, |body| self.p.bodies[body].span);
+        let text = format!("non-void function returning without a value: {name}").into_bytes();
+        // Zeek's line names no place.
+        self.emit_located(Severity::Warning, span, String::new(), text);
         Ok(())
     }
 
@@ -169,28 +169,26 @@ impl Vm<'_> {
 
     /// The calls in progress, innermost first, as a vector of `BacktraceElement`s: each function with the place of
     /// its call. The first is `top`, called at `at`.
-    pub(crate) fn backtrace(&mut self, top: &str, at: crate::source::Span) -> Value {
+    pub(crate) fn backtrace(&mut self, top: &str, at: Span) -> Value {
         let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let Some(element) = self.type_named("BacktraceElement") else {
             return Value::Vector(Vector::new(vector_ty, Vec::new()));
         };
         let params_ty = self.type_named("call_argument_vector");
-        let element_of =
-            |vm: &Self, name: &str, args: Vec<Value>, at: Option<crate::source::Span>| {
-                let file = at.and_then(|span| {
-                    vm.p.sources.files.find(span.file).map(|file| (file.path.clone(), span.first))
-                });
-                let args =
-                    params_ty.map_or(Value::Unset, |ty| Value::Vector(Vector::new(ty, args)));
-                let mut fields = vec![Value::string(name), args];
-                match file {
-                    Some((path, line)) => {
-                        fields.extend([Value::string(&*path), Value::Count(u64::from(line))]);
-                    }
-                    None => fields.extend([Value::Unset, Value::Unset]),
+        let element_of = |vm: &Self, name: &str, args: Vec<Value>, at: Option<Span>| {
+            let file = at.and_then(|span| {
+                vm.p.sources.files.find(span.file).map(|file| (file.path.clone(), span.first))
+            });
+            let args = params_ty.map_or(Value::Unset, |ty| Value::Vector(Vector::new(ty, args)));
+            let mut fields = vec![Value::string(name), args];
+            match file {
+                Some((path, line)) => {
+                    fields.extend([Value::string(&*path), Value::Count(u64::from(line))]);
                 }
-                Value::Record(Record::new(element, fields))
-            };
+                None => fields.extend([Value::Unset, Value::Unset]),
+            }
+            Value::Record(Record::new(element, fields))
+        };
         let mut items = vec![element_of(self, top, Vec::new(), Some(at))];
         for index in (0..self.m.frames.len()).rev() {
             let Some(frame) = self.m.frames.get(index) else { break };
