@@ -59,6 +59,15 @@ fn a_loop_without_end_is_stopped() {
 }
 
 #[test]
+fn a_loop_without_a_body_is_stopped_at_the_first_instruction() {
+    let code = "event zeek_init() &priority=1 { while ( T ) { } }\n\
+                event zeek_init() { print \"next\"; }";
+    let (printed, reported) = run(code, "20ms");
+    assert_eq!(printed, "next\n");
+    assert!(reported.contains("script budget exceeded"), "{reported}");
+}
+
+#[test]
 fn functions_count_for_the_handler_that_calls_them() {
     let code = "function turn(n: count): count { return n + 1; }\n\
                 event zeek_init() &priority=1 { local n = 0; while ( T ) n = turn(n); }\n\

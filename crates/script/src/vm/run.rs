@@ -169,11 +169,11 @@ impl Vm<'_> {
                 }
                 Op::Jump { to } => {
                     let back = (to as usize) < pc;
-                    pc = to as usize;
                     if back && self.m.budget.is_some() {
                         sync!();
                         self.check_budget()?;
                     }
+                    pc = to as usize;
                     if back && self.m.jit.is_on() {
                         hot!();
                     }
