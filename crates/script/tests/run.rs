@@ -124,3 +124,50 @@ fn an_error_in_zeek_init_ends_the_run() {
     assert!(reported.ends_with("fatal error: errors occurred while initializing\n"), "{reported}");
     assert_eq!(status, 1);
 }
+
+/// A stream that writes one row to the text log of this path.
+#[cfg(target_os = "linux")]
+fn logging(path: &str) -> String {
+    format!(
+        "module Log;
+        export {{
+            type ID: enum {{ OWN }};
+            type Writer: enum {{ WRITER_ASCII }};
+            type Stream: record {{ columns: any; }};
+            type Filter: record {{ name: string; writer: Writer; path: string; }};
+            global __create_stream: function(id: ID, stream: Stream): bool;
+            global __add_filter: function(id: ID, filter: Filter): bool;
+            global __write: function(id: ID, columns: any): bool;
+        }}
+        type Row: record {{ text: string &log; }};
+        event zeek_init()
+            {{
+            __create_stream(OWN, Stream($columns=Row));
+            __add_filter(OWN, Filter($name=\"default\", $writer=WRITER_ASCII, $path=\"{path}\"));
+            __write(OWN, Row($text=\"a row\"));
+            }}"
+    )
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
+    let folder = std::env::temp_dir().join(format!("gannet-full-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.join("full.log")).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    for (path, why) in [
+        (path("full"), "No space left on device"),
+        (path("missing/x"), "No such file or directory"),
+        (path("full.log/x"), "Not a directory"),
+    ] {
+        let (_, reported, status) = run("logs", logging(&path).as_bytes());
+        assert!(reported.contains(&path) && reported.contains(why), "{reported}");
+        assert_eq!(status, 1, "{path}: {reported}");
+    }
+    let (_, reported, status) = run("logs", logging(&path("good")).as_bytes());
+    assert_eq!((reported.as_str(), status), ("", 0));
+    let log = std::fs::read_to_string(folder.join("good.log")).unwrap();
+    assert!(log.contains("\na row\n"), "{log}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
