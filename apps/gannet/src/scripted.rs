@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fs;
 use std::num::NonZero;
-use std::path::Path;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
+use gannet_script::command::is_script;
 
 use crate::cli;
 use crate::outcome::Outcome;
@@ -108,12 +108,6 @@ fn may_name_scripts(arg: &OsStr) -> bool {
 
 fn is_short_read(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--") && text.contains('r')
-}
-
-/// A Zeek script: by its name; or what is no file, where -r names the capture, as in `-r trace.pcap local`.
-fn is_script(path: &Path, is_read: bool) -> bool {
-    let is_named = path.extension().is_some_and(|extension| extension == "zeek");
-    is_named || (is_read && path != Path::new("-") && !path.exists())
 }
 
 #[cfg(test)]

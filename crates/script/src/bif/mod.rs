@@ -191,7 +191,7 @@ impl Default for State {
             inputs: input::Inputs::default(),
             metrics: telemetry::Metrics::default(),
             storage: storage::Backends::default(),
-            command: std::env::args().collect(),
+            command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
             handlers: Vec::new(),
             traffic: crate::bridge::Traffic::default(),
         }

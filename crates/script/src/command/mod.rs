@@ -1,5 +1,6 @@
 //! The command `zeek`: Zeek's options, search path and order of files.
 
+mod files;
 mod help;
 mod listing;
 mod options;
@@ -8,12 +9,13 @@ pub(crate) mod signatures;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+pub use files::is_script;
 pub use options::Options;
 
 use crate::bridge::Source;
@@ -83,8 +85,12 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         let _ = writeln!(std::io::stdout(), "{line}");
         return 0;
     }
-    if let Some(capture) = options.files.iter().find(|file| is_capture(file)) {
+    if let Some(capture) = options.files.iter().find(|file| files::is_capture(Path::new(file))) {
         error_line(&format!("fatal error: {capture} is a capture: -r {capture} reads it"));
+        return 1;
+    }
+    if let Some(file) = options.files.iter().find(|file| files::has_signatures(Path::new(file))) {
+        error_line(&format!("fatal error: {file} has signatures: -s {file} loads them"));
         return 1;
     }
     if let Some(folder) = unbuilt(&search_path(&options)) {
@@ -106,18 +112,6 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     let exit = run_scripts(&options, source, &status);
     status("TERMINATED", "atexit");
     exit
-}
-
-/// Whether a file is a capture and not a script, by its first four bytes: pcap or pcapng.
-fn is_capture(file: &str) -> bool {
-    // What a pipe delivers can be read only once.
-    if !Path::new(file).is_file() {
-        return false;
-    }
-    let mut magic = [0; 4];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
-    let is_pcap = |magic| matches!(magic, 0xa1b2_c3d4_u32 | 0xa1b2_3c4d | 0x0a0d_0d0a);
-    read.is_ok() && (is_pcap(u32::from_be_bytes(magic)) || is_pcap(u32::from_le_bytes(magic)))
 }
 
 /// The folder with Zeek's own scripts, where those that Zeek's build makes are in no folder.
@@ -174,6 +168,9 @@ fn run_scripts(
         Ok(None) => {}
         Err(text) => {
             fatal(&mut program, &text);
+            if let Some(rich) = &rich {
+                rich.parsed(&program);
+            }
             return 1;
         }
     }

@@ -102,7 +102,10 @@ impl Options {
     /// The error, in a line.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self::default();
-        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();
+        // Names of files are text for scripts.
+        let refused = |arg: OsString| format!("argument {}: not UTF-8", arg.display());
+        let args = args.into_iter().map(|arg| arg.into_string().map_err(refused));
+        let mut args = args.collect::<Result<Vec<_>, _>>()?.into_iter().peekable();
         // The first line of a script (`#!/usr/bin/zeek -b --`) comes as one argument.
         let line = args.next_if(|arg| arg.starts_with('-') && arg.ends_with(" --"));
         let line = line.unwrap_or_default();
@@ -210,7 +213,10 @@ impl Options {
                 self.ignored.push(value);
             }
             'U' => self.status_file = Some(value),
-            'T' => self.level = value.parse().ok(),
+            'T' => {
+                let level = value.parse();
+                self.level = Some(level.map_err(|_| "option '-T' takes a number".to_owned())?);
+            }
             'B' | 'c' | 'E' | 'o' | 'O' | 't' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
@@ -295,7 +301,13 @@ impl Options {
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
                 match name {
-                    "diagnostics" => self.rich = value == "rich",
+                    "diagnostics" => {
+                        self.rich = match value.as_str() {
+                            "rich" => true,
+                            "zeek" => false,
+                            _ => return Err("option '--diagnostics' is one of rich, zeek".into()),
+                        }
+                    }
                     "zeek-scripts" => self.scripts = Some(value),
                     "threads" => {
                         let text = "option '--threads' takes a number from 1 to 255";
@@ -343,6 +355,25 @@ mod tests {
         assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
         assert_eq!(options.activated, ["Plugin::Name"]);
         assert_eq!(options.exec, ["print 1;"]);
+    }
+
+    #[test]
+    fn values_that_have_no_meaning_are_refused() {
+        for args in [&["--diagnostics", "richer"][..], &["-T", "x"], &["--re-level=-1"]] {
+            assert!(parse(args).is_err(), "{args:?}");
+        }
+        assert!(parse(&["--diagnostics=zeek"]).is_ok_and(|options| !options.rich));
+        assert!(parse(&["--diagnostics=rich"]).is_ok_and(|options| options.rich));
+        assert_eq!(parse(&["-T", "2"]).unwrap_or_default().level, Some(2));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn arguments_are_utf_8() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let name = OsString::from_vec(b"n\xff.zeek".to_vec());
+        let error = Options::parse([OsString::from("-b"), name]).err();
+        assert_eq!(error.as_deref(), Some("argument n\u{fffd}.zeek: not UTF-8"));
     }
 
     #[test]
