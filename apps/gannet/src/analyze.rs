@@ -248,6 +248,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&"--out -: standard output takes one text format, --format tsv or json");
         return Ok(Outcome::NoCapture);
     }
+    if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
+        terminal.error(&"--out -: standard output takes one log as tab-separated values");
+        terminal.hint(&"--logs conn chooses one; --format json prints the rows of all logs");
+        return Ok(Outcome::NoCapture);
+    }
     let files = [&args.read[..], &args.files].concat();
     let indexed = args.index.then(|| one_capture(&files)).flatten();
     if args.index && !args.each && indexed.is_none() {
@@ -740,8 +745,8 @@ impl Lines {
             self.text.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        out.write_all(&self.text)?;
-        out.flush()
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        written.map_err(|e| io::Error::new(e.kind(), format!("standard output: {e}")))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The arguments, declared once for help, man pages and completions.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -138,7 +139,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
     if args.get(1).is_some_and(|command| command == "run") {
         return match OnlyRun::try_parse_from(&args) {
             Ok(OnlyRun { command: RunAlone::Run(args) }) => Command::Run(args),
-            Err(error) => error.exit(),
+            Err(error) => end(&error),
         };
     }
     match Cli::try_parse_from(&args) {
@@ -162,8 +163,20 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
                 crate::Terminal::new(false).hint(&hint);
                 std::process::exit(2);
             }
-            error.exit()
+            end(&error)
         }
+    }
+}
+
+/// Prints help or the error of wrong usage, and ends the process.
+fn end(error: &clap::Error) -> ! {
+    match error.print() {
+        // Of help this is standard output; a reader that has seen enough may close it.
+        Err(failed) if !error.use_stderr() && failed.kind() != io::ErrorKind::BrokenPipe => {
+            crate::Terminal::new(false).error(&format_args!("standard output: {failed}"));
+            std::process::exit(1)
+        }
+        _ => std::process::exit(error.exit_code()),
     }
 }
 

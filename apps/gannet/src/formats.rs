@@ -10,8 +10,8 @@ use gannet_log::TextOutput;
 /// What logs are written as.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Formats {
-    /// Formats of the logs, like tsv,parquet: each log is written in all of them
-    #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "tsv")]
+    /// Formats of the logs, like tsv,parquet: each log is written in all of them [default: tsv]
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',')]
     format: Vec<Format>,
     /// One JSON object a row instead of tab-separated values; the same as --format json
     #[arg(long, conflicts_with = "format")]
@@ -79,7 +79,11 @@ impl Formats {
             Times::Iso8601 => JsonTimes::Iso8601,
             Times::Millis => JsonTimes::Millis,
         };
-        let mut formats = if self.json { vec![Format::Json] } else { self.format.clone() };
+        let mut formats = match (self.json, self.format.is_empty()) {
+            (true, _) => vec![Format::Json],
+            (false, true) => vec![Format::Tsv],
+            (false, false) => self.format.clone(),
+        };
         let mut seen = Vec::new();
         formats.retain(|format| {
             !seen.contains(format) && {
@@ -97,6 +101,11 @@ impl Formats {
             }
         };
         Ok(())
+    }
+
+    /// Whether TSV is asked for by its name, and not for lack of another format.
+    pub(crate) fn names_tsv(&self) -> bool {
+        self.format.contains(&Format::Tsv)
     }
 
     fn output(

@@ -109,6 +109,13 @@ fn one_log_goes_to_standard_output() {
     assert!(!s.path("-").exists(), "no folder of that name");
     let run = Run::of(gannet().args(["analyze", "--each", "-o", "-"]).arg(&capture));
     assert_eq!(run.code, 2, "{}", run.stderr);
+    // What has no header for several logs is not replaced by JSON.
+    let tsv = ["analyze", "-o", "-", "--format", "tsv"];
+    let run = Run::of(gannet().args(tsv).arg(&capture));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("hint: --logs conn chooses one"), "{}", run.stderr);
+    let run = Run::of(gannet().args(tsv).args(["--logs", "conn"]).arg(&capture));
+    assert_eq!((run.code, run.stdout), (0, s.read("logs/conn.log")));
 }
 
 #[test]
@@ -167,6 +174,37 @@ fn head_ends_every_command_quietly() {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_standard_output_is_an_error_of_every_command() {
+    let s = Scratch::new("full");
+    let capture = s.file("sample.pcap", &sample());
+    let capture = capture.to_str().unwrap();
+    for args in [
+        &["--help"][..],
+        &["analyze", "--help"],
+        &["analyze", "-o", "-", capture],
+        &["analyze", "-o", "-", "--logs", "dns", capture],
+        &["completions", "bash"],
+        &["events", capture],
+        &["events", "--list"],
+        &["filter", "tcp", capture],
+        &["filter", "-c", "tcp", capture],
+        &["info", capture],
+        &["man"],
+        &["packets", capture],
+        &["zeek", "--help"],
+        &["zeek", "--build-info"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = gannet().args(args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        let words = "error: standard output: No space left on device (os error 28)\n";
+        assert_eq!(stderr, words, "{args:?}");
     }
 }
 

@@ -100,7 +100,12 @@ impl Writer {
         let path = path.as_ref();
         let compression = Compression::from_suffix(path);
         if path == Path::new(STDIN) {
-            return Self::start(Box::new(io::stdout()), path.to_owned(), compression, options);
+            return Self::start(
+                Box::new(io::stdout()),
+                "standard output".into(),
+                compression,
+                options,
+            );
         }
         let failed = |source| Error::Io { file: path.to_owned(), source };
         let (file, rename) = NewFile::create(path).map_err(failed)?.into_parts();

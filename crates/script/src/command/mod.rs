@@ -67,23 +67,18 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         }
     };
     if options.help {
-        // A reader that went away wants no more.
-        let _ = std::io::stdout().write_all(help::HELP.as_bytes());
-        return 0;
+        return print(help::HELP);
     }
     if options.version {
         error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
         return 0;
     }
     if options.build_info {
-        let line = format!(
-            "{{\"version\": {{\"number\": \"{}\", \"commit\": \"\"}}, \"build\": {{\"profile\": \"{}\"}}}}",
+        return print(&format!(
+            "{{\"version\": {{\"number\": \"{}\", \"commit\": \"\"}}, \"build\": {{\"profile\": \"{}\"}}}}\n",
             env!("CARGO_PKG_VERSION"),
             if cfg!(debug_assertions) { "debug" } else { "release" },
-        );
-        // A reader that went away wants no more.
-        let _ = writeln!(std::io::stdout(), "{line}");
-        return 0;
+        ));
     }
     if let Some(capture) = options.files.iter().find(|file| files::is_capture(Path::new(file))) {
         error_line(&format!("fatal error: {capture} is a capture: -r {capture} reads it"));
@@ -489,6 +484,18 @@ pub fn collected() -> (Diagnostics, Rc<RefCell<Vec<Diagnostic>>>) {
         Diagnostics::new(Box::new(move |diagnostic, _| sink.borrow_mut().push(diagnostic.clone()))),
         all,
     )
+}
+
+/// Prints to standard output; a reader that went away wants no more. Returns the exit status.
+fn print(text: &str) -> u8 {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            error_line(&format!("error: standard output: {error}"));
+            1
+        }
+        _ => 0,
+    }
 }
 
 fn error_line(text: &str) {
