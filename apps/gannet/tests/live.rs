@@ -446,6 +446,29 @@ fn signals_rotate_and_reopen_and_files_of_a_killed_run_are_completed() {
     );
 }
 
+/// Needs no rights: what is wrong is found before an interface is opened.
+#[test]
+fn a_missing_user_or_program_is_refused_before_logs_of_an_earlier_run_are_renamed() {
+    let s = Scratch::new("live-refused");
+    let text = s.file("text", b"no program");
+    let rows = b"#separator \\x09\n#path\tconn\n#open\t2026-11-23-17-00-00\n";
+    s.file("live/conn.log", rows);
+    for (option, value, words) in [
+        ("--user", "no-such-user", "no user is named 'no-such-user'"),
+        ("--user", "1:x", "no user is named '1:x'"),
+        ("--postprocessor", "no-such-program", ": no such program in PATH"),
+        ("--postprocessor", "/nonexistent/program", ": No such file or directory"),
+        ("--postprocessor", text.to_str().unwrap(), "/text: not an executable file"),
+    ] {
+        let mut command = gannet();
+        command.args(["analyze", "-i", "lo", "--rotate", "1d", option, value, "-o"]);
+        let run = support::Run::of(command.arg(s.path("live")));
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+        assert_eq!(s.list("live"), ["conn.log"], "{option} {value}");
+    }
+}
+
 #[test]
 fn a_full_disk_ends_one_log_and_not_the_capture() {
     let Some(link) = Link::new() else { return };

@@ -131,17 +131,8 @@ impl Sandbox {
 
 /// Becomes another user and leaves all groups but its own.
 fn become_user(name: &str) -> Result<(), Refused> {
-    let missing = || Refused::NoUser(name.to_owned());
-    let (uid, gid) = match name.split_once(':') {
-        Some((uid, gid)) => {
-            let uid = uid.parse().map_err(|_| missing())?;
-            (Uid::from_raw(uid), Gid::from_raw(gid.parse().map_err(|_| missing())?))
-        }
-        None => {
-            let user = User::from_name(name).ok().flatten().ok_or_else(missing)?;
-            (user.uid, user.gid)
-        }
-    };
+    let (uid, gid) = user_ids(name)?;
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     let failed = |errno: nix::Error| Refused::User(name.to_owned(), errno.into());
     nix::unistd::setgroups(&[gid]).map_err(failed)?;
     nix::unistd::setresgid(gid, gid, gid).map_err(failed)?;

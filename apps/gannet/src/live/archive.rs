@@ -6,6 +6,7 @@ use std::fs;
 use std::fs::File;
 use std::io;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,6 +54,30 @@ impl Rules {
     fn keep(&self) -> Vec<Keep> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
+}
+
+/// Whether a postprocessor can be run at all.
+///
+/// # Errors
+/// If it cannot: why, in words.
+pub(crate) fn check_program(program: &Path) -> Result<(), String> {
+    let is_executable =
+        |path: &Path| path.metadata().map(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let why = if program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        match is_executable(program) {
+            Ok(true) => return Ok(()),
+            Ok(false) => "not an executable file".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = |folder: PathBuf| is_executable(&folder.join(program)).unwrap_or(false);
+        if std::env::split_paths(&path).any(found) {
+            return Ok(());
+        }
+        "no such program in PATH".to_owned()
+    };
+    Err(format!("--postprocessor {}: {why}", program.display()))
 }
 
 /// A program may take this long for a file.
@@ -374,6 +399,26 @@ mod tests {
         assert_eq!((words[0], words[1]), (to.to_str().unwrap(), "conn"));
         assert_eq!((words[4], words[5]), ("0", "ascii"));
         assert!(words[2].len() == 17 && words[2].contains('_'));
+    }
+
+    #[test]
+    fn a_program_is_an_executable_file_by_its_path_or_in_path() {
+        let folder = Folder::new("program");
+        let [program, text] = ["program.sh", "text"].map(|name| folder.0.join(name));
+        for (file, mode) in [(&program, 0o755), (&text, 0o644)] {
+            fs::write(file, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let check = |program: &Path| check_program(program).err().unwrap_or_default();
+        assert_eq!((check(&program), check(Path::new("sh"))), (String::new(), String::new()));
+        assert!(check(&text).ends_with("/text: not an executable file"), "{}", check(&text));
+        assert!(check(&folder.0.join("")).ends_with(": not an executable file"));
+        assert!(
+            check(&folder.0.join("none"))
+                .ends_with("/none: No such file or directory (os error 2)")
+        );
+        let missing = "--postprocessor no-such-program: no such program in PATH";
+        assert_eq!(check(Path::new("no-such-program")), missing);
     }
 
     #[test]

@@ -146,6 +146,12 @@ impl Sensor {
             left_out::report(&"--kafka", "kafka");
             return Err(Failure::LeftOut);
         }
+        if let Some(program) = &args.postprocessor {
+            archive::check_program(program).map_err(|why| Failure::Usage(Box::new(why)))?;
+        }
+        if let Some(user) = &args.user {
+            gannet_live::user_ids(user).map_err(|error| Failure::Usage(Box::new(error)))?;
+        }
         let usage = |error: gannet_live::Error| Failure::Usage(Box::new(error));
         let mut interfaces: Vec<Interface> = Vec::new();
         for name in &args.interfaces {
@@ -155,27 +161,6 @@ impl Sensor {
         }
         let manager = Manager::of_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-
-        let (completed, files) = channel();
-        let losses = LogLosses::default();
-        let live = LiveFiles {
-            names: args.rotate_names.into(),
-            rotates: args.rotate.is_some() || args.rotate_to.is_some(),
-            offset: times::offset,
-            completed,
-            losses: losses.clone(),
-        };
-        let logs: Vec<&'static str> = gannet_engine::schemas().iter().map(|s| s.path).collect();
-        let left = live.recover(out, &logs).with_context(|| out.display().to_string())?;
-        if left > 0 {
-            let out = out.display();
-            tracing::info!(
-                files = left,
-                "{out}: {left} files of an earlier run were renamed by their time"
-            );
-        }
-        options.logs.dir = Some(out.to_owned());
-        options.logs.live = Some(live);
 
         let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
         let ring = RingOptions { promiscuous: !args.no_promiscuous, ..ring };
@@ -199,6 +184,27 @@ impl Sensor {
         let listener =
             args.metrics.map(|at| TcpListener::bind(at).with_context(|| format!("--metrics {at}")));
         let listener = listener.transpose()?;
+        // Nothing is touched before all else is known to work.
+        let (completed, files) = channel();
+        let losses = LogLosses::default();
+        let live = LiveFiles {
+            names: args.rotate_names.into(),
+            rotates: args.rotate.is_some() || args.rotate_to.is_some(),
+            offset: times::offset,
+            completed,
+            losses: losses.clone(),
+        };
+        let logs: Vec<&'static str> = gannet_engine::schemas().iter().map(|s| s.path).collect();
+        let left = live.recover(out, &logs).with_context(|| out.display().to_string())?;
+        if left > 0 {
+            let out = out.display();
+            tracing::info!(
+                files = left,
+                "{out}: {left} files of an earlier run were renamed by their time"
+            );
+        }
+        options.logs.dir = Some(out.to_owned());
+        options.logs.live = Some(live);
         // From here on the process has no more rights than it needs; threads that start later have as few.
         enter(args, out, extract)?;
         let stop = Stop::of_sensor().context("signals")?;
