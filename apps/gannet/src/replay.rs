@@ -375,16 +375,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         None => Outcome::Done,
     };
-    if let Some(path) = &args.svg {
-        NewFile::write(path, report.svg().as_bytes())
-            .with_context(|| path.display().to_string())?;
-    }
-    let params: Vec<_> = std::env::args().skip(1).collect();
+    let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+    let params: Vec<_> = params.collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
     if let Some(compared) = &compared {
         text.push_str(&if args.json { compared.json() } else { compared.table() });
     }
     let outcome = out::write(text.as_bytes())?;
+    if let Some(path) = &args.svg {
+        NewFile::write(path, report.svg().as_bytes())
+            .with_context(|| path.display().to_string())?;
+    }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }

@@ -91,6 +91,31 @@ fn answers_are_held_against_those_of_the_capture() {
 }
 
 #[test]
+fn a_drawing_that_cannot_be_written_leaves_the_report() {
+    let server = Echo::start(&["--rcode", "3"]);
+    let to = ["--to", &server.address, "--timing", "max", "--svg", "/nonexistent/x.svg"];
+    let run = replay(&[&[&sample()[..]], &to[..]].concat());
+    assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: /nonexistent/x.svg: "), "{}", run.stderr);
+    assert!(run.stdout.contains("answered"), "{}", run.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_report_has_arguments_that_are_not_utf_8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let server = Echo::start(&["--rcode", "3"]);
+    let s = Scratch::new("replay-name");
+    let file = s.path("").join(std::ffi::OsStr::from_bytes(b"n\xff.pcap"));
+    std::fs::copy(sample(), &file).unwrap();
+    let mut command = gannet();
+    command.args(["replay", "--json", "--timing", "max", "--to", &server.address]).arg(&file);
+    let run = Run::of(&mut command);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("n\u{fffd}.pcap"), "{}", run.stdout);
+}
+
+#[test]
 fn a_list_comes_by_standard_input() {
     let server = Echo::start(&["--rcode", "3"]);
     let mut command = gannet();
