@@ -87,8 +87,10 @@ impl Index {
     /// If it does not exist, is damaged, or belongs to another capture.
     pub fn open(capture: &Path) -> Result<Self, Error> {
         let path = path_of(capture);
-        let file = File::open(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => Error::Missing(capture.to_owned()),
+        let file = File::open(&path).map_err(|e| match (e.kind(), capture.metadata()) {
+            (io::ErrorKind::NotFound, Ok(_)) => Error::Missing(capture.to_owned()),
+            // The capture itself is missing, or nothing in its folder may be read.
+            (io::ErrorKind::NotFound, Err(e)) => Error::Io(capture.to_owned(), e),
             _ => Error::Io(path.clone(), e),
         })?;
         let size = file.metadata().map_err(|e| Error::Io(path.clone(), e))?.len();
@@ -403,6 +405,17 @@ mod tests {
 
     use super::*;
     use crate::build::blocks_of;
+
+    #[test]
+    fn a_missing_capture_is_not_a_missing_index() {
+        let own = std::env::temp_dir().join(format!("gannet-no-index-{}", std::process::id()));
+        let error = |path: &Path| Index::open(path).map(|_| ()).unwrap_err().to_string();
+        let words = error(&own);
+        assert!(words.ends_with(": No such file or directory (os error 2)"), "{words}");
+        std::fs::write(&own, b"").unwrap();
+        assert!(error(&own).contains("has no index: gannet index"), "{}", error(&own));
+        std::fs::remove_file(&own).unwrap();
+    }
 
     fn file(lists: &[(&[u8], &[u64])], packets: u64) -> Vec<u8> {
         packed_file(None, lists, packets)
