@@ -1,20 +1,16 @@
 //! `gannet filter bench`: what a filter costs in each engine.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::hint::black_box;
-use std::path::Path;
-use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
-use gannet_capture::Stream;
 use gannet_comparators::Kind;
 use gannet_filter::Program;
 use gannet_filter::engine::Engine;
 use gannet_filter::engine::View;
 
-use super::compile::DialectName;
+use super::source::Input;
 use super::source::Source;
 use crate::out;
 use crate::outcome::Outcome;
@@ -27,18 +23,8 @@ use crate::terminal::Terminal;
                         Examples:\n  gannet filter bench 'tcp port 80' trace.pcap\n  \
                         gannet filter bench --load program.bpf trace.pcap")]
 pub(super) struct Args {
-    /// The expression
-    #[arg(value_name = "FILTER", required_unless_present = "load")]
-    filter: Option<OsString>,
-    /// Captures and folders of captures, as one stream; - is standard input
-    #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
-    #[arg(long, value_name = "FILE")]
-    load: Option<PathBuf>,
-    /// Scope of vlan, mpls and other encapsulating headers in the expression
-    #[arg(long, value_enum, default_value_t)]
-    dialect: DialectName,
+    #[command(flatten)]
+    input: Input,
     /// Number of packets
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     packets: u32,
@@ -63,25 +49,9 @@ const REPEAT: u32 = 2_000;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
-    let source = Source::of(first, &args.files, load, args.dialect.into());
-    let (source, files) = match source {
-        Ok((_, files)) if files.is_empty() => {
-            terminal.error(&"no capture is named: give a file, or - for standard input");
-            return Ok(Outcome::NoCapture);
-        }
-        Ok(found) => found,
-        Err(error) => {
-            terminal.error(&format_args!("{error:#}"));
-            return Ok(Outcome::NoCapture);
-        }
-    };
-    let mut stream = match Stream::open(&files, gannet_capture::Options::default()) {
-        Ok(stream) => stream,
-        Err(error) => {
-            terminal.error(&error);
-            return Ok(Outcome::of(&error, false));
-        }
+    let (source, mut stream) = match args.input.open(&terminal) {
+        Ok(open) => open,
+        Err(outcome) => return Ok(outcome),
     };
     let mut sample = Sample::new(args.packets as usize);
     let mut outcome = Outcome::Done;

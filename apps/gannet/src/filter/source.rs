@@ -1,5 +1,6 @@
 //! The filter of a command: an expression, or a BPF program from a file.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
+use gannet_capture::Stream;
 use gannet_filter::Dialect;
 use gannet_filter::Filter;
 use gannet_filter::Options;
@@ -17,7 +19,10 @@ use gannet_filter::engine;
 use gannet_filter::engine::Engine;
 use gannet_filter::engine::View;
 
+use super::compile::DialectName;
 use crate::names::System;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
 
 /// Longer programs are no text of a program.
 const MAX_TEXT: u64 = 16 << 20;
@@ -28,6 +33,48 @@ pub(super) enum Source {
     Expression(String, Dialect),
     /// For whatever packets there are.
     Program(Program),
+}
+
+/// An expression or a program, and the captures that it runs over.
+#[derive(Debug, clap::Args)]
+pub(super) struct Input {
+    /// The expression
+    #[arg(value_name = "FILTER", required_unless_present = "load")]
+    filter: Option<OsString>,
+    /// Captures and folders of captures, as one stream; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
+    #[arg(long, value_name = "FILE")]
+    load: Option<PathBuf>,
+    /// Scope of vlan, mpls and other encapsulating headers in the expression
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
+}
+
+impl Input {
+    /// Opens both. An error is reported, and its outcome returned.
+    pub(super) fn open(&self, terminal: &Terminal) -> Result<(Source, Stream), Outcome> {
+        let (first, load) = (self.filter.as_deref().map(Path::new), self.load.as_deref());
+        let (source, files) = match Source::of(first, &self.files, load, self.dialect.into()) {
+            Ok((_, files)) if files.is_empty() => {
+                terminal.error(&"no capture is named: give a file, or - for standard input");
+                return Err(Outcome::NoCapture);
+            }
+            Ok(found) => found,
+            Err(error) => {
+                terminal.error(&format_args!("{error:#}"));
+                return Err(Outcome::NoCapture);
+            }
+        };
+        match Stream::open(&files, gannet_capture::Options::default()) {
+            Ok(stream) => Ok((source, stream)),
+            Err(error) => {
+                terminal.error(&error);
+                Err(Outcome::of(&error, false))
+            }
+        }
+    }
 }
 
 /// Names as this machine knows them, each looked up once.

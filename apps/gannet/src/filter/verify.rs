@@ -1,22 +1,18 @@
 //! `gannet filter verify`: every engine on every packet, and where they part.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use gannet_capture::Packet;
-use gannet_capture::Stream;
 use gannet_comparators::Kind;
 use gannet_filter::Program;
 use gannet_filter::engine::Engine;
 use gannet_filter::engine::View;
 use gannet_filter::engine::trace;
 
-use super::compile::DialectName;
+use super::source::Input;
 use super::source::Source;
 use super::write::runs;
 use crate::out;
@@ -35,18 +31,8 @@ use crate::terminal::Terminal;
                         gannet filter verify --load program.bpf trace.pcap"
 )]
 pub(super) struct Args {
-    /// The expression
-    #[arg(value_name = "FILTER", required_unless_present = "load")]
-    filter: Option<OsString>,
-    /// Captures and folders of captures, as one stream; - is standard input
-    #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
-    #[arg(long, value_name = "FILE")]
-    load: Option<PathBuf>,
-    /// Scope of vlan, mpls and other encapsulating headers in the expression
-    #[arg(long, value_enum, default_value_t)]
-    dialect: DialectName,
+    #[command(flatten)]
+    input: Input,
     /// Compare with the programs of libpcap's own compiler, too
     #[arg(long, conflicts_with = "load")]
     theirs: bool,
@@ -74,26 +60,10 @@ struct Suite {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
-    let source = Source::of(first, &args.files, load, args.dialect.into());
-    let (source, files) = match source {
-        Ok((_, files)) if files.is_empty() => {
-            terminal.error(&"no capture is named: give a file, or - for standard input");
-            return Ok(Outcome::NoCapture);
-        }
-        Ok(found) => found,
-        Err(error) => {
-            terminal.error(&format_args!("{error:#}"));
-            return Ok(Outcome::NoCapture);
-        }
-    };
     let stop = Stop::on_signals().context("signals")?;
-    let mut stream = match Stream::open(&files, gannet_capture::Options::default()) {
-        Ok(stream) => stream,
-        Err(error) => {
-            terminal.error(&error);
-            return Ok(Outcome::of(&error, false));
-        }
+    let (source, mut stream) = match args.input.open(&terminal) {
+        Ok(open) => open,
+        Err(outcome) => return Ok(outcome),
     };
     let mut suites: HashMap<u16, Result<Suite, String>> = HashMap::new();
     let mut outcome = Outcome::Done;
