@@ -11,8 +11,6 @@ use std::process::Output;
 
 use gannet_base::Interval;
 use gannet_base::Time;
-use gannet_capture::WriteOptions;
-use gannet_capture::Writer;
 use gannet_synth::Trace;
 use gannet_synth::frame;
 use gannet_synth::traffic;
@@ -299,6 +297,12 @@ fn with_threads(code: &str, capture: &Path) -> (String, String, Option<i32>) {
     alone
 }
 
+/// The same over a trace.
+fn over_trace(trace: &Trace, code: &str) -> (String, String, Option<i32>) {
+    let s = Scratch::new("zeek-trace");
+    with_threads(code, &s.file("trace.pcap", &crate::support::pcap(trace.frames())))
+}
+
 #[test]
 fn scripts_print_the_same_for_any_number_of_threads() {
     let code = r#"
@@ -394,10 +398,6 @@ fn scripts_read_how_much_was_acknowledged_and_missed() {
         let frame = frame::udp(address(1, 4_000), address(2, 9_000), 1, b"x");
         trace.push(Interval::from_millis(1), frame[..30].to_vec());
     }
-    let file = std::env::temp_dir().join(format!("gannet-gap-{}.pcap", std::process::id()));
-    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
     let code = "
         type GapStats: record { ack_events: count; ack_bytes: count; gap_events: count; gap_bytes: count; };
         type EventStats: record { queued: count; dispatched: count; };
@@ -407,11 +407,10 @@ fn scripts_read_how_much_was_acknowledged_and_missed() {
         global get_reporter_stats: function(): ReporterStats;
         event connection_state_remove(c: connection) { print get_gap_stats(), get_event_stats()$dispatched; }
         event zeek_done() { print get_reporter_stats(); }";
-    let (printed, errors, _) = with_threads(code, &file);
+    let (printed, errors, _) = over_trace(&trace, code);
     let counts = "[ack_events=3, ack_bytes=260, gap_events=1, gap_bytes=50], 1\n\
                   [weirds=3, weirds_by_type={\n[truncated_IP] = 3\n}]\n";
     assert_eq!((printed.as_str(), errors.as_str()), (counts, ""));
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
@@ -419,15 +418,11 @@ fn scripts_choose_the_ports_of_tunnels() {
     let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
     let inner = frame::udp(address(4_000), address(9_000), 1, b"in");
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
-    let file = std::env::temp_dir().join(format!("gannet-tunnel-{}.pcap", std::process::id()));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     for port in [4_789, 4_790] {
         trace
             .push(Interval::from_millis(1), frame::udp(address(5_000), address(port), 1, &payload));
     }
-    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
     let code = |port: u16| {
         format!(
             "module PacketAnalyzer;
@@ -441,33 +436,25 @@ fn scripts_choose_the_ports_of_tunnels() {
     for (port, all) in
         [(4_789, "4789/udp\n9000/udp\n4790/udp\n"), (4_790, "4789/udp\n4790/udp\n9000/udp\n")]
     {
-        let (printed, errors, _) = with_threads(&code(port), &file);
+        let (printed, errors, _) = over_trace(&trace, &code(port));
         assert_eq!((printed.as_str(), errors.as_str()), (all, ""));
     }
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
 fn no_event_is_lost_on_the_way_to_scripts() {
-    let folder = std::env::temp_dir().join(format!("gannet-zeek-many-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     for exchanges in [10, 1_000, 100_000] {
-        let capture = folder.join("dns.pcap");
-        let mut writer = Writer::create(&capture, WriteOptions::default()).unwrap();
-        traffic::of(Kind::Dns, exchanges, 1).write(&mut writer).unwrap();
-        writer.finish().unwrap();
         let code = r#"
             global begun = 0; global ended = 0;
             event new_connection(c: connection) { ++begun; }
             event connection_state_remove(c: connection) { ++ended; }
             event zeek_done() { print begun, ended; }
             "#;
-        let (printed, errors, _) = with_threads(code, &capture);
+        let (printed, errors, _) = over_trace(&traffic::of(Kind::Dns, exchanges, 1), code);
         assert_eq!(errors, "");
         let (begun, ended) = printed.trim().split_once(", ").unwrap();
         assert!(begun == ended && begun.parse::<usize>().unwrap() >= exchanges, "{printed}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -555,8 +542,8 @@ fn identifiers_and_components_are_listed() {
     assert!(output(&["-NN"]).contains("    [Analyzer] HTTP (ANALYZER_HTTP)\n"));
 }
 
-/// A trace of one TCP connection as a capture of this name.
-fn over_connection(name: &str, port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
+/// What a script prints over one TCP connection to this port.
+fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let mut tcp = trace.connect(address(1, 4_000), address(2, port));
@@ -564,13 +551,8 @@ fn over_connection(name: &str, port: u16, exchange: &[(bool, &[u8])], code: &str
         if *is_orig { tcp.send(data) } else { tcp.reply(data) }
     }
     tcp.close();
-    let file = std::env::temp_dir().join(format!("gannet-{name}-{}.pcap", std::process::id()));
-    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
-    let (printed, errors, status) = with_threads(code, &file);
+    let (printed, errors, status) = over_trace(&trace, code);
     assert_eq!((errors.as_str(), status), ("", Some(0)));
-    std::fs::remove_file(&file).unwrap();
     printed
 }
 
@@ -590,7 +572,7 @@ fn scripts_skip_contents_of_http_and_smtp() {
         (true, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
         (false, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy"),
     ];
-    assert_eq!(over_connection("skip-http", 80, exchange, code), "abc\nxy\n");
+    assert_eq!(over_connection(80, exchange, code), "abc\nxy\n");
     let code = r#"
         global skip_smtp_data: function(c: connection): any;
         global smtp_data: event(c: connection, is_orig: bool, data: string);
@@ -611,7 +593,7 @@ fn scripts_skip_contents_of_http_and_smtp() {
         (true, b"\r\nmore\r\n"),
         (true, b".\r\n"),
     ];
-    assert_eq!(over_connection("skip-smtp", 25, exchange, code), "Subject: x\n");
+    assert_eq!(over_connection(25, exchange, code), "Subject: x\n");
 }
 
 #[test]
@@ -630,7 +612,7 @@ fn scripts_read_sequence_numbers() {
         "#;
     let exchange: &[(bool, &[u8])] =
         &[(true, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (false, b"HTTP/1.1 204 No\r\n\r\n")];
-    assert_eq!(over_connection("seq", 80, exchange, code), "T, 0\n27, 0\n0\n");
+    assert_eq!(over_connection(80, exchange, code), "T, 0\n27, 0\n0\n");
 }
 
 #[test]
@@ -652,7 +634,7 @@ fn scripts_read_and_set_the_state_of_a_login() {
     let exchange: &[(bool, &[u8])] = &[(true, b"one\r\n"), (true, b"two\r\n")];
     // Without texts of servers, the first line is one of them: the login is confused. Nothing more of what is skipped
     // is reported.
-    let printed = over_connection("login", 23, exchange, code);
+    let printed = over_connection(23, exchange, code);
     assert_eq!(printed, "0, F\none, 3, T, 2\n");
 }
 
@@ -679,14 +661,14 @@ fn scripts_match_signatures_themselves() {
         (true, b"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n"),
         (false, b"HTTP/1.1 204 No\r\n\r\n"),
     ];
-    let printed = over_connection("matches", 80, exchange, &code);
+    let printed = over_connection(80, exchange, &code);
     assert_eq!(printed, "T\nT\nown, T, T, found, /secret\n");
     std::fs::remove_file(&file).unwrap();
     let code = r#"
         global match_signatures: function(c: connection, pattern_type: int, s: string, bol: bool, eol: bool, from_orig: bool, clear: bool): bool;
         event new_connection(c: connection) { print match_signatures(c, 1, "x", T, T, T, T); }
         "#;
-    assert_eq!(over_connection("unmatched", 80, &[], code), "F\n");
+    assert_eq!(over_connection(80, &[], code), "F\n");
 }
 
 #[test]
@@ -712,7 +694,7 @@ fn scripts_read_statistics_of_timers_and_reassembly() {
         "#;
     let exchange: &[(bool, &[u8])] =
         &[(true, b"GET /open HTTP/1.1\r\nHost: a\r\n\r\n"), (false, b"HTTP/1.1 204 No\r\n\r\n")];
-    assert_eq!(over_connection("statistics", 80, exchange, code), "T, T, 2\n0, 0\n");
+    assert_eq!(over_connection(80, exchange, code), "T, T, 2\n0, 0\n");
 }
 
 #[test]
@@ -726,7 +708,7 @@ fn connections_of_as_many_packets_as_scripts_say_are_reported() {
             { print threshold, c$orig$num_pkts + c$resp$num_pkts; }
         "#;
     let exchange: &[(bool, &[u8])] = &[(true, b"one"), (false, b"two")];
-    assert_eq!(over_connection("packets", 9_000, exchange, code), "2, 2\n5, 5\n");
+    assert_eq!(over_connection(9_000, exchange, code), "2, 2\n5, 5\n");
 }
 
 #[test]
@@ -762,13 +744,9 @@ fn scripts_read_the_options_of_geneve() {
     };
     let inner = geneve(&[0x01, 0x03, 0x04, 0], &frame::udp(address(1), address(9_000), 1, b"in"));
     let packet = geneve(&[0x01, 0x02, 0x83, 1, b'a', b'b', b'c', b'd'], &inner);
-    let file = std::env::temp_dir().join(format!("gannet-geneve-{}.pcap", std::process::id()));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     trace.push(Interval::from_millis(1), packet);
     trace.udp(address(1), address(9_001), b"x");
-    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
     let code = r#"
         module PacketAnalyzer::Geneve;
         export {
@@ -783,8 +761,7 @@ fn scripts_read_the_options_of_geneve() {
         event new_connection(c: connection)
             { print c$id$resp_p, PacketAnalyzer::Geneve::get_options(); }
         "#;
-    let (printed, errors, _) = with_threads(code, &file);
-    std::fs::remove_file(&file).unwrap();
+    let (printed, errors, _) = over_trace(&trace, code);
     let outer = "[class=258, critical=T, typ=3, data=abcd]";
     let inner = "[class=259, critical=F, typ=4, data=]";
     assert!(printed.contains(&format!("9000/udp, [[{outer}], [{inner}]]")), "{printed}{errors}");
@@ -804,14 +781,10 @@ fn scripts_read_the_session_of_pppoe() {
     let length = u16::try_from(ip.len() + 2).unwrap().to_be_bytes();
     let header = [&[0x88, 0x64, 0x11, 0, 0x02, 0x3a][..], &length, &[0, 0x21]].concat();
     let packet = [addresses, &header, ip].concat();
-    let file = std::env::temp_dir().join(format!("gannet-pppoe-{}.pcap", std::process::id()));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     trace.push(Interval::from_millis(1), packet);
     let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
     trace.udp(address(1), address(9_001), b"x");
-    let mut writer = Writer::create(&file, WriteOptions::default()).unwrap();
-    trace.write(&mut writer).unwrap();
-    writer.finish().unwrap();
     let code = r#"
         module PacketAnalyzer::PPPoE;
         export { global session_id: function(): count; }
@@ -819,8 +792,7 @@ fn scripts_read_the_session_of_pppoe() {
         event new_connection(c: connection)
             { print c$id$resp_p, PacketAnalyzer::PPPoE::session_id(); }
         "#;
-    let (printed, errors, _) = with_threads(code, &file);
-    std::fs::remove_file(&file).unwrap();
+    let (printed, errors, _) = over_trace(&trace, code);
     assert!(printed.contains("9000/udp, 570"), "{printed}{errors}");
     assert!(printed.contains("9001/udp, 4294967295"), "{printed}{errors}");
 }
@@ -868,6 +840,22 @@ fn a_cut_capture_is_an_error_behind_its_events() {
     let says = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("cut short in packet 16"), "{says}");
+    // As `gannet analyze` shows it: a line alone has no empty line around it.
+    let rich = zeek(&["--diagnostics=rich", "-r", cut.to_str().unwrap()], &code);
+    let rich = String::from_utf8(rich.stderr).unwrap();
+    assert!(rich.starts_with("error: ") && rich.lines().count() == 1, "{rich}");
+    assert!(says.ends_with(&rich), "{rich}");
+}
+
+#[test]
+fn errors_before_the_first_script_are_reported_in_both_forms() {
+    for form in ["zeek", "rich"] {
+        let args = [&format!("--diagnostics={form}"), "--load-seeds", "/nonexistent/seeds"];
+        let output = zeek(&args, "print 1;");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
+        let says = String::from_utf8(output.stderr).unwrap();
+        assert!(says.contains("Could not load seeds from file '/nonexistent/seeds'"), "{says}");
+    }
 }
 
 #[test]
@@ -878,6 +866,17 @@ fn a_capture_among_the_scripts_is_refused() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
     let says = String::from_utf8(output.stderr).unwrap();
     assert_eq!(says, format!("fatal error: {name} is a capture: -r {name} reads it\n"));
+}
+
+#[test]
+fn signatures_among_the_scripts_are_refused() {
+    let s = Scratch::new("zeek-signatures");
+    let file = s.file("x.sig", b"signature x { payload /x/ }");
+    let name = file.to_str().unwrap();
+    let output = zeek(&[name], "print 1;");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(says, format!("fatal error: {name} has signatures: -s {name} loads them\n"));
 }
 
 #[test]
@@ -897,6 +896,19 @@ fn a_profile_that_cannot_be_written_ends_the_run_before_it_begins() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &[][..]));
     let says = String::from_utf8(output.stderr).unwrap();
     assert!(says.starts_with("error: cannot write the profile: /nonexistent/profile: "), "{says}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_utf_8_are_refused_in_words() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = std::ffi::OsStr::from_bytes(b"n\xff.zeek");
+    let output = crate::support::gannet().args(["zeek", "-b"]).arg(name).output().unwrap();
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), &*says),
+        (Some(1), "error: argument n\u{fffd}.zeek: not UTF-8\n")
+    );
 }
 
 #[test]
