@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Err(error) => {
             Terminal::new(false).error(&error);
             Ok(match error {
-                Error::Run(_) => Outcome::Failed,
+                Error::Run(_) | Error::Output(_) => Outcome::Failed,
                 _ => Outcome::NoCapture,
             })
         }

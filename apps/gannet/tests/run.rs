@@ -2,11 +2,14 @@
 #![cfg(feature = "lua")]
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crate::support;
 use crate::support::Run;
+use crate::support::Scratch;
 use crate::support::echo::Echo;
 use crate::support::gannet;
 
@@ -29,6 +32,39 @@ fn prints(text: &str) -> String {
     let run = script(&[], text);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{text}");
     run.stdout
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_script_prints_and_cannot_write_is_an_error() {
+    let many = "for i = 1, 100000 do print(i) end";
+    for (options, text, code) in [
+        (&[][..], "print(1)", 1),
+        (&[], many, 1),
+        (&["--sandbox"], many, 1),
+        (&[], "print(1) os.exit()", 1),
+        (&[], "print(1) os.exit(0)", 1),
+        (&[], "print(1) os.exit(7)", 7),
+        (&[], "io.stdout:close()", 0),
+        (&[], "local x = 1", 0),
+    ] {
+        let s = Scratch::new("lua-full");
+        let file = s.file("x.lua", text.as_bytes());
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = gannet().arg("run").args(options).arg(file).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}: {stderr}");
+        let words = "error: standard output: ";
+        assert_eq!(stderr.lines().filter(|line| line.starts_with(words)).count() == 1, code == 1);
+    }
+    // A reader that has seen enough is none.
+    let mut command = gannet();
+    command.args(["run", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(many.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &[][..]));
 }
 
 #[test]

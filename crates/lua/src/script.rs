@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -46,6 +47,9 @@ pub enum Error {
     /// It raised an error; the text has the trace-back.
     #[error("{0}")]
     Run(String),
+    /// What it printed could not be written.
+    #[error("standard output: {0}")]
+    Output(String),
 }
 
 /// Sources by the names that `require` knows them by; one source may serve several names.
@@ -170,11 +174,28 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
         // The line of a Unix script, kept as a comment so that lines keep their numbers.
         source.splice(..1, *b"--");
     }
-    start(path, &source, arguments, options).map_err(explain)
+    let (ended, written) = start(path, &source, arguments, options).map_err(explain)?;
+    ended.map_err(explain)?;
+    written.map_or(Ok(()), |why| Err(Error::Output(why)))
 }
 
-fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -> mlua::Result<()> {
+/// Whether standard output is a pipe or a socket, whose reader may have seen enough.
+fn is_pipe() -> bool {
+    let about = std::fs::metadata("/dev/stdout").map(|about| about.file_type());
+    about.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
+}
+
+/// Runs a script: how it ended, and why what it printed could not be written, if so.
+fn start(
+    path: &Path,
+    source: &[u8],
+    arguments: &[OsString],
+    options: Options,
+) -> mlua::Result<(mlua::Result<()>, Option<String>)> {
+    let mut written = None;
     let lua = state(options, |lua| {
+        let output = lua.load(include_str!("lua/output.lua")).set_name("=gannet.output");
+        written = Some(output.into_function()?.call::<Function>(is_pipe())?);
         let arg = lua.create_table()?;
         let own = std::env::args_os().next().unwrap_or_default();
         arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
@@ -185,7 +206,10 @@ fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -
         lua.globals().raw_set("arg", arg)
     })?;
     let name = format!("@{}", path.display());
-    lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
+    let ended = lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec();
+    // A script that closed its standard output wrote all before.
+    let why = written.and_then(|written| written.call(()).unwrap_or_default());
+    Ok((ended, why))
 }
 
 /// Runs a dumped function in a separate state in the calling thread; `own` is the thread's handle,
