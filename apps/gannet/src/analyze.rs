@@ -1,6 +1,5 @@
 //! `gannet analyze`: captures in, logs out.
 
-use std::fs;
 use std::io;
 use std::io::Write;
 use std::num::NonZero;
@@ -23,7 +22,6 @@ use gannet_engine::Options;
 use gannet_engine::Statistics;
 use gannet_filter::Filter;
 use gannet_log::Format;
-use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
 use gannet_log::Tap;
@@ -220,6 +218,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     #[cfg(target_os = "linux")]
     if args.live.is_asked() {
         if let Some(folder) = args.extract_files.as_deref() {
+            paths::make_folder(folder, "--extract-files")?;
             let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
             options.extract =
                 Some(Arc::new(extract.with_context(|| folder.display().to_string())?));
@@ -248,6 +247,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&"--out -: standard output takes one text format, --format tsv or json");
         return Ok(Outcome::NoCapture);
     }
+    if let Some(words) = args.formats.without_effect(to_stdout == Some(ToStdout::All)) {
+        terminal.error(&words);
+        return Ok(Outcome::NoCapture);
+    }
     if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
         terminal.error(&"--out -: standard output takes one log as tab-separated values");
         terminal.hint(&"--logs conn chooses one; --format json prints the rows of all logs");
@@ -263,6 +266,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let index = args.index;
     let extract = match args.extract_files.as_deref() {
         Some(folder) => {
+            paths::make_folder(folder, "--extract-files")?;
             let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
             Some(Arc::new(extract.with_context(|| folder.display().to_string())?))
         }
@@ -290,7 +294,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(ToStdout::One) => run.options.logs.stdout = true,
         Some(ToStdout::All) => {
             if matches!(run.options.logs.format, Format::Tsv) {
-                run.options.logs.format = Format::Json(JsonTimes::Epoch);
+                run.options.logs.format = Format::Json(args.formats.json_times());
             }
             // Rows of different logs are in one order only where one thread writes them.
             run.threads = Some(1);
@@ -640,9 +644,7 @@ fn analyse(
     let mut rows = None;
     match logs {
         Logs::Folder(out) => {
-            let is_file = out.exists() && !out.is_dir();
-            anyhow::ensure!(!is_file, "{}: a file, and --out names a folder", out.display());
-            fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+            paths::make_folder(out, "--out")?;
             options.logs.dir = Some(out.to_owned());
         }
         Logs::Stdout(ToStdout::One) => {}

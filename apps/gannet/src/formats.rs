@@ -74,16 +74,8 @@ pub(crate) struct LeftOut(pub(crate) &'static str);
 impl Formats {
     /// What the options of the logs become.
     pub(crate) fn apply(&self, logs: &mut gannet_log::Options) -> Result<(), LeftOut> {
-        let times = match self.json_times {
-            Times::Epoch => JsonTimes::Epoch,
-            Times::Iso8601 => JsonTimes::Iso8601,
-            Times::Millis => JsonTimes::Millis,
-        };
-        let mut formats = match (self.json, self.format.is_empty()) {
-            (true, _) => vec![Format::Json],
-            (false, true) => vec![Format::Tsv],
-            (false, false) => self.format.clone(),
-        };
+        let times = self.json_times();
+        let mut formats = self.all();
         let mut seen = Vec::new();
         formats.retain(|format| {
             !seen.contains(format) && {
@@ -101,6 +93,40 @@ impl Formats {
             }
         };
         Ok(())
+    }
+
+    /// How JSON shows points in time.
+    pub(crate) fn json_times(&self) -> JsonTimes {
+        match self.json_times {
+            Times::Epoch => JsonTimes::Epoch,
+            Times::Iso8601 => JsonTimes::Iso8601,
+            Times::Millis => JsonTimes::Millis,
+        }
+    }
+
+    /// All formats, as they are named.
+    fn all(&self) -> Vec<Format> {
+        match (self.json, self.format.is_empty()) {
+            (true, _) => vec![Format::Json],
+            (false, true) => vec![Format::Tsv],
+            (false, false) => self.format.clone(),
+        }
+    }
+
+    /// What is said of an option about a format that is not written; `is_json`: JSON is written in any case.
+    pub(crate) fn without_effect(&self, is_json: bool) -> Option<&'static str> {
+        let formats = self.all();
+        let is_json = is_json || formats.contains(&Format::Json);
+        let is_columns = formats.contains(&Format::Parquet) || formats.contains(&Format::Arrow);
+        if self.partition != Partition::None && !is_columns {
+            Some("--partition is for Parquet and Arrow files: --format parquet writes them")
+        } else if !matches!(self.time_unit, Unit::Us) && !is_columns {
+            Some("--time-unit is for Parquet and Arrow files: --format parquet writes them")
+        } else if !matches!(self.json_times, Times::Epoch) && !is_json {
+            Some("--json-times is for JSON: --json writes it")
+        } else {
+            None
+        }
     }
 
     /// Whether TSV is asked for by its name, and not for lack of another format.

@@ -7,6 +7,7 @@ use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use gannet_capture::FileId;
 
 /// Suffixes that say "capture" or how it is compressed, and nothing about which.
@@ -143,6 +144,13 @@ fn stem(name: &str) -> &str {
         stem = shorter;
     }
     stem
+}
+
+/// Makes the folder that an option names, where it is missing.
+pub(crate) fn make_folder(folder: &Path, option: &str) -> anyhow::Result<()> {
+    let is_file = folder.exists() && !folder.is_dir();
+    anyhow::ensure!(!is_file, "{}: a file, and {option} names a folder", folder.display());
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ use crate::formats::LeftOut;
 use crate::left_out;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -59,7 +60,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     json: bool,
     /// Tasks at the most; by default one for each file. Files that overlap in time are never separated
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = tasks)]
     tasks: Option<NonZero<u32>>,
     /// Seconds of packet time that a task reads before its own files, or all
     #[arg(long, value_name = "SECONDS", default_value_t = WARM_UP.to_string(), value_parser = warm_up)]
@@ -111,6 +112,10 @@ pub(crate) struct RunArgs {
     /// Threads that analyse
     #[arg(short, long, value_name = "N", default_value_t = NonZero::<u8>::MIN)]
     threads: NonZero<u8>,
+}
+
+fn tasks(text: &str) -> Result<NonZero<u32>, String> {
+    text.parse().map_err(|_| format!("give a number from 1 to {}", u32::MAX))
 }
 
 fn warm_up(text: &str) -> Result<String, String> {
@@ -179,7 +184,11 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
     if logs.outputs.is_empty() {
         logs.outputs.push(std::sync::Arc::new(TextOutput { format: logs.format, extension: None }));
     }
-    let mut task = match read(&args.plan, args.number)? {
+    if let Some(words) = args.formats.without_effect(false) {
+        terminal.error(&words);
+        return Ok(Outcome::NoCapture);
+    }
+    let mut task = match read(&args.plan, args.number) {
         Ok(task) => task,
         Err(error) => return Ok(refuse(&error, &terminal)),
     };
@@ -189,7 +198,7 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
         Ok(scan) => scan,
         Err(error) => return Ok(refuse(&error, &terminal)),
     };
-    fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    paths::make_folder(&args.out, "--out")?;
     logs.dir = Some(args.out.clone());
     logs.columns.clone_from(&task.settings.columns);
     logs.format = Format::Packed;
@@ -219,7 +228,7 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The task of a plan, or the one that the file holds.
-fn read(path: &Path, number: Option<usize>) -> anyhow::Result<Result<Task, Error>> {
+fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     let text = match path == Path::new("-") {
         true => {
             let mut text = String::new();
@@ -227,21 +236,22 @@ fn read(path: &Path, number: Option<usize>) -> anyhow::Result<Result<Task, Error
         }
         false => fs::read_to_string(path),
     };
-    let text = text.with_context(|| path.display().to_string())?;
-    let invalid = |why: String| Error::Invalid { what: "plan", why };
-    let value: Value = match serde_json::from_str(&text) {
-        Ok(value) => value,
-        Err(error) => return Ok(Err(invalid(error.to_string()))),
+    let file = || path.to_owned();
+    let text = text.map_err(|source| gannet_capture::Error::Io { file: file(), source })?;
+    let invalid = |error| {
+        let why = format!("{}: {error}", path.display());
+        Error::Invalid { what: "plan", why }
     };
-    let Some(tasks) = value["tasks"].as_array() else { return Ok(Task::from_json(&value)) };
+    let value: Value = serde_json::from_str(&text).map_err(invalid)?;
+    let Some(tasks) = value["tasks"].as_array() else { return Task::from_json(&value) };
     let last = tasks.len().saturating_sub(1);
     let task = match number {
         Some(number) => tasks.get(number),
         None if tasks.len() == 1 => tasks.first(),
         None => None,
     };
-    let why = || format!("give the number of a task, from 0 to {last}");
-    Ok(task.ok_or_else(|| invalid(why())).and_then(Task::from_json))
+    let why = || format!("give one from 0 to {last}");
+    Task::from_json(task.ok_or_else(|| Error::Invalid { what: "number of a task", why: why() })?)
 }
 
 /// The logs of a task in all formats that were asked for.

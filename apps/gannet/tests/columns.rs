@@ -211,3 +211,26 @@ fn parquet_files_make_the_text_logs_again() {
     assert!(logs > 5 && (!corpus.is_dir() || logs > 5_000), "{logs} logs");
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
 }
+
+#[test]
+fn a_plan_that_cannot_be_read_is_named() {
+    let s = Scratch::new("plans");
+    let capture = s.file("sample.pcap", &sample());
+    let mut command = gannet();
+    let planned = Run::of(command.args(["plan", "--json", "--logs", "conn"]).arg(&capture));
+    s.file("plan.json", planned.stdout.as_bytes());
+    s.file("cut.json", &planned.stdout.as_bytes()[..40]);
+    for (plan, number, words) in [
+        ("missing.json", "0", "error: missing.json: No such file or directory"),
+        ("cut.json", "0", "error: not a valid plan: cut.json: EOF while parsing"),
+        ("plan.json", "1", "error: not a valid number of a task: give one from 0 to 0"),
+    ] {
+        let mut command = gannet();
+        let run = Run::of(command.current_dir(s.path("")).args(["run-task", plan, number]));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+        assert!(run.stderr.starts_with(words), "{}", run.stderr);
+    }
+    let run = Run::of(gannet().args(["plan", "--tasks", "0"]).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("give a number from 1 to"), "{}", run.stderr);
+}

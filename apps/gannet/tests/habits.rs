@@ -119,6 +119,43 @@ fn one_log_goes_to_standard_output() {
 }
 
 #[test]
+fn options_of_a_format_that_is_not_written_are_refused() {
+    let s = Scratch::new("formats");
+    let capture = s.file("sample.pcap", &sample());
+    let run = |args: &[&str]| {
+        Run::of(gannet().current_dir(s.path("")).arg("analyze").args(args).arg(&capture))
+    };
+    for (option, value, words) in [
+        ("--partition", "day", "error: --partition is for Parquet and Arrow files"),
+        ("--time-unit", "ns", "error: --time-unit is for Parquet and Arrow files"),
+        ("--json-times", "iso8601", "error: --json-times is for JSON"),
+    ] {
+        let refused = run(&["-o", "logs", option, value]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+        assert!(refused.stderr.starts_with(words), "{}", refused.stderr);
+        assert!(!s.path("logs").exists());
+    }
+    // What prints all logs is JSON.
+    let all = run(&["-o", "-", "--json-times", "iso8601"]);
+    assert!(all.code == 0 && all.stdout.contains("\"ts\":\"2023-11-14T"), "{}", all.stderr);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder_is_an_error_in_words() {
+    let s = Scratch::new("no-folder");
+    let capture = s.file("sample.pcap", &sample());
+    let file = s.file("file", b"x");
+    for option in ["--out", "--extract-files"] {
+        let mut command = gannet();
+        command.current_dir(s.path("")).arg("analyze").arg(&capture).arg(option).arg(&file);
+        let run = Run::of(&mut command);
+        assert_eq!(run.code, 1);
+        let words = format!("error: {}: a file, and {option} names a folder\n", file.display());
+        assert_eq!(run.stderr, words);
+    }
+}
+
+#[test]
 fn a_suffix_that_is_not_written_is_refused() {
     let s = Scratch::new("suffix");
     let capture = s.file("sample.pcap", &sample());
