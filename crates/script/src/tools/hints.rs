@@ -125,7 +125,7 @@ fn prototype(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let name = text.strip_suffix(')')?.rsplit(" and ").next()?;
     let global = program.globals.find(program.names.find(name)?)?;
     let takes = taken(program, program.globals[global].ty);
-    Some(format!("`{name}` has the parameters ({takes}), or some of them by name"))
+    Some(format!("`{name}` has the parameters ({takes}); handlers may leave some out"))
 }
 
 /// The parameters that a call must have arguments for.
@@ -173,7 +173,8 @@ fn values(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let numbers = [Tag::Count, Tag::Int, Tag::Double];
     let hint = if is(&[Tag::Port], &numbers) {
         "a port is written with its protocol: `80/tcp`"
-    } else if is(&[Tag::Addr, Tag::Subnet], &[Tag::String]) {
+    // A string is indexed by numbers: that is what `in` a string wants.
+    } else if is(&[Tag::Addr, Tag::Subnet], &[Tag::String, Tag::Int]) {
         "addresses and subnets are written without quotes: `10.0.0.1`, `10.0.0.0/8`"
     } else if is(&[Tag::Interval], &numbers) {
         "an interval is written with its unit: `5 sec`"
@@ -344,6 +345,10 @@ mod tests {
         for (condition, expected) in [
             (
                 "a == \"10.0.0.1\"",
+                "addresses and subnets are written without quotes: `10.0.0.1`, `10.0.0.0/8`",
+            ),
+            (
+                "a in \"10.0.0.0/8\"",
                 "addresses and subnets are written without quotes: `10.0.0.1`, `10.0.0.0/8`",
             ),
             ("p == 80", "a port is written with its protocol: `80/tcp`"),
