@@ -35,8 +35,17 @@ pub(crate) struct Found {
     pub(crate) own: Vec<u8>,
     /// The encapsulations of some of it.
     encapsulation: Vec<Encapsulation>,
-    /// The link layer of each, where events have a listener.
-    pub(crate) links: Vec<LinkState>,
+    /// What events show of each, where events have a listener.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// What events show of an extracted packet and its own bytes do not have.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    /// The link layer of the frame.
+    pub(crate) link: LinkState,
+    /// Flags and fragment offset of the first fragment to arrive, if the packet was reassembled.
+    pub(crate) flags: Option<u16>,
 }
 
 impl Found {
@@ -44,7 +53,7 @@ impl Found {
         self.handed.clear();
         self.own.clear();
         self.encapsulation.clear();
-        self.links.clear();
+        self.shown.clear();
     }
 
     /// Stores the encapsulation of a handed-over packet.

@@ -61,7 +61,7 @@ impl Shard {
             let Some(message) = Message::parse(&payload) else { continue };
             let events = &mut self.env.logs.events;
             if events.wants::<IgmpMessage>() {
-                let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
+                let p = build::frame(packet.link_type.0, packet.data, packet.wire_len, None);
                 let msg_type = IgmpKind(message.kind);
                 events.raise(&IgmpMessage { packet: p, msg_type });
             }

@@ -19,6 +19,7 @@ mod notes;
 mod options;
 mod packet_events;
 mod packet_filter;
+mod reassembled;
 mod role;
 mod route;
 mod scheduler;

@@ -24,6 +24,7 @@ use gannet_wire::Icmp;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
+use crate::reassembled::Reassembled;
 use crate::shard::Shard;
 
 impl Shard {
@@ -74,11 +75,12 @@ impl Shard {
 
     #[cold]
     fn raise_frame(&mut self, packet: &Packet<'_>) {
+        let whole = self.reassembled.frame.take();
         if !self.groups.is_empty() {
             self.raise_igmp(packet);
         }
         if self.env.logs.events.wants::<RawPacket>() {
-            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len);
+            let p = build::frame(packet.link_type.0, packet.data, packet.wire_len, whole);
             self.env.logs.events.raise(&RawPacket { p });
         }
     }
@@ -139,6 +141,20 @@ impl Shard {
         }
     }
 
+    /// A datagram was reassembled. Its headers are shown with the flags of the fragment that arrived first, also in the
+    /// event of the frame, if the datagram is in no tunnel.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_reassembled(&mut self, ip: &Ip<'_>, is_outermost: bool) {
+        let flags = self.fragments.completed_flags();
+        let wants_frame = is_outermost && self.env.logs.events.wants::<RawPacket>();
+        let frame = wants_frame.then(|| build::Reassembled {
+            headers: build::with_flags(build::packet(ip), flags),
+            total_len: ip.total_len,
+        });
+        self.reassembled = Reassembled { flags: Some(flags), frame };
+    }
+
     /// A packet of a connection that was found.
     #[inline]
     pub(crate) fn raise_new_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
@@ -161,9 +177,17 @@ impl Shard {
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
             return;
         }
+        let flags = self.reassembled.flags.take();
         self.with_session(index, |conn, tcp, session| {
             session.mention(tcp.as_deref());
-            session.raise(conn, |c| NewPacket { c, p: build::packet(ip) });
+            session.raise(conn, |c| {
+                let p = build::packet(ip);
+                let p = match flags {
+                    Some(flags) => build::with_flags(p, flags),
+                    None => p,
+                };
+                NewPacket { c, p }
+            });
             if has_extensions {
                 session.raise(conn, |c| Ipv6ExtHeaders { c, p: build::packet(ip) });
             }

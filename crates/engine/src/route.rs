@@ -3,7 +3,6 @@
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Proto;
-use gannet_event::LinkState;
 use gannet_flow::Key;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::PacketNotProcessed;
@@ -11,6 +10,7 @@ use gannet_wire::Ip;
 use gannet_wire::protocol;
 
 use crate::block::Handed;
+use crate::block::Shown;
 use crate::block::Start;
 use crate::role::Role;
 use crate::shard::Shard;
@@ -123,7 +123,12 @@ impl Shard {
         };
         let encapsulation = outbox.found.note_encapsulation(encapsulation);
         if self.env.logs.events.any() {
-            outbox.found.links.push(self.link);
+            let flags = self.reassembled.flags.take();
+            outbox.found.shown.push(Shown { link: self.link, flags });
+            // The merge decides whether a lookup by a handler shows the outer connection as it is at the end.
+            if encapsulation.is_some() {
+                self.env.logs.events.record_end();
+            }
         }
         outbox.found.handed.push(Handed {
             index: outbox.index,
@@ -144,10 +149,11 @@ impl Shard {
         handed: &Handed,
         bytes: &[u8],
         encapsulation: &Encapsulation,
-        link: Option<&LinkState>,
+        shown: Option<&Shown>,
     ) {
-        if let Some(link) = link {
-            self.link = *link;
+        if let Some(shown) = shown {
+            self.link = shown.link;
+            self.reassembled.flags = shown.flags;
         }
         self.ordinal = handed.ordinal;
         self.layers = handed.layers;
@@ -168,6 +174,7 @@ impl Shard {
                 false
             }
         };
+        self.reassembled.forget_flags();
         if std::mem::take(&mut self.is_taken)
             && self.env.logs.events.wants::<PacketNotProcessed<'_>>()
         {

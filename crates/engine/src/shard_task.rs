@@ -139,8 +139,8 @@ fn take<const EVENTS: bool>(me: usize, shard: &mut Shard, block: &Block, to: &im
             shard.advance(packet.time);
             while let Some((nth, next)) = handed.next_if(|(_, h)| h.index as usize <= at) {
                 if usize::from(next.part) == me {
-                    let (bytes, link) = (block.handed(next), block.found.links.get(nth));
-                    shard.take_over(next, bytes, &block.found.encapsulation(next), link);
+                    let (bytes, shown) = (block.handed(next), block.found.shown.get(nth));
+                    shard.take_over(next, bytes, &block.found.encapsulation(next), shown);
                 }
             }
             shard.rest();

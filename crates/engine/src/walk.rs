@@ -318,9 +318,13 @@ impl Shard {
         // fragment again.
         let Ok(ip) = read else { return true };
         let missing = std::mem::take(&mut self.missing);
+        if self.env.logs.events.any() {
+            self.note_reassembled(&ip, encapsulation.depth() == 0);
+        }
         let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
         let all = Captured { bytes, wire_len: bytes.len() as u32 };
         let holds = self.walk_transport(&ip, all, encapsulation);
+        self.reassembled.forget_flags();
         self.missing = missing;
         holds
     }

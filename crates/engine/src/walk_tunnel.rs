@@ -79,6 +79,7 @@ impl Shard {
             noting.index.tunnel(self.packet_number, uid);
         }
         let encapsulation = encapsulation.with(tunnel);
+        self.reassembled.forget_flags();
         // The inner packet is as long as captured, and so is its payload.
         let missing = std::mem::take(&mut self.missing);
         if inner.link_type().is_some()

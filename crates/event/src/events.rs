@@ -140,6 +140,8 @@ enum Then {
     Service(u32, &'static str, bool),
     /// This event and later ones show it as it is at the end of the packet.
     AsAtEnd(u32),
+    /// Only later events show it so.
+    AtEndBehind(u32),
 }
 
 /// Events of the current packet that wait for its end.
@@ -511,6 +513,17 @@ impl Events {
         }
     }
 
+    /// A handler of the event raised last looks up a connection: events behind it show that as it is when the packet
+    /// is done.
+    pub fn at_end_behind(&mut self, conn: Connection) {
+        if let Some(last) = self.queue.last_mut()
+            && last.then.is_none()
+        {
+            last.then = Some(Then::AtEndBehind(conn.0));
+            self.awaits_end = true;
+        }
+    }
+
     /// An event to come may be [`as_at_end`](Self::as_at_end): a shard records how its connection is then.
     pub fn record_end(&mut self) {
         self.awaits_end |= self.recorder.is_some();
@@ -529,6 +542,8 @@ impl Events {
         if let Some(recorder) = &mut self.recorder {
             recorder.end(state);
         } else if let Some(index) = self.conn_index.get(&state.uid).copied() {
+            // A frame may have several packets of it.
+            self.ends.retain(|(known, _)| *known != index);
             self.ends.push((index, state));
         }
     }
@@ -708,6 +723,10 @@ impl Events {
                 });
             }
             start = end;
+            if let Some(Then::AtEndBehind(conn)) = queued.then {
+                self.version += 1;
+                show_end(&mut self.conns, &mut self.ends, conn);
+            }
             if let Some(Then::Service(conn, name, added)) = queued.then {
                 self.version += 1;
                 change(&mut self.conns, conn, name, added);
@@ -902,6 +921,23 @@ mod tests {
         };
         let lines = lines.lock().unwrap();
         assert!(shows("1", &lines[0]) && shows("5", &lines[1]) && shows("5", &lines[2]));
+    }
+
+    #[test]
+    fn events_behind_a_handler_that_looks_up_a_connection_show_the_end_of_the_packet() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |_| true);
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        let c = events.connection(state(1));
+        for _ in 0..2 {
+            events.raise(&One { c, text: b"", pairs: Vec::new() });
+            events.at_end_behind(c);
+        }
+        assert!(events.awaits_end());
+        events.set_end(state(5));
+        events.drain();
+        let lines = lines.lock().unwrap();
+        assert!(lines[0].contains(r#""size":1"#) && lines[1].contains(r#""size":5"#));
     }
 
     #[test]

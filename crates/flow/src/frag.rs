@@ -49,6 +49,12 @@ pub struct Fragments {
     limits: FragmentLimits,
     given_up: u64,
     most: usize,
+    completed_flags: u16,
+}
+
+/// Flags and fragment offset of an IPv4 header.
+fn flags(header: &[u8]) -> u16 {
+    header.get(6..8).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
 #[derive(Debug)]
@@ -170,6 +176,7 @@ impl Fragments {
         let Some(d) = self.datagrams.remove(&key) else { return false };
         self.bytes = self.bytes.saturating_sub(d.held() - kept);
         self.tidy();
+        self.completed_flags = if ip.version == 4 { flags(&d.header) } else { 0 };
         let first = Ip { header: &d.header, protocol: d.protocol, ..*ip };
         first.write_reassembled_header(end as usize, out);
         for (at, piece) in &d.pieces {
@@ -179,6 +186,12 @@ impl Fragments {
             out.extend_from_slice(piece);
         }
         true
+    }
+
+    /// Flags and fragment offset of the datagram that was completed last, as the fragment that arrived first has them;
+    /// zero for IPv6.
+    pub fn completed_flags(&self) -> u16 {
+        self.completed_flags
     }
 
     /// Bytes stored for unfinished datagrams, including overhead.
@@ -308,6 +321,18 @@ mod tests {
         let ip = gannet_wire::ip(p, p.len() as u32, false).unwrap();
         let mut out = Vec::new();
         f.add(Time::from_secs(1), &ip, &mut out, |w| odd.push(w)).then_some(out)
+    }
+
+    #[test]
+    fn the_fragment_that_arrives_first_gives_the_flags() {
+        let mut f = Fragments::default();
+        let mut odd = Vec::new();
+        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 600]), &mut odd), None);
+        assert!(add(&mut f, &packet(1, 600, false, &[7; 8]), &mut odd).is_some());
+        assert_eq!(f.completed_flags(), 0x2000);
+        assert_eq!(add(&mut f, &packet(2, 600, false, &[7; 8]), &mut odd), None);
+        assert!(add(&mut f, &packet(2, 0, true, &[7; 600]), &mut odd).is_some());
+        assert_eq!(f.completed_flags(), 600 / 8);
     }
 
     #[test]

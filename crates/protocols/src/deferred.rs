@@ -159,6 +159,9 @@ impl Whole {
             Kind::Tunnel => {
                 let Some(DeferredItem { opened, what, .. }) = left.tunnels.get(at) else { return };
                 logs.set_time(*opened);
+                if self.is_listening {
+                    logs.events.begin_key(key, *opened);
+                }
                 if let Some(packet) = self.tunnels.decide(logs, what) {
                     self.weirds.look(packet);
                 }

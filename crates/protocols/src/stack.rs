@@ -213,8 +213,13 @@ impl Stack {
         {
             let further = env.steering.further(conn.uid).to_vec();
             for a in std::iter::once(a).chain(further) {
-                let raised = |c| ScheduledAnalyzerApplied { c, a };
-                crate::conn_state::raise(&mut env.logs, conn, raised);
+                let c = crate::conn_state::mention(&mut env.logs, conn);
+                let events = &mut env.logs.events;
+                events.raise(&ScheduledAnalyzerApplied { c, a });
+                if conn.services.contains(a as u8) {
+                    // A handler of this event adds it.
+                    events.then_service(c, a.script_service(), true);
+                }
             }
         }
     }

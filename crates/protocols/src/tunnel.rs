@@ -143,6 +143,7 @@ impl Tunnels {
     /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
     pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) {
         if logs.key().is_some() {
+            logs.events.record_end();
             return self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
         }
         let first = self.first.unwrap_or(now);
@@ -157,6 +158,10 @@ impl Tunnels {
             self.active.insert(tunnel.id, Active { tunnel, used, number });
         }
         log(logs, now, &tunnel, "Tunnel::DISCOVER");
+        // A handler of the inner connection's event looks up the outer one.
+        if let Some(outer) = tunnel.uid.and_then(|uid| logs.events.known_connection(uid)) {
+            logs.events.at_end_behind(outer);
+        }
     }
 
     /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that

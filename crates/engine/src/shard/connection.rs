@@ -103,10 +103,12 @@ impl Shard {
                 thresholds.next_of_both(&self.packet_thresholds);
             }
             self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
+            self.env.logs.events.set_transport(TransportState::default());
         }
         if encapsulation.depth() > 0 && self.env.logs.events.any() {
             self.env.logs.events.set_tunnels(uid, encapsulation.states());
         }
+        slot.ext.stack.raise_announced(&mut self.env, conn);
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
@@ -115,7 +117,6 @@ impl Shard {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnectionContents { c });
         }
-        slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }

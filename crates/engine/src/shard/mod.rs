@@ -47,6 +47,7 @@ use gannet_protocols::policy::unknown::Sampler;
 use crate::Options;
 use crate::lookahead;
 use crate::notes::Noting;
+use crate::reassembled::Reassembled;
 use crate::role::Role;
 use crate::state::Evictor;
 use crate::tunnels::IpTunnels;
@@ -111,6 +112,8 @@ pub(crate) struct Shard {
     pub(crate) link: LinkState,
     /// Whether a connection or ARP took the current packet, where events are raised.
     pub(crate) is_taken: bool,
+    /// The datagram that the packet completed, for its events.
+    pub(crate) reassembled: Reassembled,
     /// VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
     /// IGMP messages of the current packet with their senders, where events are raised of them.
@@ -183,6 +186,7 @@ impl Shard {
             packet_thresholds: Vec::new(),
             link: LinkState::default(),
             is_taken: false,
+            reassembled: Reassembled::default(),
             ignores_unknown: false,
             groups: Vec::new(),
             keyed_by_vlan: false,

@@ -2,6 +2,7 @@
 
 use gannet_event::Interest;
 use gannet_event::Listener;
+use gannet_event::Place;
 use gannet_event::Raised;
 
 use super::*;
@@ -10,6 +11,10 @@ use super::*;
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Listener for Heard {
+    fn place(&self) -> Place {
+        Place::Anywhere
+    }
+
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
@@ -70,6 +75,85 @@ fn flow_labels_that_change() {
             r#""is_orig":false,"old_label":7,"new_label":0}}"#
         ]
     );
+}
+
+#[test]
+fn the_headers_of_a_reassembled_datagram_have_the_flags_of_the_first_fragment() {
+    let whole = datagram(4_000, 9_000, &[7; 100]);
+    let piece = |from: usize, to: usize, more: bool| {
+        let mut p = whole[..20].to_vec();
+        p[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
+        p[6..8].copy_from_slice(&((from / 8) as u16 | u16::from(more) << 13).to_be_bytes());
+        p[10..12].fill(0);
+        let sum = frame::checksum(&[&p[..20]]);
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p.extend_from_slice(&whole[20 + from..20 + to]);
+        ethernet(0x0800, &p)
+    };
+    let frames =
+        [(0.0, piece(0, 64, true)), (0.1, piece(64, 108, false)), (0.2, ethernet(0x0800, &whole))];
+    let capture = capture(LinkType::ETHERNET, &frames);
+    let (packets, _) = heard(&capture, Options::default(), &["new_packet"], "\"ip\"");
+    assert_eq!(packets.len(), 2, "{packets:?}");
+    assert!(packets[0].contains(r#""len":128"#) && packets[0].contains(r#""MF":true"#));
+    assert!(packets[0].contains(r#""ulen":108"#) && packets[1].contains(r#""MF":false"#));
+    let (frames, _) = heard(&capture, Options::default(), &["raw_packet"], "\"len\"");
+    assert_eq!(frames.len(), 3, "{frames:?}");
+    // The first frame is what it is, the second one shows the whole.
+    assert!(frames[0].starts_with(r#""len":98,"cap_len":98"#), "{frames:?}");
+    assert!(frames[1].starts_with(r#""len":142,"cap_len":78"#), "{frames:?}");
+    assert!(frames[1].contains(r#""MF":true,"offset":0"#), "{frames:?}");
+    assert!(frames[2].starts_with(r#""len":142,"cap_len":142"#), "{frames:?}");
+}
+
+/// A datagram in two fragments.
+fn fragments(whole: &[u8], at: usize) -> [Vec<u8>; 2] {
+    [(0, at, 0x2000), (at, whole.len() - 20, 0)].map(|(from, to, more)| {
+        let mut p = whole[..20].to_vec();
+        p[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
+        p[6..8].copy_from_slice(&((from / 8) as u16 | more).to_be_bytes());
+        p[10..12].fill(0);
+        let sum = frame::checksum(&[&p[..20]]);
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p.extend_from_slice(&whole[20 + from..20 + to]);
+        ethernet(0x0800, &p)
+    })
+}
+
+#[test]
+fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
+    let vxlan = |port| {
+        let inner = ethernet(0x0800, &datagram(port, 9_000, b"in"));
+        frame::udp(
+            client(5_000),
+            server(4_789),
+            1,
+            &[&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat(),
+        )
+    };
+    let [one, two] = fragments(&datagram(4_001, 9_000, &[7; 100]), 64);
+    // The flags are those of the outer datagram: the inner one was whole.
+    let inner = [&[0, 0, 8, 0], &datagram(4_002, 9_000, b"in")[..]].concat();
+    let [three, four] = fragments(&datagram(5_000, 4_754, &inner), 16);
+    let frames = [vxlan(4_000), vxlan(4_000), vxlan(4_003), two, one, three, four];
+    let frames: Vec<_> = (0..).map(f64::from).zip(frames).collect();
+    let capture = capture(LinkType::ETHERNET, &frames);
+    let names = &["new_connection", "vxlan_packet", "new_packet", "raw_packet"];
+    let of =
+        |threads| heard(&capture, Options { threads, ..Options::default() }, names, "\"event\"").0;
+    let alone = of(1);
+    assert_eq!(alone, of(2));
+    assert_eq!(alone, of(3));
+    let tunnels: Vec<_> = alone.iter().filter(|line| line.contains("\"vxlan_packet\"")).collect();
+    assert_eq!(tunnels.len(), 3);
+    // The lookup of the new tunnel shows the end of the packet.
+    assert!(tunnels[0].contains("\"num_pkts\":1,\"num_bytes_ip\":96"), "{tunnels:?}");
+    let packets: Vec<_> = alone.iter().filter(|line| line.contains("\"new_packet\"")).collect();
+    let flags =
+        packets.iter().map(|line| (line.contains("\"MF\":true"), line.contains("\"offset\":64")));
+    assert_eq!(flags.clone().filter(|flags| *flags == (false, true)).count(), 1, "{packets:?}");
+    // The outer datagram of GRE over UDP, and not the inner one.
+    assert_eq!(flags.filter(|flags| flags.0).count(), 1, "{packets:?}");
 }
 
 #[test]

@@ -128,8 +128,26 @@ pub fn mac(bytes: &[u8]) -> String {
     digits.join(":")
 }
 
-/// The headers of a frame.
-pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
+/// A datagram whose last fragment a frame has.
+#[derive(Debug)]
+pub struct Reassembled {
+    /// Its headers.
+    pub headers: PktHdr,
+    /// Bytes of its headers and payload.
+    pub total_len: u32,
+}
+
+/// Sets flags and fragment offset of an IPv4 header.
+pub fn with_flags(mut headers: PktHdr, flags: u16) -> PktHdr {
+    if let Some(ip) = &mut headers.ip {
+        (ip.df, ip.mf) = (flags & 0x4000 != 0, flags & 0x2000 != 0);
+        ip.offset = u64::from(flags & 0x1fff) * 8;
+    }
+    headers
+}
+
+/// The headers of a frame; those of a datagram instead, if the frame completed it.
+pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembled>) -> RawPktHdr {
     let is_ethernet = link_type == gannet_wire::link_type::ETHERNET;
     let mut l2 = L2Hdr {
         encap: if is_ethernet { LinkEncap::Ethernet } else { LinkEncap::Unknown },
@@ -172,7 +190,13 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32) -> RawPktHdr {
             Network::Arp(_) => Layer3::Arp,
             _ => Layer3::Unknown,
         };
-        if let Some(Datagram { ip, .. }) = decoded.datagram()
+        if let Some(Reassembled { headers: all, total_len }) = whole {
+            headers = all;
+            if let Network::Ip(bytes) = decoded.frame.network {
+                let at = bytes.as_ptr().addr().saturating_sub(data.as_ptr().addr());
+                l2.len = at as u64 + u64::from(total_len);
+            }
+        } else if let Some(Datagram { ip, .. }) = decoded.datagram()
             && data.len() >= ip.total_len as usize
         {
             // A transport is read in every fragment.
@@ -570,7 +594,7 @@ mod tests {
         f.extend([10, 0, 0, 2, 10, 0, 0, 1]);
         f.extend_from_slice(payload);
         let wire_len = f.len() as u32;
-        frame(1, &f[..f.len() - missing], wire_len)
+        frame(1, &f[..f.len() - missing], wire_len, None)
     }
 
     #[test]
@@ -596,7 +620,7 @@ mod tests {
 
     #[test]
     fn the_innermost_ethertype_and_the_outermost_addresses_are_shown() {
-        let zeros = frame(1, &[1; 10], 10).l2;
+        let zeros = frame(1, &[1; 10], 10, None).l2;
         assert_eq!(zeros.src.as_deref(), Some("00:00:00:00:00:00"));
         assert_eq!((zeros.dst.as_deref(), zeros.eth_type), (Some("01:01:01:01:01:01"), Some(0)));
         // FabricPath, then a frame with a VLAN tag and a type that is not read.
@@ -604,14 +628,28 @@ mod tests {
         f.extend([0x89, 3, 0, 0]);
         f.extend([4; 12]);
         f.extend([0x81, 0, 0x70, 5, 0x12, 0x34, 0, 0, 0, 0]);
-        let l2 = frame(1, &f, f.len() as u32).l2;
+        let l2 = frame(1, &f, f.len() as u32, None).l2;
         assert_eq!(l2.src.as_deref(), Some("03:03:03:03:03:03"));
         assert_eq!((l2.eth_type, l2.vlan), (Some(0x1234), Some(5)));
         assert_eq!((l2.vlan_pcp, l2.vlan_dei, l2.inner_vlan), (Some(3), Some(true), None));
         // The type behind a VN-Tag is not shown.
         let mut f = vec![3; 12];
         f.extend([0x89, 0x26, 0, 0, 0, 0, 8, 0, 1, 2, 3]);
-        assert_eq!(frame(1, &f, f.len() as u32).l2.eth_type, Some(0x8926));
+        assert_eq!(frame(1, &f, f.len() as u32, None).l2.eth_type, Some(0x8926));
+    }
+
+    #[test]
+    fn a_frame_that_completes_a_datagram_shows_its_headers() {
+        let mut f = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0];
+        f.extend([0x45, 0, 0, 22, 0, 1, 0, 9, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1, 1, 2]);
+        let headers = PktHdr {
+            udp: Some(UdpHdr { sport: Port(1, Proto::Udp), dport: Port(2, Proto::Udp), ulen: 74 }),
+            ..PktHdr::default()
+        };
+        let whole = Some(Reassembled { headers, total_len: 94 });
+        let shown = frame(1, &f, f.len() as u32, whole);
+        assert_eq!((shown.l2.len, shown.l2.cap_len), (108, 36));
+        assert_eq!(shown.udp.map(|u| u.ulen), Some(74));
     }
 
     fn quoted4(protocol: u8, rest: &[u8]) -> Vec<u8> {
