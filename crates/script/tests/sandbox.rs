@@ -27,6 +27,37 @@ global mkdir: function(f: string): bool;
 global rmdir: function(d: string): bool;
 global unlink: function(f: string): bool;
 global rename: function(src_f: string, dst_f: string): bool;
+
+module Broker;
+export {
+	type BackendType: enum { MEMORY, SQLITE };
+	type SQLiteOptions: record { path: string; };
+	type BackendOptions: record { sqlite: SQLiteOptions; };
+	global __create_master: function(id: string, b: BackendType, options: BackendOptions): opaque of Broker::Store;
+	global __is_closed: function(h: opaque of Broker::Store): bool;
+}
+
+module Storage;
+export {
+	type Backend: enum { STORAGE_BACKEND_SQLITE };
+	type ReturnCode: enum { SUCCESS, OPERATION_FAILED };
+	type OperationResult: record { code: ReturnCode; error_str: string &optional; value: any &optional; };
+	type Options: record {
+		database_path: string;
+		table_name: string &default="t";
+		busy_timeout: interval &default=1sec;
+		pragma_commands: table[string] of string &default=table();
+	};
+	type BackendOptions: record { forced_sync: bool &default=F; sqlite: Options; };
+	global is_open: function(backend: opaque of Storage::BackendHandle): bool;
+}
+
+module Storage::Sync;
+export {
+	global __open_backend: function(btype: Storage::Backend, options: any, key_type: any, val_type: any): Storage::OperationResult;
+}
+
+module GLOBAL;
 "#;
 
 #[derive(Clone, Default)]
@@ -82,6 +113,23 @@ fn ways(folder: &Path) -> Vec<(String, &'static str)> {
         (
             format!(
                 "local f = open_for_append(\"{}\"); print active_file(f); close(f);",
+                at("made")
+            ),
+            "T\n",
+        ),
+        (
+            format!(
+                "print ! Broker::__is_closed(Broker::__create_master(\"x\", Broker::SQLITE, \
+                 [$sqlite=[$path=\"{}\"]]));",
+                at("made")
+            ),
+            "T\n",
+        ),
+        (
+            format!(
+                "local o: Storage::BackendOptions = [$sqlite=[$database_path=\"{}\"]];\
+                 print Storage::Sync::__open_backend(Storage::STORAGE_BACKEND_SQLITE, o, string, \
+                 string)$code == Storage::SUCCESS;",
                 at("made")
             ),
             "T\n",

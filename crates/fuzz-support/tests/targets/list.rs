@@ -408,6 +408,14 @@ fn script_check() {
     crate::run(script_check::target);
 }
 
+#[path = "../../../../fuzz/fuzz_targets/script_data.rs"]
+mod script_data;
+
+#[test]
+fn script_data() {
+    crate::run(script_data::target);
+}
+
 #[path = "../../../../fuzz/fuzz_targets/script_format.rs"]
 mod script_format;
 

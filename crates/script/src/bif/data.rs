@@ -44,6 +44,18 @@ pub(crate) enum Data {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number(f64);
 
+impl Number {
+    pub(super) fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
+
 impl PartialEq for Number {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal

@@ -6,6 +6,7 @@
 mod containers;
 mod contents;
 mod data;
+mod data_bytes;
 mod input;
 mod input_checks;
 mod json;
@@ -19,6 +20,7 @@ mod places;
 mod reflect;
 mod statistics;
 mod storage;
+mod store_database;
 mod stores;
 mod strings;
 mod system;
@@ -33,6 +35,7 @@ use crate::support::order::{Hashes, Random, Seeds, UidPools};
 use crate::value::Value;
 use crate::vm::Vm;
 
+pub use data_bytes::read_and_write;
 pub(crate) use json::opaque_name;
 
 /// A built-in function.
@@ -245,6 +248,11 @@ pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
     log::close_all(vm)
 }
 
+/// Writes what databases of stores do not have yet.
+pub fn save_stores(vm: &mut Vm<'_>) {
+    stores::commit(vm, true);
+}
+
 /// Whether background work keeps the process alive.
 #[must_use]
 pub fn has_work(_: &Vm<'_>) -> bool {
@@ -257,6 +265,7 @@ pub fn has_work(_: &Vm<'_>) -> bool {
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
     vm.m.state.log.polls += 1;
+    stores::commit(vm, false);
     log::poll_rotations(vm)?;
     input::poll(vm)
 }

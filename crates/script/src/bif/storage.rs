@@ -133,7 +133,9 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = super::json::name_of(vm, arg(args, 0));
     let forced_sync = super::log::field(vm, &options, "forced_sync").truth();
     let sqlite = super::log::field(vm, &options, "sqlite");
-    let opened = if tag != "Storage::STORAGE_BACKEND_SQLITE" {
+    let opened = if super::system::refused(vm, "a database") {
+        Err("a sandbox has no databases".to_owned())
+    } else if tag != "Storage::STORAGE_BACKEND_SQLITE" {
         Err("this backend is not built in".to_owned())
     } else if sqlite.is_set() {
         let table = super::log::field(vm, &sqlite, "table_name").text();

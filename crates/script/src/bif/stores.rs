@@ -1,11 +1,16 @@
-//! Key-value stores of the Broker framework, in memory, whatever the backend: those of one process alone.
+//! Key-value stores of the Broker framework: those of one process alone.
+//!
+//! All entries are in memory. Those of a store with a database are written there as well, and read from there when the
+//! store is opened. Changes of up to a second are one transaction; closing the store and the end of the run commit it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::data::{Data, wrap};
+use super::store_database::{self, Database, Entry};
 use super::{Table, arg};
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::value::{OpaqueValue, Record, Value};
@@ -13,19 +18,15 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// A value and the network time at which it expires.
-#[derive(Clone, Debug)]
-struct Entry {
-    data: Data,
-    expires: Option<f64>,
-}
-
 /// The content of a store.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Store {
     name: String,
     entries: BTreeMap<Data, Entry>,
     closed: bool,
+    database: Option<Database>,
+    /// Why the database was given up, if that was not reported yet.
+    failure: Option<String>,
 }
 
 /// A store that functions share.
@@ -36,14 +37,60 @@ struct Handle(Rc<RefCell<Store>>);
 #[derive(Default)]
 pub struct Stores(BTreeMap<String, Value>);
 
+impl Stores {
+    /// Commits changes that are due, or all. Returns the stores whose databases failed.
+    fn commit(&mut self, all: bool) -> Vec<Rc<RefCell<Store>>> {
+        let mut failed = Vec::new();
+        for value in self.0.values() {
+            let Value::Opaque(store) = value else { continue };
+            store.with(|handle: &mut Handle| {
+                let mut store = handle.0.borrow_mut();
+                store.commit(all);
+                if store.failure.is_some() {
+                    failed.push(Rc::clone(&handle.0));
+                }
+            });
+        }
+        failed
+    }
+}
+
 impl Store {
     /// The value of a key that has not expired.
     fn get(&mut self, key: &Data, now: f64) -> Option<&mut Entry> {
         let over = self.entries.get(key)?.expires.is_some_and(|expires| expires <= now);
         if over {
             self.entries.remove(key);
+            self.save(key);
         }
         self.entries.get_mut(key)
+    }
+
+    /// Writes the entry of a key to the database, or removes it there if there is none.
+    fn save(&mut self, key: &Data) {
+        let entry = self.entries.get(key);
+        let done = self.database.as_mut().map(|database| database.save(key, entry));
+        self.check(done);
+    }
+
+    /// Removes all entries.
+    fn clear(&mut self) {
+        self.entries.clear();
+        let done = self.database.as_mut().map(Database::clear);
+        self.check(done);
+    }
+
+    fn commit(&mut self, all: bool) {
+        let done = self.database.as_mut().map(|database| database.commit(all));
+        self.check(done);
+    }
+
+    /// An operation of the database that fails ends its use.
+    fn check(&mut self, done: Option<std::result::Result<(), String>>) {
+        if let Some(Err(error)) = done {
+            self.database = None;
+            self.failure = Some(error);
+        }
     }
 
     /// The value of a key to change it, made where there is none.
@@ -68,12 +115,24 @@ pub(super) const TABLE: Table = &[
             return Ok(known.clone());
         }
         let memory = vm.enum_named("Broker::MEMORY");
+        let mut store = Store { name: name.clone(), ..Store::default() };
         if !crate::value::equal::equal(&memory, arg(a, 1)) {
-            vm.builtin_warning(format!(
-                "Broker store '{name}' is kept in memory: its database is neither read nor written"
-            ));
+            match open(vm, &name, arg(a, 2)) {
+                Ok((database, entries)) => {
+                    (store.database, store.entries) = (Some(database), entries);
+                }
+                Err(error) => {
+                    if let Some(error) = error {
+                        let text = format!("Failed to attach master store {name}: {error}");
+                        vm.report(Severity::Error, text);
+                        vm.builtin_error(format!("Could not create Broker master store '{name}'"));
+                    }
+                    store.closed = true;
+                    let handle = Handle(Rc::new(RefCell::new(store)));
+                    return Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), handle)));
+                }
+            }
         }
-        let store = Store { name: name.clone(), ..Store::default() };
         let handle = Handle(Rc::new(RefCell::new(store)));
         let value = Value::Opaque(OpaqueValue::new(vm.result_type(), handle));
         vm.m.state.stores.0.insert(name, value.clone());
@@ -96,9 +155,11 @@ pub(super) const TABLE: Table = &[
     }),
     ("Broker::__close", |vm, a| {
         let Some(store) = opened(vm, a) else { return Ok(Value::Bool(false)) };
-        store.borrow_mut().closed = true;
-        let name = store.borrow().name.clone();
-        vm.m.state.stores.0.remove(&name);
+        store.borrow_mut().commit(true);
+        report_failure(vm, &store);
+        let mut closed = store.borrow_mut();
+        (closed.closed, closed.database) = (true, None);
+        vm.m.state.stores.0.remove(&closed.name);
         Ok(Value::Bool(true))
     }),
     ("Broker::__store_name", |vm, a| match handle(a) {
@@ -124,6 +185,7 @@ pub(super) const TABLE: Table = &[
             let is_new = store.get(key, now).is_none();
             if is_new {
                 store.entries.insert(key.clone(), Entry { data: value.clone(), expires });
+                store.save(key);
             }
             Some(Data::Bool(is_new))
         })
@@ -143,8 +205,13 @@ pub(super) const TABLE: Table = &[
         })
     }),
     ("Broker::__keys", |vm, a| {
+        let mut over = Vec::new();
         query(vm, a, &[], |store, _, now| {
-            store.entries.retain(|_, entry| entry.expires.is_none_or(|expires| expires > now));
+            let is_over = |entry: &Entry| entry.expires.is_some_and(|expires| expires <= now);
+            for (key, _) in store.entries.extract_if(.., |_, entry| is_over(entry)) {
+                over.push(key);
+            }
+            over.iter().for_each(|key| store.save(key));
             Some(Data::Set(store.entries.keys().cloned().collect()))
         })
     }),
@@ -229,7 +296,7 @@ pub(super) const TABLE: Table = &[
             _ => false,
         })
     }),
-    ("Broker::__clear", |vm, a| change(vm, a, &[], |store, _, _| store.entries.clear())),
+    ("Broker::__clear", |vm, a| change(vm, a, &[], |store, _, _| store.clear())),
 ];
 
 fn handle(args: &[Value]) -> Option<Rc<RefCell<Store>>> {
@@ -297,6 +364,7 @@ fn query(
     }
     let now = vm.m.now;
     let found = f(&mut store.borrow_mut(), &given, now);
+    report_failure(vm, &store);
     Ok(result(vm, found))
 }
 
@@ -310,7 +378,57 @@ fn change(
     let Some(given) = given(vm, args, names) else { return Ok(Value::Bool(false)) };
     let now = vm.m.now;
     f(&mut store.borrow_mut(), &given, now);
+    if let [key, ..] = given.as_slice() {
+        store.borrow_mut().save(key);
+    }
+    report_failure(vm, &store);
     Ok(Value::Bool(true))
+}
+
+/// Reports why a store does without its database from now on.
+fn report_failure(vm: &mut Vm<'_>, store: &RefCell<Store>) {
+    let failure = store.borrow_mut().failure.take();
+    if let Some(error) = failure {
+        let name = store.borrow().name.clone();
+        let text = format!("Broker store '{name}' is only in memory from now on: {error}");
+        vm.report(Severity::Error, text);
+    }
+}
+
+/// Commits changes that are due, or all; reports databases that fail.
+pub(super) fn commit(vm: &mut Vm<'_>, all: bool) {
+    for store in vm.m.state.stores.commit(all) {
+        report_failure(vm, &store);
+    }
+}
+
+/// The database of a new store, with its entries; no error where one was reported.
+fn open(
+    vm: &mut Vm<'_>,
+    name: &str,
+    options: &Value,
+) -> std::result::Result<(Database, BTreeMap<Data, Entry>), Option<String>> {
+    if super::system::refused(vm, "a database") {
+        return Err(None);
+    }
+    let options = super::log::field(vm, options, "sqlite");
+    let path = super::log::field(vm, &options, "path").text();
+    let pragma = |vm: &Vm<'_>, field: &str, prefix: &str| {
+        let value = super::log::field(vm, &options, field);
+        let name = value.is_set().then(|| super::json::name_of(vm, &value));
+        name.and_then(|name| name.rsplit_once(prefix).map(|(_, value)| value.to_owned()))
+    };
+    let failure_mode = super::log::field(vm, &options, "failure_mode");
+    let deletes = failure_mode.is_set()
+        && super::json::name_of(vm, &failure_mode).ends_with("SQLITE_FAILURE_MODE_DELETE");
+    let config = store_database::Config {
+        path: if path.is_empty() { format!("{name}.sqlite") } else { path },
+        synchronous: pragma(vm, "synchronous", "SQLITE_SYNCHRONOUS_"),
+        journal_mode: pragma(vm, "journal_mode", "SQLITE_JOURNAL_MODE_"),
+        is_checked: super::log::field(vm, &options, "integrity_check").truth(),
+        deletes_corrupt: deletes,
+    };
+    Database::open(&config).map_err(Some)
 }
 
 /// Changes the value of a key, which begins as `first`; a change that does not fit leaves it.

@@ -397,6 +397,7 @@ impl Vm<'_> {
     /// Writes out what scripts printed, and reports what could not be written. If something was lost, also rows of text logs, a
     /// run that ended well failed.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
+        crate::bif::save_stores(self);
         self.m.out.flush_all();
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
