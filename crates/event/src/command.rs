@@ -166,6 +166,8 @@ pub enum ConnCommand {
     Watch,
     /// Its further packets are ignored.
     Skip,
+    /// It begins again as a tunnel of GTP or Teredo with its next packet.
+    ForgetTunnel,
     /// A limit was reached: its history shows that.
     Limit,
     /// Silence after which it ends.

@@ -152,6 +152,12 @@ impl Shard {
                     slot.ext.rare().skip = true;
                 }
             }
+            ConnCommand::ForgetTunnel => {
+                let rare = self.table.get_mut(index).and_then(|slot| slot.ext.rare.as_mut());
+                if let Some(rare) = rare {
+                    (rare.has_gtp_state, rare.teredo_sides) = (false, 0);
+                }
+            }
             ConnCommand::Limit => {
                 if let Some(slot) = self.table.get_mut(index) {
                     slot.conn.note_limit();

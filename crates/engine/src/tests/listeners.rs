@@ -354,6 +354,59 @@ fn teredo_is_no_tunnel_where_scripts_disable_it() {
     assert!(asked(&capture, names, vec![off]).is_empty());
 }
 
+/// Asks that the tunnel of each event is forgotten, if `forgets` holds.
+struct Forgets {
+    forgets: bool,
+    commands: Vec<gannet_event::Command>,
+    heard: Arc<Mutex<usize>>,
+}
+
+impl Listener for Forgets {
+    fn event(&mut self, event: &Raised<'_>) {
+        *self.heard.lock().unwrap() += 1;
+        if let Some(conn) = event.connection(0)
+            && self.forgets
+        {
+            let what = gannet_event::ConnCommand::ForgetTunnel;
+            let (uid, id, ip_proto) = (conn.uid, conn.id, conn.ip_proto);
+            self.commands.push(gannet_event::Command::Connection { uid, id, ip_proto, what });
+        }
+    }
+
+    fn commands(&mut self, to: &mut Vec<gannet_event::Command>) {
+        to.append(&mut self.commands);
+    }
+}
+
+#[test]
+fn a_tunnel_that_scripts_forget_begins_again() {
+    let mut inner = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
+    inner.extend([0x20; 32]);
+    let teredo = frame::udp(client(5_000), server(3_544), 1, &inner);
+    let gtp = frame::udp(client(5_000), server(2_152), 1, &[0x30, 1, 0, 0, 0, 0, 0, 0]);
+    for (packet, name) in [(teredo, "new_teredo_state"), (gtp, "new_gtpv1_state")] {
+        let frames: Vec<_> = (0..3).map(|n| (f64::from(n), packet.clone())).collect();
+        let capture = capture(LinkType::ETHERNET, &frames);
+        let count = |forgets| {
+            let heard = Arc::new(Mutex::new(0));
+            let interest = Interest::of(gannet_protocols::events::all(), |d| d.name == name);
+            let listener = Forgets { forgets, commands: Vec::new(), heard: Arc::clone(&heard) };
+            let mut engine =
+                Engine::with_listener(Options::default(), interest, Box::new(listener));
+            let source = io::Cursor::new(capture.clone());
+            let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
+            // One packet at a time, so that what is asked for is carried out before the next.
+            while let Some(batch) = reader.next_batch().unwrap() {
+                engine.batch(&batch).unwrap();
+            }
+            engine.finish().unwrap();
+            let heard = heard.lock().unwrap();
+            *heard
+        };
+        assert_eq!([false, true].map(count), [1, 3], "{name}");
+    }
+}
+
 #[test]
 fn sequence_numbers_follow_each_segment() {
     let mut trace = trace();

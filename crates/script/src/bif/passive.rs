@@ -4,6 +4,7 @@ use super::strings::bytes;
 use super::{Table, arg};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
+use crate::support::pattern::PatternStats;
 use crate::types::Tag;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
@@ -75,12 +76,46 @@ fn unsupervised(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Bool(false))
 }
 
-/// `MatcherStats` of one matcher.
-fn matcher_stats(vm: &mut Vm<'_>, stats: &crate::support::pattern::PatternStats) -> Result<Value> {
+/// `MatcherStats` of some matchers.
+fn matcher_stats(vm: &mut Vm<'_>, matchers: u64, stats: &PatternStats) -> Result<Value> {
     let states = stats.dfa_states as u64;
-    let fields = [1, stats.nfa_states as u64, states, states, stats.bytes as u64, 0, states];
+    let fields = [matchers, stats.nfa_states as u64, states, states, stats.bytes as u64, 0, states];
     let fields = fields.map(Value::Count).to_vec();
     Ok(Value::Record(Record::new(vm.result_type(), fields)))
+}
+
+/// The number of automata of signatures, and their size. Signatures that the analysis itself stands for have none.
+fn signature_stats(vm: &Vm<'_>) -> (u64, PatternStats) {
+    let mut all = PatternStats::default();
+    let Some(loaded) = &vm.m.state.signatures else {
+        return (u64::from(!vm.p.signature_files.is_empty()), all);
+    };
+    let mut matchers = 0;
+    for (_, _, stats) in loaded.signatures.automata() {
+        matchers += 1;
+        all.nfa_states += stats.nfa_states;
+        all.dfa_states += stats.dfa_states;
+        all.bytes += stats.bytes;
+    }
+    (matchers, all)
+}
+
+/// Writes the size of each automaton of signatures to a file, with the signatures whose patterns it has.
+fn dump_rule_stats(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let Value::File(file) = arg(args, 0) else { return Ok(Value::Bool(false)) };
+    let (matchers, all) = signature_stats(vm);
+    let PatternStats { nfa_states, dfa_states, bytes } = all;
+    let now = vm.m.now;
+    let mut text = format!(
+        "{now:.6} matchers = {matchers}; NFA states = {nfa_states}; DFA states = {dfa_states}; mem = {bytes}\n"
+    );
+    let loaded = vm.m.state.signatures.clone();
+    for (kind, names, stats) in loaded.iter().flat_map(|loaded| loaded.signatures.automata()) {
+        let (states, names) = (stats.dfa_states, names.join(" "));
+        text.push_str(&format!("{now:.6} {states} DFA states in {kind:?} of {names}\n"));
+    }
+    vm.m.out.write_file(file, text.as_bytes());
+    Ok(Value::Bool(true))
 }
 
 /// A connection that does not exist.
@@ -121,8 +156,8 @@ pub(super) const TABLE: Table = &[
     ("PacketAnalyzer::__set_ignore_checksums_nets", yes),
     ("PacketAnalyzer::__disable_analyzer", yes),
     ("PacketAnalyzer::__enable_analyzer", yes),
-    ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", no),
-    ("PacketAnalyzer::TEREDO::remove_teredo_connection", no),
+    ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", yes),
+    ("PacketAnalyzer::TEREDO::remove_teredo_connection", yes),
     ("Analyzer::__enable_analyzer", yes),
     ("Analyzer::__disable_analyzer", yes),
     ("Analyzer::__disable_all_analyzers", nothing),
@@ -204,14 +239,9 @@ pub(super) const TABLE: Table = &[
     ("get_dns_stats", zeros),
     ("get_file_analysis_stats", zeros),
     ("get_gap_stats", zeros),
-    ("get_matcher_stats", |vm, a| {
-        let stats = zeros(vm, a)?;
-        if let (Value::Record(record), false) = (&stats, vm.p.signature_files.is_empty())
-            && let Some(matchers) = record.fields_mut().first_mut()
-        {
-            *matchers = Value::Count(1);
-        }
-        Ok(stats)
+    ("get_matcher_stats", |vm, _| {
+        let (matchers, stats) = signature_stats(vm);
+        matcher_stats(vm, matchers, &stats)
     }),
     ("x509_check_hostname", |_, a| Ok(Value::Bool(fits_host(bytes(a, 0), bytes(a, 1))))),
     ("get_reassembler_stats", zeros),
@@ -272,7 +302,7 @@ pub(super) const TABLE: Table = &[
         vm.builtin_error_with("unknown connection id in get_contents_file()", arg(a, 0));
         Ok(Value::File(crate::value::FileValue::closed("-", vm.m.now)))
     }),
-    ("dump_rule_stats", yes),
+    ("dump_rule_stats", dump_rule_stats),
     ("PacketAnalyzer::PPPoE::session_id", |_, _| Ok(Value::Count(0xffff_ffff))),
     ("PacketAnalyzer::Geneve::get_options", empty),
     // No code is compiled ahead of time, so that none is profiled.
@@ -290,7 +320,7 @@ pub(super) const TABLE: Table = &[
             vm.builtin_error(text);
             return Ok(Value::Unset);
         }
-        matcher_stats(vm, &table.pattern_stats())
+        matcher_stats(vm, 1, &table.pattern_stats())
     }),
     ("Cluster::Backend::__init", yes),
     ("Cluster::__init", yes),

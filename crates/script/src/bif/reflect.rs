@@ -1,5 +1,7 @@
 //! What scripts can learn of themselves: types, globals, fields, enums.
 
+use std::path::Path;
+
 use super::{Table, arg};
 use crate::comments;
 use crate::describe;
@@ -47,7 +49,14 @@ pub(super) const TABLE: Table = &[
         let span = vm.find_global(&arg(a, 0).text()).map(|global| vm.p.globals[global].span);
         Ok(Value::string(comments_at(vm, span)))
     }),
-    ("get_package_readme", |_, _| Ok(Value::string(""))),
+    ("get_package_readme", |vm, a| {
+        let loader = format!("{}/__load__.zeek", arg(a, 0).text());
+        let file = vm.p.sources.files.iter().find(|(_, file)| short_path(&file.path) == loader);
+        let folder = file.and_then(|(_, file)| Path::new(&*file.path).parent());
+        let text = folder.and_then(|folder| std::fs::read(folder.join("README")).ok());
+        let text = text.unwrap_or_default();
+        Ok(Value::string(text.strip_suffix(b"\n").unwrap_or(&text)))
+    }),
     ("get_record_field_comments", |vm, a| {
         let span = field_span(vm, &arg(a, 0).text());
         Ok(Value::string(comments_at(vm, span)))

@@ -67,6 +67,8 @@ pub(crate) const TABLE: Table = &[
         steer_tls(vm, a, ConnCommand::Decrypt { secret, is_key_block: true })
     }),
     ("set_ssl_established", |vm, a| steer_tls(vm, a, ConnCommand::Establish)),
+    ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", forget_tunnel),
+    ("PacketAnalyzer::TEREDO::remove_teredo_connection", forget_tunnel),
     ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
     ("set_inactivity_timeout", set_inactivity_timeout),
     ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
@@ -415,6 +417,17 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             Ok(empty)
         }
     }
+}
+
+/// What is known of a connection as a tunnel is forgotten, if it is still there; whether the connection's id is valid.
+fn forget_tunnel(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let Some(id) = conn_id(vm, arg(args, 0)) else { return Ok(Value::Bool(false)) };
+    if let Some(known) = vm.m.state.traffic.conns.get(&id) {
+        let (uid, ip_proto, what) = (known.uid, known.ip_proto, ConnCommand::ForgetTunnel);
+        let command = Command::Connection { uid, id: id.0, ip_proto, what };
+        vm.m.state.traffic.commands.push(command);
+    }
+    Ok(Value::Bool(true))
 }
 
 fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

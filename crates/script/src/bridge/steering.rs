@@ -30,6 +30,8 @@ const STEERING: &[&str] = &[
     "Files::__set_timeout_interval",
     "Files::__stop",
     "Option::set",
+    "PacketAnalyzer::GTPV1::remove_gtpv1_connection",
+    "PacketAnalyzer::TEREDO::remove_teredo_connection",
     "PacketAnalyzer::__disable_analyzer",
     "PacketAnalyzer::__enable_analyzer",
     "PacketAnalyzer::__set_ignore_checksums_nets",

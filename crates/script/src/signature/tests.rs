@@ -102,6 +102,18 @@ fn packet() -> ([u8; 20], [u8; 8]) {
     (header, payload)
 }
 
+#[test]
+fn automata_have_the_names_of_their_rules() {
+    let text = "signature a { ip-proto == udp payload /a.*b/ payload /cd/ event \"a\" }\n\
+                signature b { ip-proto == udp payload /ef/ event \"b\" }\n\
+                signature c { file-magic /gh/ file-mime \"x/y\" }";
+    let all = signatures(text);
+    let mut found: Vec<_> = all.automata().map(|(kind, names, _)| (kind, names)).collect();
+    found.iter_mut().for_each(|(_, names)| names.sort_unstable());
+    found.sort_by_key(|(_, names)| names.len());
+    assert_eq!(found, [(Kind::FileMagic, vec!["c"]), (Kind::Payload, vec!["a", "b"])]);
+}
+
 struct Run<'a> {
     all: &'a Signatures,
     conn: Connection,

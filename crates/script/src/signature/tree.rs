@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::rules::*;
-use crate::support::pattern::PatternSet;
+use crate::support::pattern::{PatternSet, PatternStats};
 
 /// Limits of signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +109,17 @@ impl Signatures {
         root.groups = others;
         all.magic = magic;
         all
+    }
+
+    /// The automata, each with the kind of its patterns and the names of their rules.
+    pub fn automata(&self) -> impl Iterator<Item = (Kind, Vec<&str>, PatternStats)> {
+        let groups = self.nodes.iter().flat_map(|node| &node.groups).chain(&self.magic);
+        groups.map(|group| {
+            let rule = |pattern: &usize| Some(&*self.rules.get(self.patterns.get(*pattern)?.0)?.id);
+            let mut names: Vec<_> = group.patterns.iter().filter_map(rule).collect();
+            names.dedup();
+            (group.kind, names, group.set.stats())
+        })
     }
 
     /// Whether patterns of a kind are matched.
