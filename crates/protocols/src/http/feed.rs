@@ -45,6 +45,8 @@ pub(super) struct Feed {
     pub(super) delivery: i64,
     /// The byte after the current line, if it is known.
     pub(super) peek: Option<u8>,
+    /// It is known only where the next line is there as a whole, as events show it.
+    pub(super) whole_lines: bool,
     /// Weirds since the last call.
     pub(super) odd: Oddity,
 }
@@ -60,6 +62,7 @@ impl Default for Feed {
             plain: 0,
             delivery: -1,
             peek: None,
+            whole_lines: false,
             odd: Oddity::default(),
         }
     }
@@ -122,7 +125,9 @@ impl Feed {
             (at, at + 1)
         };
         *data = &bytes[next..];
-        self.peek = if self.after_cr { None } else { data.first().copied() };
+        let is_known =
+            !self.after_cr && (!self.whole_lines || memchr2(b'\r', b'\n', data).is_some());
+        self.peek = data.first().copied().filter(|_| is_known);
         if self.partial.is_empty() {
             return Some(Text::Borrowed(&bytes[..end]));
         }
@@ -215,6 +220,16 @@ mod tests {
         assert_eq!(feed.peek, Some(b' '));
         feed.next(&mut data);
         assert_eq!(feed.peek, None);
+    }
+
+    #[test]
+    fn what_follows_is_known_with_its_end() {
+        for (rest, known) in [(&b" b"[..], None), (b" b\r", Some(b' ')), (b"\r\n", Some(b'\r'))] {
+            let mut feed = Feed { whole_lines: true, ..Feed::default() };
+            let text = [b"a\r\n", rest].concat();
+            feed.next(&mut &text[..]);
+            assert_eq!(feed.peek, known);
+        }
     }
 
     proptest! {

@@ -53,6 +53,8 @@ impl Entity {
             s.weird("HTTP_obsolete_line_folding", name);
         }
         let field = Field::of(name);
+        // Events and rows do not have a range that is not valid.
+        let mut is_shown = true;
         match field {
             Field::Connection => connection(s, value),
             Field::ContentEncoding => {
@@ -61,7 +63,7 @@ impl Entity {
                 self.compressed |= known.iter().any(|k| coding.eq_ignore_ascii_case(k));
             }
             Field::ContentLength => self.length(s, value),
-            Field::ContentRange if s.facts.reply_code == 206 => self.range(s, value),
+            Field::ContentRange if s.facts.reply_code == 206 => is_shown = self.range(s, value),
             Field::ContentTransferEncoding => self.content_transfer(value),
             Field::ContentType => self.content_type(value),
             Field::Expect => self.expect(s, value),
@@ -71,14 +73,16 @@ impl Entity {
             }
             _ => {}
         }
-        let is_orig = s.from.is_orig();
-        s.cx.report(s.exchanges, |c| HttpHeader {
-            c,
-            is_orig,
-            original_name: FieldName { name, field },
-            name: Upper(name),
-            value,
-        });
+        if is_shown {
+            let is_orig = s.from.is_orig();
+            s.cx.report(s.exchanges, |c| HttpHeader {
+                c,
+                is_orig,
+                original_name: FieldName { name, field },
+                name: Upper(name),
+                value,
+            });
+        }
         if s.cx.wants::<HttpAllHeaders<'_>>() || s.cx.wants::<HttpContentType<'_>>() {
             self.headers.get_or_insert_default().add(field, name, value);
         }
@@ -119,14 +123,15 @@ impl Entity {
         }
     }
 
-    fn range(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {
+    /// Returns whether the range is valid.
+    fn range(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) -> bool {
         if self.chunked != Chunked::No {
             s.weird("HTTP_content_range_and_chunked", b"");
         }
         let (unit, rest) = token(value).unwrap_or_default();
         if unit != b"bytes" {
             s.weird("HTTP_content_range_unknown_byte_unit", b"");
-            return;
+            return false;
         }
         let mut text = Vec::with_capacity(rest.len());
         text.extend(rest.iter().copied().filter(|c| *c != b' '));
@@ -134,7 +139,7 @@ impl Entity {
             Ok(range) => range,
             Err(BadRange(name, told)) => {
                 s.weird(name, if told { &text } else { b"" });
-                return;
+                return false;
             }
         };
         match range.total {
@@ -152,6 +157,7 @@ impl Entity {
             s.weird("HTTP_range_not_matching_len", b"");
         }
         self.content_length = self.content_length.max(range.len);
+        true
     }
 
     fn transfer_encoding(&mut self, s: &mut Scope<'_, '_>, level: usize, value: &[u8]) {

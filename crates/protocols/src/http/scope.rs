@@ -6,6 +6,7 @@ use gannet_base::Uid;
 use super::events::HttpBeginEntity;
 use super::events::HttpEvent;
 use super::events::HttpFile;
+use super::events::HttpHeader;
 use super::feed::Feed;
 use super::message::Version;
 use super::state::Exchanges;
@@ -44,6 +45,7 @@ pub(super) struct Scope<'s, 'c> {
 impl Scope<'_, '_> {
     /// A message begins, or a part of one.
     pub(super) fn begin_entity(&mut self) {
+        self.feed.whole_lines = self.cx.wants::<HttpHeader<'_>>();
         let is_orig = self.from.is_orig();
         self.cx.report(self.exchanges, |c| HttpBeginEntity { c, is_orig });
     }

@@ -64,6 +64,39 @@ fn all_headers_and_the_type_of_a_body_are_events() {
     );
 }
 
+#[test]
+fn a_header_is_an_event_once_the_next_line_is_whole() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("http_header");
+    let mut a = Analyzer::new(&mut h.cx());
+    let parts = [&b"GET / HTTP/1.1\r\nHost: a\r\nAccept"[..], b": b\r\n", b"\r\n"];
+    let counts = parts.map(|part| {
+        a.stream(&mut h.cx(), Dir::Orig, part);
+        h.events().len()
+    });
+    assert_eq!(counts, [0, 1, 1]);
+}
+
+#[test]
+fn a_range_that_is_not_valid_is_no_event() {
+    for (range, expected) in
+        [("bytes 0-4/9", 1), ("bytes 4-0/9", 0), ("bytes=0-4/9", 0), ("bytes x", 0)]
+    {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.listen("http_");
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        let reply = format!("HTTP/1.1 206 OK\r\nContent-Range: {range}\r\n\r\n12345");
+        a.stream(&mut h.cx(), Dir::Resp, reply.as_bytes());
+        let events = h.events();
+        let of = |name: &str| {
+            let its = |e: &&String| e.starts_with(name) && e.contains("Content-Range");
+            events.iter().filter(its).count()
+        };
+        assert_eq!((of("http_header "), of("http_all_headers ")), (expected, 1), "{range}");
+    }
+}
+
 /// Lengths of the `http_entity_data` events of the responder, `http_end_entity` events, and rows of files.
 fn skipped(parts: &[&[u8]], skip_behind: usize) -> (Vec<String>, usize, Rows, Rows) {
     let mut h = Harness::new(Proto::Tcp, 80);
