@@ -137,6 +137,7 @@ fn words(dotted: &str, value: &[u8], timestamps: &[Timestamp]) -> Option<String>
             Some(all.join(", "))
         }
         "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok(),
+        "1.3.6.1.5.5.7.1.14" => proxy_information(&mut reader).ok(),
         TIMESTAMPS | STATUS_TIMESTAMPS if !timestamps.is_empty() => {
             Some(timestamps.iter().map(timestamp_words).collect::<Vec<_>>().join("\n"))
         }
@@ -324,9 +325,43 @@ fn authority_key(reader: &mut Reader<'_>) -> Result<String> {
         lines.extend(names_of(&mut issuer.items(), slashes)?);
     }
     if let Some(serial) = serial {
-        lines.push(format!("serial:{}", hex(&serial.octets()?)));
+        lines.push(format!("serial:{}", hex(&magnitude(&serial.octets()?))));
     }
     Ok(lines.join("\n"))
+}
+
+/// The absolute value of an integer, without leading zeros.
+fn magnitude(octets: &[u8]) -> Vec<u8> {
+    let is_negative = octets.first().is_some_and(|first| first & 0x80 != 0);
+    let mut all = octets.to_vec();
+    if is_negative {
+        let mut carry = true;
+        for octet in all.iter_mut().rev() {
+            (*octet, carry) = (!*octet).overflowing_add(u8::from(carry));
+        }
+    }
+    let zeros = all.iter().take_while(|octet| **octet == 0).count();
+    all.drain(..zeros.min(all.len().saturating_sub(1)));
+    all
+}
+
+fn proxy_information(reader: &mut Reader<'_>) -> Result<String> {
+    let mut members = reader.sequence()?;
+    let length = members.optional(Class::Universal, tag::INTEGER)?;
+    let length = match length.map(|length| length.octets()).transpose()? {
+        Some(length) => {
+            let sign = if length.first().is_some_and(|first| first & 0x80 != 0) { "-" } else { "" };
+            format!("{sign}{}", hex(&magnitude(&length)).replace(':', ""))
+        }
+        None => "infinite".to_owned(),
+    };
+    let mut policy = members.sequence()?;
+    let language = long_name(policy.universal(tag::OID)?.oid()?);
+    let mut text = format!("Path Length Constraint: {length}\nPolicy Language: {language}");
+    if let Some(policy) = policy.optional(Class::Universal, tag::OCTET_STRING)? {
+        let _ = write!(text, "\nPolicy Text: {}", lossy(&policy.octets()?));
+    }
+    Ok(text)
 }
 
 fn access(reader: &mut Reader<'_>) -> Result<String> {
@@ -603,6 +638,30 @@ mod tests {
     }
 
     #[test]
+    fn serial_numbers_of_authorities_have_no_leading_zeros() {
+        let serial = |octets: &[u8]| {
+            let len = octets.len() as u8;
+            let value = [&[0x30, len + 6, 0x80, 2, 0xab, 1, 0x82, len], octets].concat();
+            of("2.5.29.35", &value).replace("keyid:AB:01\nserial:", "")
+        };
+        assert_eq!(serial(&[0, 0x9d, 0x2e]), "9D:2E");
+        assert_eq!(serial(&[0x1d, 0]), "1D:00");
+        assert_eq!([serial(&[0]), serial(&[0xff, 0]), serial(&[0x80])], ["00", "01:00", "80"]);
+    }
+
+    #[test]
+    fn proxy_certificates_have_a_length_and_a_language() {
+        let language = [6, 8, 0x2b, 6, 1, 5, 5, 7, 0x15, 1];
+        let value = [&[0x30, 12, 0x30, 10], &language[..]].concat();
+        let text = of("1.3.6.1.5.5.7.1.14", &value);
+        assert_eq!(text, "Path Length Constraint: infinite\nPolicy Language: Inherit all");
+        let value = [&[0x30, 19, 2, 1, 10, 0x30, 14], &language[..], &[4, 2, b'o', b'k']].concat();
+        let text = of("1.3.6.1.5.5.7.1.14", &value);
+        let expected = "Path Length Constraint: 0A\nPolicy Language: Inherit all\nPolicy Text: ok";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
     fn the_text_of_a_policy_ends_at_the_first_nul() {
         let with = |tag: u8, text: [u8; 2]| {
             let mut value =
@@ -621,7 +680,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
-            for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.30", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.36", "2.5.29.37", "2.5.29.54", "1.3.6.1.5.5.7.1.1"] {
+            for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.30", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.36", "2.5.29.37", "2.5.29.54", "1.3.6.1.5.5.7.1.1", "1.3.6.1.5.5.7.1.14"] {
                 let _ = words(dotted, &bytes, &[]);
             }
             let _ = timestamps(&bytes);
