@@ -168,4 +168,6 @@ fn outside_of_a_sandbox_each_way_is_open() {
 fn standard_output_is_open_in_a_sandbox() {
     let code = "local f = open(\"/dev/stdout\"); print active_file(f); print f, \"seen\";";
     assert_eq!(run(code, true), ("T\nseen\n".to_owned(), String::new()));
+    let code = "local f = open(\"-\"); print active_file(f); print f, \"seen\";";
+    assert_eq!(run(code, true), ("T\nseen\n".to_owned(), String::new()));
 }

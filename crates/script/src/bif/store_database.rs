@@ -32,6 +32,7 @@ pub(super) use sqlite::Database;
 
 #[cfg(feature = "sqlite")]
 mod sqlite {
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
     use rusqlite::{Connection, params};
@@ -67,6 +68,10 @@ mod sqlite {
         }
 
         fn try_open(config: &Config) -> Result<(Self, BTreeMap<Data, Entry>), Failed> {
+            if let Some(folder) = Path::new(&config.path).parent() {
+                // Where this fails, the database does not open either.
+                let _ = std::fs::create_dir_all(folder);
+            }
             let connection = Connection::open(&config.path)?;
             let pragmas =
                 [("synchronous", &config.synchronous), ("journal_mode", &config.journal_mode)];
@@ -235,6 +240,14 @@ mod sqlite {
             drop(database);
             assert!(Database::open(&config).unwrap().1.is_empty());
             std::fs::remove_file(&config.path).unwrap();
+        }
+
+        #[test]
+        fn the_folder_of_a_database_is_made() {
+            let mut config = config("folder");
+            config.path.push_str("/of/stores.sqlite");
+            assert!(Database::open(&config).unwrap().1.is_empty());
+            assert!(Path::new(&config.path).is_file());
         }
 
         #[test]

@@ -404,12 +404,16 @@ fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
     let name = arg(args, 0).text();
     let now = vm.m.now;
-    let own = matches!(name.as_str(), "/dev/stdout" | "/dev/stderr");
+    let is_output = name == "-" && !append;
+    let own = is_output || matches!(name.as_str(), "/dev/stdout" | "/dev/stderr");
     let opened =
         if !own && refused(vm, "open") { None } else { Some(vm.m.out.open(&name, append, now)) };
     match opened {
         Some(Ok(file)) => {
-            vm.queue_named("file_opened", vec![Value::File(Rc::clone(&file))]);
+            // It was open before.
+            if !is_output {
+                vm.queue_named("file_opened", vec![Value::File(Rc::clone(&file))]);
+            }
             Ok(Value::File(file))
         }
         failed => {

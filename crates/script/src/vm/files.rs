@@ -111,6 +111,7 @@ impl Output {
     ) -> std::io::Result<Rc<FileValue>> {
         self.used = true;
         let sink = match name {
+            "-" if !append => FileSink::Stdout,
             "/dev/stdout" => FileSink::Stdout,
             "/dev/stderr" => FileSink::Stderr,
             _ => {
