@@ -110,6 +110,21 @@ fn handlers_run_over_a_capture_between_init_and_done() {
 }
 
 #[test]
+fn what_zeek_init_leaves_is_handled_with_the_first_packet() {
+    let printed = over_sample(
+        r#"
+        global is_timed = function(): bool { return network_time() > double_to_time(0.0); };
+        event three() { print "three", is_timed(); }
+        event two() { print "two", is_timed(); event three(); }
+        event one() { print "one", is_timed(); event two(); }
+        event zeek_init() { event one(); }
+        event network_time_init() { print "first packet"; }
+        "#,
+    );
+    assert_eq!(printed, "one, F\ntwo, T\nfirst packet\nthree, T\n");
+}
+
+#[test]
 fn events_of_the_end_reach_scripts() {
     let printed = over_sample(
         r#"

@@ -214,6 +214,9 @@ pub fn run(
             over: false,
             drained: false,
             flushed: is_live.then(Instant::now),
+            // Over live traffic, packets are rare at first.
+            has_begun: !has_packets || is_live,
+            has_time: false,
             stop: None,
         };
         RUN.set(Some(Box::new(run)));
@@ -250,7 +253,7 @@ pub fn run(
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// The life of a run by themselves: no event of an analyzer.
-const OWN: [&str; 3] = ["zeek_init", "zeek_done", "network_time_init"];
+const OWN: [&str; 2] = ["zeek_init", "zeek_done"];
 
 /// Events that scripts handle, and those that the records of connections and files need.
 fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
@@ -558,6 +561,10 @@ struct Run {
     drained: bool,
     /// When logs and output were last flushed, of live traffic.
     flushed: Option<Instant>,
+    /// The main loop has begun.
+    has_begun: bool,
+    /// The analysis reported that time begins.
+    has_time: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -604,6 +611,8 @@ enum Kind {
     /// The contents of a transport of this name.
     Contents(&'static str),
     InputEnds,
+    /// Time begins with a packet, as long as that of packets is zero.
+    TimeBegins,
 }
 
 impl Kind {
@@ -632,6 +641,7 @@ impl Kind {
             "udp_contents" => Self::Contents("udp"),
             "tcp_contents" => Self::Contents("tcp"),
             "net_done" => Self::InputEnds,
+            "network_time_init" => Self::TimeBegins,
             name if name.starts_with("x509_") => Self::Certificate,
             _ => Self::Other,
         }
@@ -851,6 +861,8 @@ impl Run {
                     vm.queue_named("Pcap::file_done", vec![path]);
                 }
             }
+            // The first comes before the timers that are due with the packet.
+            Kind::TimeBegins if !std::mem::replace(&mut self.has_time, true) => return Ok(()),
             Kind::AnalyzerPlanned => return self.states.plan(&mut vm, event),
             Kind::AnalyzersNumbered => return self.states.number(&mut vm, event),
             _ => {}
@@ -957,7 +969,12 @@ impl Run {
 
     /// Another packet begins: timers are due.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
-        self.loop_drains()?;
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.loop_drains()?;
+        } else {
+            // The main loop begins with the first packet: what `zeek_init` left is handled with its events.
+            self.machine.with(&mut self.program).before_packet()?;
+        }
         if self.machine.stop_requested {
             // It is the time of the last packet still.
             return Ok(());
@@ -995,13 +1012,11 @@ impl Run {
             vm.m.out.flush_all();
         }
         if is_first {
+            vm.queue_named("network_time_init", Vec::new());
             // Answers that wait for the first packet come before the timeouts of those who asked.
             vm.run_triggers()?;
         }
         vm.fire_timers(now)?;
-        if is_first {
-            vm.queue_named("network_time_init", Vec::new());
-        }
         Ok(())
     }
 
