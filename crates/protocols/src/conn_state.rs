@@ -33,6 +33,15 @@ pub fn mention_end(sinks: &mut Sinks, conn: &Conn) {
     sinks.events.set_end(state);
 }
 
+/// Raises an event that shows a connection as it is now, at the end of a packet; those that wait do not show that.
+#[cold]
+pub fn raise_at_end<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connection) -> E) {
+    let c = mention_unless_known(sinks, conn);
+    sinks.events.raise(&make(c));
+    sinks.events.as_at_end(c);
+    mention_end(sinks, conn);
+}
+
 /// A connection as the events that wait show it, or as it is now.
 pub fn mention_unless_known(sinks: &mut Sinks, conn: &Conn) -> Connection {
     let state = state(sinks, conn);

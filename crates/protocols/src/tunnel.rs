@@ -33,6 +33,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Kind;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
+use crate::packet::events::WatchedConnection;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
@@ -140,17 +141,19 @@ struct Active {
 }
 
 impl Tunnels {
-    /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
-    pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) {
+    /// Something new goes through a tunnel: the tunnel is logged if it is not known yet. Returns whether it certainly is
+    /// not.
+    pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) -> bool {
         if logs.key().is_some() {
             logs.events.record_end();
-            return self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
+            self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
+            return false;
         }
         let first = self.first.unwrap_or(now);
         let used = first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000);
         if let Some(active) = self.active.get_mut(&tunnel.id) {
             active.used = used;
-            return;
+            return false;
         }
         if self.active.len() < MAX {
             let number = self.registered;
@@ -158,10 +161,13 @@ impl Tunnels {
             self.active.insert(tunnel.id, Active { tunnel, used, number });
         }
         log(logs, now, &tunnel, "Tunnel::DISCOVER");
-        // A handler of the inner connection's event looks up the outer one.
-        if let Some(outer) = tunnel.uid.and_then(|uid| logs.events.known_connection(uid)) {
+        // A handler of the inner connection's event looks up the outer one. Those of scripts do it themselves.
+        if !logs.events.wants::<WatchedConnection>()
+            && let Some(outer) = tunnel.uid.and_then(|uid| logs.events.known_connection(uid))
+        {
             logs.events.at_end_behind(outer);
         }
+        true
     }
 
     /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that
@@ -209,7 +215,9 @@ impl Tunnels {
     /// Carries out an item that a shard deferred. Returns the time, if the item is a search for expired tunnels.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) -> Option<Time> {
         match &item.what {
-            Seen::Used(tunnel) => self.register(logs, item.now, *tunnel),
+            Seen::Used(tunnel) => {
+                self.register(logs, item.now, *tunnel);
+            }
             Seen::Closed(id, uid) => self.close(logs, item.now, id, *uid),
             Seen::Look => {
                 self.sweep(logs, item.now);

@@ -172,7 +172,10 @@ impl Shard {
         self.env.logs.set_time(self.now);
         if self.env.logs.events.wants::<NetDone>() && !self.is_part() {
             self.env.logs.set_key(CLOSING);
-            self.env.logs.events.raise(&NetDone { t: self.now });
+            // As precise as Zeek's time.
+            let nanos = self.now.max(BEGINNING).as_nanos();
+            let t = Time::from_nanos(nanos - nanos.rem_euclid(1_000));
+            self.env.logs.events.raise(&NetDone { t });
             self.env.logs.events.drain();
         }
         self.sample_usage();

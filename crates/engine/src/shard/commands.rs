@@ -10,6 +10,7 @@ use gannet_flow::Key;
 use gannet_protocols::InnerRequest;
 use gannet_protocols::Tag;
 use gannet_protocols::TlsSecret;
+use gannet_protocols::conn_state;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
 
@@ -191,13 +192,25 @@ impl Shard {
         });
     }
 
+    /// Scripts look at a connection again.
+    pub(crate) fn watch(&mut self, id: &ConnId, ip_proto: u8, uid: Uid) {
+        let found = self.find_known(id, ip_proto, self.vlans_of(uid));
+        let slot = found.and_then(|index| self.table.get_mut(index));
+        if let Some(slot) = slot.filter(|slot| slot.conn.uid == uid) {
+            slot.ext.rare().watched = true;
+        }
+    }
+
     /// Reports a connection that scripts watch, as it is now.
     fn report_watched(&mut self, index: u32) {
         let rare = self.table.get(index).and_then(|slot| slot.ext.rare.as_ref());
         if rare.is_some_and(|rare| rare.watched) {
             self.with_session(index, |conn, tcp, session| {
                 session.mention(tcp.as_deref());
-                session.raise(conn, |c| WatchedConnection { c });
+                let sinks = &mut session.env.logs;
+                if sinks.events.wants::<WatchedConnection>() {
+                    conn_state::raise_at_end(sinks, conn, |c| WatchedConnection { c });
+                }
             });
         }
     }

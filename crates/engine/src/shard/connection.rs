@@ -22,6 +22,7 @@ use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::NewConnectionContents;
+use gannet_protocols::packet::events::WatchedConnection;
 use gannet_protocols::policy::known::Served;
 use gannet_protocols::tunnel::raise_changed;
 use gannet_wire::Ip;
@@ -144,7 +145,14 @@ impl Shard {
     /// A connection was seen inside of tunnels: logs the tunnels that are new.
     fn register(&mut self, encapsulation: &Encapsulation) {
         for tunnel in encapsulation.iter() {
-            self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
+            let is_new = self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
+            // Zeek's scripts look it up.
+            if is_new
+                && self.env.logs.events.wants::<WatchedConnection>()
+                && let Some(uid) = tunnel.uid
+            {
+                self.watch(&tunnel.id, tunnel.ip_proto, uid);
+            }
         }
     }
 

@@ -53,7 +53,7 @@ use crate::state::Evictor;
 use crate::tunnels::IpTunnels;
 use ext::Ext;
 
-/// The least network time. Times of packets and connections may be earlier.
+/// The least network time: there Zeek's clock of timers begins. Times of packets and connections may be earlier.
 const BEGINNING: Time = Time::from_secs(1);
 
 /// A shard of the connection table with its environment.

@@ -167,6 +167,13 @@ fn time_begins_with_each_packet_as_long_as_it_is_zero() {
 }
 
 #[test]
+fn a_capture_without_packets_ends_where_time_begins() {
+    let empty = capture(LinkType::ETHERNET, &[]);
+    let (got, _) = heard(&empty, Options::default(), &["net_done"], "\"t\"");
+    assert_eq!(got, ["\"t\":1.000000}}"]);
+}
+
+#[test]
 fn a_connection_of_the_last_packet_times_out_if_it_is_long_ago() {
     let frame = |from: u16| ethernet(0x0800, &datagram(from, 9_000, b"x"));
     let count = |second: f64| {
@@ -354,20 +361,19 @@ fn teredo_is_no_tunnel_where_scripts_disable_it() {
     assert!(asked(&capture, names, vec![off]).is_empty());
 }
 
-/// Asks that the tunnel of each event is forgotten, if `forgets` holds.
-struct Forgets {
-    forgets: bool,
+/// Notes events as JSON, and asks something of the connection of each of them.
+struct AsksOf {
+    what: Option<gannet_event::ConnCommand>,
     commands: Vec<gannet_event::Command>,
-    heard: Arc<Mutex<usize>>,
+    heard: Arc<Mutex<Vec<String>>>,
 }
 
-impl Listener for Forgets {
+impl Listener for AsksOf {
     fn event(&mut self, event: &Raised<'_>) {
-        *self.heard.lock().unwrap() += 1;
-        if let Some(conn) = event.connection(0)
-            && self.forgets
-        {
-            let what = gannet_event::ConnCommand::ForgetTunnel;
+        let mut line = Vec::new();
+        gannet_event::write_json(&mut line, event);
+        self.heard.lock().unwrap().push(String::from_utf8(line).unwrap());
+        if let (Some(conn), Some(what)) = (event.connection(0), self.what.clone()) {
             let (uid, id, ip_proto) = (conn.uid, conn.id, conn.ip_proto);
             self.commands.push(gannet_event::Command::Connection { uid, id, ip_proto, what });
         }
@@ -376,6 +382,26 @@ impl Listener for Forgets {
     fn commands(&mut self, to: &mut Vec<gannet_event::Command>) {
         to.append(&mut self.commands);
     }
+}
+
+/// The events of these names, if `what` is asked of the connection of each.
+fn asked_of(
+    capture: &[u8],
+    names: &[&str],
+    what: Option<gannet_event::ConnCommand>,
+) -> Vec<String> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
+    let listener = AsksOf { what, commands: Vec::new(), heard: Arc::clone(&heard) };
+    let mut engine = Engine::with_listener(Options::default(), interest, Box::new(listener));
+    let source = io::Cursor::new(capture.to_vec());
+    let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
+    while let Some(batch) = reader.next_batch().unwrap() {
+        engine.batch(&batch).unwrap();
+    }
+    engine.finish().unwrap();
+    let heard = heard.lock().unwrap();
+    heard.clone()
 }
 
 #[test]
@@ -387,24 +413,35 @@ fn a_tunnel_that_scripts_forget_begins_again() {
     for (packet, name) in [(teredo, "new_teredo_state"), (gtp, "new_gtpv1_state")] {
         let frames: Vec<_> = (0..3).map(|n| (f64::from(n), packet.clone())).collect();
         let capture = capture(LinkType::ETHERNET, &frames);
-        let count = |forgets| {
-            let heard = Arc::new(Mutex::new(0));
-            let interest = Interest::of(gannet_protocols::events::all(), |d| d.name == name);
-            let listener = Forgets { forgets, commands: Vec::new(), heard: Arc::clone(&heard) };
-            let mut engine =
-                Engine::with_listener(Options::default(), interest, Box::new(listener));
-            let source = io::Cursor::new(capture.clone());
-            let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
-            // One packet at a time, so that what is asked for is carried out before the next.
-            while let Some(batch) = reader.next_batch().unwrap() {
-                engine.batch(&batch).unwrap();
-            }
-            engine.finish().unwrap();
-            let heard = heard.lock().unwrap();
-            *heard
-        };
-        assert_eq!([false, true].map(count), [1, 3], "{name}");
+        let count = |what| asked_of(&capture, &[name], what).len();
+        let forget = Some(gannet_event::ConnCommand::ForgetTunnel);
+        assert_eq!([None, forget].map(count), [1, 3], "{name}");
     }
+}
+
+#[test]
+fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
+    let mut trace = trace();
+    (0..3).for_each(|_| trace.udp(client(1), server(9), b"x"));
+    let capture = capture_of(&trace);
+    let watch = Some(gannet_event::ConnCommand::Watch);
+    let names = &["udp_request", "gannet::watched_connection"];
+    let got = asked_of(&capture, names, watch);
+    let shown = |line: &String| {
+        let name = line.split('"').nth(5).unwrap_or_default().to_owned();
+        let packets = line.split("\"num_pkts\":").nth(1).and_then(|rest| rest.split(',').next());
+        format!("{name} {}", packets.unwrap_or_default())
+    };
+    let got: Vec<_> = got.iter().map(shown).collect();
+    let watched = "gannet::watched_connection";
+    let expected = [
+        "udp_request 0".to_owned(),
+        "udp_request 1".to_owned(),
+        format!("{watched} 2"),
+        "udp_request 2".to_owned(),
+        format!("{watched} 3"),
+    ];
+    assert_eq!(got, expected);
 }
 
 #[test]

@@ -130,9 +130,19 @@ impl States {
             ("new_connection", Some(state)) => {
                 self.mention(vm, ty, state)?;
             }
-            // Scripts look at it again: it is up to date then.
+            // Scripts look at it again: it is up to date from then on.
             ("gannet::watched_connection", Some(state)) => {
-                self.mention(vm, ty, state)?;
+                let key = plan_of(vm, ty).key(state);
+                let conns = &mut vm.m.state.traffic.conns;
+                match conns.get_mut(&key).filter(|known| known.uid == state.uid) {
+                    Some(known) if known.record.is_some() => match &mut known.latest {
+                        Some(latest) => ConnState::clone_from(latest, state),
+                        None => known.latest = Some(Box::new(state.clone())),
+                    },
+                    _ => {
+                        self.mention(vm, ty, state)?;
+                    }
+                }
             }
             // It is named by weirds, even where no script handles them.
             ("conn_weird", Some(state)) => {
@@ -313,7 +323,10 @@ impl States {
     ) -> Result<Rc<Record>, Stop> {
         let key = plan.key(state);
         let known = self.entry(&mut vm.m.state.traffic.conns, &key, state);
-        let record = match known.and_then(|known| known.record.clone()) {
+        let record = match known.and_then(|known| {
+            known.latest = None;
+            known.record.clone()
+        }) {
             Some(record) => record,
             None => {
                 let record = match self.displaced.remove(&state.uid) {
@@ -375,6 +388,7 @@ impl Known {
         Self {
             record,
             state: last,
+            latest: None,
             uid: state.uid,
             proto: state.proto,
             ip_proto: state.ip_proto,
@@ -429,7 +443,13 @@ pub(super) fn key(traffic: &Traffic, state: &ConnState) -> (ConnId, u32) {
 pub(super) fn record_of(vm: &mut Vm<'_>, key: &(ConnId, u32)) -> Option<Rc<Record>> {
     let known = vm.m.state.traffic.conns.get_mut(key)?;
     if let Some(record) = &known.record {
-        return Some(Rc::clone(record));
+        let record = Rc::clone(record);
+        if let Some(latest) = known.latest.take()
+            && let Some(plan) = vm.m.state.traffic.conn_plan.clone()
+        {
+            plan.refresh(vm, &record, &latest).ok()?;
+        }
+        return Some(record);
     }
     let (uid, state) = (known.uid, known.state.take()?);
     let plan = vm.m.state.traffic.conn_plan.clone()?;

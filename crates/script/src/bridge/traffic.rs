@@ -182,6 +182,8 @@ pub(crate) struct Known {
     pub(crate) record: Option<Rc<Record>>,
     /// How it was when an event mentioned it last, while it has no record.
     pub(crate) state: Option<Box<ConnState>>,
+    /// How it was at the end of its last packet, where scripts look at it again: its record is not yet up to date.
+    pub(crate) latest: Option<Box<ConnState>>,
     pub(crate) uid: Uid,
     pub(crate) proto: Proto,
     pub(crate) ip_proto: u8,
