@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 use memchr::memchr2;
+use memchr::memmem;
 
 /// Longest line that is kept waiting for its end, in bytes.
 pub(super) const MAX_LINE: usize = (16 << 20) - 100;
@@ -125,8 +126,7 @@ impl Feed {
             (at, at + 1)
         };
         *data = &bytes[next..];
-        let is_known =
-            !self.after_cr && (!self.whole_lines || memchr2(b'\r', b'\n', data).is_some());
+        let is_known = !self.after_cr && (!self.whole_lines || self.has_end(data));
         self.peek = data.first().copied().filter(|_| is_known);
         if self.partial.is_empty() {
             return Some(Text::Borrowed(&bytes[..end]));
@@ -148,6 +148,13 @@ impl Feed {
         if self.partial.is_empty() && buffer.capacity() <= 1 << 10 {
             buffer.clear();
             self.partial = buffer;
+        }
+    }
+
+    fn has_end(&self, data: &[u8]) -> bool {
+        match self.crlf_only {
+            true => memmem::find(data, b"\r\n").is_some(),
+            false => memchr2(b'\r', b'\n', data).is_some(),
         }
     }
 
@@ -230,6 +237,9 @@ mod tests {
             feed.next(&mut &text[..]);
             assert_eq!(feed.peek, known);
         }
+        let mut feed = Feed { whole_lines: true, crlf_only: true, ..Feed::default() };
+        feed.next(&mut &b"a\r\nb\r"[..]);
+        assert_eq!(feed.peek, None);
     }
 
     proptest! {
