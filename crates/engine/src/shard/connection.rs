@@ -110,13 +110,13 @@ impl Shard {
             self.env.logs.events.set_tunnels(uid, encapsulation.states());
         }
         slot.ext.stack.raise_announced(&mut self.env, conn);
-        if self.env.logs.events.wants::<NewConnection>() {
-            self.env.logs.events.set_transport(TransportState::default());
-            conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
-        }
         if proto == Proto::Tcp && self.env.logs.events.wants::<NewConnectionContents>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnectionContents { c });
+        }
+        if self.env.logs.events.wants::<NewConnection>() {
+            self.env.logs.events.set_transport(TransportState::default());
+            conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
         }
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });

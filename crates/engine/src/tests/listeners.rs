@@ -445,6 +445,15 @@ fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
 }
 
 #[test]
+fn the_contents_of_a_connection_are_announced_before_it_is() {
+    let mut trace = trace();
+    trace.connect(client(1), server(80));
+    let names = &["new_connection", "new_connection_contents"];
+    let got = asked(&capture_of(&trace), names, Vec::new());
+    assert_eq!(got, ["new_connection_contents", "new_connection"]);
+}
+
+#[test]
 fn sequence_numbers_follow_each_segment() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(80));
