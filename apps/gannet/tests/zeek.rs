@@ -117,11 +117,12 @@ fn what_zeek_init_leaves_is_handled_with_the_first_packet() {
         event three() { print "three", is_timed(); }
         event two() { print "two", is_timed(); event three(); }
         event one() { print "one", is_timed(); event two(); }
-        event zeek_init() { event one(); }
+        event at_once() { print "at once", is_timed(); }
+        event zeek_init() { event one(); schedule 0sec { at_once() }; }
         event network_time_init() { print "first packet"; }
         "#,
     );
-    assert_eq!(printed, "one, F\ntwo, T\nfirst packet\nthree, T\n");
+    assert_eq!(printed, "one, F\ntwo, T\nat once, T\nfirst packet\nthree, T\n");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) struct Feed {
     pub(super) delivery: i64,
     /// The byte after the current line, if it is known.
     pub(super) peek: Option<u8>,
-    /// It is known only where the next line is there as a whole, as events show it.
+    /// It is known only if the next line has arrived as a whole, as events show it.
     pub(super) whole_lines: bool,
     /// Weirds since the last call.
     pub(super) odd: Oddity,

@@ -973,7 +973,9 @@ impl Run {
             self.loop_drains()?;
         } else {
             // The main loop begins with the first packet: what `zeek_init` left is handled with its events.
-            self.machine.with(&mut self.program).before_packet()?;
+            let mut vm = self.machine.with(&mut self.program);
+            vm.fire_timers(vm.m.now)?;
+            vm.before_packet()?;
         }
         if self.machine.stop_requested {
             // It is the time of the last packet still.
