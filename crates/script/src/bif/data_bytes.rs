@@ -4,7 +4,7 @@
 use super::data::Data;
 
 /// How deep containers of bytes may be nested.
-const DEEPEST: usize = 1_000;
+const DEEPEST: usize = 200;
 
 mod kind {
     pub(super) const NIL: u8 = 0;
