@@ -63,14 +63,14 @@ pub enum Command {
         id: ConnId,
         /// IP protocol number.
         ip_proto: u8,
-        /// What.
+        /// What is asked of the connection.
         what: ConnCommand,
     },
     /// Something of one file.
     File {
         /// The file.
         fuid: Uid,
-        /// What.
+        /// What is asked of the file.
         what: FileCommand,
     },
     /// More of a file that no connection carries: scripts read it.

@@ -114,7 +114,7 @@ impl Whole {
                 places_of_events(&left.events, until, part, &mut order);
             }
         }
-        // Those of one part and kind are in order already, which a stable sort takes as they are.
+        // Entries of one part and kind are in order already; a stable sort keeps that order.
         if self.is_listening {
             order.sort_by_key(|place| place.order_of_events(parts.len()));
         } else {

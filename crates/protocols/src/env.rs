@@ -108,7 +108,7 @@ impl Default for Options {
 /// Acknowledgements of new data of established TCP connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acked {
-    /// How many there were.
+    /// The number of acknowledgements.
     pub times: u64,
     /// The bytes that they acknowledged.
     pub bytes: u64,

@@ -124,7 +124,7 @@ pub(crate) fn check_general_name(name: &Element<'_>) -> Result<()> {
     general_name(name, &mut AlternativeNames::default(), &mut Vec::new())
 }
 
-/// Reads a GeneralName; an address of neither length gives its length.
+/// Reads a GeneralName. If an address has neither four nor sixteen bytes, its length is added to `lengths`.
 fn general_name(
     name: &Element<'_>,
     names: &mut AlternativeNames,

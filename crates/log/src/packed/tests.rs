@@ -171,7 +171,7 @@ impl PackedWriter for Keep {
 crate::row! {
     /// For the tests.
     struct Number = "number" {
-        /// It.
+        /// The number.
         n: u64 = "n",
         /// Only where it is asked for.
         more: Extra<u64> = "more",

@@ -180,7 +180,7 @@ impl State {
     }
 }
 
-/// Commands that end a subscription, as all do that are known, in version 2.
+/// Whether this is a command of Redis: any of them ends a subscription in version 2 of the protocol.
 fn is_known(name: &[u8]) -> bool {
     const OTHERS: &[&[u8]] = &[
         b"auth",
