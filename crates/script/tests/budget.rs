@@ -1,7 +1,8 @@
 //! A handler that exceeds its budget ends, and the others run.
 
+mod printed;
+
 use std::cell::RefCell;
-use std::io::Write;
 use std::rc::Rc;
 
 use gannet_script::diagnostics::Diagnostics;
@@ -11,19 +12,7 @@ use gannet_script::program::Program;
 use gannet_script::vm::Machine;
 use gannet_script::vm::budget::Budget;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use printed::Printed;
 
 /// What a script prints, and what is reported.
 fn run(code: &str, budget: &str) -> (String, String) {
@@ -35,7 +24,7 @@ fn run(code: &str, budget: &str) -> (String, String) {
     let mut program = Program { diagnostics, ..Program::default() };
     let mut machine = Machine::new();
     machine.set_budget(Budget::parse(budget).ok());
-    let printed = Shared::default();
+    let printed = Printed::default();
     machine.set_output(Box::new(printed.clone()));
     let input = Input::Text { name: "test".to_owned(), code: code.as_bytes().to_vec() };
     let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);

@@ -1,29 +1,16 @@
 //! What scripts read of the files around them.
 
-use std::cell::RefCell;
+mod printed;
+
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::rc::Rc;
 
 use gannet_script::parse::Input;
 use gannet_script::parse::Parser;
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use printed::Printed;
 
 #[test]
 fn the_readme_of_a_package_that_was_loaded() {
@@ -43,7 +30,7 @@ fn the_readme_of_a_package_that_was_loaded() {
     );
     let mut program = Program::default();
     let mut machine = Machine::new();
-    let printed = Shared::default();
+    let printed = Printed::default();
     machine.set_output(Box::new(printed.clone()));
     let input = Input::Text { name: "test".to_owned(), code: code.into_bytes() };
     Parser::new(&mut program, &mut machine, Vec::new()).run([input]).unwrap();

@@ -1,11 +1,10 @@
 //! The engines agree: random programs that type-check print and report the same in the interpreter and as machine code.
 #![cfg(feature = "jit")]
 
+mod printed;
 mod programs;
 
-use std::cell::RefCell;
 use std::io::Write;
-use std::rc::Rc;
 
 use gannet_script::diagnostics::Diagnostics;
 use gannet_script::jit::Engine;
@@ -13,23 +12,11 @@ use gannet_script::parse::{Input, Parser};
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use printed::Printed;
 
 /// Output and reports together, in their order, and the exit status; none where the program is wrong.
 fn run(code: &str, engine: Engine, heat: u32) -> Option<(String, i32)> {
-    let printed = Shared::default();
+    let printed = Printed::default();
     let mut reports = printed.clone();
     let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
         let mut line = diagnostic.line();

@@ -1,8 +1,9 @@
 //! Programs and their output: each file of `tests/run` is parsed, compiled and run; the expected
 //! output is in its lines that begin with `#>`, the expected reports in those with `#!`.
 
+mod printed;
+
 use std::cell::RefCell;
-use std::io::Write;
 use std::rc::Rc;
 
 use gannet_script::diagnostics::Diagnostics;
@@ -10,19 +11,7 @@ use gannet_script::parse::{Input, Parser};
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use printed::Printed;
 
 /// The output, the reports, and the exit status of a program.
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
@@ -35,7 +24,7 @@ fn run(name: &str, code: &[u8]) -> (String, String, i32) {
     }));
     let mut program = Program { diagnostics, ..Program::default() };
     let mut machine = Machine::new();
-    let printed = Shared::default();
+    let printed = Printed::default();
     machine.set_output(Box::new(printed.clone()));
     let input = Input::Text { name: name.to_owned(), code: code.to_vec() };
     let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);

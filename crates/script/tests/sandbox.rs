@@ -1,8 +1,9 @@
 //! In a sandbox scripts start no processes and change no files.
 
+mod printed;
+
 use std::cell::RefCell;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -12,6 +13,8 @@ use gannet_script::parse::Input;
 use gannet_script::parse::Parser;
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
+
+use printed::Printed;
 
 /// The functions that a sandbox refuses, as the scripts of Zeek declare them.
 const DECLARED: &str = r#"
@@ -60,20 +63,6 @@ export {
 module GLOBAL;
 "#;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What a script prints, and what is reported.
 fn run(code: &str, sandbox: bool) -> (String, String) {
     let reports = Rc::new(RefCell::new(Vec::new()));
@@ -84,7 +73,7 @@ fn run(code: &str, sandbox: bool) -> (String, String) {
     let mut program = Program { diagnostics, ..Program::default() };
     let mut machine = Machine::new();
     machine.set_sandbox(sandbox);
-    let printed = Shared::default();
+    let printed = Printed::default();
     machine.set_output(Box::new(printed.clone()));
     let code = format!("{DECLARED}\n{code}").into_bytes();
     let input = Input::Text { name: "test".to_owned(), code };

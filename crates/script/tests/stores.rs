@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "sqlite")]
 
+mod printed;
+
 use std::cell::RefCell;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,6 +16,8 @@ use gannet_script::parse::Input;
 use gannet_script::parse::Parser;
 use gannet_script::program::Program;
 use gannet_script::vm::Machine;
+
+use printed::Printed;
 
 /// The types and functions of stores that the tests need.
 const DECLARED: &str = r#"
@@ -72,20 +75,6 @@ function show_one(store: opaque of Broker::Store, key: string)
 	}
 "#;
 
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What a script prints whose `zeek_init` does this, and what is reported. `PATH` is the database.
 fn run(path: &Path, code: &str) -> (String, String) {
     let reports = Rc::new(RefCell::new(Vec::new()));
@@ -96,7 +85,7 @@ fn run(path: &Path, code: &str) -> (String, String) {
     }));
     let mut program = Program { diagnostics, ..Program::default() };
     let mut machine = Machine::new();
-    let printed = Shared::default();
+    let printed = Printed::default();
     machine.set_output(Box::new(printed.clone()));
     let path = format!("\"{}\"", path.display());
     let code = format!("{DECLARED}\nevent zeek_init() {{ {} }}\n", code.replace("PATH", &path));
