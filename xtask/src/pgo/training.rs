@@ -73,7 +73,8 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
 /// Runs Zeek's default scripts over generated traffic and these captures.
 fn default_scripts(command: &Path, scratch: &Path, captures: &[PathBuf]) -> anyhow::Result<()> {
     let Some(shared) = workspace::shared() else { return Ok(()) };
-    let tree = scripts::unpacked(&shared.join("zeek"), &workspace::target())?;
+    // The scripts run in a folder of their own.
+    let tree = std::path::absolute(scripts::unpacked(&shared.join("zeek"), &workspace::target())?)?;
     let path = scripts::search_path(&tree);
     let folder = scratch.join("scripts");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -85,7 +86,8 @@ fn default_scripts(command: &Path, scratch: &Path, captures: &[PathBuf]) -> anyh
     };
     say("training: Zeek's default scripts");
     let mixed = written(&folder.join("mixed.pcap"), &traffic::mixed(5_000, 0x7363_7269))?;
-    analyze(begin().arg(&mixed))?;
+    // Without scripts that load, nothing would be trained.
+    workspace::check(begin().arg(&mixed))?;
     for kind in Kind::ALL {
         let count = if matches!(kind, Kind::Dns | Kind::Scan) { 5_000 } else { 100 };
         let trace = traffic::of(kind, count, 0x6b69_6e64);

@@ -30,18 +30,27 @@ fn heard(
     from: &str,
 ) -> (Vec<String>, Statistics) {
     let lines = Arc::new(Mutex::new(Vec::new()));
+    let statistics = analysed(capture, options, names, Box::new(Heard(lines.clone())));
+    let lines = lines.lock().unwrap();
+    let cut = |line: &String| line[line.find(from).unwrap_or(0)..].to_owned();
+    (lines.iter().map(cut).collect(), statistics)
+}
+
+/// Analyses a capture, of which a listener gets the events of these names.
+fn analysed(
+    capture: &[u8],
+    options: Options,
+    names: &[&str],
+    listener: Box<dyn Listener>,
+) -> Statistics {
     let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
-    let listener = Box::new(Heard(lines.clone()));
     let mut engine = Engine::with_listener(options, interest, listener);
     let source = io::Cursor::new(capture.to_vec());
     let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
     while let Some(batch) = reader.next_batch().unwrap() {
         engine.batch(&batch).unwrap();
     }
-    let (statistics, _) = engine.finish().unwrap();
-    let lines = lines.lock().unwrap();
-    let cut = |line: &String| line[line.find(from).unwrap_or(0)..].to_owned();
-    (lines.iter().map(cut).collect(), statistics)
+    engine.finish().unwrap().0
 }
 
 #[test]
@@ -300,15 +309,8 @@ impl Listener for Asks {
 /// The names of events of a capture, and what the listener asks for before the first packet.
 fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
     let listener = Box::new(Asks(commands, lines.clone()));
-    let mut engine = Engine::with_listener(Options::default(), interest, listener);
-    let source = io::Cursor::new(capture.to_vec());
-    let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
-    while let Some(batch) = reader.next_batch().unwrap() {
-        engine.batch(&batch).unwrap();
-    }
-    engine.finish().unwrap();
+    analysed(capture, Options::default(), names, listener);
     let lines = lines.lock().unwrap();
     lines.clone()
 }
@@ -391,15 +393,8 @@ fn asked_of(
     what: Option<gannet_event::ConnCommand>,
 ) -> Vec<String> {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
     let listener = AsksOf { what, commands: Vec::new(), heard: Arc::clone(&heard) };
-    let mut engine = Engine::with_listener(Options::default(), interest, Box::new(listener));
-    let source = io::Cursor::new(capture.to_vec());
-    let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
-    while let Some(batch) = reader.next_batch().unwrap() {
-        engine.batch(&batch).unwrap();
-    }
-    engine.finish().unwrap();
+    analysed(capture, Options::default(), names, Box::new(listener));
     let heard = heard.lock().unwrap();
     heard.clone()
 }
@@ -482,20 +477,8 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         on,
     };
     let heard = |frame: Vec<u8>, commands: Vec<Command>| {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let names = ["flow_weird", "new_connection"];
-        let interest = Interest::of(gannet_protocols::events::all(), |d| names.contains(&d.name));
-        let listener = Box::new(Asks(commands, lines.clone()));
-        let mut engine = Engine::with_listener(Options::default(), interest, listener);
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
-        let source = io::Cursor::new(capture);
-        let mut reader = Reader::from_read(Box::new(source), "made.pcap").unwrap();
-        while let Some(batch) = reader.next_batch().unwrap() {
-            engine.batch(&batch).unwrap();
-        }
-        engine.finish().unwrap();
-        let lines = lines.lock().unwrap();
-        lines.clone()
+        asked(&capture, &["flow_weird", "new_connection"], commands)
     };
     let inner = datagram(4_000, 9_000, b"in");
     let nested = (0..2).fold(inner, |inner, _| frame::ipv4(CLIENT, SERVER, 4, 1, &inner));

@@ -262,6 +262,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     let signatures = vm.m.state.signatures.as_ref();
+    let by_number = natives::disables_by_number(vm);
     // Also where scripts handle none of the events: time advances with packets, and timers are due.
     for decl in source.catalogue() {
         let needed = match decl.name {
@@ -279,11 +280,9 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
                         || calls(vm, &counts::READERS))
             }
             "gannet::analyzer_planned" => {
-                calls(vm, &["current_analyzer"])
-                    || natives::asks_for_planned(vm)
-                    || natives::disables_by_number(vm)
+                calls(vm, &["current_analyzer"]) || by_number || natives::asks_for_planned(vm)
             }
-            "gannet::analyzers_numbered" => natives::disables_by_number(vm),
+            "gannet::analyzers_numbered" => by_number,
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
             "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),
             "gannet::login_state" => calls(vm, &requests::OF_LOGINS),
@@ -1114,10 +1113,7 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
             (slot, plan)
         })
         .collect();
-    while params.pop_if(|(_, plan)| matches!(plan, Plan::Skip(_))).is_some() {}
-    if let Some((slot, plan)) = params.pop() {
-        params.push((slot, plan.without_rest()));
-    }
+    plan::trim(&mut params);
     Some(EventPlan { func, params, count: wanted.len(), skipped })
 }
 

@@ -163,17 +163,6 @@ impl Plan {
         }
     }
 
-    /// Leaves out what is passed over at the end of the last value of an event: nothing follows that is read.
-    pub(super) fn without_rest(mut self) -> Self {
-        if let Self::Record(_, _, plans) = &mut self {
-            while plans.pop_if(|(_, plan)| matches!(plan, Self::Skip(_))).is_some() {}
-            if let Some((offset, plan)) = plans.pop() {
-                plans.push((offset, plan.without_rest()));
-            }
-        }
-        self
-    }
-
     /// The plan of a key.
     fn key(vm: &Vm<'_>, from: &Type, table: &types::TableType) -> Self {
         match (&*table.index, from) {
@@ -311,6 +300,15 @@ impl Plan {
                 Value::Unset
             }
         })
+    }
+}
+
+/// Leaves out what is passed over at the end of the values of an event, or of the record that is the last of them: nothing
+/// follows that is read.
+pub(super) fn trim<P>(plans: &mut Vec<(P, Plan)>) {
+    while plans.pop_if(|(_, plan)| matches!(plan, Plan::Skip(_))).is_some() {}
+    if let Some((_, Plan::Record(_, _, fields))) = plans.last_mut() {
+        trim(fields);
     }
 }
 
