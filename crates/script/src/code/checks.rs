@@ -24,13 +24,21 @@ pub(super) struct Parts<'a> {
     pub locals: usize,
 }
 
-/// Removes checks that cannot fail, and those right before a `Field` of the same local, which reports the same.
+/// Removes checks that cannot fail, and those right before a `Field` or `Path` of the same local, which reports the same.
 pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
     let words = parts.locals.div_ceil(64);
     if parts.locals == 0 || parts.ops.len() * words > MOST {
         return;
     }
     let known = Known::new(program, parts, words);
+    for at in 0..parts.ops.len() {
+        if let Some(op) = parts.ops.get_mut(at)
+            && let Op::Pass { d, s } = *op
+            && known.has(at, s)
+        {
+            *op = Op::Move { d, s };
+        }
+    }
     let is_needless = |at: usize, s: Reg| known.has(at, s) || is_made_next(program, parts, at, s);
     let kept: Vec<bool> = (0..parts.ops.len())
         .map(|at| !matches!(parts.ops.get(at), Some(Op::Check { s }) if is_needless(at, *s)))
@@ -57,13 +65,20 @@ pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
 
 /// Whether the next instruction reads a field of the same local, of which the check is.
 fn is_made_next(program: &Program, parts: &Parts<'_>, at: usize, local: Reg) -> bool {
-    let Some(Op::Field { r, .. }) = parts.ops.get(at + 1) else { return false };
+    let (r, is_path) = match parts.ops.get(at + 1) {
+        Some(Op::Field { r, .. }) => (r, false),
+        Some(Op::Path { r, .. }) => (r, true),
+        _ => return false,
+    };
     let (Some(check), Some(field)) = (parts.sites.get(at), parts.sites.get(at + 1)) else {
         return false;
     };
-    *r == local
-        && matches!(program.exprs[*check].kind, ExprKind::Local(..))
-        && matches!(program.exprs[*field].kind, ExprKind::Field(of, _) if of == *check)
+    let of = |expr: ExprId| match program.exprs[expr].kind {
+        ExprKind::Field(of, _) => Some(of),
+        _ => None,
+    };
+    let read = if is_path { of(*field).and_then(of) } else { of(*field) };
+    *r == local && matches!(program.exprs[*check].kind, ExprKind::Local(..)) && read == Some(*check)
 }
 
 /// For each instruction, the locals that have a value whenever it is reached.
@@ -137,12 +152,15 @@ fn has(set: &[u64], local: Reg) -> bool {
 /// What an instruction makes of the locals that have a value before it.
 fn pass(program: &Program, parts: &Parts<'_>, op: &Op, set: &mut [u64]) {
     // Behind these a local without a value is not reached.
-    if let Op::Check { s } | Op::Field { r: s, .. } = *op {
+    if let Op::Check { s } | Op::Pass { s, .. } | Op::Field { r: s, .. } | Op::Path { r: s, .. } =
+        *op
+    {
         put(set, parts.locals, s, true);
     }
     let is_set = match *op {
         Op::Const { k, .. } => parts.consts.get(k as usize).is_some_and(Value::is_set),
         Op::Move { s, .. } => has(set, s),
+        Op::Pass { .. } => true,
         _ => false,
     };
     let counts = Counts { records: parts.records, whens: parts.whens };

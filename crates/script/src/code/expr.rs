@@ -102,13 +102,19 @@ impl Compiler<'_> {
                 self.load(d, value);
             }
             ExprKind::TypeValue(ty) => self.load(d, Value::Type(*ty)),
-            ExprKind::Local(local, _) => {
-                self.load_local(*local, d);
-                if self.may_be_unset(*local) {
+            ExprKind::Local(local, _) => match self.slot(*local) {
+                Slot::Reg(s) if s != d && self.may_be_unset(*local) => {
                     self.site = id;
-                    self.emit(Op::Check { s: d });
+                    self.emit(Op::Pass { d, s });
                 }
-            }
+                _ => {
+                    self.load_local(*local, d);
+                    if self.may_be_unset(*local) {
+                        self.site = id;
+                        self.emit(Op::Check { s: d });
+                    }
+                }
+            },
             ExprKind::Global(global) => {
                 let data = &p.globals[*global];
                 match data.kind {
@@ -145,11 +151,9 @@ impl Compiler<'_> {
             }
             ExprKind::In(key, container) => {
                 if self.tag(*container) == Tag::Table {
-                    let parts = self.key_parts(*key, *container);
-                    let (k, n) = self.consecutive(&parts);
-                    let t = self.expr(*container);
+                    let (t, k, n) = self.table_and_key(*key, *container);
                     self.site = id;
-                    self.emit(Op::InTable { d, t, k, n: n as u8 });
+                    self.emit(Op::InTable { d, t, k, n });
                 } else {
                     let key = match &p.exprs[*key].kind {
                         ExprKind::List(parts) => parts.first().copied().unwrap_or(*key),
@@ -186,9 +190,15 @@ impl Compiler<'_> {
                 self.emit(Op::Slice { d, b, from });
             }
             ExprKind::Field(record, offset) => {
-                let r = self.expr(*record);
-                self.site = id;
-                self.emit(Op::Field { d, r, i: *offset as u16 });
+                if let ExprKind::Field(outer, first) = &p.exprs[*record].kind {
+                    let r = self.expr(*outer);
+                    self.site = id;
+                    self.emit(Op::Path { d, r, i: *first as u16, j: *offset as u16 });
+                } else {
+                    let r = self.expr(*record);
+                    self.site = id;
+                    self.emit(Op::Field { d, r, i: *offset as u16 });
+                }
             }
             ExprKind::HasField(record, offset) => {
                 let r = self.expr(*record);
@@ -387,6 +397,13 @@ impl Compiler<'_> {
         }
     }
 
+    /// Registers with a table and the parts of a key.
+    fn table_and_key(&mut self, key: ExprId, table: ExprId) -> (Reg, Reg, u8) {
+        let parts = self.key_parts(key, table);
+        let (k, n) = self.consecutive(&parts);
+        (self.expr(table), k, n as u8)
+    }
+
     /// The expressions of the parts of a table's index.
     fn key_parts(&self, index: ExprId, table: ExprId) -> Vec<ExprId> {
         let types = self.p.types.table(self.p.exprs[table].ty).map_or(0, |table| table.index.len());
@@ -564,19 +581,7 @@ impl Compiler<'_> {
                 jumps = self.jump_unless(*b);
                 self.land_all(holds);
             }
-            ExprKind::Binary(op, a, b) => match self.compare_jump(id, *op, *a, *b, true) {
-                Some(jump) => jumps.push(jump),
-                None => {
-                    let s = self.expr(id);
-                    self.site = id;
-                    jumps.push(self.emit(Op::JumpIfNot { s, to: 0 }));
-                }
-            },
-            _ => {
-                let s = self.expr(id);
-                self.site = id;
-                jumps.push(self.emit(Op::JumpIfNot { s, to: 0 }));
-            }
+            _ => jumps.push(self.jump_where(id, false)),
         }
         self.next = mark;
         jumps
@@ -602,22 +607,39 @@ impl Compiler<'_> {
                 jumps = self.jump_if(*b);
                 self.land_all(fails);
             }
-            ExprKind::Binary(op, a, b) => match self.compare_jump(id, *op, *a, *b, false) {
-                Some(jump) => jumps.push(jump),
-                None => {
-                    let s = self.expr(id);
-                    self.site = id;
-                    jumps.push(self.emit(Op::JumpIf { s, to: 0 }));
-                }
-            },
-            _ => {
-                let s = self.expr(id);
-                self.site = id;
-                jumps.push(self.emit(Op::JumpIf { s, to: 0 }));
-            }
+            _ => jumps.push(self.jump_where(id, true)),
         }
         self.next = mark;
         jumps
+    }
+
+    /// A jump where a condition without parts has this result.
+    fn jump_where(&mut self, id: ExprId, holds: bool) -> usize {
+        let op = match &self.p.exprs[id].kind {
+            ExprKind::Binary(op, a, b) => {
+                if let Some(jump) = self.compare_jump(id, *op, *a, *b, holds) {
+                    return jump;
+                }
+                self.jump_by_value(id, holds)
+            }
+            ExprKind::HasField(record, offset) => {
+                let r = self.expr(*record);
+                Op::JumpHas { r, i: *offset as u16, is_set: holds, to: 0 }
+            }
+            ExprKind::In(key, container) if self.tag(*container) == Tag::Table => {
+                let (t, k, n) = self.table_and_key(*key, *container);
+                Op::JumpIn { t, k, n, is_in: holds, to: 0 }
+            }
+            _ => self.jump_by_value(id, holds),
+        };
+        self.site = id;
+        self.emit(op)
+    }
+
+    /// The same by its value.
+    fn jump_by_value(&mut self, id: ExprId, holds: bool) -> Op {
+        let s = self.expr(id);
+        if holds { Op::JumpIf { s, to: 0 } } else { Op::JumpIfNot { s, to: 0 } }
     }
 
     fn compare_jump(
@@ -626,11 +648,16 @@ impl Compiler<'_> {
         op: BinaryOp,
         a: ExprId,
         b: ExprId,
-        negate: bool,
+        holds: bool,
     ) -> Option<usize> {
         let c = condition(op)?;
-        let c = if negate { c.opposite() } else { c };
+        let c = if holds { c } else { c.opposite() };
         match (self.tag(a), self.tag(b)) {
+            (ta, tb) if ta == tb && SAME.contains(&ta) && matches!(c, Cond::Eq | Cond::Ne) => {
+                let (a, b) = self.two(a, b);
+                self.site = id;
+                Some(self.emit(Op::JumpSame { a, b, is_same: c == Cond::Eq, to: 0 }))
+            }
             (Tag::Count, Tag::Count) => {
                 if let Some(k) = self.small(b) {
                     let a = self.expr(a);
@@ -802,6 +829,9 @@ fn step_op(tag: Tag, d: Reg, a: Reg, by: i64, _: ExprId) -> Op {
         (_, _) => Op::Unary { op: UnaryOp::Decrement, d, a },
     }
 }
+
+/// Types whose values are either the same or not, without an error.
+const SAME: [Tag; 6] = [Tag::Bool, Tag::Enum, Tag::String, Tag::Addr, Tag::Subnet, Tag::Port];
 
 fn condition(op: BinaryOp) -> Option<Cond> {
     Some(match op {

@@ -77,6 +77,11 @@ pub enum Op {
         d: Reg,
         s: Reg,
     },
+    /// `d = s`; an error where `s` is unset.
+    Pass {
+        d: Reg,
+        s: Reg,
+    },
     /// `d` = a constant.
     Const {
         d: Reg,
@@ -130,6 +135,28 @@ pub enum Op {
     },
     JumpIfNot {
         s: Reg,
+        to: Target,
+    },
+    /// Jumps where whether `r?$f` is what `is_set` says.
+    JumpHas {
+        r: Reg,
+        i: u16,
+        is_set: bool,
+        to: Target,
+    },
+    /// Jumps where whether two values that are no numbers are the same is what `is_same` says.
+    JumpSame {
+        a: Reg,
+        b: Reg,
+        is_same: bool,
+        to: Target,
+    },
+    /// Jumps where whether a key is in a table is what `is_in` says: its parts in `n` registers from `k` on.
+    JumpIn {
+        t: Reg,
+        k: Reg,
+        n: u8,
+        is_in: bool,
         to: Target,
     },
     /// Skips the rest of the statement where a function gave no value.
@@ -308,6 +335,13 @@ pub enum Op {
         d: Reg,
         r: Reg,
         i: u16,
+    },
+    /// `d = r$f$g`: two [`Field`](Self::Field)s.
+    Path {
+        d: Reg,
+        r: Reg,
+        i: u16,
+        j: u16,
     },
     /// `r$f = s`.
     SetField {

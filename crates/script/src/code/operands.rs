@@ -40,6 +40,9 @@ pub(crate) fn target(op: &mut Op) -> Option<&mut Target> {
         | Op::JumpCK { to, .. }
         | Op::JumpI { to, .. }
         | Op::JumpIK { to, .. }
+        | Op::JumpHas { to, .. }
+        | Op::JumpSame { to, .. }
+        | Op::JumpIn { to, .. }
         | Op::NextEntry { to, .. }
         | Op::NextItem { to, .. }
         | Op::AssertSkip { to, .. } => Some(to),
@@ -79,6 +82,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
     };
     match *op {
         Op::Move { d, s }
+        | Op::Pass { d, s }
         | Op::Coerce { d, s }
         | Op::Cast { d, s }
         | Op::Is { d, s, .. }
@@ -103,8 +107,12 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
         | Op::SkipUnset { s, .. } => uses.push((s, 1)),
         Op::Default { t, s } => uses.extend([(t, 1), (s, 1)]),
         Op::Jump { .. } | Op::End | Op::Break | Op::Fail { .. } => (),
-        Op::JumpC { a, b, .. } | Op::JumpI { a, b, .. } => uses.extend([(a, 1), (b, 1)]),
+        Op::JumpC { a, b, .. } | Op::JumpI { a, b, .. } | Op::JumpSame { a, b, .. } => {
+            uses.extend([(a, 1), (b, 1)]);
+        }
         Op::JumpCK { a, .. } | Op::JumpIK { a, .. } => uses.push((a, 1)),
+        Op::JumpHas { r, .. } => uses.push((r, 1)),
+        Op::JumpIn { t, k, n, .. } => uses.extend([(t, 1), (k, u16::from(n))]),
         Op::AddC { d, a, b }
         | Op::SubC { d, a, b }
         | Op::MulC { d, a, b }
@@ -146,7 +154,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
             uses.extend([(d, 1), (s, 1)]);
             defs.push((d, 1));
         }
-        Op::Field { d, r, .. } | Op::HasField { d, r, .. } => {
+        Op::Field { d, r, .. } | Op::Path { d, r, .. } | Op::HasField { d, r, .. } => {
             uses.push((r, 1));
             defs.push((d, 1));
         }

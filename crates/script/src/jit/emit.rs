@@ -276,6 +276,16 @@ impl Emit<'_, '_> {
                     self.define(d, known, value);
                 }
             },
+            Op::Pass { d, s } => match kind(kinds, s) {
+                Kind::Cell => {
+                    self.check(pc, s, kinds);
+                    self.copy_cell(d, s);
+                }
+                known => {
+                    let value = self.value(s, known);
+                    self.define(d, known, value);
+                }
+            },
             Op::Const { d, k } => self.constant(d, k, kind(after, d)),
             Op::Global { d, g } => {
                 let known = kind(after, d);
@@ -300,12 +310,7 @@ impl Emit<'_, '_> {
             }
             Op::Check { s } => {
                 if kind(kinds, s) == Kind::Cell {
-                    let out = self.exit(pc, kinds);
-                    let cells = self.b.use_var(self.cells);
-                    let tag = self.b.ins().load(types::I8, OWN, cells, place(s));
-                    let unset = self.byte(UNSET);
-                    let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
-                    self.leave_if(is_unset, out);
+                    self.check(pc, s, kinds);
                 }
             }
             Op::Jump { to } => {
@@ -504,6 +509,16 @@ impl Emit<'_, '_> {
         }
         let status = self.long(DONE);
         self.b.ins().return_(&[status]);
+    }
+
+    /// Leaves to the interpreter, which reports it, where a cell is unset.
+    fn check(&mut self, pc: usize, s: Reg, kinds: &[Kind]) {
+        let out = self.exit(pc, kinds);
+        let cells = self.b.use_var(self.cells);
+        let tag = self.b.ins().load(types::I8, OWN, cells, place(s));
+        let unset = self.byte(UNSET);
+        let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
+        self.leave_if(is_unset, out);
     }
 
     /// Runs an instruction by a call. Returns whether that ends the block.

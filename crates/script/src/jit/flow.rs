@@ -275,7 +275,9 @@ pub(super) fn transfer(program: &Program, code: &Code, pc: usize, kinds: &mut [K
     for (reg, n) in operands(program, code.into(), op).defs {
         for offset in 0..n {
             let kind = match *op {
-                Op::Move { s, .. } => kinds.get(usize::from(s)).copied().unwrap_or(Kind::Cell),
+                Op::Move { s, .. } | Op::Pass { s, .. } => {
+                    kinds.get(usize::from(s)).copied().unwrap_or(Kind::Cell)
+                }
                 _ => result_kind(program, code, pc, op, reg + offset, offset),
             };
             if let Some(slot) = kinds.get_mut(usize::from(reg + offset)) {
@@ -318,6 +320,7 @@ fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, off
         Op::Binary { .. }
         | Op::Unary { .. }
         | Op::Field { .. }
+        | Op::Path { .. }
         | Op::IndexTable { .. }
         | Op::IndexVector { .. }
         | Op::Index { .. }

@@ -415,8 +415,12 @@ macro_rules! steps {
 
 steps! {
     field: Op::Field { d, r, i } => Op::Field { d, r, i };
+    path: Op::Path { d, r, i, j } => Op::Path { d, r, i, j };
     set_field: Op::SetField { r, i, s } => Op::SetField { r, i, s };
     has_field: Op::HasField { d, r, i } => Op::HasField { d, r, i };
+    jump_has: Op::JumpHas { r, i, is_set, to } => Op::JumpHas { r, i, is_set, to };
+    jump_same: Op::JumpSame { a, b, is_same, to } => Op::JumpSame { a, b, is_same, to };
+    jump_in: Op::JumpIn { t, k, n, is_in, to } => Op::JumpIn { t, k, n, is_in, to };
     index_table: Op::IndexTable { d, t, k, n } => Op::IndexTable { d, t, k, n };
     set_table: Op::SetTable { t, k, n, s } => Op::SetTable { t, k, n, s };
     in_table: Op::InTable { d, t, k, n } => Op::InTable { d, t, k, n };
@@ -465,8 +469,12 @@ fn address(op: &Op) -> usize {
     let function: Call = match op {
         Op::Call { .. } | Op::CallValue { .. } => call,
         Op::Field { .. } => field,
+        Op::Path { .. } => path,
         Op::SetField { .. } => set_field,
         Op::HasField { .. } => has_field,
+        Op::JumpHas { .. } => jump_has,
+        Op::JumpSame { .. } => jump_same,
+        Op::JumpIn { .. } => jump_in,
         Op::IndexTable { .. } => index_table,
         Op::SetTable { .. } => set_table,
         Op::InTable { .. } => in_table,

@@ -8,7 +8,7 @@ use super::machine::{Compiled, Context, Memory, Ran, compile};
 use crate::code::{Code, Op};
 use crate::evaluate::Stop;
 use crate::value::{FuncValue, Value};
-use crate::vm::{Callee, Frame, Vm};
+use crate::vm::{Callee, Frame, Vm, WINDOW};
 
 /// Calls and turns of loops after which code is compiled.
 const HOT: u32 = 500;
@@ -101,7 +101,8 @@ impl Jit {
 
     #[inline]
     pub(super) fn moved(&mut self, stack: *mut Value, room: usize, globals: *const Value) {
-        self.context.room = room as u64;
+        // The interpreter, to which code may leave, needs a window behind each frame.
+        self.context.room = room.saturating_sub(WINDOW) as u64;
         self.context.stack = stack;
         self.context.globals = globals;
     }

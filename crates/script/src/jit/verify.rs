@@ -74,6 +74,7 @@ impl Vm<'_> {
                 _ => false,
             },
             Op::Move { .. }
+            | Op::Pass { .. }
             | Op::Const { .. }
             | Op::Global { .. }
             | Op::Capture { .. }
@@ -112,6 +113,8 @@ impl Vm<'_> {
             | Op::Not { .. }
             | Op::Append { .. }
             | Op::HasField { .. }
+            | Op::JumpHas { .. }
+            | Op::JumpSame { .. }
             | Op::IndexVector { .. }
             | Op::Slice { .. }
             | Op::Coerce { .. }

@@ -238,6 +238,15 @@ impl Record {
         }
     }
 
+    /// The stored value of a field of the record in a field; unset where there is none.
+    #[inline]
+    pub(crate) fn get_stored_in(&self, index: usize, inner: usize) -> Value {
+        match self.fields.borrow().get(index) {
+            Some(Value::Record(record)) => record.get_stored(inner),
+            _ => Value::Unset,
+        }
+    }
+
     /// Whether a field is set.
     #[inline]
     #[must_use]

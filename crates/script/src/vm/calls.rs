@@ -3,11 +3,24 @@
 use std::rc::Rc;
 
 use super::{Callee, Frame, Vm};
-use crate::code::Code;
+use crate::code::{Code, Reg};
 use crate::evaluate::Stop;
 use crate::ids::{BodyId, ExprId, FuncId, Id as _};
 use crate::types::Flavor;
 use crate::value::{FuncValue, Value};
+
+/// How many registers instructions can name.
+pub(crate) const WINDOW: usize = 1 << Reg::BITS;
+
+/// The registers of a frame, and cells behind them: any register is one of them, which the compiler knows, so that no access is checked.
+pub(super) type Window = [Value; WINDOW];
+
+/// The registers of the frame that begins at `base`, for which [`Vm::enter`] made room.
+#[inline(always)]
+pub(super) fn window(stack: &mut [Value], base: usize) -> &mut Window {
+    let cells = &mut stack[base..base + WINDOW];
+    cells.first_chunk_mut().unwrap_or_else(|| unreachable!("the slice is as long"))
+}
 
 impl Vm<'_> {
     /// Calls a function value. Hooks yield whether no body ended in `break`.
@@ -283,10 +296,11 @@ impl Vm<'_> {
         self.m.frames.last().map_or(0, |frame| frame.base + frame.code.registers)
     }
 
-    /// Makes room for a frame.
+    /// Makes room for a frame, and behind its registers for all that an instruction can name: so those of each frame, also of one that begins
+    /// at any of its registers, are a [`Window`].
     #[inline]
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
-        let need = base + code.registers;
+        let need = base + code.registers + WINDOW;
         if self.m.budget.is_none()
             && self.m.frames.len() < self.m.max_depth
             && need <= self.m.stack.len()
@@ -310,7 +324,7 @@ impl Vm<'_> {
             return Err(self.runtime_error(code.body, text));
         }
         if self.m.stack.len() < need {
-            self.m.stack.resize(need.max(256) * 2, Value::Unset);
+            self.m.stack.resize((need - WINDOW).max(256) * 2 + WINDOW, Value::Unset);
             self.m.refresh();
         }
         Ok(())

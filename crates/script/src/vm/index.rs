@@ -169,6 +169,17 @@ impl Vm<'_> {
         Ok(())
     }
 
+    /// `r$f`.
+    pub(crate) fn field_of(
+        &mut self,
+        site: ExprId,
+        record: &Value,
+        index: usize,
+    ) -> Result<Value, Stop> {
+        let value = record.record().map_or(Value::Unset, |record| record.get(index));
+        if value.is_set() { Ok(value) } else { self.missing_field(site, record, index) }
+    }
+
     /// `r$f` where the field is unset: its default, or an error.
     pub(crate) fn missing_field(
         &mut self,

@@ -409,7 +409,8 @@ impl Vm<'_> {
         let mut tables = Vec::new();
         let mut holders = Holders { record: ty, known: std::collections::HashMap::new() };
         let mut work: Vec<Value> = self.m.globals.clone();
-        work.extend(self.m.stack.iter().filter(|value| value.is_set()).cloned());
+        let used = self.m.stack.iter().take(self.stack_top());
+        work.extend(used.filter(|value| value.is_set()).cloned());
         while let Some(value) = work.pop() {
             let Some(address) = value.address() else { continue };
             if !holders.may_hold(self.p, value.ty()) || !seen.insert(address) {

@@ -33,6 +33,8 @@ use crate::ids::{BodyId, ExprId, FuncId, GlobalId, Id as _, IdMap, IdSet, Name, 
 use crate::program::Program;
 use crate::value::{FuncValue, Value};
 
+#[cfg(feature = "jit")]
+pub(crate) use calls::WINDOW;
 pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};

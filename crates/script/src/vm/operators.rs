@@ -441,7 +441,7 @@ pub(super) fn same_plain(a: &Value, b: &Value) -> Option<bool> {
     }
 }
 
-fn equals(a: &Value, b: &Value) -> bool {
+pub(super) fn equals(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Pattern(pattern), Value::Short(_) | Value::Long(_)) => {
             pattern.matches(b.str_bytes())

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::Vm;
-use crate::ast::{BinaryOp, UnaryOp};
-use crate::code::{Code, NO_REG, Op, Target};
+use crate::ast::{BinaryOp, ExprKind, UnaryOp};
+use crate::code::{Code, NO_REG, Op, Reg, Target};
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};
 use crate::value::object::Iter;
@@ -116,6 +116,14 @@ impl Vm<'_> {
                 let site = sync!();
                 return Err(self.error_at(site, "value used but not set"));
             }
+            Op::Pass { d, s } => {
+                let value = reg!(s).clone();
+                if !value.is_set() {
+                    let site = sync!();
+                    return Err(self.error_at(site, "value used but not set"));
+                }
+                set!(d, value);
+            }
             Op::InitLocal { d, local } => {
                 sync!();
                 if let Some(body) = code.body {
@@ -198,6 +206,17 @@ impl Vm<'_> {
                     set!(d, value);
                 }
             }
+            Op::Path { d, r, i, j } => {
+                let site = sync!();
+                let outer = match self.p.exprs.find(site).map(|expr| &expr.kind) {
+                    Some(ExprKind::Field(outer, _)) => *outer,
+                    _ => site,
+                };
+                let record = reg!(r).clone();
+                let inner = self.field_of(outer, &record, usize::from(i))?;
+                let value = self.field_of(site, &inner, usize::from(j))?;
+                set!(d, value);
+            }
             Op::SetField { r, i, s } => {
                 let value = reg!(s).clone();
                 if let Value::Record(record) = &reg!(r) {
@@ -214,6 +233,20 @@ impl Vm<'_> {
                     _ => false,
                 };
                 set!(d, Value::Bool(has));
+            }
+            Op::JumpHas { r, i, is_set, to } => {
+                let has = match &reg!(r) {
+                    Value::Record(record) => record.has(usize::from(i)),
+                    _ => false,
+                };
+                if has == is_set {
+                    return Ok(Flow::Jump(to));
+                }
+            }
+            Op::JumpSame { a, b, is_same, to } => {
+                if super::operators::equals(&reg!(a), &reg!(b)) == is_same {
+                    return Ok(Flow::Jump(to));
+                }
             }
             Op::DeleteField { r, i } => {
                 sync!();
@@ -308,41 +341,14 @@ impl Vm<'_> {
                 self.assign_slice(site, &b, &x, &y, &value)?;
             }
             Op::InTable { d, t, k, n } => {
-                let plain = match &reg!(t) {
-                    Value::Table(table) if self.m.whens.is_empty() && table.is_read_freely() => {
-                        let key = regs!(k, n);
-                        if let [address @ (Value::Addr4(_) | Value::Addr6(_))] = key
-                            && table.has_networks()
-                        {
-                            Some(table.find_longest(address).is_some())
-                        } else if table.find(key).is_some() {
-                            Some(true)
-                        } else if let [
-                            Value::Addr4(_)
-                            | Value::Addr6(_)
-                            | Value::Net4(..)
-                            | Value::Net6(_)
-                            | Value::Short(_)
-                            | Value::Long(_)
-                            | Value::List(_),
-                        ] = key
-                        {
-                            None
-                        } else {
-                            Some(false)
-                        }
-                    }
-                    _ => None,
-                };
-                match plain {
-                    Some(found) => set!(d, Value::Bool(found)),
-                    None => {
-                        sync!();
-                        let table = reg!(t).clone();
-                        let key = regs!(k, n).to_vec();
-                        let found = self.in_table(&table, &key);
-                        set!(d, Value::Bool(found));
-                    }
+                sync!();
+                let found = self.finds(base, t, k, n);
+                set!(d, Value::Bool(found));
+            }
+            Op::JumpIn { t, k, n, is_in, to } => {
+                sync!();
+                if self.finds(base, t, k, n) == is_in {
+                    return Ok(Flow::Jump(to));
                 }
             }
             Op::In { d, a, b } => {
@@ -565,6 +571,44 @@ impl Vm<'_> {
             _ => (),
         }
         Ok(Flow::Next)
+    }
+}
+
+impl Vm<'_> {
+    /// Whether a key, whose parts are in `n` registers from `k` on, is in the table in `t`.
+    #[inline(always)]
+    fn finds(&mut self, base: usize, t: Reg, k: Reg, n: u8) -> bool {
+        let from = base + usize::from(k);
+        let key = &self.m.stack[from..from + usize::from(n)];
+        let table = &self.m.stack[base + usize::from(t)];
+        if let Value::Table(table) = table
+            && self.m.whens.is_empty()
+            && table.is_read_freely()
+        {
+            if let [address @ (Value::Addr4(_) | Value::Addr6(_))] = key
+                && table.has_networks()
+            {
+                return table.find_longest(address).is_some();
+            }
+            if table.find(key).is_some() {
+                return true;
+            }
+            let may_be_found_otherwise = matches!(
+                key,
+                [Value::Addr4(_)
+                    | Value::Addr6(_)
+                    | Value::Net4(..)
+                    | Value::Net6(_)
+                    | Value::Short(_)
+                    | Value::Long(_)
+                    | Value::List(_)]
+            );
+            if !may_be_found_otherwise {
+                return false;
+            }
+        }
+        let (table, key) = (table.clone(), key.to_vec());
+        self.in_table(&table, &key)
     }
 }
 
