@@ -35,7 +35,7 @@ pub(super) enum Plan {
     Table(TypeId, Box<Plan>, Box<Plan>),
     /// A key of several parts: fields of a record, in order.
     Key(TypeId, Vec<Plan>),
-    /// A record of this type, of which the last field that is packed has this place: for each packed field the place.
+    /// A record of this type, of which the last field that is read has this place: for each packed field the place.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
     /// `connection`
     Connection(TypeId),
@@ -110,9 +110,7 @@ impl Plan {
                         _ => (None, Self::skip(&param.ty)),
                     }
                 };
-                let plans: Vec<_> = record.fields.iter().map(plan).collect();
-                let last = plans.iter().filter_map(|(offset, _)| *offset).max();
-                Self::Record(to, last.unwrap_or_default(), plans)
+                Self::record(to, record.fields.iter().map(plan).collect())
             }
             (Type::Connection, types::Type::Record(_)) => Self::Connection(to),
             (Type::ConnId, types::Type::Record(_)) => Self::ConnId(IdPlan::new(vm, to)),
@@ -139,6 +137,12 @@ impl Plan {
         }
     }
 
+    /// The plan of a record of this type with these fields.
+    fn record(to: TypeId, fields: Vec<(Option<u32>, Self)>) -> Self {
+        let last = fields.iter().filter_map(|(offset, _)| *offset).max();
+        Self::Record(to, last.unwrap_or_default(), fields)
+    }
+
     /// Passes over values of this type.
     pub(super) fn skip(from: &Type) -> Self {
         Self::Skip(from.packed_len())
@@ -150,14 +154,15 @@ impl Plan {
             // The record of a file is known from its first event on.
             (plan @ Self::File(_), ..) | (plan, Used::All, _) => plan,
             (_, Used::Nothing, _) => Self::skip(from),
-            (Self::Record(to, last, plans), Used::Fields(fields), Type::Record(record)) => {
+            (Self::Record(to, _, plans), Used::Fields(fields), Type::Record(record)) => {
                 let narrow = |((offset, plan), param): ((Option<u32>, Self), &Param)| match offset
                     .and_then(|offset| Some((offset, fields.get(&offset)?)))
                 {
                     Some((offset, used)) => (Some(offset), plan.narrowed(used, &param.ty)),
                     None => (None, Self::skip(&param.ty)),
                 };
-                Self::Record(to, last, plans.into_iter().zip(record.fields).map(narrow).collect())
+                let plans = plans.into_iter().zip(record.fields).map(narrow).collect();
+                Self::record(to, plans)
             }
             (plan, Used::Fields(_), _) => plan,
         }

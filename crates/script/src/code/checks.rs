@@ -192,10 +192,11 @@ pub(super) mod tests {
     pub(in crate::code) fn code(text: &str) -> Vec<Op> {
         let mut program = Program { diagnostics: Diagnostics::default(), ..Program::default() };
         let mut machine = Machine::new();
-        let code = format!("type R: record {{ n: count; r: R &optional; }};\n{text}").into_bytes();
+        let types = "type R: record { n: count; }; redef record R += { r: R &optional; };";
+        let code = format!("{types}\n{text}").into_bytes();
         let input = Input::Text { name: "test".to_owned(), code };
         let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
-        assert!(parsed.is_ok(), "{text}");
+        assert!(parsed.is_ok() && program.diagnostics.errors == 0, "{text}");
         let function = machine.with(&mut program).function_named("f").unwrap();
         compile_body(&program, program.functions[function].bodies[0]).ops
     }

@@ -872,3 +872,54 @@ pub fn convert_number(value: &Value, tag: Tag) -> Option<Value> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::checks::tests::code;
+    use super::*;
+
+    fn count(text: &str, is_counted: impl Fn(&Op) -> bool) -> usize {
+        code(text).iter().filter(|op| is_counted(op)).count()
+    }
+
+    #[test]
+    fn two_fields_are_one_instruction() {
+        let text = "function f(r: R) { print r$r$n; print r$r$r$n; }";
+        assert_eq!(count(text, |op| matches!(op, Op::Path { i: 1, j: 0, .. })), 2);
+        assert_eq!(count(text, |op| matches!(op, Op::Field { .. })), 1);
+    }
+
+    #[test]
+    fn conditions_jump_by_themselves() {
+        let has = "function f(r: R) { if ( r?$r && ! r?$n ) print 1; }";
+        assert_eq!(count(has, |op| matches!(op, Op::JumpHas { is_set: false, i: 1, .. })), 1);
+        assert_eq!(count(has, |op| matches!(op, Op::JumpHas { is_set: true, i: 0, .. })), 1);
+        let same = "function f(a: addr, s: string) { if ( a == 1.2.3.4 || s != \"x\" ) print 1; }";
+        assert_eq!(count(same, |op| matches!(op, Op::JumpSame { is_same: true, .. })), 2);
+        let found = "function f(t: set[count]) { if ( 1 in t && 2 !in t ) print 1; }";
+        assert_eq!(count(found, |op| matches!(op, Op::JumpIn { is_in: false, .. })), 1);
+        assert_eq!(count(found, |op| matches!(op, Op::JumpIn { is_in: true, .. })), 1);
+        for text in [has, same, found] {
+            assert_eq!(count(text, |op| matches!(op, Op::JumpIf { .. } | Op::JumpIfNot { .. })), 0);
+        }
+    }
+
+    #[test]
+    fn numbers_patterns_and_containers_are_compared_by_their_operators() {
+        for text in [
+            "function f(a: double, b: double) { if ( a == b ) print 1; }",
+            "function f(a: pattern, b: string) { if ( a == b ) print 1; }",
+            "function f(a: set[count], b: set[count]) { if ( a == b ) print 1; }",
+        ] {
+            assert_eq!(count(text, |op| matches!(op, Op::JumpSame { .. })), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_checked_where_it_is_passed() {
+        let text = "global g: function(s: string); function f(s: string) { g(s); g(s); }";
+        assert_eq!(count(text, |op| matches!(op, Op::Pass { .. })), 1);
+        assert_eq!(count(text, |op| matches!(op, Op::Move { .. })), 1);
+        assert_eq!(count(text, |op| matches!(op, Op::Check { .. })), 0);
+    }
+}
