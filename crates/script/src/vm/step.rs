@@ -243,10 +243,10 @@ impl Vm<'_> {
                     return Ok(Flow::Jump(to));
                 }
             }
-            Op::JumpSame { a, b, is_same, to } => {
-                if super::operators::equals(&reg!(a), &reg!(b)) == is_same {
-                    return Ok(Flow::Jump(to));
-                }
+            Op::JumpSame { a, b, is_same, to }
+                if super::operators::equals(&reg!(a), &reg!(b)) == is_same =>
+            {
+                return Ok(Flow::Jump(to));
             }
             Op::DeleteField { r, i } => {
                 sync!();
