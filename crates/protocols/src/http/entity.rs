@@ -92,6 +92,8 @@ pub(super) struct Entity {
     pub(super) file: Option<BodyFile>,
     /// Name of its file, which stays when more comes after the file's end.
     pub(super) fuid: Option<Uid>,
+    /// Name and exchange of its file that was complete: a gap behind it belongs to a file of that name.
+    pub(super) complete: Option<(Uid, u64)>,
     /// A line end that is content only if more content follows.
     pub(super) line_end_waits: bool,
     /// The header, where a listener wants all of it.
@@ -122,6 +124,7 @@ impl Entity {
             expect_continue: false,
             file: None,
             fuid: None,
+            complete: None,
             line_end_waits: false,
             headers: None,
         }

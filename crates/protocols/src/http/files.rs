@@ -293,8 +293,10 @@ impl Entity {
     /// Its file ended with it.
     pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
         let Some(file) = &mut self.file else { return end_of_nothing(s) };
+        let name = self.fuid.zip(file.exchange);
         if file.end(s, &mut self.fuid) {
             self.file = None;
+            self.complete = name.filter(|_| self.fuid.is_none());
         }
     }
 
@@ -355,6 +357,9 @@ impl Entity {
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
         self.drop_what_is_over(s);
+        if let Some((fuid, _)) = self.complete.take_if(|of| of.1 == s.exchanges.current()) {
+            self.fuid = Some(fuid);
+        }
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
         let env = &mut *s.cx.env;
         env.files.gap(&mut env.logs, s.cx.now, file.id, Some(self.body_len), len);

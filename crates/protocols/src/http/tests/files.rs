@@ -252,3 +252,28 @@ fn the_lf_of_a_split_empty_line_begins_a_part_of_stated_length() {
     assert_eq!(told(empty), ("image/gif".to_owned(), "6".to_owned()));
     assert_eq!(told(empty + 1), ("-".to_owned(), "6".to_owned()));
 }
+
+#[test]
+fn a_gap_behind_a_complete_body_is_a_file_of_the_same_name_until_the_next_exchange() {
+    for next in [false, true] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        let reply = b"HTTP/1.0 404 Not\r\nContent-Length: 3\r\n\r\nabc";
+        a.stream(&mut h.cx(), Dir::Resp, reply);
+        if next {
+            a.stream(&mut h.cx(), Dir::Orig, GET);
+        }
+        // A FIN that was not captured.
+        a.gap(&mut h.cx(), Dir::Resp, 1);
+        a.finish(&mut h.cx());
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let files = h.rows("files");
+        let seen = |file: &BTreeMap<String, String>| {
+            [file["seen_bytes"].clone(), file["missing_bytes"].clone()]
+        };
+        assert_eq!(files.iter().map(seen).collect::<Vec<_>>(), [["3", "0"], ["0", "1"]]);
+        assert_eq!(files[0]["fuid"] == files[1]["fuid"], !next);
+    }
+}
