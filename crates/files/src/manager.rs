@@ -83,6 +83,21 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
+impl Default for FileStart {
+    /// A file of which nothing is known.
+    fn default() -> Self {
+        Self {
+            source: "",
+            from: Dir::Orig,
+            depth: 0,
+            filename: None,
+            total_bytes: None,
+            parent: None,
+            mime_type: None,
+        }
+    }
+}
+
 /// What is wrong with a file's content, or with how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -375,17 +390,8 @@ impl Files {
         let uid = self.uids.named_file(name.as_bytes());
         let nowhere = Addr::v4([0; 4]);
         let ends = ConnId { orig_h: nowhere, orig_p: 0, resp_h: nowhere, resp_p: 0 };
-        let start = FileStart {
-            source: "",
-            from: Dir::Orig,
-            depth: 0,
-            filename: None,
-            total_bytes: None,
-            parent: None,
-            mime_type: None,
-        };
         self.name_next(uid);
-        let id = self.start(now, uid, (ends, Proto::Unknown), false, 0, start);
+        let id = self.start(now, uid, (ends, Proto::Unknown), false, 0, FileStart::default());
         if let Some(file) = self.get_mut(id) {
             file.input = Some(name.into());
         }

@@ -13,15 +13,7 @@ use crate::FileStart;
 
 /// A file that a server sends over HTTP.
 pub(super) fn start() -> FileStart {
-    FileStart {
-        source: "HTTP",
-        from: Dir::Resp,
-        depth: 0,
-        filename: None,
-        total_bytes: None,
-        parent: None,
-        mime_type: None,
-    }
+    FileStart { source: "HTTP", from: Dir::Resp, ..FileStart::default() }
 }
 
 /// The events so far, a line each.

@@ -127,11 +127,10 @@ impl Files {
         let start = FileStart {
             source: ZIP,
             from: file.start.from,
-            depth: 0,
             filename: Some(entry.filename.clone()),
             total_bytes: entry.size.map(u64::from),
             parent: Some(file.fuid),
-            mime_type: None,
+            ..FileStart::default()
         };
         let (uid, ends, local_orig) = (file.uid, (file.id, file.proto), file.local_orig);
         let (others, is_hub, fuid) = (file.others.clone(), file.is_hub, file.fuid);

@@ -33,15 +33,7 @@ impl Data {
         let file = &mut self.files[from.index()];
         if file.is_none() {
             let control = control(cx)?;
-            let start = FileStart {
-                source: "FTP_DATA",
-                from,
-                depth: 0,
-                filename: None,
-                total_bytes: None,
-                parent: None,
-                mime_type: None,
-            };
+            let start = FileStart { source: "FTP_DATA", from, ..FileStart::default() };
             let new = *file.insert(cx.file_start(start));
             let fuid = cx.env.files.fuid(new);
             if let Some(transfer) = cx.env.ftp.found(control) {

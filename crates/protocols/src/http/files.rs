@@ -219,11 +219,9 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
     let id = s.cx.file_start(FileStart {
         source: "HTTP",
         from: s.from,
-        depth: 0,
         filename: filename.as_deref().map(<[u8]>::to_vec),
         total_bytes,
-        parent: None,
-        mime_type: None,
+        ..FileStart::default()
     });
     let fuid = s.cx.env.files.fuid(id);
     s.report_file(s.from, fuid, filename.as_deref());

@@ -47,11 +47,8 @@ impl Data {
         let file = cx.file_start(FileStart {
             source: "IRC_DATA",
             from: Dir::Resp,
-            depth: 0,
             filename,
-            total_bytes: None,
-            parent: None,
-            mime_type: None,
+            ..FileStart::default()
         });
         let fuid = cx.env.files.fuid(file);
         let atype = Tag::IrcData;

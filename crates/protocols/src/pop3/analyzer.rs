@@ -472,11 +472,7 @@ impl Sink for Files<'_, '_> {
             self.cx.file_start(FileStart {
                 source: "POP3",
                 from: Dir::Resp,
-                depth: 0,
-                filename: None,
-                total_bytes: None,
-                parent: None,
-                mime_type: None,
+                ..FileStart::default()
             })
         });
         self.cx.file_data(file, data);

@@ -512,10 +512,8 @@ impl Analyzer {
                 source: "SMTP",
                 from: Dir::Orig,
                 depth: self.entities,
-                filename: None,
-                total_bytes: None,
-                parent: None,
                 mime_type: Some("message/rfc822"),
+                ..FileStart::default()
             }));
         }
     }

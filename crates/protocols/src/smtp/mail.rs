@@ -50,9 +50,7 @@ impl Mail<'_, '_> {
             from: self.from,
             depth: *self.entities,
             filename: self.session.file_name(),
-            total_bytes: None,
-            parent: None,
-            mime_type: None,
+            ..FileStart::default()
         });
         *self.file = Some(file);
         self.report_file(file);

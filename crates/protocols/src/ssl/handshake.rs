@@ -422,11 +422,8 @@ impl Core {
             let file = cx.file_start(FileStart {
                 source: self.tag.name(),
                 from: Dir::Resp,
-                depth: 0,
-                filename: None,
-                total_bytes: None,
-                parent: None,
                 mime_type: Some("application/ocsp-response"),
+                ..FileStart::default()
             });
             cx.file_data(file, response);
             let is_client = self.role(from) == Role::Client;
