@@ -45,21 +45,12 @@ use gannet_log::Type;
 const JSON: Format = Format::Json(JsonTimes::Epoch);
 
 fn captures(own: &Path) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
     let traffic = own.join("traffic.pcap");
     let mut writer = Writer::create(&traffic, WriteOptions::default()).unwrap();
     gannet_synth::traffic::mixed(600, 1).write(&mut writer).unwrap();
     writer.finish().unwrap();
-    let mut all = vec![traffic, root.join("examples/sample.pcap")];
-    for folder in ["conformance/captures", "conformance/hostile"] {
-        let folder = shared.join(folder);
-        if folder.is_dir() {
-            files(&folder, &mut all);
-        } else {
-            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
-        }
-    }
+    let mut all = vec![traffic];
+    all.extend(gannet_synth::corpus::captures(&["conformance/captures", "conformance/hostile"]));
     all
 }
 

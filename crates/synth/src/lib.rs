@@ -22,6 +22,7 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 
+pub mod corpus;
 pub mod dns;
 mod flood;
 pub mod frame;

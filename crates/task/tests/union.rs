@@ -136,14 +136,6 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
-fn captures(dir: &Path, all: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { captures(&path, all) } else { all.push(path) }
-    }
-}
-
 #[test]
 fn tasks_make_the_rows_of_one_run_of_generated_traffic() {
     let dir = folder("synth");
@@ -228,15 +220,7 @@ fn connections_may_be_longer_than_files_and_than_the_warm_up() {
 
 #[test]
 fn tasks_make_the_rows_of_one_run_of_the_corpus() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
-    let corpus = shared.join("conformance/captures");
-    if !corpus.is_dir() {
-        eprintln!("skipped: no captures in {}: GANNET_SHARED names another", corpus.display());
-        return;
-    }
-    let mut all = Vec::new();
-    captures(&corpus, &mut all);
+    let all = gannet_synth::corpus::captures(&["conformance/captures"]);
     let own = folder("corpus");
     let mut divided = 0;
     for (i, capture) in all.iter().filter(|c| fs::metadata(c).unwrap().len() < MOST).enumerate() {

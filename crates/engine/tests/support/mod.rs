@@ -17,29 +17,9 @@ use gannet_synth::Trace;
 /// All logs by name, and the counts.
 pub type Made = (BTreeMap<String, Vec<u8>>, String);
 
-/// The repository's sample, and the captures of the conformance corpus, which is next to the project (or where
-/// `GANNET_SHARED` says). Without the corpus this says so.
+/// The sample, and the captures of the conformance corpus.
 pub fn captures() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("GANNET_SHARED").map_or(root.join("../shared"), PathBuf::from);
-    let mut all = vec![root.join("examples/sample.pcap")];
-    for folder in ["conformance/captures", "conformance/hostile"] {
-        let folder = shared.join(folder);
-        if folder.is_dir() {
-            files(&folder, &mut all);
-        } else {
-            eprintln!("skipped: no captures in {}: GANNET_SHARED names another", folder.display());
-        }
-    }
-    all
-}
-
-fn files(dir: &Path, all: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { files(&path, all) } else { all.push(path) }
-    }
+    gannet_synth::corpus::captures(&["conformance/captures", "conformance/hostile"])
 }
 
 /// Passes all packets of a capture to an analysis, some at a time. Packets before damage count.
