@@ -35,6 +35,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number(text, true)
 }
 
+/// A size of at least one byte.
+pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
+    size(text).and_then(|size| if size > 0 { Ok(size) } else { Err("0 bytes are too few".into()) })
+}
+
 /// `NAME=VALUE`, checked.
 pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
     let names = || {
@@ -45,10 +50,11 @@ pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
         text.split_once('=').ok_or_else(|| format!("not NAME=VALUE; {}", names()))?;
     let limit = Limits::all().find(|l| l.name == name);
     let limit = limit.ok_or_else(|| format!("there is no limit '{name}'; {}", names()))?;
-    if value == "none" {
-        return Ok((name.to_owned(), u64::MAX));
+    let count = if value == "none" { u64::MAX } else { number(value, limit.bytes)? };
+    if !limit.accepts(count) {
+        return Err(format!("{name} is {}, not {value}", limit.range()));
     }
-    Ok((name.to_owned(), number(value, limit.bytes)?))
+    Ok((name.to_owned(), count))
 }
 
 #[cfg(test)]
@@ -66,7 +72,11 @@ mod tests {
         for bad in ["", "M", "-1", "1e9", "1X", "9999999T", "inf", "nan"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+        assert!(size_above_zero("0").is_err() && size_above_zero("1") == Ok(1));
         assert!(limit("patience=1").is_err_and(|e| e.contains("pending-dns")));
         assert!(limit("connections").is_err() && limit("connections=1B").is_err());
+        assert_eq!(limit("tunnel-depth=9"), Err("tunnel-depth is 0 to 4, not 9".into()));
+        assert_eq!(limit("tunnel-depth=none"), Err("tunnel-depth is 0 to 4, not none".into()));
+        assert_eq!(limit("files=0"), Err("files is 1 or more, not 0".into()));
     }
 }

@@ -14,10 +14,29 @@ pub struct Limit {
     pub bytes: bool,
     /// The default; [`u64::MAX`] means unlimited.
     pub default: u64,
+    /// The least value that the analysis obeys.
+    pub least: u64,
+    /// The greatest value that the analysis obeys; [`u64::MAX`] where it may be unlimited.
+    pub most: u64,
     /// What is limited, and what happens beyond the limit.
     pub what: &'static str,
     /// The weird or the line of the statistics that reports it.
     pub reported_by: &'static str,
+}
+
+impl Limit {
+    /// Whether the analysis obeys this value.
+    pub fn accepts(&self, value: u64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
+    /// The values that the analysis obeys, in words.
+    pub fn range(&self) -> String {
+        match self.most {
+            NONE => format!("{} or more", self.least),
+            most => format!("{} to {most}", self.least),
+        }
+    }
 }
 
 const NONE: u64 = u64::MAX;
@@ -25,7 +44,7 @@ const NONE: u64 = u64::MAX;
 const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
 
 macro_rules! limits {
-    ($($field:ident: $name:literal, $bytes:literal, $default:expr, $reported_by:literal, $what:literal;)*) => {
+    ($($field:ident: $name:literal, $bytes:literal, $default:expr, $range:expr, $reported_by:literal, $what:literal;)*) => {
         /// The limits of an analysis.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
@@ -42,7 +61,8 @@ macro_rules! limits {
 
         /// Limits that are about no protocol.
         const COMMON: &[Limit] = &[$(Limit {
-            name: $name, bytes: $bytes, default: $default, what: $what, reported_by: $reported_by,
+            name: $name, bytes: $bytes, default: $default, least: *$range.start(), most: *$range.end(),
+            what: $what, reported_by: $reported_by,
         }),*];
 
         impl Limits {
@@ -55,14 +75,19 @@ macro_rules! limits {
                     name: limit.name,
                     bytes: false,
                     default: limit.default as u64,
+                    least: 1,
+                    most: NONE,
                     what: limit.what,
                     reported_by: limit.reported_by,
                 };
                 COMMON.iter().copied().chain(Pending::limits().map(move |(_, l)| of_protocol(l)))
             }
 
-            /// Sets the limit of this name; returns whether it exists.
+            /// Sets the limit of this name; returns whether there is one and it [accepts](Limit::accepts) the value.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
+                if !Self::all().any(|limit| limit.name == name && limit.accepts(value)) {
+                    return false;
+                }
                 match name {
                     $($name => self.$field = value,)*
                     _ => match Pending::limits().find(|(_, limit)| limit.name == name) {
@@ -77,23 +102,23 @@ macro_rules! limits {
 }
 
 limits! {
-    state: "state", true, NONE, "state_limit_reached",
+    state: "state", true, NONE, 0..=NONE, "state_limit_reached",
         "Memory of the whole analysis; beyond, the least valuable connections end early.";
-    connections: "connections", false, NONE, "connections_limit_reached",
+    connections: "connections", false, NONE, 1..=NONE, "connections_limit_reached",
         "Live connections; beyond, the least valuable end early.";
-    reassembly: "reassembly", true, 256 << 20, "reassembly_limit_reached",
+    reassembly: "reassembly", true, 256 << 20, 0..=NONE, "reassembly_limit_reached",
         "Data above missing data, and for `rexmit_inconsistency` unacknowledged data, of all connections between two hosts; beyond, the oldest is given up.";
-    reassembly_stream: "reassembly-stream", true, 10 << 20, "excessive_data_without_further_acks",
+    reassembly_stream: "reassembly-stream", true, 10 << 20, 0..=NONE, "excessive_data_without_further_acks",
         "Data of one direction that the other side did not acknowledge; beyond, the stream is given up.";
-    reassembly_hole: "reassembly-hole", true, 16 << 10, "above_hole_data_without_any_acks",
+    reassembly_hole: "reassembly-hole", true, 16 << 10, 0..=NONE, "above_hole_data_without_any_acks",
         "Data above a hole while nothing is acknowledged; beyond, the stream is given up.";
-    fragments: "fragments", true, 64 << 20, "fragments given up",
+    fragments: "fragments", true, 64 << 20, 0..=NONE, "fragments given up",
         "Fragments of incomplete IP datagrams; beyond, the oldest datagram is dropped.";
-    datagrams: "datagrams", false, 65_536, "fragments given up",
+    datagrams: "datagrams", false, 65_536, 0..=NONE, "fragments given up",
         "Incomplete IP datagrams; beyond, the oldest is dropped.";
-    files: "files", false, 1_000_000, "files_limit_reached",
+    files: "files", false, 1_000_000, 1..=NONE, "files_limit_reached",
         "Open files between two hosts; beyond, the oldest ends like one that timed out.";
-    tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
+    tunnel_depth: "tunnel-depth", false, TUNNELS, 0..=TUNNELS, "exceeded_tunnel_max_depth",
         "Nested tunnels, up to 4; deeper ones are not analysed.";
 }
 
@@ -173,6 +198,31 @@ mod tests {
             );
         }
         assert!(!limits.set("patience", 1));
+    }
+
+    #[test]
+    fn values_that_are_not_obeyed_are_refused() {
+        let mut limits = Limits::default();
+        for (name, value) in [
+            ("tunnel-depth", TUNNELS + 1),
+            ("tunnel-depth", Limits::NONE),
+            ("connections", 0),
+            ("files", 0),
+            ("pending-sip", 0),
+        ] {
+            assert!(!limits.set(name, value), "{name}={value}");
+        }
+        assert_eq!(limits, Limits::default());
+        assert!(limits.set("tunnel-depth", 0) && limits.set("connections", 1));
+        let range =
+            |name| Limits::all().find(|limit| limit.name == name).map(|limit| limit.range());
+        assert_eq!(range("tunnel-depth").as_deref(), Some("0 to 4"));
+        assert_eq!(range("files").as_deref(), Some("1 or more"));
+    }
+
+    #[test]
+    fn a_limited_state_limits_what_it_contains() {
+        let mut limits = Limits::default();
         limits.set("state", 800);
         assert_eq!((limits.fragments().bytes, limits.reassembly_of_all()), (100, 200));
     }
