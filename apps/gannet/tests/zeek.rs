@@ -916,6 +916,33 @@ fn a_profile_that_cannot_be_written_ends_the_run_before_it_begins() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_profile_that_does_not_fit_on_the_disk_fails_the_run() {
+    let output = zeek(&["--profile-scripts=/dev/full"], "print 1;");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b"1\n"[..]));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.starts_with("error: /dev/full: "), "{says}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_string_that_grows_without_end_ends_its_handler_only() {
+    let code = "event zeek_done() &priority=1 { local s = \"0123456789\"; while ( T ) s = s + s; } \
+                event zeek_done() { print \"next\"; }";
+    for (option, most) in [("--max-string=1M", "1048576"), ("--max-string=2k", "2048")] {
+        let output = zeek(&[option], code);
+        let says = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"next\n"[..]), "{says}");
+        assert!(
+            says.contains(&format!("is longer than {most}, the limit of --max-string (s + s)")),
+            "{says}"
+        );
+    }
+    let output = zeek(&["--max-string=0"], code);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn names_that_are_not_utf_8_are_refused_in_words() {
     use std::os::unix::ffi::OsStrExt as _;
     let name = std::ffi::OsStr::from_bytes(b"n\xff.zeek");

@@ -104,7 +104,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         out::write(&report.json)?;
     } else if report.errors + report.warnings > 0 && args.diagnostics == Form::Rich {
-        let summary = format!("{} errors, {} warnings", report.errors, report.warnings);
+        let number = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let summary =
+            [number(report.errors, "error"), number(report.warnings, "warning")].join(", ");
         Terminal::new(false).note(&summary);
     }
     let failed = report.errors > 0 || (args.deny_warnings && report.warnings > 0);

@@ -1,6 +1,6 @@
 //! Opaque values: digests, bloom filters, counters, most frequent values, randomness, globs.
 
-use super::strings::{bytes, concatenated};
+use super::strings::bytes;
 use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
@@ -9,6 +9,7 @@ use crate::support::opaque::{
     described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
 };
 use crate::types::Tag;
+use crate::value::describe;
 use crate::value::order;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
@@ -423,12 +424,15 @@ fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
             Value::Port(_) => 10,
             Value::Addr4(_) | Value::Addr6(_) => {
                 data.extend_from_slice(&11_i32.to_le_bytes());
-                data.extend(crate::value::describe::cat(vm.p, value));
+                data.extend(describe::cat(vm.p, value));
                 data.push(0);
                 continue;
             }
             other => {
-                data.extend(concatenated(vm, std::slice::from_ref(other)));
+                match other.bytes() {
+                    Some(text) => data.extend_from_slice(text),
+                    None => data.extend(describe::describe(vm.p, other, describe::Form::Raw)),
+                }
                 continue;
             }
         };

@@ -40,16 +40,8 @@ pub(super) const TABLE: Table = &[
     }),
     ("find_str", |vm, a| find_str(vm, a, false)),
     ("rfind_str", |vm, a| find_str(vm, a, true)),
-    ("gsub", |_, a| {
-        Ok(pattern(a, 1).map_or(Value::Unset, |p| {
-            Value::string_owned(p.replace(bytes(a, 0), bytes(a, 2), true))
-        }))
-    }),
-    ("sub", |_, a| {
-        Ok(pattern(a, 1).map_or(Value::Unset, |p| {
-            Value::string_owned(p.replace(bytes(a, 0), bytes(a, 2), false))
-        }))
-    }),
+    ("gsub", |vm, a| substituted(vm, a, true)),
+    ("sub", |vm, a| substituted(vm, a, false)),
     ("hexdump", |_, a| Ok(Value::string_owned(text::hexdump(bytes(a, 0))))),
     ("is_alnum", |_, a| Ok(all(a, u8::is_ascii_alphanumeric))),
     ("is_alpha", |_, a| Ok(all(a, u8::is_ascii_alphabetic))),
@@ -58,9 +50,10 @@ pub(super) const TABLE: Table = &[
     ("join_string_set", join_string_set),
     ("join_string_vec", join_string_vec),
     ("levenshtein_distance", |_, a| Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))),
-    ("zfill", |_, a| {
+    ("zfill", |vm, a| {
         let string = bytes(a, 0);
-        let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+        let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX);
+        vm.check_string(width)?;
         let signed = matches!(string.first(), Some(b'-' | b'+'));
         let (sign, digits) = string.split_at(usize::from(signed));
         let zeros = vec![b'0'; width.saturating_sub(string.len())];
@@ -89,8 +82,9 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("string_cat", string_cat),
-    ("string_fill", |_, a| {
-        let len = usize::try_from(arg(a, 0).int()).unwrap_or(0).min(1 << 28);
+    ("string_fill", |vm, a| {
+        let len = usize::try_from(arg(a, 0).int()).unwrap_or(0);
+        vm.check_string(len)?;
         Ok(Value::string_owned(text::string_fill(len, bytes(a, 1))))
     }),
     ("string_to_pattern", string_to_pattern),
@@ -104,8 +98,9 @@ pub(super) const TABLE: Table = &[
     ("sub_bytes", |_, a| {
         Ok(Value::string(text::sub_bytes(bytes(a, 0), arg(a, 1).count(), arg(a, 2).int())))
     }),
-    ("subst_string", |_, a| {
-        Ok(Value::string_owned(text::replace_all(bytes(a, 0), bytes(a, 1), bytes(a, 2))))
+    ("subst_string", |vm, a| {
+        let replaced = text::replace_all(bytes(a, 0), bytes(a, 1), bytes(a, 2), vm.m.max_string);
+        within(vm, replaced)
     }),
     ("swap_case", |_, a| Ok(Value::string_owned(text::swap_case(bytes(a, 0))))),
     ("to_lower", |_, a| Ok(Value::string_mapped(bytes(a, 0), |b| b.to_ascii_lowercase()))),
@@ -151,23 +146,50 @@ fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
 }
 
 /// The text of values one after another.
-pub(super) fn concatenated(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+pub(super) fn concatenated(vm: &mut Vm<'_>, args: &[Value]) -> Result<Vec<u8>> {
     joined(vm, args, describe::Form::Raw)
 }
 
-fn joined(vm: &Vm<'_>, args: &[Value], form: describe::Form) -> Vec<u8> {
+fn joined(vm: &mut Vm<'_>, args: &[Value], form: describe::Form) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for value in args {
-        match value.bytes() {
-            Some(text) => out.extend_from_slice(text),
-            None => out.extend(describe::describe(vm.p, value, form)),
-        }
+        add(vm, &mut out, value, form)?;
     }
-    out
+    Ok(out)
+}
+
+/// Adds the text of a value.
+fn add(vm: &mut Vm<'_>, out: &mut Vec<u8>, value: &Value, form: describe::Form) -> Result<()> {
+    let made;
+    let text = match value.bytes() {
+        Some(text) => text,
+        None => {
+            made = describe::describe(vm.p, value, form);
+            &made
+        }
+    };
+    vm.check_string(out.len() + text.len())?;
+    out.extend_from_slice(text);
+    Ok(())
+}
+
+/// The string with matches of a pattern replaced: the first, or all.
+fn substituted(vm: &mut Vm<'_>, args: &[Value], all: bool) -> Result<Value> {
+    let Some(pattern) = pattern(args, 1) else { return Ok(Value::Unset) };
+    let replaced = pattern.replace(bytes(args, 0), bytes(args, 2), all, vm.m.max_string);
+    within(vm, replaced)
+}
+
+/// A string, or the length that it would have at least where that is too much.
+fn within(vm: &mut Vm<'_>, text: std::result::Result<Vec<u8>, usize>) -> Result<Value> {
+    match text {
+        Ok(text) => Ok(Value::string_owned(text)),
+        Err(len) => vm.check_string(len).map(|()| Value::Unset),
+    }
 }
 
 fn cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::string_owned(joined(vm, args, describe::Form::Cat)))
+    joined(vm, args, describe::Form::Cat).map(Value::string_owned)
 }
 
 fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -189,9 +211,8 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             out.extend_from_slice(separator.str_bytes());
         }
         match value.bytes() {
-            Some([]) => out.extend_from_slice(default.str_bytes()),
-            Some(text) => out.extend_from_slice(text),
-            None => out.extend(cat_value(vm.p, value)),
+            Some([]) => add(vm, &mut out, default, describe::Form::Cat)?,
+            _ => add(vm, &mut out, value, describe::Form::Cat)?,
         }
     }
     Ok(Value::string_owned(out))
@@ -203,6 +224,8 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         // Without a format the values are written one after another.
         return cat(vm, args);
     };
+    let strings = rest.iter().filter_map(Value::bytes).map(<[u8]>::len).sum::<usize>();
+    vm.check_string(strings)?;
     // Most formats have few arguments, and none that needs a text of its own.
     if rest.len() <= FEW
         && let Some(formatted) = plain_arguments(rest)
@@ -354,30 +377,31 @@ fn find_str(vm: &mut Vm<'_>, args: &[Value], last: bool) -> Result<Value> {
     }
 }
 
-fn join(parts: impl Iterator<Item = Vec<u8>>, separator: &[u8]) -> Value {
+fn join<'v>(
+    vm: &mut Vm<'_>,
+    parts: impl Iterator<Item = &'v Value>,
+    separator: &Value,
+) -> Result<Value> {
     let mut out = Vec::new();
     for (index, part) in parts.enumerate() {
         if index > 0 {
-            out.extend_from_slice(separator);
+            add(vm, &mut out, separator, describe::Form::Raw)?;
         }
-        out.extend(part);
+        if part.is_set() {
+            add(vm, &mut out, part, describe::Form::Raw)?;
+        }
     }
-    Value::string_owned(out)
+    Ok(Value::string_owned(out))
 }
 
 fn join_string_set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let keys = arg(args, 0).table().map(|table| table.keys()).unwrap_or_default();
-    Ok(join(keys.iter().map(|key| concatenated(vm, std::slice::from_ref(key))), bytes(args, 1)))
+    join(vm, keys.iter(), arg(args, 1))
 }
 
 fn join_string_vec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let items = arg(args, 0).vector().map(|vector| vector.items().clone()).unwrap_or_default();
-    Ok(join(
-        items.iter().map(|item| {
-            if item.is_set() { concatenated(vm, std::slice::from_ref(item)) } else { Vec::new() }
-        }),
-        bytes(args, 1),
-    ))
+    join(vm, items.iter(), arg(args, 1))
 }
 
 fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
@@ -389,7 +413,8 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
         );
         return Ok(Value::Unset);
     };
-    let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+    let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX);
+    vm.check_string(width)?;
     let missing = width.saturating_sub(string.len());
     let padding = vec![*fill; missing];
     Ok(Value::string_owned(if name == "ljust" {
@@ -459,7 +484,7 @@ fn string_cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.report(Severity::Error, "string_cat() requires string arguments");
         return Ok(Value::string(""));
     }
-    Ok(Value::string_owned(concatenated(vm, args)))
+    concatenated(vm, args).map(Value::string_owned)
 }
 
 fn string_to_pattern(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

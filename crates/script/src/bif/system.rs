@@ -107,10 +107,10 @@ pub(super) const TABLE: Table = &[
         if let [Value::File(file), others @ ..] = a {
             rest = others;
             let file = Rc::clone(file);
-            text = concatenated(vm, rest);
+            text = concatenated(vm, rest)?;
             vm.m.out.write_file(&file, &text);
         } else {
-            text = concatenated(vm, rest);
+            text = concatenated(vm, rest)?;
             vm.m.out.write(&text);
         }
         Ok(Value::Bool(true))

@@ -142,6 +142,10 @@ fn run_scripts(
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
     engine.set_budget(options.budget);
+    if let Some(bytes) = options.max_string {
+        engine.set_max_string(bytes);
+    }
+    let mut profile_failed = Rc::default();
     if let Some(file) = &options.profile {
         // A run whose profile cannot be written need not begin.
         if !file.is_empty()
@@ -150,7 +154,7 @@ fn run_scripts(
             error_line(&format!("error: cannot write the profile: {file}: {error}"));
             return 1;
         }
-        engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
+        profile_failed = engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
     // What is cached was read without Spicy's enums.
     let mut cache = Cache::new(options, &search_path(options)).filter(|_| !options.spicy);
@@ -217,13 +221,18 @@ fn run_scripts(
                         return 1;
                     }
                 },
-                None => engine.with(&mut program).run(),
+                None => {
+                    let code = engine.with(&mut program).run();
+                    drop(engine);
+                    code
+                }
             };
             if let Some(rich) = &rich {
                 rich.ended();
             }
             status("TERMINATING", "main");
-            u8::try_from(code & 0xff).unwrap_or(1)
+            let code = u8::try_from(code & 0xff).unwrap_or(1);
+            if profile_failed.get() { code.max(1) } else { code }
         }
         Err(code) => code,
     }

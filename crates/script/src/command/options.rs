@@ -65,6 +65,8 @@ pub struct Options {
     pub sandbox: bool,
     /// `--script-budget`.
     pub budget: Option<crate::vm::budget::Budget>,
+    /// `--max-string`.
+    pub max_string: Option<usize>,
     /// `--diagnostics rich`.
     pub rich: bool,
     /// `--zeek-scripts`: the folder of Zeek's scripts.
@@ -296,7 +298,8 @@ impl Options {
                 return Ok(());
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
-            "diagnostics" | "zeek-scripts" | "engine" | "script-budget" | "threads" => {
+            "diagnostics" | "zeek-scripts" | "engine" | "script-budget" | "max-string"
+            | "threads" => {
                 let value = value
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
@@ -313,6 +316,12 @@ impl Options {
                         let text = "option '--threads' takes a number from 1 to 255";
                         let threads = value.parse::<u8>().ok().filter(|threads| *threads > 0);
                         self.threads = threads.ok_or(text)?.into();
+                    }
+                    "max-string" => {
+                        let bytes = crate::vm::budget::bytes(&value).ok_or_else(|| {
+                            format!("option '--max-string' takes bytes, as in 64M, not '{value}'")
+                        })?;
+                        self.max_string = Some(usize::try_from(bytes).unwrap_or(usize::MAX));
                     }
                     "script-budget" => {
                         self.budget = Some(crate::vm::budget::Budget::parse(&value)?);

@@ -38,8 +38,6 @@ impl Budget {
                 "option '--script-budget' takes a time and bytes, as in 500ms,100M, not '{text}'"
             )
         };
-        let number =
-            |digits: &str| digits.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite());
         let (time, memory) = match text.split_once(',') {
             Some((time, memory)) => (time.trim(), Some(memory.trim())),
             None => (text.trim(), None),
@@ -57,18 +55,25 @@ impl Budget {
         };
         let memory = match memory {
             None => None,
-            Some(memory) => {
-                let (digits, unit) = match memory.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
-                    Some(digits) if memory.ends_with(['k', 'K']) => (digits, 1_u64 << 10),
-                    Some(digits) if memory.ends_with(['m', 'M']) => (digits, 1 << 20),
-                    Some(digits) => (digits, 1 << 30),
-                    None => (memory, 1),
-                };
-                Some((number(digits).ok_or_else(wrong)? * unit as f64) as u64)
-            }
+            Some(memory) => Some(bytes(memory).ok_or_else(wrong)?),
         };
         Ok(Self { time, memory })
     }
+}
+
+fn number(digits: &str) -> Option<f64> {
+    digits.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite())
+}
+
+/// A number of bytes: `1000`, `64k`, `100M`, `2G`.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
+        Some(digits) if text.ends_with(['k', 'K']) => (digits, 1_u64 << 10),
+        Some(digits) if text.ends_with(['m', 'M']) => (digits, 1 << 20),
+        Some(digits) => (digits, 1 << 30),
+        None => (text, 1),
+    };
+    Some((number(digits)? * unit as f64) as u64)
 }
 
 impl Spent {

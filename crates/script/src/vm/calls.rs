@@ -146,7 +146,7 @@ impl Vm<'_> {
         self.m.native.push((site, func));
         let result = native(self, args);
         self.m.native.pop();
-        result
+        self.check_returned(site, result)
     }
 
     #[cold]
@@ -180,6 +180,7 @@ impl Vm<'_> {
         self.m.native.pop();
         args.clear();
         self.m.args.push(args);
+        let result = self.check_returned(site, result);
         Value::put_result(&mut self.m.stack[to], result)
     }
 

@@ -20,9 +20,11 @@ pub mod profile;
 mod run;
 mod statements;
 mod step;
+pub mod strings;
 mod tables;
 mod when;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -53,6 +55,8 @@ pub struct Machine {
     pub(crate) stack: Vec<Value>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
+    /// The longest string that scripts may make.
+    pub(crate) max_string: usize,
     /// The budget of handlers, where they have one.
     pub(crate) budget: Option<budget::Spent>,
     pub(crate) natives: Natives,
@@ -154,6 +158,7 @@ impl Default for Machine {
             stack: Vec::new(),
             frames: Vec::new(),
             max_depth: 1000,
+            max_string: strings::MAX_STRING,
             budget: None,
             natives: Natives::default(),
             templates: Vec::new(),
@@ -228,14 +233,23 @@ impl Machine {
         self.state.sandbox = sandbox;
     }
 
+    /// Sets the length of the longest string that scripts may make; [`strings::MAX_STRING`] bytes by default.
+    pub fn set_max_string(&mut self, bytes: usize) {
+        self.max_string = bytes;
+    }
+
     /// Gives every handler a budget.
     pub fn set_budget(&mut self, budget: Option<budget::Budget>) {
         self.budget = budget.map(budget::Spent::new);
     }
 
-    /// Starts the profile of scripts; it is written at the end, to standard error or a file.
-    pub fn start_profile(&mut self, to: Option<String>) {
-        self.profile = Some(Box::new(profile::Profile::start(to)));
+    /// Starts the profile of scripts, which is written to standard error or a file when the machine is dropped. Returns whether it
+    /// could not be written then.
+    pub fn start_profile(&mut self, to: Option<String>) -> Rc<Cell<bool>> {
+        let profile = profile::Profile::start(to);
+        let failed = profile.failed();
+        self.profile = Some(Box::new(profile));
+        failed
     }
 
     /// Whether a script called `terminate`.

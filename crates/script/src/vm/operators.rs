@@ -68,7 +68,9 @@ impl Vm<'_> {
             (Value::Short(_) | Value::Long(_), Value::Short(_) | Value::Long(_))
                 if op == BinaryOp::Add =>
             {
-                Some(Value::string_owned([a.str_bytes(), b.str_bytes()].concat()))
+                let (a, b) = (a.str_bytes(), b.str_bytes());
+                self.check_string_at(site, a.len() + b.len())?;
+                Some(Value::string_owned([a, b].concat()))
             }
             (Value::Pattern(x), Value::Pattern(y)) => match op {
                 BinaryOp::BitAnd => Some(Value::Pattern(Rc::new(x.then(y)))),

@@ -4,9 +4,11 @@
 //! its function, and to all functions that wait for that one. Reading the time before each instruction would take longer than most
 //! instructions. Without a profile the interpreter's loop is compiled without any of this.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,6 +51,8 @@ pub(crate) struct Profile {
     done: Arc<AtomicBool>,
     /// The file of the report; standard error without.
     to: Option<String>,
+    /// Whether the report could not be written.
+    failed: Rc<Cell<bool>>,
     passed: u64,
     allocated: u64,
     /// Body, expression and depth of the last instruction, and whether it ends its frame.
@@ -77,6 +81,7 @@ impl Profile {
             clock,
             done,
             to,
+            failed: Rc::default(),
             passed: 0,
             allocated: allocations(),
             last: None,
@@ -84,6 +89,11 @@ impl Profile {
             outside: Usage { name: "(initial values)".to_owned(), ..Usage::default() },
             lines: HashMap::new(),
         }
+    }
+
+    /// Whether the report could not be written: read when the profile is dropped.
+    pub(crate) fn failed(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.failed)
     }
 
     fn function(&mut self, body: Option<BodyId>) -> &mut Usage {
@@ -136,6 +146,7 @@ impl Drop for Profile {
         };
         if let (Err(error), Some(file)) = (written, &self.to) {
             let _ = writeln!(std::io::stderr(), "error: {file}: {error}");
+            self.failed.set(true);
         }
     }
 }

@@ -181,6 +181,11 @@ impl Vm<'_> {
             }
             Op::Append { d, s } => {
                 let added = reg!(s).clone();
+                let len = reg!(d).str_bytes().len() + added.str_bytes().len();
+                if len > self.m.max_string {
+                    let site = sync!();
+                    self.check_string_at(site, len)?;
+                }
                 let slot = &mut reg!(d);
                 match slot {
                     Value::Long(text) => {

@@ -140,12 +140,24 @@ impl Pattern {
     }
 
     /// `sub`, or with `all` `gsub`: matches that are not empty are replaced.
-    #[must_use]
-    pub fn replace(&self, string: &[u8], by: &[u8], all: bool) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The length that was reached, where it is more than `most`.
+    pub fn replace(
+        &self,
+        string: &[u8],
+        by: &[u8],
+        all: bool,
+        most: usize,
+    ) -> Result<Vec<u8>, usize> {
         let mut result = Vec::with_capacity(string.len());
         let mut rest = string;
         let mut begin = true;
         while let Some((at, len)) = self.next_match(rest, &mut begin) {
+            let length = result.len() + at + by.len();
+            if length > most {
+                return Err(length);
+            }
             result.extend_from_slice(&rest[..at]);
             result.extend_from_slice(by);
             rest = &rest[at + len..];
@@ -154,7 +166,7 @@ impl Pattern {
             }
         }
         result.extend_from_slice(rest);
-        result
+        Ok(result)
     }
 
     /// The next match that is not empty: its offset and length. `^` matches until a byte was passed over (`begin`).

@@ -275,10 +275,15 @@ fn splits_and_replacements() {
     assert_eq!(p("^a").split(b"abab", false, 0), [&b""[..], b"bab"]);
     assert_eq!(p(",").split(b"", false, 0), [b""]);
     assert_eq!(p("x*").split(b"ab", false, 0), [b"ab"]);
-    assert_eq!(p("is|at").replace(b"this cat is at", b"XX", true), b"thXX cXX XX XX");
-    assert_eq!(p("is|at").replace(b"this cat", b"", false), b"th cat");
-    assert_eq!(p("^a").replace(b"aab", b"-", true), b"--b");
-    assert_eq!(p("b$").replace(b"bb", b"-", true), b"b-");
+    assert_eq!(
+        p("is|at").replace(b"this cat is at", b"XX", true, usize::MAX).unwrap(),
+        b"thXX cXX XX XX"
+    );
+    assert_eq!(p("is|at").replace(b"this cat", b"", false, usize::MAX).unwrap(), b"th cat");
+    assert_eq!(p("^a").replace(b"aab", b"-", true, usize::MAX).unwrap(), b"--b");
+    assert_eq!(p("a").replace(b"aaa", b"xx", true, 6).unwrap(), b"xxxxxx");
+    assert_eq!(p("a").replace(b"aaa", b"xx", true, 5), Err(6));
+    assert_eq!(p("b$").replace(b"bb", b"-", true, usize::MAX).unwrap(), b"b-");
 }
 
 #[test]
@@ -402,7 +407,7 @@ proptest! {
     fn parts_make_up_the_whole(string in "[a-c,]{0,20}") {
         let commas = Pattern::new(b",+", Modes::default());
         prop_assert_eq!(commas.split(string.as_bytes(), true, 0).concat(), string.as_bytes());
-        let replaced = commas.replace(string.as_bytes(), b"", true);
+        let replaced = commas.replace(string.as_bytes(), b"", true, usize::MAX).unwrap();
         prop_assert_eq!(commas.split(string.as_bytes(), false, 0).concat(), replaced);
     }
 }

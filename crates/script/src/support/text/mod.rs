@@ -158,19 +158,25 @@ pub fn count_substr(string: &[u8], part: &[u8]) -> u64 {
 }
 
 /// `string` with each `from` replaced.
-#[must_use]
-pub fn replace_all(string: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+///
+/// # Errors
+/// The length that was reached, where it is more than `most`.
+pub fn replace_all(string: &[u8], from: &[u8], to: &[u8], most: usize) -> Result<Vec<u8>, usize> {
     let mut result = Vec::with_capacity(string.len());
     let mut rest = string;
     while !from.is_empty()
         && let Some(at) = find(rest, from)
     {
+        let length = result.len() + at + to.len();
+        if length > most {
+            return Err(length);
+        }
         result.extend_from_slice(&rest[..at]);
         result.extend_from_slice(to);
         rest = &rest[at + from.len()..];
     }
     result.extend_from_slice(rest);
-    result
+    Ok(result)
 }
 
 /// `strip`: without blanks at both ends. One blank alone leaves an empty string.

@@ -27,8 +27,9 @@ fn searches() {
     assert_eq!(find_str(b"abc", b"", 0, -1, true, true), Ok(3));
     assert_eq!(count_substr(b"aaaa", b"aa"), 2);
     assert_eq!(count_substr(b"aaaa", b""), 0);
-    assert_eq!(replace_all(b"this is", b"is", b"at"), b"that at");
-    assert_eq!(replace_all(b"abc", b"", b"x"), b"abc");
+    assert_eq!(replace_all(b"this is", b"is", b"at", 7).unwrap(), b"that at");
+    assert_eq!(replace_all(b"abc", b"", b"x", 3).unwrap(), b"abc");
+    assert_eq!(replace_all(b"aaa", b"a", b"xx", 5), Err(6));
 }
 
 #[test]

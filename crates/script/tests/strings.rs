@@ -1,0 +1,112 @@
+//! A string that is longer than the limit is an error of the script: its handler ends, and the others run.
+
+mod printed;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use gannet_script::diagnostics::Diagnostics;
+use gannet_script::parse::Input;
+use gannet_script::parse::Parser;
+use gannet_script::program::Program;
+use gannet_script::vm::Machine;
+
+use printed::Printed;
+
+/// The longest string of these tests.
+const MOST: usize = 1 << 16;
+
+/// Built-in functions as Zeek's scripts declare them.
+const DECLARED: &str = "global cat: function(va_args: any): string; global cat_sep: function(va_args: any): string; \
+    global fmt: function(va_args: any): string; global string_cat: function(va_args: any): string; \
+    global join_string_vec: function(vec: any, sep: string): string; \
+    global gsub: function(str: string, re: pattern, repl: string): string; \
+    global sub: function(str: string, re: pattern, repl: string): string; \
+    global subst_string: function(s: string, from: string, to: string): string; \
+    global string_to_ascii_hex: function(s: string): string; \
+    global encode_base64: function(s: string, a: string &default=\"\"): string; \
+    global hexdump: function(data_str: string): string; global to_json: function(val: any): string; \
+    global safe_shell_quote: function(source: string): string; \
+    global string_fill: function(len: int, source: string): string; \
+    global zfill: function(str: string, width: count): string; \
+    global ljust: function(str: string, width: count, fill: string): string; \
+    global rjust: function(str: string, width: count, fill: string): string;";
+
+/// What a handler prints with this code in it, followed by another handler, and what is reported.
+fn run(code: &str) -> (String, String) {
+    let code = format!(
+        "{DECLARED} global g = \"\";\nglobal all: vector of string;\n\
+         event zeek_init() &priority=1\n{{\nlocal s = \"0123456789abcdef0123456789abcdef\";\n{code}\n}}\n\
+         event zeek_init() {{ print \"next\"; }}"
+    );
+    let reports = Rc::new(RefCell::new(Vec::new()));
+    let sink = reports.clone();
+    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
+        sink.borrow_mut().extend(diagnostic.line());
+    }));
+    let mut program = Program { diagnostics, ..Program::default() };
+    let mut machine = Machine::new();
+    machine.set_max_string(MOST);
+    let printed = Printed::default();
+    machine.set_output(Box::new(printed.clone()));
+    let input = Input::Text { name: "test".to_owned(), code: code.into_bytes() };
+    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
+    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
+    machine.with(&mut program).run();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&printed.0.borrow()), text(&reports.borrow()))
+}
+
+#[test]
+fn a_string_that_grows_without_end_is_an_error() {
+    for grows in [
+        "while ( T ) s = s + s;",
+        "while ( T ) s += s;",
+        "while ( T ) g += \"0123456789abcdef0123456789abcdef\" + s;",
+        "while ( T ) s = cat(s, s);",
+        "while ( T ) s = cat_sep(\",\", \"\", s, s);",
+        "while ( T ) s = cat_sep(s, \"\", \"a\", \"b\");",
+        "while ( T ) s = fmt(\"%s%s\", s, s);",
+        "while ( T ) s = string_cat(s, s);",
+        "while ( T ) s = join_string_vec(vector(s, s), s);",
+        "while ( T ) s = gsub(s, /a/, s + s);",
+        "while ( T ) s = sub(s, /a/, \"a\" + s);",
+        "while ( T ) s = subst_string(s, \"a\", s + s);",
+        "while ( T ) s = string_to_ascii_hex(s);",
+        "while ( T ) s = encode_base64(s);",
+        "while ( T ) s = hexdump(s);",
+        "while ( T ) s = to_json(s + \"\\\"\\\"\");",
+        "while ( T ) s = safe_shell_quote(s);",
+        "while ( T ) { all += s; s = join_string_vec(all, \",\"); }",
+    ] {
+        let (printed, reported) = run(grows);
+        assert_eq!(printed, "next\n", "{grows}: {reported}");
+        assert!(
+            reported.contains("is longer than 65536, the limit of --max-string ("),
+            "{grows}: {reported}"
+        );
+        assert!(reported.contains("test, line 6"), "{grows}: {reported}");
+    }
+}
+
+#[test]
+fn a_string_that_is_filled_beyond_the_limit_is_an_error() {
+    for filled in [
+        "print |string_fill(65537, s)|;",
+        "print |zfill(s, 65537)|;",
+        "print |ljust(s, 65537, \" \")|;",
+        "print |rjust(s, 18446744073709551615, \" \")|;",
+    ] {
+        let (printed, reported) = run(filled);
+        assert_eq!(printed, "next\n", "{filled}: {reported}");
+        assert!(reported.contains("--max-string"), "{filled}: {reported}");
+    }
+}
+
+#[test]
+fn a_string_of_the_limit_is_none() {
+    let code = "while ( |s| < 65536 ) s += s;\nprint |s|, |string_fill(65536, s)|, |sub(s, /a/, \"b\")|;\n\
+                print |subst_string(s, \"a\", \"b\")|;";
+    let (printed, reported) = run(code);
+    assert_eq!((printed.as_str(), reported.as_str()), ("65536, 65536, 65536\n65536\nnext\n", ""));
+}
