@@ -23,6 +23,7 @@ use gannet_replay::Live;
 use gannet_replay::Options;
 use gannet_replay::Policy;
 use gannet_replay::Range;
+use gannet_replay::Report;
 use gannet_replay::Server;
 use gannet_replay::Target;
 use gannet_replay::TargetError;
@@ -317,6 +318,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Box::new(io::BufWriter::new(file))
         }
     };
+    let other = comparison.as_ref().and_then(|(against, _)| match against {
+        Against::Server { address, .. } => Some(*address),
+        Against::Capture => None,
+    });
     let live = Live::default();
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
@@ -354,27 +359,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             _ => terminal.error(remark),
         }
     }
-    let counts = report.counts();
-    let failure = if counts.connections == 0
-        && counts.refused == 0
-        && let Some(why) = report.trouble()
-    {
-        Some(format!("no connection to {target} over {}: {why}", options.transport))
-    } else if counts.answered == 0 && counts.refused > 0 {
-        Some(format!("nothing listens at {target} over {}", options.transport))
-    } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
-        Some(format!("{target} answered nothing within {:?}", options.timeout))
-    } else {
-        None
-    };
+    let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
+    let failures = failure(&report, target, &options).into_iter();
+    let failures = failures.chain(other.and_then(|(report, at)| failure(report, at, &options)));
     // An error is reported also where only the report is wanted.
-    let arrived = match &failure {
-        Some(why) => {
-            terminal.error(why);
-            Outcome::Failed
-        }
-        None => Outcome::Done,
-    };
+    let mut arrived = Outcome::Done;
+    for why in failures {
+        terminal.error(&why);
+        arrived = Outcome::Failed;
+    }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params: Vec<_> = params.collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
@@ -388,6 +381,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
+}
+
+/// Why a run has no answers of a server.
+fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<String> {
+    let counts = report.counts();
+    if counts.connections == 0
+        && counts.refused == 0
+        && let Some(why) = report.trouble()
+    {
+        Some(format!("no connection to {server} over {}: {why}", options.transport))
+    } else if counts.answered == 0 && counts.refused > 0 {
+        Some(format!("nothing listens at {server} over {}", options.transport))
+    } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
+        Some(format!("{server} answered nothing within {:?}", options.timeout))
+    } else {
+        None
+    }
 }
 
 /// What answers are compared with, and how.
@@ -445,7 +455,12 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
 
 /// Says what stopped a run, and what to do about it.
 fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
-    terminal.error(error);
+    match (error, &args.differences) {
+        (Error::System { what: "differences", error }, Some(path)) => {
+            terminal.error(&format_args!("{}: {error}", path.display()));
+        }
+        _ => terminal.error(error),
+    }
     match error {
         Error::Capture(error) => Outcome::of(error, false),
         Error::NoQueries { .. } => {

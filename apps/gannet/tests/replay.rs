@@ -91,6 +91,30 @@ fn answers_are_held_against_those_of_the_capture() {
 }
 
 #[test]
+fn a_second_server_that_does_not_answer_is_an_error() {
+    let server = Echo::start(&[]);
+    let to = ["--to", &server.address, "--timing", "max"];
+    // A port that nothing listens at: the socket that reserves it does not receive.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap().to_string();
+    let compare = ["--timeout", "0.2", "--compare", &silent];
+    let run = replay(&[&[&sample()[..]], &to[..], &compare[..]].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_eq!(run.stderr, format!("error: {silent} answered nothing within 200ms\n"));
+    assert!(run.stdout.contains("only target"), "{}", run.stdout);
+}
+
+#[test]
+fn differences_that_cannot_be_written_name_their_file() {
+    let server = Echo::start(&["--rcode", "5"]);
+    let to = ["--to", &server.address, "--timing", "max"];
+    let compare = ["--compare", "capture", "--differences", "/dev/full"];
+    let run = replay(&[&[&sample()[..]], &to[..], &compare[..]].concat());
+    assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: /dev/full: "), "{}", run.stderr);
+}
+
+#[test]
 fn a_drawing_that_cannot_be_written_leaves_the_report() {
     let server = Echo::start(&["--rcode", "3"]);
     let to = ["--to", &server.address, "--timing", "max", "--svg", "/nonexistent/x.svg"];

@@ -30,7 +30,7 @@ pub enum Timing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no timing: original, speed=2x, rate=50k, ramp=1k..100k/60s and max are, with numbers \
-     above zero"
+     from a millionth to a billion"
 )]
 pub struct TimingError(String);
 

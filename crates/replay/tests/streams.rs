@@ -80,6 +80,17 @@ fn an_idle_connection_is_closed_and_another_opened() {
 }
 
 #[test]
+fn a_connection_that_may_not_be_idle_stays_for_its_answers() {
+    let capture = Capture::new("tcp-not-idle", 5, 20_000_000, 1);
+    let server =
+        Running::new(Behaviour { delay: Duration::from_millis(5), ..Behaviour::default() });
+    let policy = Policy { idle: Duration::ZERO, ..Policy::default() };
+    let report = run(&Options { policy, ..options(&capture, server.address) });
+    let served = server.end();
+    assert_eq!((report.counts().answered, served.connections), (5, 5));
+}
+
+#[test]
 fn what_a_server_spoils_settles_nothing() {
     let capture = Capture::new("tcp-spoil", 2000, 0, 4);
     let behaviour =

@@ -12,6 +12,9 @@ use super::Deadline;
 use super::Why;
 use super::Worker;
 
+/// Nanoseconds after which a connection with pending queries is looked at again, where it may not be idle at all.
+const LOOK: u64 = 1_000_000;
+
 impl Worker<'_> {
     /// Closes a connection, and resolves its pending queries.
     pub(super) fn close(&mut self, place: usize, why: Why, now: u64) {
@@ -138,11 +141,12 @@ impl Worker<'_> {
             self.looks.pop();
             let c = self.connections.get(place).and_then(Option::as_ref);
             let Some(c) = c.filter(|c| c.serial == serial) else { continue };
-            let next = self.idle_after(if c.is_quiet() { c.used } else { now });
-            if next <= now {
+            let is_quiet = c.is_quiet();
+            let next = self.idle_after(if is_quiet { c.used } else { now });
+            if is_quiet && next <= now {
                 self.close(place, Why::Enough, now);
             } else {
-                self.looks.push(Reverse((next, place, serial)));
+                self.looks.push(Reverse((next.max(now + LOOK), place, serial)));
             }
         }
     }
