@@ -495,12 +495,29 @@ impl Run {
     }
 
     /// Every file for itself.
-    fn each(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
-        let files = paths::files(files)?;
+    fn each(&mut self, named: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
+        let (files, mut captures) = (paths::files(named)?, Vec::new());
         let threads = self.threads.unwrap_or_else(cores);
-        if threads.min(files.len()) > 1 {
-            return self.spread(&files, out, threads);
+        let mut outcome = if threads.min(files.len()) > 1 {
+            self.spread(&files, out, threads, &mut captures)?
+        } else {
+            self.in_turn(&files, out, &mut captures)?
+        };
+        if self.stop.asked().is_none() {
+            for error in paths::without_captures(named, &captures) {
+                outcome = outcome.max(self.refuse(&error));
+            }
         }
+        Ok(outcome)
+    }
+
+    /// Analyses every file separately, one after the other; adds those that are captures to a list.
+    fn in_turn(
+        &mut self,
+        files: &[Found],
+        out: &Path,
+        captures: &mut Vec<PathBuf>,
+    ) -> anyhow::Result<Outcome> {
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
         for file in files {
@@ -509,7 +526,8 @@ impl Run {
             }
             match self.open(std::slice::from_ref(&file.path)) {
                 Ok(stream) => {
-                    let folder = folders.of(&file);
+                    captures.push(file.path.clone());
+                    let folder = folders.of(file);
                     let live = Live::of(std::slice::from_ref(&file.path));
                     let files = std::slice::from_ref(&file.path);
                     outcome = outcome.max(self.stream(stream, &folder, live, files)?);
@@ -522,8 +540,14 @@ impl Run {
     }
 
     /// Analyses every file separately, several in parallel, and prints the messages in the order of
-    /// the files.
-    fn spread(&mut self, files: &[Found], out: &Path, threads: usize) -> anyhow::Result<Outcome> {
+    /// the files; adds those that are captures to a list.
+    fn spread(
+        &mut self,
+        files: &[Found],
+        out: &Path,
+        threads: usize,
+        captures: &mut Vec<PathBuf>,
+    ) -> anyhow::Result<Outcome> {
         let workers = threads.min(files.len());
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
@@ -545,7 +569,10 @@ impl Run {
             |file| {
                 // Here, because folders are named in the order of their files.
                 let stream = open(std::slice::from_ref(&file.path), stop);
-                let with_folder = |stream| (stream, folders.of(file), file.path.clone());
+                let with_folder = |stream| {
+                    captures.push(file.path.clone());
+                    (stream, folders.of(file), file.path.clone())
+                };
                 stream.map(with_folder).map_err(|e| (e, file.named))
             },
             work,

@@ -27,6 +27,7 @@ use crate::limits;
 use crate::live::program;
 use crate::live::times;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -58,7 +59,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "BYTES")]
     snaplen: Option<u32>,
     /// Begin another file when one has this many bytes of packets
-    #[arg(long, value_name = "SIZE", value_parser = limits::size)]
+    #[arg(long, value_name = "SIZE", value_parser = limits::size_above_zero)]
     file_size: Option<u64>,
     /// Begin another file when one is this old
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
@@ -96,6 +97,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(error);
         Ok(Outcome::NoCapture)
     };
+    if let Err(error) = paths::refuse_suffix(&args.write) {
+        return refused(&error);
+    }
     let filter = match args.filter.as_deref().map(crate::analyze::filter).transpose() {
         Ok(filter) => filter,
         Err(error) => return refused(&format_args!("--filter: {error}")),

@@ -80,6 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&"-: standard input gets no index: write the capture to a file first");
         return Ok(Outcome::NoCapture);
     }
+    let mut captures = Vec::new();
     for file in paths::files(&args.files)? {
         let stream = Stream::open(std::slice::from_ref(&file.path), Default::default());
         let stream = match stream {
@@ -95,9 +96,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         };
         outcome = outcome.max(index(args, stream, &file.path, &stop, &terminal)?);
+        captures.push(file.path);
         if let Some(stopped) = stop.asked() {
             return Ok(stopped);
         }
+    }
+    for error in paths::without_captures(&args.files, &captures) {
+        terminal.error(&error);
+        outcome = outcome.max(Outcome::of(&error, false));
     }
     Ok(outcome)
 }

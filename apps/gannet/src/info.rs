@@ -29,9 +29,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let mut outcome = Outcome::Done;
     let mut first = true;
-    for file in paths::files(&[&args.read[..], &args.files].concat())? {
+    let (named, mut captures) = ([&args.read[..], &args.files].concat(), Vec::new());
+    for file in paths::files(&named)? {
         let info = match Info::open(&file.path) {
-            Ok(info) => info,
+            Ok(info) => {
+                captures.push(file.path);
+                info
+            }
             Err(error) if file.named => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, false));
@@ -53,6 +57,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.error(damage);
             outcome = outcome.max(Outcome::of(damage, true));
         }
+    }
+    for error in paths::without_captures(&named, &captures) {
+        terminal.error(&error);
+        outcome = outcome.max(Outcome::of(&error, false));
     }
     Ok(outcome)
 }

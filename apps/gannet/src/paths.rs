@@ -37,6 +37,20 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
+/// An error for each of the given folders that has none of the captures: nothing of it was read.
+pub(crate) fn without_captures<'p>(
+    paths: &'p [PathBuf],
+    captures: &'p [PathBuf],
+) -> impl Iterator<Item = gannet_capture::Error> + 'p {
+    let is_empty = |path: &&PathBuf| {
+        path.is_dir() && captures.iter().all(|capture| !capture.starts_with(path))
+    };
+    let found = "a directory without captures";
+    let error =
+        move |path: &PathBuf| gannet_capture::Error::NotACapture { file: path.clone(), found };
+    paths.iter().filter(is_empty).map(error)
+}
+
 /// A relative path as it is; of others, which lead elsewhere, the name of the file.
 fn below(path: &Path) -> PathBuf {
     let plain = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);

@@ -173,7 +173,17 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
         from_file.push(id);
     }
     all.extend(given.iter().cloned());
-    let matches = command().try_get_matches_from(words(&all)).map_err(|error| error.to_string())?;
+    let matches = command().try_get_matches_from(words(&all)).map_err(|error| {
+        let text = error.to_string();
+        // Where the command line alone is right, the file is wrong.
+        match command().try_get_matches_from(words(given)) {
+            Ok(_) => {
+                let first = text.lines().next().unwrap_or_default();
+                format!("{name}: {}", first.strip_prefix("error: ").unwrap_or(first))
+            }
+            Err(_) => text,
+        }
+    })?;
     if let Some(file) = matches.get_raw("files").and_then(|mut files| files.next()) {
         let file = file.display();
         return Err(format!(
@@ -312,8 +322,9 @@ mod tests {
     #[test]
     fn errors_name_file_and_option() {
         for (text, words) in [
+            ("rotate = 5", "x.toml: invalid value '5' for '--rotate <TIME>'"),
+            ("keep = \"0\"", "x.toml: invalid value '0' for '--keep <AGE|SIZE>'"),
             ("rotat = 1", "x.toml: no option is named 'rotat'"),
-            ("rotate = 5", "--rotate"),
             ("quiet = 3", "quiet is true or false"),
             ("[a]\nb = 1", "no option is named 'a'"),
             ("rotate = [", "x.toml: "),

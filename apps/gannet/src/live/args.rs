@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub(crate) rotate: Option<Duration>,
     /// Move rotated files to this folder, in which %Y, %m, %d, %H and %M stand for when they began
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = times::template)]
     pub(crate) rotate_to: Option<String>,
     /// Compress rotated files
     #[arg(long, value_name = "HOW")]

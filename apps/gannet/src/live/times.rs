@@ -44,8 +44,19 @@ pub(crate) fn keep(text: &str) -> Result<Keep, String> {
         return duration(&format!("{days}d")).map(Keep::Age);
     }
     limits::size(text)
-        .map(Keep::Size)
+        .and_then(|size| if size > 0 { Ok(Keep::Size(size)) } else { Err(String::new()) })
         .map_err(|_| format!("'{text}' is neither an age, like 30d, nor a size, like 200G"))
+}
+
+/// A folder whose name has parts of a time, checked.
+pub(crate) fn template(text: &str) -> Result<String, String> {
+    let mut letters = text.chars();
+    while letters.by_ref().any(|letter| letter == '%') {
+        if !letters.next().is_some_and(|letter| "YmdHMS%".contains(letter)) {
+            return Err("% stands before Y, m, d, H, M or S, and %% is a percent sign".to_owned());
+        }
+    }
+    Ok(text.to_owned())
 }
 
 /// Seconds that local time is ahead of UTC.
@@ -118,7 +129,10 @@ mod tests {
         for bad in ["", "1", "h", "-1h", "1y", "0s", "infd"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
-        assert!(keep("d").is_err() && keep("x").is_err());
+        // No file is kept for no time, nor in no bytes.
+        for bad in ["d", "x", "0", "0d", "0.1K1", ""] {
+            assert!(keep(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
@@ -138,5 +152,11 @@ mod tests {
         let text = expand("logs/%Y-%m-%d/%H%%%x%", time);
         assert!(text.starts_with("logs/2027-01-1") && text.ends_with("%%x%"), "{text}");
         assert_eq!(for_programs(time).len(), 17);
+        for good in ["archive/%Y-%m-%d", "%H%M%S", "100%%", "plain"] {
+            assert_eq!(template(good).as_deref(), Ok(good));
+        }
+        for bad in ["archive/%Q", "%", "a%", "%%%", "%y"] {
+            assert!(template(bad).is_err(), "{bad}");
+        }
     }
 }
