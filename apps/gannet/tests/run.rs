@@ -529,6 +529,28 @@ fn scripts_do_not_write_their_input() {
 }
 
 #[test]
+fn a_capture_is_one_output_of_a_split() {
+    let s = Scratch::new("run-split");
+    let (a, b) = (s.path("a.pcap"), s.path("b.pcap"));
+    let split = |paths: [&Path; 3]| {
+        let [a, b, c] = paths.map(|path| path.display().to_string());
+        script(&[], &format!("gannet.input(arg[2]):split({{ '{a}', '{b}', '{c}' }})"))
+    };
+    let twice = split([&a, &b, &a]);
+    assert!(
+        twice.code == 1 && twice.stderr.contains("a.pcap is an output already"),
+        "{}",
+        twice.stderr
+    );
+    let null = Path::new("/dev/null");
+    assert_eq!(split([&a, null, null]).code, 0);
+    for wrong in ["-1", "1.5", "'2'", "0/0"] {
+        let run = script(&[], &format!("print(gannet.input(arg[2]):limit({wrong}):count())"));
+        assert!(run.code == 1 && run.stderr.contains("a whole number"), "{wrong}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn scripts_get_their_arguments() {
     let folder = std::env::temp_dir().join(format!("gannet-run-arg-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -277,13 +277,18 @@ impl Flow {
         split: Split,
         limit: Option<u64>,
     ) -> Result<(), String> {
-        let create = |path: &PathBuf| {
+        let create = |(at, path): (usize, &PathBuf)| {
+            // A pipe or a device takes the packets of several parts; a file would keep those of the last one.
+            let is_file = path.metadata().map_or(true, |about| about.is_file());
+            if is_file && paths.iter().take(at).any(|other| other == path) {
+                return Err(format!("{} is an output already", path.display()));
+            }
             if FileId::of(path).is_some_and(|id| self.inputs.contains(&id)) {
                 return Err(format!("{} is an input: write to another file", path.display()));
             }
             Writer::create(path, WriteOptions::default()).map_err(|e| e.to_string())
         };
-        let writers: Result<Vec<_>, _> = paths.iter().map(create).collect();
+        let writers: Result<Vec<_>, _> = paths.iter().enumerate().map(create).collect();
         self.verb = Verb::Write(writers?, split);
         self.left = limit;
         Ok(())

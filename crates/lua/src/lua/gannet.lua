@@ -200,7 +200,9 @@ end
 --- Ends the pipeline after `count` packets or messages.
 function Pipeline:limit(count)
     local me = of(self, "limit")
-    if type(count) ~= "number" or count < 0 then error("limit wants a number", 2) end
+    if type(count) ~= "number" or count < 0 or count % 1 ~= 0 then
+        error("limit wants a whole number, 0 or more", 2)
+    end
     me.limit = count
     return self
 end
