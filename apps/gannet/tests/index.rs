@@ -245,6 +245,61 @@ fn packets_are_found_in_the_captures_of_a_folder() {
 }
 
 #[test]
+fn a_uid_without_packets_leaves_an_old_capture() {
+    let s = Scratch::new("index-old");
+    let source = s.file("sample.pcap", &sample());
+    let name = source.to_str().unwrap();
+    assert_eq!(run(&["index", "--quiet", name]).code, 0);
+    let old = s.file("old.pcap", b"an old file");
+    for path in [&old, &s.path("new.pcap")] {
+        let none = run(&["packets", "--uid", "Cx", name, "-w", path.to_str().unwrap()]);
+        assert_eq!(none.code, 2);
+        assert!(none.stderr.contains("no capture has packets of Cx"), "{}", none.stderr);
+    }
+    assert_eq!(fs::read(&old).unwrap(), b"an old file");
+    assert!(!s.path("new.pcap").exists());
+}
+
+#[test]
+fn a_suffix_of_a_compression_that_is_not_written_is_refused() {
+    let s = Scratch::new("suffix");
+    let source = s.file("sample.pcap", &sample());
+    let (name, out) = (source.to_str().unwrap(), s.path("one.pcap.bz2"));
+    let out = out.to_str().unwrap();
+    for command in [
+        &["packets", "--uid", "Cx", name, "-w", out][..],
+        #[cfg(target_os = "linux")]
+        &["capture", "-i", "lo", "--packets", "0", "-w", out],
+    ] {
+        let refused = run(command);
+        assert_eq!(refused.code, 2, "{command:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(".bz2 is not written"), "{}", refused.stderr);
+    }
+    assert!(!s.path("one.pcap.bz2").exists());
+}
+
+#[test]
+fn a_folder_without_captures_is_an_error() {
+    let s = Scratch::new("folder-without");
+    s.file("day/notes.txt", b"no capture");
+    s.file("other/sample.pcap", &sample());
+    let (empty, other, out) = (s.path("day"), s.path("other"), s.path("out"));
+    let (empty, other) = (empty.to_str().unwrap(), other.to_str().unwrap());
+    let out = out.to_str().unwrap();
+    let analyze = |threads| ["analyze", "-o", out, "--each", "-t", threads];
+    for command in [&["index"][..], &["info"], &analyze("1"), &analyze("2")] {
+        for paths in [&[empty][..], &[other, empty]] {
+            let refused = run(&[command, paths].concat());
+            assert_eq!(refused.code, 2, "{command:?} {paths:?}: {}", refused.stderr);
+            let text = "day: not a capture: a directory without captures";
+            assert!(refused.stderr.contains(text), "{command:?}: {}", refused.stderr);
+        }
+        let read = run(&[command, &[other]].concat());
+        assert_eq!(read.code, 0, "{command:?}: {}", read.stderr);
+    }
+}
+
+#[test]
 fn standard_input_has_no_index() {
     for arguments in [&["index", "-"][..], &["packets", "--uid", "CHhAvVGS1DHFjwGM9", "-"]] {
         let refused = run(arguments);

@@ -77,6 +77,119 @@ fn errors_point_at_the_place_and_damage_has_a_code() {
 }
 
 #[test]
+fn an_answer_replaces_no_file_that_is_read() {
+    let s = Scratch::new("sql-over");
+    let bytes = sample();
+    let source = s.file("sample.pcap", &bytes);
+    let name = source.to_str().unwrap();
+    s.analyze("logs", &["--format", "parquet"], &source);
+    let log = s.path("logs/conn.parquet");
+    let before = fs::read(&log).unwrap();
+    let (log, folder) = (log.to_str().unwrap(), s.path("logs"));
+    let of_query = format!("SELECT uid FROM '{name}'");
+    for arguments in [
+        &["sql", &of_query, "-o", name][..],
+        &["sql", "SELECT uid FROM conn", name, "-o", name],
+        &["sql", &format!("SELECT uid FROM '{log}'"), "--parquet", "-o", log],
+        &["sql", "SELECT uid FROM conn", folder.to_str().unwrap(), "--parquet", "-o", log],
+    ] {
+        let refused = run(arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("is the same file as the input"), "{}", refused.stderr);
+    }
+    assert!(fs::read(name).unwrap() == bytes && fs::read(log).unwrap() == before);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_replaces_no_device() {
+    let full = run(&["sql", "SELECT 1", "-o", "/dev/full"]);
+    assert_eq!(full.code, 1, "{}", full.stderr);
+    assert!(full.stderr.starts_with("error: /dev/full: No space left"), "{}", full.stderr);
+    let output = run(&["sql", "SELECT 1 AS a", "-o", "/dev/stdout"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "a\n1\n"), "{}", output.stderr);
+    let s = Scratch::new("sql-link");
+    let (file, link) = (s.path("file.csv"), s.path("link.csv"));
+    std::os::unix::fs::symlink("file.csv", &link).unwrap();
+    assert_eq!(run(&["sql", "SELECT 1 AS a", "-o", link.to_str().unwrap()]).code, 0);
+    assert_eq!(fs::read_to_string(file).unwrap(), "a\n1\n");
+    assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+}
+
+#[test]
+fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
+    let s = Scratch::new("sql-several-captures");
+    let whole = s.file("day/a.pcap", &sample());
+    let name = whole.to_str().unwrap();
+    // Its first connection has the uid that is the first one of the other capture.
+    let part = s.path("day/b.pcap");
+    let part = part.to_str().unwrap();
+    assert_eq!(run(&["filter", "tcp port 80", name, "-w", part]).code, 0);
+    let folder = s.path("day");
+    let folder = folder.to_str().unwrap();
+    assert_eq!(run(&["index", "-q", folder]).code, 0);
+    let of = |path: &str| {
+        let run = run(&["packets", "--where", "service = 'dns'", path]);
+        (run.code, run.stdout)
+    };
+    let all = of(name);
+    assert_eq!(of(folder), all);
+    assert_eq!(of(part), (2, String::new()));
+    // A uid of both captures is not one of a connection.
+    let uid = run(&["sql", "SELECT uid FROM conn ORDER BY ts LIMIT 1", part]).stdout;
+    let uid = uid.lines().nth(1).unwrap();
+    let both = run(&["packets", "--uid", uid, folder]);
+    assert_eq!(both.code, 0);
+    assert!(both.stderr.contains(&format!("have a connection {uid} each")), "{}", both.stderr);
+    // An index of other options has other uids.
+    assert_eq!(run(&["index", "-q", "--seed", "7", name]).code, 0);
+    let other = run(&["packets", "--where", "service = 'dns'", name]);
+    assert!(
+        other.code == 2 && other.stderr.contains("with the options of the logs"),
+        "{}",
+        other.stderr
+    );
+    let seeded = run(&["packets", "--where", "service = 'dns'", "--seed", "7", name]);
+    assert_eq!((seeded.code, seeded.stdout), all);
+}
+
+#[test]
+fn errors_of_conditions_show_the_condition() {
+    let s = Scratch::new("sql-condition");
+    let source = s.file("sample.pcap", &sample());
+    let name = source.to_str().unwrap();
+    let of = |condition: &str, log: &str| {
+        let run = run(&["packets", "--where", condition, "--log", log, name]);
+        assert_eq!(run.code, 2);
+        run.stderr
+    };
+    let expected = "error: no column is named 'servise'\n 1 | servise = 'dns'\n   | ^^^^^^^\n";
+    assert!(of("servise = 'dns'", "conn").starts_with(expected));
+    assert_eq!(
+        of("true", "software"),
+        "error: rows of software have no uid, which leads to packets\n"
+    );
+    assert!(of("", "conn").starts_with("error: ") && !of("", "conn").contains("SELECT"));
+}
+
+#[test]
+fn a_file_takes_the_answer_of_one_query() {
+    let s = Scratch::new("sql-several");
+    let out = s.path("answer.csv");
+    let out = out.to_str().unwrap();
+    for option in [&["--out", out][..], &["--parquet"]] {
+        let two = Run::with_input(gannet().args(["sql", "-"]).args(option), b"SELECT 1; SELECT 2;");
+        assert_eq!((two.code, two.stdout.as_str()), (2, ""), "{}", two.stderr);
+        assert!(two.stderr.contains("takes the answer of one query, not of 2"), "{}", two.stderr);
+    }
+    assert_eq!(s.list(""), Vec::<String>::new());
+    let one =
+        Run::with_input(gannet().args(["sql", "-", "--out", out]), b"SELECT 1 AS a; -- one\n");
+    assert_eq!((one.code, one.stderr.as_str()), (0, ""));
+    assert_eq!(fs::read_to_string(out).unwrap(), "a\n1\n");
+}
+
+#[test]
 fn the_packets_of_rows_are_found_by_sql() {
     let s = Scratch::new("sql-where");
     let source = s.file("sample.pcap", &sample());

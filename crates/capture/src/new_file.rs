@@ -78,6 +78,16 @@ impl NewFile {
     }
 }
 
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// The last step of writing a file; without it the temporary file is removed.
 #[derive(Debug, Default)]
 pub(crate) struct Rename {

@@ -1,11 +1,15 @@
 //! The rows that a query returns.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use arrow_array::RecordBatchOptions;
+use arrow_schema::Field;
+use arrow_schema::Schema;
 use arrow_schema::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -35,10 +39,11 @@ impl Answer {
     pub(crate) fn start(
         sql: &str,
         mut stream: SendableRecordBatchStream,
+        labels: Vec<Option<String>>,
         runtime: &Handle,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let schema = stream.schema();
+        let schema = labelled(&stream.schema(), labels);
         let (to, batches) = channel(1);
         runtime.spawn(async move {
             while let Some(batch) = stream.next().await {
@@ -65,7 +70,7 @@ impl Answer {
         reason = "an iterator of results would go on after an error"
     )]
     pub fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let Self { sql, batches, runtime, stop, .. } = self;
+        let Self { sql, schema, batches, runtime, stop } = self;
         runtime.block_on(async {
             loop {
                 if stop.load(Ordering::Relaxed) {
@@ -75,10 +80,44 @@ impl Answer {
                     Err(_) => {}
                     Ok(None) => return Ok(None),
                     Ok(Some(Ok(batch))) if batch.num_rows() == 0 => {}
-                    Ok(Some(Ok(batch))) => return Ok(Some(batch)),
+                    Ok(Some(Ok(batch))) => {
+                        return named(batch, schema).map(Some).map_err(|e| Error::of(&e, sql));
+                    }
                     Ok(Some(Err(error))) => return Err(Error::of(&error, sql)),
                 }
             }
         })
     }
+}
+
+/// The batch with the names of the schema.
+fn named(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionError> {
+    let (own, columns, rows) = batch.into_parts();
+    let name = |(field, named): (&Arc<Field>, &Arc<Field>)| {
+        if field.name() == named.name() {
+            return Arc::clone(field);
+        }
+        Arc::new(field.as_ref().clone().with_name(named.name()))
+    };
+    let fields: Vec<_> = own.fields().iter().zip(schema.fields()).map(name).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, own.metadata().clone()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}
+
+/// The schema with labels where there are any, and where no two columns have one name then.
+fn labelled(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
+    if labels.len() != schema.fields().len() {
+        return Arc::clone(schema);
+    }
+    let label = |(field, label): (&Arc<Field>, Option<String>)| match label {
+        Some(label) => Arc::new(field.as_ref().clone().with_name(label)),
+        None => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().zip(labels).map(label).collect();
+    let names: BTreeSet<_> = fields.iter().map(|field| field.name()).collect();
+    if names.len() < fields.len() {
+        return Arc::clone(schema);
+    }
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use arrow_schema::ArrowError;
 use datafusion::common::Column;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -70,6 +71,16 @@ impl Error {
         self
     }
 
+    /// With the place as in a part of the query that begins in this line; without it where that is not in the part.
+    #[must_use]
+    pub fn in_part(mut self, part: &str, first_line: usize) -> Self {
+        self.place = self.place.and_then(|(line, column, len, text)| {
+            let line = line.checked_sub(first_line - 1).filter(|line| *line > 0)?;
+            (line <= part.lines().count()).then_some((line, column, len, text))
+        });
+        self
+    }
+
     /// What may help, if anything is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -89,6 +100,9 @@ impl Error {
             DataFusionError::SchemaError(inner, _) => Self::of_schema(inner, sql),
             DataFusionError::SQL(inner, _) => Self::of_parser(&inner.to_string(), sql),
             DataFusionError::Plan(text) => Self::of_plan(text, sql),
+            DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
+                Self::query("a query is one statement; - reads several from standard input")
+            }
             DataFusionError::NotImplemented(text) => Self::query(text.clone()),
             DataFusionError::ResourcesExhausted(text) => {
                 let hint = "the limit of memory can be raised, or the query made to keep less";
@@ -98,9 +112,24 @@ impl Error {
                 Some(own) => own.clone(),
                 None => Self::new(ErrorKind::Run, inner.to_string()),
             },
-            DataFusionError::ArrowError(inner, _) => Self::new(ErrorKind::Run, inner.to_string()),
-            DataFusionError::Execution(text) => Self::new(ErrorKind::Run, text.clone()),
-            other => Self::new(ErrorKind::Run, first_line(&other.strip_backtrace())),
+            // Functions refuse their arguments: networks, intervals, texts that are no numbers.
+            DataFusionError::Execution(text) => Self::query(text.clone()),
+            DataFusionError::ArrowError(inner, _) => match &**inner {
+                ArrowError::IoError(..) => Self::new(ErrorKind::Run, inner.to_string()),
+                ArrowError::ExternalError(inner) => match inner.downcast_ref::<Self>() {
+                    Some(own) => own.clone(),
+                    None => Self::new(ErrorKind::Run, inner.to_string()),
+                },
+                other => Self::query(of_value(&other.to_string())),
+            },
+            other => {
+                let text = first_line(&other.strip_backtrace());
+                // A condition that is evaluated while pages of a Parquet file are read.
+                match text.contains("filter predicate") {
+                    true => Self::query(of_value(&text)),
+                    false => Self::new(ErrorKind::Run, text),
+                }
+            }
         }
     }
 
@@ -150,8 +179,34 @@ impl Error {
         Self::query(message).at(sql, span)
     }
 
+    /// Of a function that does not take its arguments: `… No function matches the given name and argument types
+    /// 'cidr(Utf8)'. …`.
+    fn of_arguments(text: &str, sql: &str) -> Option<Self> {
+        let (_, rest) =
+            text.split_once("No function matches the given name and argument types '")?;
+        let (name, _) = rest.split_once('(')?;
+        let types = rest.get(name.len() + 1..)?.split(")'").next()?;
+        let known = crate::functions::FUNCTIONS.iter().find(|function| function.name == name);
+        let hint = known.map(|function| format!("{} {}", function.usage, function.doc));
+        let what = match types {
+            "" => format!("{name} needs arguments"),
+            types => format!("{name} does not take {types}"),
+        };
+        let all = Self::query(what).with_hint(hint);
+        Some(match find(sql, name) {
+            Some(span) => all.at(sql, span),
+            None => all,
+        })
+    }
+
     fn of_plan(text: &str, sql: &str) -> Self {
         let text = first_line(text);
+        if text.starts_with("No SQL statements") {
+            return Self::query("the query is empty");
+        }
+        if let Some(wrong) = Self::of_arguments(&text, sql) {
+            return wrong;
+        }
         if let Some(name) = text.strip_prefix("Invalid function '") {
             let name = name.split('\'').next().unwrap_or_default();
             let known = crate::functions::FUNCTIONS.iter().map(|f| f.name);
@@ -171,6 +226,18 @@ impl Error {
             None => all,
         }
     }
+}
+
+/// What a value cannot be, without the names of the errors around it: `Cannot cast string 'dns' to value of Int64 type`.
+fn of_value(text: &str) -> String {
+    let inner = text.rsplit_once("Error(\"").and_then(|(_, rest)| rest.split("\")").next());
+    let text = inner.unwrap_or(text);
+    let text = ["Cast error: ", "Parser error: ", "Arrow error: "]
+        .iter()
+        .fold(text, |text, kind| text.strip_prefix(kind).unwrap_or(text));
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 fn first_line(text: &str) -> String {
@@ -284,6 +351,42 @@ mod tests {
         assert_eq!(near("udi").as_deref(), Some("did you mean uid?"));
         assert_eq!(near("orig_byte").as_deref(), Some("did you mean orig_bytes?"));
         assert_eq!(near("certificate"), None);
+    }
+
+    #[test]
+    fn a_place_is_shown_in_the_part_of_a_query_that_is_known() {
+        let sql = "SELECT uid FROM conn WHERE (\nservise = 'dns'\n)";
+        let error = Error::query("no column is named 'servise'");
+        let inside = error.clone().at(sql, find(sql, "servise").unwrap());
+        let expected = "no column is named 'servise'\n 1 | servise = 'dns'\n   | ^^^^^^^";
+        assert_eq!(inside.in_part("servise = 'dns'", 2).to_string(), expected);
+        let outside = error.at(sql, find(sql, "conn").unwrap());
+        assert_eq!(
+            outside.in_part("servise = 'dns'", 2).to_string(),
+            "no column is named 'servise'"
+        );
+    }
+
+    #[test]
+    fn values_and_arguments_in_words() {
+        let of_filter = "Parquet error: External: Compute error: Error evaluating filter predicate: \
+                         ArrowError(CastError(\"Cannot cast string 'dns' to value of Int64 type\"), Some(\"\"))";
+        let expected = "cannot cast string 'dns' to value of Int64 type";
+        assert_eq!(of_value(of_filter), expected);
+        assert_eq!(of_value(&format!("Cast error: C{}", &expected[1..])), expected);
+        let text = "Failed to coerce arguments to satisfy a call to 'cidr' function: coercion from Utf8 to the \
+                    signature Exact(Utf8, Utf8) failed. No function matches the given name and argument types \
+                    'cidr(Utf8)'. You might need to add explicit type casts.";
+        let error = Error::of_plan(text, "SELECT CIDR(uid)");
+        assert_eq!(
+            error.to_string(),
+            "cidr does not take Utf8\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
+        );
+        assert!(error.hint().is_some_and(|hint| hint.starts_with("cidr(addr, '10.0.0.0/8') ")));
+        assert_eq!(
+            Error::of_plan("No SQL statements were provided", "").to_string(),
+            "the query is empty"
+        );
     }
 
     #[test]

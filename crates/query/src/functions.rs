@@ -201,17 +201,17 @@ fn domain(arrays: &[ArrayRef]) -> Result<ArrayRef> {
 fn hist(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let times: &TimestampMicrosecondArray = as_array(arrays, 0)?;
     let widths: &StringArray = as_array(arrays, 1)?;
-    let mut last: Option<(&str, i64)> = None;
+    let mut last: Option<(&str, Interval)> = None;
     let mut starts = Vec::with_capacity(times.len());
     for (time, width) in times.iter().zip(widths) {
         let (Some(time), Some(width)) = (time, width) else {
             starts.push(None);
             continue;
         };
-        let micros = match last {
-            Some((text, micros)) if text == width => micros,
-            _ => match micros(width) {
-                Some(micros) => micros,
+        let interval = match last {
+            Some((text, interval)) if text == width => interval,
+            _ => match interval(width) {
+                Some(interval) => interval,
                 None => {
                     return exec_err!(
                         "hist: '{width}' is no interval: write 500ms, 10s, 1m, 6h, 1d or 1w"
@@ -219,14 +219,34 @@ fn hist(arrays: &[ArrayRef]) -> Result<ArrayRef> {
                 }
             },
         };
-        last = Some((width, micros));
-        starts.push(Some(time - time.rem_euclid(micros)));
+        last = Some((width, interval));
+        starts.push(interval.start(time));
     }
     Ok(Arc::new(TimestampMicrosecondArray::from(starts).with_timezone("UTC")))
 }
 
-/// Microseconds of an interval: a number and its unit.
-fn micros(text: &str) -> Option<i64> {
+/// Intervals one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interval {
+    /// Microseconds of each.
+    width: i64,
+    /// When one of them begins, in microseconds since 1970.
+    origin: i64,
+}
+
+impl Interval {
+    /// The start of the interval that a time is in; `None` where that is before the first time that there is.
+    fn start(self, time: i64) -> Option<i64> {
+        let from_origin = i128::from(time) - i128::from(self.origin);
+        i64::try_from(i128::from(time) - from_origin.rem_euclid(i128::from(self.width))).ok()
+    }
+}
+
+/// Monday, 5 January 1970: weeks begin on Mondays (ISO 8601), as those of `date_trunc('week', ts)`.
+const MONDAY: i64 = 4 * 86_400_000_000;
+
+/// The intervals of a number and its unit.
+fn interval(text: &str) -> Option<Interval> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -240,8 +260,9 @@ fn micros(text: &str) -> Option<i64> {
         "w" => 7 * 86_400_000_000,
         _ => return None,
     };
-    let micros = number.parse::<i64>().ok()?.checked_mul(unit)?;
-    (micros > 0).then_some(micros)
+    let width = number.parse::<i64>().ok()?.checked_mul(unit)?;
+    let origin = if text.ends_with('w') { MONDAY } else { 0 };
+    (width > 0).then_some(Interval { width, origin })
 }
 
 /// From the index of each capture, in order, the first that has the uid.
@@ -344,12 +365,26 @@ mod tests {
 
     #[test]
     fn intervals_are_numbers_with_a_unit() {
-        assert_eq!(micros("1m"), Some(60_000_000));
-        assert_eq!(micros("500 ms"), Some(500_000));
-        assert_eq!(micros("1w"), Some(604_800_000_000));
+        let width = |text| interval(text).map(|interval| interval.width);
+        assert_eq!(width("1m"), Some(60_000_000));
+        assert_eq!(width("500 ms"), Some(500_000));
+        assert_eq!(width("1w"), Some(604_800_000_000));
         for wrong in ["", "m", "0s", "1", "1y", "-1s", "99999999999999999w"] {
-            assert_eq!(micros(wrong), None, "{wrong}");
+            assert_eq!(interval(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn weeks_begin_on_mondays_and_no_time_overflows() {
+        const DAY: i64 = 86_400_000_000;
+        let week = interval("1w").unwrap();
+        // Thursday and Sunday of the first days of 1970, and the Monday after them.
+        assert_eq!(
+            [0, 3, 4].map(|day| week.start(day * DAY)),
+            [-3, -3, 4].map(|day| Some(day * DAY))
+        );
+        assert_eq!(week.start(i64::MIN), None);
+        assert!(week.start(i64::MAX).is_some());
     }
 
     #[test]

@@ -78,6 +78,29 @@ pub(crate) fn declared(statement: &mut Statement) -> Result<Declared, Error> {
     Ok(declared)
 }
 
+/// What the columns of an answer are called that have no name of their own: the text of their expressions. `None` where a
+/// column has a name; an empty list where columns do not follow from the text (`SELECT *`).
+pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
+    let Statement::Statement(inner) = statement else { return Vec::new() };
+    let ast::Statement::Query(query) = inner.as_ref() else { return Vec::new() };
+    let mut body = query.body.as_ref();
+    let select = loop {
+        match body {
+            ast::SetExpr::Select(select) => break select,
+            ast::SetExpr::Query(query) => body = query.body.as_ref(),
+            ast::SetExpr::SetOperation { left, .. } => body = left.as_ref(),
+            _ => return Vec::new(),
+        }
+    };
+    let label = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        | SelectItem::ExprWithAlias { .. } => Some(None),
+        SelectItem::UnnamedExpr(expr) => Some(Some(expr.to_string())),
+        _ => None,
+    };
+    select.projection.iter().map(label).collect::<Option<_>>().unwrap_or_default()
+}
+
 /// The query in a statement.
 fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
     match statement {

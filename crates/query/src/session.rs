@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) stop: Arc<AtomicBool>,
     problems: Mutex<Problems>,
     captures: Mutex<Vec<PathBuf>>,
+    /// The files that the latest query reads.
+    inputs: Mutex<Vec<PathBuf>>,
     /// Packets that analyses of captures took.
     packets: AtomicU64,
 }
@@ -145,6 +147,7 @@ impl Session {
             stop: Arc::default(),
             problems: Mutex::default(),
             captures: Mutex::new(captures),
+            inputs: Mutex::default(),
             packets: AtomicU64::new(0),
         });
         for function in functions::all(&shared) {
@@ -166,6 +169,11 @@ impl Session {
     pub fn problems(&self) -> (Vec<String>, Vec<String>) {
         let problems = std::mem::take(&mut *self.shared.problems());
         (problems.warnings, problems.damaged)
+    }
+
+    /// The files that the latest query may read: those of the session, and those that the query names.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        self.shared.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Packets that analyses of captures took since the last call.
@@ -218,15 +226,18 @@ impl Session {
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
         let declared = names::declared(&mut statement)?;
+        let labels = names::labels(&statement);
         let mut columns = BTreeSet::new();
         let mut captures = captures_of(&self.sources);
+        let mut inputs = paths_of(&self.sources);
         let mut registered = BTreeSet::new();
         names::tables(&mut statement, |parts| {
             let found =
                 self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
-            let Some(Found { name, table, captures: more, ident }) = found else { return Ok(None) };
+            let Some(Found { name, table, sources, ident }) = found else { return Ok(None) };
             columns.extend(table.schema().fields().iter().map(|field| field.name().clone()));
-            captures.extend(more);
+            captures.extend(captures_of(&sources));
+            inputs.extend(paths_of(&sources));
             if registered.insert(name.clone()) {
                 let reference = TableReference::bare(name);
                 self.context.deregister_table(reference.clone()).map_err(failed)?;
@@ -236,6 +247,7 @@ impl Session {
         })?;
         names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
         *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
+        *self.shared.inputs.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
         let stream = self.runtime().block_on(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
             let only_queries = SQLOptions::new()
@@ -246,7 +258,8 @@ impl Session {
             self.context.execute_logical_plan(plan).await?.execute_stream().await
         });
         let stream = stream.map_err(failed)?;
-        Ok(Answer::start(sql, stream, self.runtime().handle(), Arc::clone(&self.shared.stop)))
+        let stop = Arc::clone(&self.shared.stop);
+        Ok(Answer::start(sql, stream, labels, self.runtime().handle(), stop))
     }
 
     #[expect(clippy::expect_used, reason = "only drop() takes it")]
@@ -287,7 +300,7 @@ impl Session {
                 let table =
                     LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
                 let missing = || wrong(Error::query(format!("{name} has no log '{log}'")));
-                Ok(Some(Found::new(name, table.ok_or_else(missing)?, &sources, first)))
+                Ok(Some(Found::new(name, table.ok_or_else(missing)?, sources, first)))
             }
             [_] => {
                 let known = self.tables();
@@ -296,7 +309,7 @@ impl Session {
                 let table =
                     LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
                 let table = table.ok_or_else(|| wrong(self.no_table(name)))?;
-                Ok(Some(Found::new(log, table, &[], first)))
+                Ok(Some(Found::new(log, table, Vec::new(), first)))
             }
             [_, log] if is_path(first) => {
                 let mut skipped = Vec::new();
@@ -310,7 +323,7 @@ impl Session {
                     (Error::query(what).with_hint(hint), log.span)
                 };
                 let full = format!("{name}.{}", log.value);
-                Ok(Some(Found::new(&full, table.ok_or_else(missing)?, &sources, first)))
+                Ok(Some(Found::new(&full, table.ok_or_else(missing)?, sources, first)))
             }
             // DataFusion reports what it does not know.
             _ => Ok(None),
@@ -338,20 +351,25 @@ struct Found {
     /// Under which it is registered.
     name: String,
     table: LogTable,
-    captures: Vec<PathBuf>,
+    /// The files that the query names with it.
+    sources: Vec<Source>,
     ident: Ident,
 }
 
 impl Found {
-    fn new(name: &str, table: LogTable, sources: &[Source], at: &Ident) -> Self {
+    fn new(name: &str, table: LogTable, sources: Vec<Source>, at: &Ident) -> Self {
         let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
-        Self { name: name.to_owned(), table, captures: captures_of(sources), ident }
+        Self { name: name.to_owned(), table, sources, ident }
     }
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {
     let captures = sources.iter().filter(|source| matches!(source.content, Content::Capture));
     captures.map(|source| source.path.clone()).collect()
+}
+
+fn paths_of(sources: &[Source]) -> Vec<PathBuf> {
+    sources.iter().map(|source| source.path.clone()).collect()
 }
 
 /// Names of files are in single quotes; others may be if they look like one.

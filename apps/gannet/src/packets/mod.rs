@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::io;
 use std::io::BufWriter;
 use std::io::Write;
+#[cfg(feature = "sql")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use line::Printer;
+use slices::Asked;
 pub(crate) use slices::Wanted;
 use summary::Summary;
 
@@ -98,6 +101,18 @@ pub(crate) struct Args {
     /// Logs of the capture for --where, so that it is not analysed again
     #[arg(long, value_name = "PATH", requires = "condition")]
     rows: Option<PathBuf>,
+    /// Do not verify checksums in the analysis for --where, as the index was made
+    #[arg(short = 'C', long, requires = "condition", conflicts_with = "rows")]
+    no_checksums: bool,
+    /// Seed of uids in the analysis for --where, as the index was made
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "condition",
+        conflicts_with = "rows"
+    )]
+    seed: u64,
     /// Write the packets of --uid or --where into a capture instead
     #[arg(short, long, value_name = "OUT", requires = "slice")]
     write: Option<PathBuf>,
@@ -142,22 +157,37 @@ fn rows_where(
     condition: &str,
     terminal: &Terminal,
 ) -> anyhow::Result<Outcome> {
-    let rows = args.rows.as_ref().map_or(files, std::slice::from_ref);
-    match crate::sql::wanted(rows, &args.log, condition, terminal) {
-        Ok(wanted) if wanted.is_empty() => {
-            terminal.error(&format_args!("no row of {} has {condition}", args.log));
-            Ok(Outcome::NoCapture)
+    let analysis = gannet_engine::Options {
+        ignore_checksums: args.no_checksums,
+        seed: args.seed,
+        ..gannet_engine::Options::default()
+    };
+    let rows = |paths: &[PathBuf]| {
+        crate::sql::wanted(paths, analysis.clone(), &args.log, condition, terminal)
+    };
+    let (write, count) = (args.write.as_deref(), args.count);
+    let nothing = format!("no row of {} has {condition}", args.log);
+    match &args.rows {
+        Some(path) => match rows(std::slice::from_ref(path)) {
+            Ok(wanted) if wanted.is_empty() => {
+                terminal.error(&nothing);
+                Ok(Outcome::NoCapture)
+            }
+            Ok(wanted) => slices::run(files, &Asked::Same(&wanted), args.printer(), write, count),
+            Err(outcome) => Ok(outcome),
+        },
+        // A uid is one of a capture: each is analysed alone, as its index was made.
+        None => {
+            let of_each = |path: &Path| rows(&[path.to_owned()]);
+            let asked = Asked::OfEach { rows: &of_each, nothing: &nothing };
+            slices::run(files, &asked, args.printer(), write, count)
         }
-        Ok(wanted) => {
-            slices::run(files, &wanted, args.printer(), args.write.as_deref(), args.count)
-        }
-        Err(outcome) => Ok(outcome),
     }
 }
 
 #[cfg(not(feature = "sql"))]
 fn rows_where(args: &Args, _: &[PathBuf], _: &str, _: &Terminal) -> anyhow::Result<Outcome> {
-    let _ = (&args.log, &args.rows);
+    let _ = (&args.log, &args.rows, args.no_checksums, args.seed);
     Ok(crate::left_out::report(&"--where", "sql"))
 }
 
@@ -185,7 +215,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !args.uid.is_empty() {
         let wanted: Vec<_> = args.uid.iter().map(|uid| Wanted::all(uid.clone())).collect();
         let write = args.write.as_deref();
-        return slices::run(&files, &wanted, args.printer(), write, args.count);
+        return slices::run(&files, &Asked::Same(&wanted), args.printer(), write, args.count);
     }
     if let Some(condition) = &args.condition {
         return rows_where(args, &files, condition, &terminal);

@@ -1,5 +1,7 @@
 //! The packets of a connection, by the index of a capture.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::io;
@@ -62,6 +64,56 @@ fn message(packet: &Packet<'_>) -> Option<u16> {
     udp.payload.first_chunk().map(|id| u16::from_be_bytes(*id))
 }
 
+/// The packets that are wanted of captures.
+pub(super) enum Asked<'a> {
+    /// The same uids of each: where several captures have one of them, that is reported.
+    Same(&'a [Wanted]),
+    /// Those that rows of each capture name.
+    #[cfg(feature = "sql")]
+    OfEach {
+        /// The packets that are wanted of a capture; an error was reported.
+        rows: &'a dyn Fn(&Path) -> Result<Vec<Wanted>, Outcome>,
+        /// The error where no capture has such rows.
+        nothing: &'a str,
+    },
+}
+
+impl Asked<'_> {
+    fn of(&self, file: &Path) -> Result<Cow<'_, [Wanted]>, Outcome> {
+        let _ = file;
+        match self {
+            Self::Same(wanted) => Ok(Cow::Borrowed(wanted)),
+            #[cfg(feature = "sql")]
+            Self::OfEach { rows, .. } => rows(file).map(Cow::Owned),
+        }
+    }
+
+    /// The error where no packet is found, although some captures have rows.
+    fn nothing(&self, has_rows: bool) -> String {
+        match self {
+            Self::Same(wanted) => {
+                let mut uids: Vec<_> = wanted.iter().map(|wanted| &*wanted.uid).collect();
+                uids.dedup();
+                let more = if uids.len() > MANY { ", ..." } else { "" };
+                uids.truncate(MANY);
+                format!("no capture has packets of {}{more}", uids.join(", "))
+            }
+            #[cfg(feature = "sql")]
+            Self::OfEach { .. } if has_rows => {
+                "the index has none of these connections: make it with the options of the logs"
+                    .into()
+            }
+            #[cfg(feature = "sql")]
+            Self::OfEach { nothing, .. } => (*nothing).to_owned(),
+        }
+    }
+
+    /// Whether a uid is looked for in several captures.
+    fn is_same(&self) -> bool {
+        matches!(self, Self::Same(_))
+    }
+}
+
 /// Where packets go.
 enum To {
     Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
@@ -88,7 +140,7 @@ impl From<Error> for Stopped {
 /// The packets that are wanted in each of the captures, up to a number of them.
 pub(super) fn run(
     files: &[PathBuf],
-    wanted: &[Wanted],
+    asked: &Asked<'_>,
     printer: Printer,
     write: Option<&Path>,
     count: Option<u64>,
@@ -101,7 +153,8 @@ pub(super) fn run(
     let files = &captures(files)?[..];
     let mut to = match write {
         Some(path) => {
-            if let Err(error) = InputFile::refuse(&InputFile::all(files), path) {
+            let refused = InputFile::refuse(&InputFile::all(files), path);
+            if let Err(error) = refused.and_then(|()| paths::refuse_suffix(path)) {
                 terminal.error(&error);
                 return Ok(Outcome::NoCapture);
             }
@@ -112,9 +165,32 @@ pub(super) fn run(
         }
     };
     let (mut left, mut outcome, mut found) = (count.unwrap_or(u64::MAX), Outcome::Done, false);
+    let mut has_rows = false;
+    let mut known: HashMap<String, &Path> = HashMap::new();
     for file in files {
-        match slice(file, wanted, &mut to, &mut left, &terminal) {
-            Ok(is_there) => found |= is_there,
+        let wanted = match asked.of(file) {
+            Ok(wanted) if wanted.is_empty() => continue,
+            Ok(wanted) => {
+                has_rows = true;
+                wanted
+            }
+            Err(failed) => {
+                outcome = outcome.max(failed);
+                continue;
+            }
+        };
+        match slice(file, &wanted, &mut to, &mut left, &terminal) {
+            Ok(uids) => {
+                found |= !uids.is_empty();
+                for uid in uids.into_iter().filter(|_| asked.is_same()) {
+                    if let Some(first) = known.insert(uid.to_owned(), file) {
+                        let (first, file) = (first.display(), file.display());
+                        terminal.warning(&format_args!(
+                            "{first} and {file} have a connection {uid} each: a uid is one of a capture"
+                        ));
+                    }
+                }
+            }
             Err(Stopped::Enough) => {
                 found = true;
                 break;
@@ -131,16 +207,12 @@ pub(super) fn run(
     }
     match to {
         To::Lines(_, mut out) => out.flush().context("standard output")?,
-        To::Capture(writer) => {
-            writer.finish()?;
-        }
+        To::Capture(writer) if found => writer.finish()?,
+        // An old file of this name stays.
+        To::Capture(writer) => writer.discard(),
     }
     if !found && outcome == Outcome::Done {
-        let mut uids: Vec<_> = wanted.iter().map(|wanted| &*wanted.uid).collect();
-        uids.dedup();
-        let more = if uids.len() > MANY { ", ..." } else { "" };
-        uids.truncate(MANY);
-        terminal.error(&format_args!("no capture has packets of {}{more}", uids.join(", ")));
+        terminal.error(&asked.nothing(has_rows));
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)
@@ -157,20 +229,21 @@ fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     Ok(found.map(|found| found.path).collect())
 }
 
-/// The packets of a capture; whether it has any.
-fn slice(
+/// The packets of a capture; the uids of which it has packets.
+fn slice<'w>(
     file: &Path,
-    wanted: &[Wanted],
+    wanted: &'w [Wanted],
     to: &mut To,
     left: &mut u64,
     terminal: &Terminal,
-) -> Result<bool, Stopped> {
+) -> Result<BTreeSet<&'w str>, Stopped> {
     let mut index = Index::open(file)?;
     warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
     // Of packets of requests, whose they may be.
     let mut requests: HashMap<u64, Vec<&Wanted>> = HashMap::new();
     let mut whole = HashSet::new();
+    let mut uids = BTreeSet::new();
     for wanted in wanted {
         let found = index.packets(wanted.uid.as_bytes())?.unwrap_or_default();
         if wanted.within.is_none() && wanted.message.is_none() {
@@ -179,6 +252,9 @@ fn slice(
             for number in &found {
                 requests.entry(*number).or_default().push(wanted);
             }
+        }
+        if !found.is_empty() {
+            uids.insert(&*wanted.uid);
         }
         numbers.extend(found);
     }
@@ -203,5 +279,8 @@ fn slice(
         };
         written.map_err(Stopped::Other)
     })?;
-    Ok(any)
+    if !any {
+        uids.clear();
+    }
+    Ok(uids)
 }

@@ -16,7 +16,7 @@ use anyhow::Context;
 use arrow_array::Array as _;
 use arrow_array::Int64Array;
 use arrow_array::StringArray;
-use gannet_columns::WholeFile;
+use gannet_capture::NewFile;
 use gannet_filter::Filter;
 use gannet_query::Csv;
 use gannet_query::Error;
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = limits::size)]
     memory: u64,
     /// Threads; by default one for each core
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
     /// Do not verify checksums in captures
     #[arg(short = 'C', long)]
@@ -121,6 +121,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let is_prompt = sql.is_none() && io::stdin().is_terminal();
     if is_prompt {
+        if args.out.is_some() {
+            terminal.error(&"--out takes the answer of one query, and a prompt has several");
+            return Ok(Outcome::NoCapture);
+        }
         return prompt::run(args, &session, &terminal);
     }
     let stop = Stop::on_signals().context("signals")?;
@@ -135,9 +139,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             queries
         }
     };
+    if queries.len() > 1 && (args.out.is_some() || args.parquet) {
+        let option = if args.out.is_some() { "--out" } else { "--parquet" };
+        let count = queries.len();
+        terminal.error(&format_args!("{option} takes the answer of one query, not of {count}"));
+        return Ok(Outcome::NoCapture);
+    }
     let mut outcome = Outcome::Done;
     for sql in queries {
-        outcome = outcome.max(args.answer(&session, &sql, &paths, &terminal)?);
+        outcome = outcome.max(args.answer(&session, &sql, &terminal)?);
         if let Some(stopped) = stop.asked() {
             return Ok(stopped);
         }
@@ -175,7 +185,7 @@ impl Args {
     fn options(&self, filter: Option<Filter>) -> Options {
         let mut options = Options { memory: self.memory as usize, ..Options::default() };
         if let Some(threads) = self.threads {
-            options.threads = usize::from(threads.max(1));
+            options.threads = usize::from(threads);
         }
         options.analysis.ignore_checksums = self.no_checksums;
         options.analysis.seed = self.seed;
@@ -195,13 +205,7 @@ impl Args {
     }
 
     /// Runs a query and writes its rows.
-    fn answer(
-        &self,
-        session: &Session,
-        sql: &str,
-        paths: &[PathBuf],
-        terminal: &Terminal,
-    ) -> anyhow::Result<Outcome> {
+    fn answer(&self, session: &Session, sql: &str, terminal: &Terminal) -> anyhow::Result<Outcome> {
         let form = self.form();
         if form == Form::Parquet && self.out.is_none() && io::stdout().is_terminal() {
             terminal.error(&"--parquet: a terminal does not show Parquet");
@@ -209,13 +213,14 @@ impl Args {
             return Ok(Outcome::NoCapture);
         }
         let written = match &self.out {
-            None => write(session, sql, form, BufWriter::new(io::stdout())).map(drop),
+            None => write(session, sql, form, BufWriter::new(io::stdout()), None).map(drop),
             Some(path) => {
-                InputFile::refuse(&InputFile::all(paths), path)?;
-                let file = WholeFile::create(path).with_context(|| path.display().to_string())?;
-                match write(session, sql, form, file) {
+                let file = NewFile::create(path).with_context(|| path.display().to_string())?;
+                match write(session, sql, form, BufWriter::new(file), Some(path)) {
                     Ok(file) => {
-                        file.finish().with_context(|| path.display().to_string())?;
+                        let file = file.into_inner().map_err(io::IntoInnerError::into_error);
+                        let finished = file.and_then(NewFile::finish);
+                        finished.with_context(|| path.display().to_string())?;
                         Ok(())
                     }
                     Err(error) => Err(error),
@@ -228,10 +233,18 @@ impl Args {
         let outcome = if damaged.is_empty() { Outcome::Done } else { Outcome::Damaged };
         match written {
             Ok(()) => Ok(outcome),
+            Err(Failed::Refused(error)) => {
+                terminal.error(&error);
+                Ok(outcome.max(Outcome::NoCapture))
+            }
             Err(Failed::Query(error)) => Ok(outcome.max(report(&error, terminal))),
             Err(Failed::Write(error)) => {
                 let error = anyhow::Error::from(error);
-                if out::is_closed(&error) { Ok(outcome) } else { Err(error.context("the answer")) }
+                if out::is_closed(&error) {
+                    return Ok(outcome);
+                }
+                let file = self.out.as_ref().map(|path| path.display().to_string());
+                Err(error.context(file.unwrap_or_else(|| "standard output".to_owned())))
             }
         }
     }
@@ -241,6 +254,8 @@ impl Args {
 enum Failed {
     Query(Error),
     Write(io::Error),
+    /// The output is one of the inputs.
+    Refused(anyhow::Error),
 }
 
 impl From<Error> for Failed {
@@ -258,14 +273,18 @@ impl From<io::Error> for Failed {
 /// Characters of a value that a table shows.
 const WIDEST: usize = 80;
 
-/// Writes the rows of a query, and returns what they were written to.
+/// Writes the rows of a query, and returns what they were written to: `path`, if that is a file.
 fn write<W: Write + Send>(
     session: &Session,
     sql: &str,
     form: Form,
     mut out: W,
+    path: Option<&PathBuf>,
 ) -> Result<W, Failed> {
     let mut answer = session.query(sql)?;
+    if let Some(path) = path {
+        InputFile::refuse(&InputFile::all(&session.inputs()), path).map_err(Failed::Refused)?;
+    }
     let schema = answer.schema();
     let mut writer: Box<dyn Writer + '_> = match form {
         Form::Parquet => {
@@ -289,12 +308,19 @@ fn write<W: Write + Send>(
 /// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
 pub(crate) fn wanted(
     paths: &[PathBuf],
+    analysis: gannet_engine::Options,
     log: &str,
     condition: &str,
     terminal: &Terminal,
 ) -> Result<Vec<Wanted>, Outcome> {
-    let failed = |error: Error| report(&error, terminal);
-    let session = Session::new(paths, Options::default()).map_err(failed)?;
+    // The condition begins in the second line of the query.
+    let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
+    let options = Options { analysis, ..Options::default() };
+    let session = Session::new(paths, options).map_err(failed)?;
+    if session.columns(log).map_err(failed)?.field_with_name("uid").is_err() {
+        terminal.error(&format_args!("rows of {log} have no uid, which leads to packets"));
+        return Err(Outcome::NoCapture);
+    }
     let (from, until, message) = match log {
         // The answer is in the packet at ts + rtt.
         "dns" => {
@@ -312,7 +338,7 @@ pub(crate) fn wanted(
     let start = if is_request { "CAST(ts AS BIGINT)" } else { "CAST(NULL AS BIGINT)" };
     let sql = format!(
         "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id \
-         FROM {from} WHERE uid IS NOT NULL AND ({condition}) ORDER BY _from, uid"
+         FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
     );
     let mut answer = session.query(&sql).map_err(failed)?;
     let mut all = Vec::new();

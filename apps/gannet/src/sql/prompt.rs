@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
                 let (queries, rest) = statements(&line);
                 let rest = Some(rest).filter(|rest| !rest.is_empty());
                 for sql in queries.into_iter().chain(rest) {
-                    args.answer(session, &sql, &[], terminal)?;
+                    args.answer(session, &sql, terminal)?;
                 }
             }
             Err(ReadlineError::Interrupted) => {}
@@ -128,27 +128,49 @@ fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<boo
     Ok(true)
 }
 
+/// What a character of a text of queries is inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Query,
+    /// Between two of these.
+    Quotes(char),
+    /// A comment to the end of its line.
+    Line,
+    /// A comment between `/*` and `*/`.
+    Comment,
+}
+
 /// Splits text at semicolons outside of quotes and comments: complete queries, and what is behind the last semicolon.
 pub(super) fn statements(text: &str) -> (Vec<String>, String) {
     let (mut queries, mut current) = (Vec::new(), String::new());
-    let mut quote = None;
-    let mut in_comment = false;
+    let mut inside = Inside::Query;
     for c in text.chars() {
-        let ends = c == ';' && quote.is_none() && !in_comment;
-        match (quote, c) {
-            _ if in_comment => in_comment = c != '\n',
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '-') if current.ends_with('-') => in_comment = true,
-            (Some(open), c) if open == c => quote = None,
-            _ => {}
-        }
+        let ends = c == ';' && inside == Inside::Query;
+        inside = match (inside, c) {
+            (Inside::Query, '\'' | '"') => Inside::Quotes(c),
+            (Inside::Query, '-') if current.ends_with('-') => Inside::Line,
+            (Inside::Query, '*') if current.ends_with('/') => Inside::Comment,
+            (Inside::Quotes(open), c) if open == c => Inside::Query,
+            (Inside::Line, '\n') => Inside::Query,
+            (Inside::Comment, '/') if current.ends_with('*') => Inside::Query,
+            (inside, _) => inside,
+        };
         if !ends {
             current.push(c);
-        } else if !current.trim().is_empty() {
+        } else if is_comment(&current) {
+            current.clear();
+        } else {
             queries.push(std::mem::take(&mut current).trim().to_owned());
         }
     }
-    (queries, current.trim().to_owned())
+    // The rest may be comments alone, which are no query.
+    let rest = if is_comment(&current) { String::new() } else { current.trim().to_owned() };
+    (queries, rest)
+}
+
+/// Whether a text has no more than blanks and comments of lines.
+fn is_comment(text: &str) -> bool {
+    text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"))
 }
 
 /// What a word may be completed to.
@@ -219,6 +241,10 @@ mod tests {
         assert_eq!(queries, ["SELECT ';'", "-- a; b\nSELECT \"a;b\""]);
         assert_eq!(rest, "select 1");
         assert_eq!(statements(" ; "), (vec![], String::new()));
+        let (queries, rest) = statements("-- first\n;\nSELECT 1; -- done\n  -- really");
+        assert_eq!((queries, rest.as_str()), (vec!["SELECT 1".to_owned()], ""));
+        let (queries, rest) = statements("SELECT /* a; 'b */ 1; SELECT 2");
+        assert_eq!((queries, rest.as_str()), (vec!["SELECT /* a; 'b */ 1".to_owned()], "SELECT 2"));
     }
 
     #[test]

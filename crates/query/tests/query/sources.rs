@@ -118,6 +118,45 @@ fn names_that_are_wrong_are_pointed_at() {
 }
 
 #[test]
+fn columns_without_a_name_are_called_by_their_expression() {
+    let session = session(&[crate::support::sample()]);
+    let header = |sql: &str| {
+        let text = csv(&session, sql).unwrap();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    for (sql, expected) in [
+        ("SELECT 1, count(*), c.id.orig_h FROM conn c GROUP BY 3", "1,count(*),id.orig_h"),
+        ("SELECT cidr(id.orig_h, '10.0.0.0/8') FROM conn", "\"cidr(id.orig_h, '10.0.0.0/8')\""),
+        ("SELECT max(ts) AS last, uid FROM conn GROUP BY uid", "last,uid"),
+        ("SELECT 1 + 1 UNION ALL SELECT 3", "1 + 1"),
+        ("(SELECT lower(uid) FROM conn) ORDER BY 1 LIMIT 0", "lower(uid)"),
+    ] {
+        assert_eq!(header(sql), expected, "{sql}");
+    }
+    // The names of DataFusion stay where those of the query are not unique, or not known.
+    assert!(csv(&session, "SELECT 1, * FROM (SELECT 2 AS b)").is_ok());
+    assert!(csv(&session, "VALUES (1, 'a')").is_ok());
+}
+
+#[test]
+fn functions_refuse_their_arguments_as_part_of_the_query() {
+    let session = session(&[crate::support::sample()]);
+    for (sql, words) in [
+        ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is no network"),
+        ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
+        ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
+        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "error parsing timestamp from 'yesterday'"),
+        ("SELECT cidr(uid) FROM conn", "cidr does not take Utf8"),
+        ("SELECT 1; SELECT 2", "a query is one statement"),
+        ("", "the query is empty"),
+    ] {
+        let error = rows(&session, sql).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Query, "{sql}: {error}");
+        assert!(error.to_string().contains(words), "{sql}: {error}");
+    }
+}
+
+#[test]
 fn only_queries_are_run() {
     let session = session(&[crate::support::sample()]);
     let folder = std::env::temp_dir().join("gannet-never-written");
