@@ -1,5 +1,9 @@
 //! Errors as Python exceptions.
 
+use std::io;
+use std::path::Path;
+
+use pyo3::exceptions::PyOSError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,22 +26,7 @@ pub(crate) fn of_capture(error: &gannet_capture::Error) -> PyErr {
         E::Damaged { file, packet, offset, .. } | E::Cut { file, packet, offset, .. } => {
             (file, Some(*packet), Some(*offset))
         }
-        E::Io { file, source } => {
-            return Python::attach(|py| {
-                if let Some(raised) = source.get_ref().and_then(|e| e.downcast_ref::<PyErr>()) {
-                    return raised.clone_ref(py);
-                }
-                let os = py.get_type::<pyo3::exceptions::PyOSError>();
-                let name = file.display().to_string();
-                let text = source.to_string();
-                // With a number OSError becomes FileNotFoundError and the like.
-                let made = match source.raw_os_error() {
-                    Some(code) => os.call1((code, text, name)),
-                    None => os.call1((format!("{name}: {text}"),)),
-                };
-                made.map_or_else(|error| error, PyErr::from_value)
-            });
-        }
+        E::Io { file, source } => return of_file(file, source),
         E::NotACapture { file, .. } | E::Unsupported { file, .. } => (file, None, None),
         _ => return PyRuntimeError::new_err(error.to_string()),
     };
@@ -46,6 +35,40 @@ pub(crate) fn of_capture(error: &gannet_capture::Error) -> PyErr {
             let class = py.import("gannet._errors")?.getattr("CaptureError")?;
             let name = file.display().to_string();
             class.call1((error.to_string(), name, packet, offset))
+        };
+        make().map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
+/// The exception for an error of an index.
+pub(crate) fn of_index(error: &gannet_index::Error) -> PyErr {
+    use gannet_index::Error as E;
+    match error {
+        E::Capture(error) => of_capture(error),
+        E::Io(file, source) => of_file(file, source),
+        error => PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for a file that the system does not read or write: what a file object raised, or an `OSError` of its
+/// kind, as Python makes it.
+fn of_file(file: &Path, source: &io::Error) -> PyErr {
+    Python::attach(|py| {
+        if let Some(raised) = source.get_ref().and_then(|e| e.downcast_ref::<PyErr>()) {
+            return raised.clone_ref(py);
+        }
+        let make = || {
+            let os = py.get_type::<PyOSError>();
+            let name = file.display().to_string();
+            match source.raw_os_error() {
+                // With a number OSError becomes FileNotFoundError and the like; the text is Python's, since Rust's has the
+                // number as well.
+                Some(code) => {
+                    let text = py.import("os")?.call_method1("strerror", (code,))?;
+                    os.call1((code, text, name))
+                }
+                None => os.call1((format!("{name}: {source}"),)),
+            }
         };
         make().map_or_else(|error| error, PyErr::from_value)
     })

@@ -13,7 +13,6 @@ use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_index::Builder;
 use gannet_log::Selection;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::convert;
@@ -76,7 +75,7 @@ fn build(path: &PathBuf, mut options: Options) -> PyResult<(u64, u64)> {
         }
     }
     engine.finish()?;
-    let built = builder.write(path).map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let built = builder.write(path).map_err(|error| errors::of_index(&error))?;
     Ok((built.packets, built.lists))
 }
 

@@ -17,7 +17,6 @@ use gannet_filter::Filter;
 use gannet_index::Index;
 use gannet_index::Slices;
 use pyo3::exceptions::PyLookupError;
-use pyo3::exceptions::PyOSError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -234,7 +233,6 @@ pub(crate) fn packets_of(
             Err(PyLookupError::new_err(text))
         }
         Ok(packets) => Ok(to_python(py, packets)),
-        Err(gannet_index::Error::Capture(error)) => Err(errors::of_capture(&error)),
-        Err(error) => Err(PyOSError::new_err(error.to_string())),
+        Err(error) => Err(errors::of_index(&error)),
     }
 }

@@ -4,6 +4,7 @@ import datetime
 import io
 import json
 import math
+import shutil
 import subprocess
 
 import pytest
@@ -89,6 +90,46 @@ def test_a_schema_reads_nothing(tmp_path):
         r["conn"].to_arrow()
     with pytest.raises(FileNotFoundError):
         r["conn"].to_polars()
+
+
+def test_errors_of_the_system_are_written_once(sample, tmp_path):
+    missing = str(tmp_path / "nothing.pcap")
+    reads = [
+        lambda: gannet.read(missing)["conn"].to_arrow(),
+        lambda: gannet.info(missing),
+        lambda: gannet.index(missing),
+        lambda: gannet.packets("C1", missing),
+        lambda: list(gannet.filter("tcp", missing)),
+        lambda: gannet.filter("tcp", sample, tmp_path / "no" / "folder.pcap"),
+        lambda: gannet.plan(missing),
+    ]
+    for read in reads:
+        with pytest.raises(FileNotFoundError) as raised:
+            read()
+        assert raised.value.errno == 2 and raised.value.filename
+        assert "os error" not in str(raised.value), raised.value
+    (tmp_path / "x.pcap.gannet").write_text("no folder")
+    shutil.copy(sample, tmp_path / "x.pcap")
+    with pytest.raises(NotADirectoryError) as raised:
+        gannet.packets("C1", tmp_path / "x.pcap")
+    assert "os error" not in str(raised.value), raised.value
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"threads": 0},
+        {"threads": 256},
+        {"seed": -1},
+        {"seed": 2**64},
+        {"community_seed": 2**16},
+        {"batch_rows": 0},
+    ],
+)
+def test_numbers_out_of_range_are_refused(sample, wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name} is a number"):
+        gannet.read(sample, **wrong)
 
 
 def test_bytes_and_file_objects_are_captures(sample):

@@ -38,6 +38,26 @@ def test_tasks_have_the_rows_of_one_run(rotated, tasks):
     assert planned[0].to_arrow() == parts[0]
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"tasks": 0}, {"tasks": -1}, {"tasks": 2**32}, {"warm_up": -1}, {"planners": 0}]
+)
+def test_numbers_out_of_range_are_refused(sample, wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name} is a number"):
+        gannet.plan(sample, **wrong)
+
+
+def test_a_plan_takes_no_options_of_its_runs(sample):
+    (task,) = gannet.plan(sample, logs=["dns"])
+    for wrong in [{"threads": 2}, {"batch_rows": 10}]:
+        with pytest.raises(TypeError, match="Task.run"):
+            gannet.plan(sample, **wrong)
+    for wrong in [{"threads": 0}, {"threads": 256}, {"batch_rows": 0}]:
+        with pytest.raises(ValueError, match="is a number"):
+            list(task.run(**wrong))
+    assert sum(len(batch) for batch in task.run(threads=2, batch_rows=1)) == 4
+
+
 #: Captures of the corpus beyond this size are left out.
 MOST = 1 << 20
 

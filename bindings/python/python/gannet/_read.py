@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from gannet._gannet import Batch
 
 
+def within(name: str, value: int | None, least: int, most: int | None = None) -> None:
+    """Refuses a number outside of its range; None is not a number."""
+    if value is None or (value >= least and (most is None or value <= most)):
+        return
+    numbers = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise ValueError(f"{name} is a number {numbers}, not {value}")
+
+
 def settings(
     *,
     logs: Sequence[str] | None = None,
@@ -37,8 +45,10 @@ def settings(
         logs = [logs]
     if time_unit not in ("us", "ns"):
         raise ValueError(f"time_unit is 'us' or 'ns', not {time_unit!r}")
-    if threads is not None and not 1 <= threads <= 255:
-        raise ValueError("threads is a number from 1 to 255, or None for one a core")
+    within("threads", threads, 1, 255)
+    within("seed", seed, 0, 2**64 - 1)
+    within("community_seed", community_seed, 0, 2**16 - 1)
+    within("batch_rows", batch_rows, 1)
     return json.dumps(
         {
             "logs": None if logs is None else list(logs),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from gannet import _gannet
 from gannet._errors import check, policy
-from gannet._read import _schema, settings
+from gannet._read import _schema, settings, within
 from gannet._sources import expand, is_url
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Task:
     ) -> Iterator[Batch]:
         """Batches of rows of all its logs as they come."""
         policy(errors)
+        within("threads", threads, 1, 255)
+        within("batch_rows", batch_rows, 1)
         with contextlib.ExitStack() as stack:
             value = _local(self._value, stack)
             run = _gannet.Run.task(json.dumps(value), threads, batch_rows)
@@ -143,7 +145,12 @@ def plan(
         options: ``logs``, ``filter``, ``columns`` and so on, as for :func:`gannet.read`. A log that cannot be divided
             raises ValueError where it is named, and is in ``left_out`` of the plan where it is not.
     """
-    options.pop("threads", None)
+    for name in ("threads", "batch_rows"):
+        if options.pop(name, None) is not None:
+            raise TypeError(f"{name} is an option of Task.run, since plans are the same for any value of it")
+    within("tasks", tasks, 1, 2**32 - 1)
+    within("warm_up", warm_up, 0, 2**32 - 1)
+    within("planners", planners, 1)
     sources = expand(paths)
     if not all(isinstance(source, str) for source in sources):
         raise TypeError("tasks are planned of paths and URLs, which other machines can open")
