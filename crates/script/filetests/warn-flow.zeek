@@ -31,6 +31,6 @@ function outer(): count
 	{
 	local x = 1;
 	local f = function [x] (y: count): count { local z = y; return x; };
-	local g = function (x: count): count { return x; };
+	local g = function (w: count): count { return w; };
 	return f(1) + g(2);
 	}

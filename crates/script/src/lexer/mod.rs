@@ -261,12 +261,7 @@ impl Lexer {
         if let Some(host) = number::host(rest).filter(|host| *host > length) {
             let text = String::from_utf8_lossy(&rest[..host]).into_owned();
             self.position += host;
-            return (
-                Token::Bad,
-                Some(LexError::Error(format!(
-                    "DNS hostname literals are no longer supported: {text}"
-                ))),
-            );
+            return (Token::Bad, Some(number::host_literal(&text)));
         }
         let mut parts = 1;
         while rest[length..].starts_with(b"::")

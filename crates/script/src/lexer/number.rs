@@ -51,9 +51,7 @@ pub(super) fn scan(text: &[u8]) -> Scanned {
     }
     if host > float {
         let name = String::from_utf8_lossy(&text[..host]).into_owned();
-        let error =
-            LexError::Error(format!("DNS hostname literals are no longer supported: {name}"));
-        return (host, Token::Bad, Some(error));
+        return (host, Token::Bad, Some(host_literal(&name)));
     }
     if float > digits {
         return (float, Token::Literal(Literal::Double(parse_double(&text[..float]))), None);
@@ -84,6 +82,13 @@ pub(super) fn bracketed(text: &[u8]) -> Option<Scanned> {
         Some((more, digits)) => subnet(octets, digits, 128, length + more),
         None => (length, Token::Literal(Literal::Addr(octets)), None),
     })
+}
+
+/// The error of a name of a host, which stood for its addresses once.
+pub(super) fn host_literal(name: &str) -> LexError {
+    LexError::Error(format!(
+        "DNS lookup of host literal '{name}' is not supported. Replace with blocking_lookup_hostname()."
+    ))
 }
 
 /// The length of the host name that begins `text`: labels with points between them, the last one begins with a letter.
@@ -154,7 +159,7 @@ fn address(text: &[u8], length: usize, octets: [Option<u8>; 4]) -> Scanned {
     }
     if bad {
         let written = String::from_utf8_lossy(&text[..length]).into_owned();
-        let error = LexError::Error(format!("failed converting string to IP address: {written}"));
+        let error = LexError::Error(format!("Bad IP address: {written}"));
         return (length, Token::Literal(Literal::Addr([0; 16])), Some(error));
     }
     match width(&text[length..]) {

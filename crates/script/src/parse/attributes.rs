@@ -117,6 +117,12 @@ impl Parser<'_> {
                     | AttrKind::Group
             );
             if repeatable && kind != AttrKind::Group {
+                if kind == AttrKind::Optional && find_attr(all, AttrKind::Default).is_some() {
+                    self.attr_error(
+                        all,
+                        "Using &default and &optional together results in &default behavior",
+                    );
+                }
                 return;
             }
             if kind == AttrKind::Deprecated && attr.expr.is_none() && all[position].expr.is_none() {
@@ -315,7 +321,6 @@ impl Parser<'_> {
             | Type::Time
             | Type::Interval
             | Type::String
-            | Type::Pattern
             | Type::Port
             | Type::Addr
             | Type::Subnet

@@ -15,6 +15,9 @@ impl Parser<'_> {
         let message = match &self.program.exprs[expr].kind {
             ExprKind::Global(global) => match self.program.globals[*global].kind {
                 GlobalKind::Constant => "const is not a modifiable lvalue",
+                GlobalKind::Function(func) if !self.program.functions[func].bodies.is_empty() => {
+                    "const is not a modifiable lvalue"
+                }
                 GlobalKind::Option => "option is not a modifiable lvalue",
                 GlobalKind::Type => "Type name is not an lvalue",
                 _ => return true,
@@ -42,6 +45,7 @@ impl Parser<'_> {
                 "can only assign to list of identifiers"
             }
             ExprKind::Error => return false,
+            ExprKind::TypeValue(_) => "Type name is not an lvalue",
             _ => "can't be assigned to",
         };
         self.fail(expr, message);
@@ -232,7 +236,7 @@ impl Parser<'_> {
                 return self.update_number(expr, left, right, true);
             }
             (Tag::String, Tag::String) => (AddTo::Concatenate, right),
-            (Tag::Time | Tag::Interval, Tag::Interval) => (AddTo::Arithmetic, right),
+            (Tag::Interval, Tag::Interval) => (AddTo::Arithmetic, right),
             (Tag::Pattern, Tag::Pattern) => (AddTo::Pattern, right),
             (Tag::Pattern, _) => {
                 return self.fail(expr, "pattern += op requires op to be a pattern");
@@ -252,16 +256,7 @@ impl Parser<'_> {
                 Some(found) => found,
                 None => return expr,
             },
-            (a, Tag::List) if is_arithmetic(a) => {
-                let [mut text, right] =
-                    [left, right].map(|part| crate::describe::expr(self.program, part));
-                text.extend_from_slice(b" + ");
-                text.extend(right);
-                let object = crate::report::Object::Text(&text, self.here);
-                self.error_about("requires arithmetic operands", &object);
-                self.set_ty(expr, TypeId::ERROR);
-                return expr;
-            }
+            (a, _) if is_arithmetic(a) => return self.no_number(expr, left, right, b" + "),
             _ => return self.fail(expr, "requires two arithmetic or two string operands"),
         };
         self.program.exprs[expr].kind = ExprKind::AddTo(how, left, right);
@@ -290,7 +285,7 @@ impl Parser<'_> {
             _ if is_arithmetic(a) && is_arithmetic(b) => {
                 return self.update_number(expr, left, right, false);
             }
-            (Tag::Time | Tag::Interval, Tag::Interval) => right,
+            (Tag::Interval, Tag::Interval) => right,
             (Tag::Table, _) => {
                 let errors = self.program.diagnostics.errors;
                 match self.elements_of(left, right) {
@@ -306,9 +301,26 @@ impl Parser<'_> {
                 return self
                     .fail(expr, "constructor list not allowed for -= operations on vectors");
             }
+            (a, _) if is_arithmetic(a) => return self.no_number(expr, left, right, b" - "),
             _ => return self.fail(expr, "requires two arithmetic operands"),
         };
         self.program.exprs[expr].kind = ExprKind::RemoveFrom(left, right);
+        expr
+    }
+
+    /// Reports that `right` cannot change the number `left`, as Zeek does of the operator that `+=` or `-=` stands for.
+    fn no_number(&mut self, expr: ExprId, left: ExprId, right: ExprId, op: &[u8]) -> ExprId {
+        let message = if self.tag(right) == Tag::Vector {
+            "cannot mix vector and scalar operands"
+        } else {
+            "requires arithmetic operands"
+        };
+        let [mut text, right] = [left, right].map(|part| crate::describe::expr(self.program, part));
+        text.extend_from_slice(op);
+        text.extend(right);
+        let object = crate::report::Object::Text(&text, self.here);
+        self.error_about(message, &object);
+        self.set_ty(expr, TypeId::ERROR);
         expr
     }
 

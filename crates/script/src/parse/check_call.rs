@@ -161,7 +161,13 @@ impl Parser<'_> {
                 .cloned()
         });
         let (Some(global), Some(func)) = (global, func) else {
-            self.error_about("not an event", &Object::Text(&text, span));
+            let is_function = global.is_some_and(|global| {
+                let global = &self.program.globals[global];
+                matches!(global.kind, GlobalKind::Function(_))
+                    || self.program.types.func(global.ty).is_some()
+            });
+            let message = if is_function { "function invoked as an event" } else { "not an event" };
+            self.error_about(message, &Object::Text(&text, span));
             return None;
         };
         let mut args = args;
@@ -224,7 +230,6 @@ impl Parser<'_> {
                 }
                 Some(TypeId::STRING)
             }
-            Type::Any => Some(TypeId::ANY),
             _ => None,
         }
     }

@@ -27,6 +27,11 @@ impl Parser<'_> {
                 continue;
             };
             error |= self.is_error(*element);
+            if types.iter().any(|field: &Field| field.name == name) {
+                let shown = self.program.name(name).to_owned();
+                self.error_here(&format!("duplicate field '{shown}' found in record definition"));
+                error = true;
+            }
             fields.push((Self::offset(types.len()), value));
             types.push(Field {
                 name,

@@ -126,6 +126,9 @@ impl Parser<'_> {
         if to_tag == Tag::Any {
             return Some(self.coerce_quietly(Coercion::ToAny, expr, ty));
         }
+        if from_tag == Tag::Any {
+            return Some(self.coerce_quietly(Coercion::FromAny, expr, ty));
+        }
         if is_arithmetic(to_tag) || is_arithmetic(from_tag) {
             if !(is_arithmetic(to_tag) && is_arithmetic(from_tag)) {
                 self.error_about_both(
@@ -168,9 +171,6 @@ impl Parser<'_> {
         }
         if self.program.fits_unspecified(ty, from) {
             return self.default_fits(expr, ty).then(|| self.coerce_to_specified(expr, ty));
-        }
-        if from_tag == Tag::Any {
-            return Some(self.coerce_quietly(Coercion::FromAny, expr, ty));
         }
         if !self.program.same_type(ty, from) {
             if to_tag == Tag::Enum && from_tag == Tag::Enum {

@@ -17,6 +17,21 @@ impl Parser<'_> {
         }
         let (left_ty, right_ty) = (self.ty(left), self.ty(right));
         let (a, b) = (self.program.scalar_tag(left_ty), self.program.scalar_tag(right_ty));
+        let on_vectors = matches!(
+            op,
+            BinaryOp::Add
+                | BinaryOp::Subtract
+                | BinaryOp::Divide
+                | BinaryOp::Mask
+                | BinaryOp::Modulo
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Less
+                | BinaryOp::LessEqual
+        );
+        if on_vectors && self.mixes_vector_and_scalar(expr) {
+            return expr;
+        }
         match op {
             BinaryOp::Add => self.check_add(expr, a, b),
             BinaryOp::Subtract => self.check_subtract(expr, a, b),
@@ -44,6 +59,16 @@ impl Parser<'_> {
             BinaryOp::Less | BinaryOp::LessEqual => self.check_less(expr, a, b),
         }
         expr
+    }
+
+    /// Whether one operand only is a vector, which is an error.
+    fn mixes_vector_and_scalar(&mut self, expr: ExprId) -> bool {
+        let (left, right) = self.operands(expr);
+        let mixed = (self.tag(left) == Tag::Vector) != (self.tag(right) == Tag::Vector);
+        if mixed {
+            self.fail(expr, "cannot mix vector and scalar operands");
+        }
+        mixed
     }
 
     fn operands(&self, expr: ExprId) -> (ExprId, ExprId) {
@@ -135,9 +160,15 @@ impl Parser<'_> {
         let (left, right) = self.operands(expr);
         let constant = |expr: ExprId| matches!(self.program.exprs[expr].kind, ExprKind::Literal(_));
         let (mut a, mut b) = (a, b);
-        if b == Tag::Interval || (constant(left) && !constant(right)) {
+        if self.rank(right) > self.rank(left)
+            || self.tag(right) == Tag::Interval
+            || (constant(right) && !constant(left))
+        {
             self.set_operands(expr, right, left);
             std::mem::swap(&mut a, &mut b);
+        }
+        if self.mixes_vector_and_scalar(expr) {
+            return;
         }
         let (left, right) = self.operands(expr);
         if a == Tag::Interval || b == Tag::Interval {
@@ -162,6 +193,9 @@ impl Parser<'_> {
     fn check_divide(&mut self, expr: ExprId, a: Tag, b: Tag) {
         let (left, right) = self.operands(expr);
         match (a, b) {
+            (Tag::Addr, _) if !matches!(b, Tag::Count | Tag::Int) => {
+                self.fail(expr, "requires address LHS and count/int RHS");
+            }
             (Tag::Interval, Tag::Interval) => self.set_result(expr, TypeId::DOUBLE),
             (Tag::Interval, _) if is_arithmetic(b) => {
                 let right = self.coerce_to_number(right, Tag::Double);
@@ -214,7 +248,8 @@ impl Parser<'_> {
         let (left, right) = self.operands(expr);
         if (self.tag(left) == Tag::Vector) != (self.tag(right) == Tag::Vector) {
             self.fail(expr, "cannot mix vectors and scalars for shift operations");
-        } else if is_integral(a) && b == Tag::Count {
+        }
+        if is_integral(a) && b == Tag::Count {
             if a == Tag::Int {
                 let right = self.coerce_to_number(right, Tag::Int);
                 self.set_operands(expr, left, right);
@@ -235,6 +270,9 @@ impl Parser<'_> {
             std::mem::swap(&mut left, &mut right);
             self.set_operands(expr, left, right);
         }
+        if self.mixes_vector_and_scalar(expr) {
+            return;
+        }
         let (left_ty, right_ty) = (self.ty(left), self.ty(right));
         let (a, b) = (self.program.scalar_tag(left_ty), self.program.scalar_tag(right_ty));
         let sets = self.is_set(left) && self.is_set(right);
@@ -250,8 +288,6 @@ impl Parser<'_> {
                 || (b == Tag::Interval && self.is_zero(left)))
         {
             self.convert_operands(expr, Tag::Interval);
-        } else if a == Tag::Any || b == Tag::Any {
-            // Compared at run time, by the types of the values.
         } else if a == b {
             match a {
                 Tag::Bool
@@ -391,9 +427,9 @@ impl Parser<'_> {
         let tag = self.program.scalar_tag(ty);
         let vector = self.program.types.tag(ty) == Tag::Vector;
         let result = match op {
-            UnaryOp::Not if is_integral(tag) || tag == Tag::Bool => TypeId::BOOL,
+            UnaryOp::Not if !vector && (is_integral(tag) || tag == Tag::Bool) => TypeId::BOOL,
             UnaryOp::Not => return self.fail(expr, "requires an integral or boolean operand"),
-            UnaryOp::Complement if tag == Tag::Count => TypeId::COUNT,
+            UnaryOp::Complement if !vector && tag == Tag::Count => TypeId::COUNT,
             UnaryOp::Complement => return self.fail(expr, "requires \"count\" operand"),
             UnaryOp::Positive | UnaryOp::Negative if is_integral(tag) => TypeId::INT,
             UnaryOp::Positive | UnaryOp::Negative if matches!(tag, Tag::Double | Tag::Interval) => {
@@ -496,19 +532,12 @@ impl Parser<'_> {
         }
         let (key_ty, container_ty) = (self.ty(key), self.ty(container));
         match (self.program.types.tag(key_ty), self.program.types.tag(container_ty)) {
-            (Tag::Pattern, Tag::String)
-            | (Tag::String, Tag::String)
-            | (Tag::Addr | Tag::Subnet, Tag::Subnet) => {
+            (Tag::Pattern, Tag::String) | (Tag::String, Tag::String) | (Tag::Addr, Tag::Subnet) => {
                 self.set_ty(expr, TypeId::BOOL);
                 return expr;
             }
-            (Tag::Pattern, Tag::Table)
-                if self
-                    .program
-                    .types
-                    .table(container_ty)
-                    .is_some_and(|table| table.index.len() == 1) => {}
-            (Tag::Pattern, Tag::Pattern | Tag::Vector | Tag::Bool | Tag::Count | Tag::Int) => {
+            (Tag::Pattern, Tag::Table) => {}
+            (Tag::Pattern, _) => {
                 self.error_about_both(
                     "pattern requires string or set/table index",
                     &crate::report::Object::Type(container_ty),

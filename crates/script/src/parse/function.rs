@@ -182,7 +182,7 @@ impl Parser<'_> {
                     )
                 {
                     self.error_about_both(
-                        "incompatible types",
+                        "incompatible function types",
                         &Object::Type(ty),
                         &Object::Type(known.ty),
                     );
@@ -254,6 +254,13 @@ impl Parser<'_> {
             let module = self.module;
             let full = self.full_name(module, &text);
             let span = self.here;
+            if let Some(known) = self.known_local(scope, full) {
+                let shown = self.program.name(full).to_owned();
+                self.error_about(
+                    "argument name used twice",
+                    &Object::Text(shown.as_bytes(), known),
+                );
+            }
             let local = crate::ast::Local {
                 name: full,
                 ty: *ty,
@@ -265,6 +272,21 @@ impl Parser<'_> {
             self.program.bodies[scope.body].params.push(Self::offset(*offset));
             scope.names.insert(full, slot);
         }
+    }
+
+    /// The location of a local of this name in `scope` or in the functions around it.
+    fn known_local(&self, scope: &Scope, name: crate::ids::Name) -> Option<Span> {
+        let mut around = self.scopes.iter().rev();
+        let open = match scope.kind {
+            ScopeKind::Lambda => around
+                .position(|outer| matches!(outer.kind, ScopeKind::Main | ScopeKind::Function))
+                .map_or(0, |depth| depth + 1),
+            _ => 0,
+        };
+        std::iter::once(scope).chain(self.scopes.iter().rev().take(open)).find_map(|scope| {
+            let local = scope.names.get(&name)?;
+            Some(self.program.bodies[scope.body].locals[*local].span)
+        })
     }
 
     /// An empty body.

@@ -258,7 +258,10 @@ impl Parser<'_> {
         });
         let scope = self.scope();
         scope.names.insert(name, local);
-        if let Some(block) = scope.blocks.last_mut() {
+        // A variable of a loop may be used after it, and so may a constant after its block.
+        if kind == LocalKind::Variable
+            && let Some(block) = scope.blocks.last_mut()
+        {
             block.push(local);
         }
         if let Some(uses) = &mut self.program.uses {

@@ -224,9 +224,9 @@ impl Parser<'_> {
             match lexed.error {
                 Some(LexError::Error(message)) => {
                     self.error_here(&message);
+                    // What is no token is left out.
                     if lexed.token == Token::Bad {
-                        self.ahead = Some(Ahead { token: Token::Bad, span });
-                        return Err(self.syntax_error());
+                        continue;
                     }
                 }
                 Some(LexError::Fatal(message)) => return Err(self.fatal_here(&message)),

@@ -173,9 +173,9 @@ impl Parser<'_> {
             if *ty == TypeId::ERROR {
                 return false;
             }
-            if self.contains_any(*ty, 0) {
+            if let Some(part) = self.unsupported_in_index(*ty, 0) {
                 self.error_about_both(
-                    "index type containing 'any' is not supported",
+                    &format!("index type containing '{part}' is not supported"),
                     &Object::Type(table),
                     &Object::Type(*ty),
                 );
@@ -185,25 +185,23 @@ impl Parser<'_> {
         true
     }
 
-    /// Whether values of the type have parts of type `any`.
-    fn contains_any(&self, ty: TypeId, depth: usize) -> bool {
+    /// The part of the type that has no hash: `any`, `file`, `opaque` or `type`.
+    fn unsupported_in_index(&self, ty: TypeId, depth: usize) -> Option<&'static str> {
         if depth > 100 {
-            return false;
+            return None;
         }
+        let inner = |part: TypeId| self.unsupported_in_index(part, depth + 1);
         match self.program.types.get(ty) {
-            Type::Any => true,
-            Type::Vector(element) => {
-                *element == TypeId::VOID || self.contains_any(*element, depth + 1)
+            Type::Any => Some("any"),
+            Type::File => Some("file"),
+            Type::Opaque(_) => Some("opaque"),
+            Type::Vector(TypeId::VOID) => Some("any"),
+            Type::Vector(element) => inner(*element),
+            Type::Table(table) => {
+                table.index.iter().chain(table.value.as_ref()).find_map(|part| inner(*part))
             }
-            Type::Table(table) => table
-                .index
-                .iter()
-                .chain(table.value.as_ref())
-                .any(|part| self.contains_any(*part, depth + 1)),
-            Type::Record(record) => {
-                record.fields.iter().any(|field| self.contains_any(field.ty, depth + 1))
-            }
-            _ => false,
+            Type::Record(record) => record.fields.iter().find_map(|field| inner(field.ty)),
+            _ => None,
         }
     }
 
@@ -248,13 +246,11 @@ impl Parser<'_> {
         self.result_written = false;
         let mut written = false;
         self.event_result = false;
-        if self.accept(Op::Colon)? {
+        if flavor != Flavor::Hook && self.accept(Op::Colon)? {
             let given = self.type_()?;
             last = self.previous;
             match flavor {
-                Flavor::Function => (written, result) = (true, given),
-                // Hooks have only one result, whatever is written.
-                Flavor::Hook => {}
+                Flavor::Function | Flavor::Hook => (written, result) = (true, given),
                 Flavor::Event => self.event_result = given != TypeId::VOID,
             }
         }
@@ -325,7 +321,7 @@ impl Parser<'_> {
         if redef && let Some(known) = self.program.types.enumeration(ty) {
             explicit = (!known.values.is_empty() && known.explicit).then_some(true);
         }
-        while !self.at(Op::BraceRight)? {
+        loop {
             let name = self.identifier()?;
             let span = self.previous;
             self.set_here(span);
@@ -349,7 +345,7 @@ impl Parser<'_> {
             let attrs = self.attributes()?;
             self.set_here(span);
             self.add_enum_value(ty, &name, value, attrs);
-            if !self.accept(Op::Comma)? {
+            if !self.accept(Op::Comma)? || self.at(Op::BraceRight)? {
                 break;
             }
         }
@@ -421,11 +417,8 @@ impl Parser<'_> {
                     self.program.sources.location(here),
                     self.program.sources.location(known.span),
                 );
-                let location = if first == second || second.is_empty() {
-                    first
-                } else {
-                    format!("{first} and {second}")
-                };
+                let location =
+                    if second.is_empty() { first } else { format!("{first} and {second}") };
                 self.program.emit(&crate::diagnostics::Diagnostic {
                     severity: Severity::Error,
                     span: here,
@@ -434,6 +427,15 @@ impl Parser<'_> {
                     about: crate::diagnostics::About { other: known.span, ..Default::default() },
                 });
             }
+            return;
+        }
+        let taken = self
+            .program
+            .types
+            .enumeration(ty)
+            .is_some_and(|known| known.values.iter().any(|known| known.value == number));
+        if taken {
+            self.error_here("enumerator value in enumerated type definition already exists");
             return;
         }
         let exporting = self.exporting;

@@ -53,6 +53,7 @@ impl Parser<'_> {
         events.retain(|event| {
             let name = self.program.name(self.program.globals[*event].name);
             !self.global_has(*event, AttrKind::IsUsed)
+                && !self.global_has(*event, AttrKind::Deprecated)
                 && !crate::components::RAISED_EVENTS.contains(&name)
         });
         if !events.is_empty() {

@@ -187,7 +187,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("pattern not terminated", "syntax", "a slash in a pattern takes a backslash"),
     ("strings cannot contain NUL", "syntax", ""),
     (
-        "DNS hostname literals",
+        "DNS lookup of host literal",
         "syntax",
         "a field of a record follows `$`: `c$id`; a `when` with `lookup_hostname` looks up names of hosts",
     ),
