@@ -160,3 +160,17 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     assert!(log.contains("\na row\n"), "{log}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn options_from_a_file_keep_their_types() {
+    let path = std::env::temp_dir().join(format!("gannet-options-{}.cfg", std::process::id()));
+    let options = "hosts 1.2.3.4,5.6.7.8\nnames a,b\nreader Input::READER_CONFIG\n";
+    std::fs::write(&path, options).unwrap();
+    let code = include_str!("options.zeek").replace("options.cfg", &path.to_string_lossy());
+    let (printed, reported, _) = run("options", code.as_bytes());
+    std::fs::remove_file(&path).unwrap();
+    let mut lines: Vec<_> = printed.lines().collect();
+    lines.sort_unstable();
+    let expected = ["T", "hosts, T, F, F", "names, F, T, F", "reader, F, F, T"];
+    assert_eq!(lines, expected, "{reported}");
+}

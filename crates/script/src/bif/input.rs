@@ -395,8 +395,19 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
                         .iter()
                         .map(|param| param.ty)
                         .collect();
-                let args =
-                    fields.iter().zip(params).map(|(field, ty)| to_value(vm, field, ty)).collect();
+                // The value of an option has the option's type, which the event does not declare.
+                let option = match fields.get(2) {
+                    Some(Field::String(name)) => vm.find_global(&String::from_utf8_lossy(name)),
+                    _ => None,
+                };
+                let option_ty = option.map_or(TypeId::ANY, |option| vm.p.globals[option].ty);
+                let args = fields
+                    .iter()
+                    .zip(params)
+                    .map(|(field, ty)| {
+                        to_value(vm, field, if ty == TypeId::ANY { option_ty } else { ty })
+                    })
+                    .collect();
                 vm.queue_event(func, args);
             }
         }
