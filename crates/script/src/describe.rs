@@ -681,7 +681,12 @@ impl<'a> Describe<'a> {
     }
 
     fn literal(&mut self, value: &Literal, ty: TypeId) {
-        let text = literal(self.program, value, ty);
+        let mut text = literal(self.program, value, ty);
+        if self.style.short && matches!(value, Literal::String(_)) {
+            // Messages have one line, whatever a string contains.
+            let bytes = std::mem::take(&mut text);
+            crate::value::describe::escape_into(&mut text, &bytes);
+        }
         if self.style.quotes && matches!(value, Literal::String(_)) {
             self.text.push(b'"');
             self.text.extend_from_slice(&text);
@@ -776,9 +781,8 @@ impl<'a> Describe<'a> {
         }
         let program = self.program;
         match &program.stmts[id].kind {
-            StmtKind::Null => {
-                self.add(";");
-            }
+            StmtKind::Null => self.done(),
+            StmtKind::List(stmts) if stmts.is_empty() => self.done(),
             StmtKind::List(stmts) => {
                 self.add("{ ");
                 self.line();

@@ -66,9 +66,9 @@ impl Writer {
                 );
             }
             Value::Short(_) | Value::Long(_) => json::string(out, value.str_bytes()),
-            Value::Func(func) => {
-                let name = vm.p.functions.find(func.func).map_or("", |func| vm.p.name(func.name));
-                json::string(out, name.as_bytes());
+            Value::Func(_) => {
+                let form = crate::value::describe::Form::Print;
+                json::string(out, &crate::value::describe::describe(vm.p, value, form));
             }
             Value::Vector(vector) => {
                 let items = vector.items().clone();

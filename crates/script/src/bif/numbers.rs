@@ -69,12 +69,18 @@ pub(super) const TABLE: Table = &[
             _ => 0,
         }))
     }),
-    ("mask_addr", |_, a| {
-        let (more, width) = match arg(a, 0) {
-            Value::Addr4(_) => (96, arg(a, 1).count().min(32)),
-            _ => (0, arg(a, 1).count().min(128)),
+    ("mask_addr", |vm, a| {
+        let width = arg(a, 1).count();
+        let (version, limit, more) = match arg(a, 0) {
+            Value::Addr4(_) => (4, 32, 96),
+            _ => (6, 128, 0),
         };
-        Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), width as u8 + more))
+        if width > limit {
+            let text = format!("Bad IPAddr(v{version}) IPPrefix length : {width}");
+            vm.report(Severity::Error, &text);
+            return Ok(Value::subnet([0; 16], 0));
+        }
+        Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), (width + more) as u8))
     }),
     ("remask_addr", remask_addr),
     ("addr_to_counts", |vm, a| {
@@ -339,7 +345,7 @@ fn to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 convert::Transport::Udp => Protocol::Udp,
                 convert::Transport::Icmp => Protocol::Icmp,
             };
-            Ok(Value::Port(Port { number: number as u16, protocol }))
+            Ok(port_of(vm, number as u64, protocol))
         }
         None => {
             vm.builtin_error("wrong port format, must be /[0-9]{1,5}\\/(tcp|udp|icmp)/");
@@ -356,7 +362,17 @@ fn count_to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         "icmp" => Protocol::Icmp,
         _ => Protocol::Unknown,
     };
-    Ok(Value::Port(Port { number: arg(args, 0).count() as u16, protocol }))
+    Ok(port_of(vm, arg(args, 0).count(), protocol))
+}
+
+/// A port, 0 with a warning where the number does not fit.
+fn port_of(vm: &mut Vm<'_>, number: u64, protocol: Protocol) -> Value {
+    let number = u16::try_from(number).unwrap_or_else(|_| {
+        // Zeek has 32 bits of the number.
+        vm.report(Severity::Warning, format!("bad port number {}", number as u32));
+        0
+    });
+    Value::Port(Port { number, protocol })
 }
 
 fn remask_addr(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

@@ -216,7 +216,7 @@ pub(super) const TABLE: Table = &[
             if counter.of.merge(&other.of) {
                 Ok(())
             } else {
-                Err("Cardinality counters with different parameters cannot be merged.")
+                Err("Cardinality counters with different parameters cannot be merged")
             }
         });
         match merged {
@@ -244,7 +244,10 @@ pub(super) const TABLE: Table = &[
             true
         });
         if added == Some(false) {
-            vm.report(Severity::Error, "Trying to add element to TopK with differing type");
+            vm.report(
+                Severity::Error,
+                "Trying to add element to topk with differing type from other elements",
+            );
         }
         Ok(Value::Unset)
     }),

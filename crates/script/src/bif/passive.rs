@@ -199,21 +199,25 @@ pub(super) const TABLE: Table = &[
         let ty = vm.result_type();
         vm.empty_value(ty, None)
     }),
-    ("lookup_connection_analyzer_id", zero),
+    ("lookup_connection_analyzer_id", unknown_connection_count),
     ("disable_analyzer", unknown_connection),
-    ("skip_further_processing", unknown_connection),
-    ("set_record_packets", unknown_connection),
-    ("set_contents_file", unknown_connection),
+    ("skip_further_processing", no),
+    ("set_record_packets", no),
+    ("set_contents_file", no),
     ("set_inactivity_timeout", |_, _| Ok(Value::Interval(0.0))),
-    ("set_current_conn_bytes_threshold", unknown_connection),
-    ("set_current_conn_packets_threshold", unknown_connection),
-    ("set_current_conn_duration_threshold", unknown_connection),
-    ("get_current_conn_bytes_threshold", unknown_connection_count),
-    ("get_current_conn_packets_threshold", unknown_connection_count),
+    ("set_current_conn_bytes_threshold", no),
+    ("set_current_conn_packets_threshold", no),
+    ("set_current_conn_duration_threshold", no),
+    ("get_current_conn_bytes_threshold", zero),
+    ("get_current_conn_packets_threshold", zero),
     ("get_current_conn_duration_threshold", |_, _| Ok(Value::Interval(0.0))),
     ("get_orig_seq", zero),
     ("get_resp_seq", zero),
-    ("get_conn_transport_proto", |vm, _| Ok(vm.enum_named("unknown_transport"))),
+    ("get_conn_transport_proto", |vm, a| {
+        let text = "unknown connection id in get_conn_transport_proto()";
+        vm.builtin_error_with(text, arg(a, 0));
+        Ok(vm.enum_named("unknown_transport"))
+    }),
     ("current_analyzer", zero),
     ("get_current_packet_ts", |_, _| Ok(Value::Time(0.0))),
     ("dump_current_packet", no),

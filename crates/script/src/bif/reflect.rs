@@ -174,7 +174,9 @@ fn lookup_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::string("<unknown id>"));
     };
     let value = value_of(vm, global);
-    Ok(if value.is_set() { value } else { Value::string("<no ID value>") })
+    // The name of a type has no value.
+    let is_type = vm.p.globals[global].kind == GlobalKind::Type;
+    Ok(if value.is_set() && !is_type { value } else { Value::string("<no ID value>") })
 }
 
 /// The value of a global, functions and enum values among them.

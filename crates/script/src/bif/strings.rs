@@ -54,10 +54,9 @@ pub(super) const TABLE: Table = &[
         let string = bytes(a, 0);
         let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX);
         vm.check_string(width)?;
-        let signed = matches!(string.first(), Some(b'-' | b'+'));
-        let (sign, digits) = string.split_at(usize::from(signed));
         let zeros = vec![b'0'; width.saturating_sub(string.len())];
-        Ok(Value::string_owned([sign, &zeros, digits].concat()))
+        // A sign has no special place, as in Zeek.
+        Ok(Value::string_owned([&zeros, string].concat()))
     }),
     ("ljust", |vm, a| justify(vm, a, "ljust")),
     ("rjust", |vm, a| justify(vm, a, "rjust")),
@@ -75,10 +74,12 @@ pub(super) const TABLE: Table = &[
     ("str_smith_waterman", str_smith_waterman),
     ("str_split_indices", str_split_indices),
     ("strcmp", |_, a| {
-        Ok(Value::Int(match bytes(a, 0).cmp(bytes(a, 1)) {
-            std::cmp::Ordering::Less => -1,
-            std::cmp::Ordering::Equal => 0,
-            std::cmp::Ordering::Greater => 1,
+        let (one, other) = (bytes(a, 0), bytes(a, 1));
+        // The difference of the first bytes that differ, as `memcmp` of the C library has it.
+        let differ = one.iter().zip(other).find(|(one, other)| one != other);
+        Ok(Value::Int(match differ {
+            Some((one, other)) => i64::from(*one) - i64::from(*other),
+            None => one.len().cmp(&other.len()) as i64,
         }))
     }),
     ("string_cat", string_cat),

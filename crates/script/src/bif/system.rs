@@ -485,9 +485,9 @@ fn has_module(vm: &Vm<'_>, name: &str) -> bool {
 
 fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = arg(args, 0).text();
-    let Some(global) = vm.find_global(&name) else { return Ok(Value::Bool(false)) };
-    let func = match vm.p.globals[global].kind {
-        crate::symbols::GlobalKind::Function(func)
+    let kind = vm.find_global(&name).map(|global| vm.p.globals[global].kind.clone());
+    let func = match kind {
+        Some(crate::symbols::GlobalKind::Function(func))
             if vm.p.functions[func].flavor == Flavor::Event =>
         {
             func

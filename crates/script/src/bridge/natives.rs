@@ -229,7 +229,7 @@ fn record_of_id(vm: &mut Vm<'_>, cid: &Value) -> Option<std::rc::Rc<Record>> {
     super::state::record_of(vm, &id)
 }
 
-/// What is known of the connection that the first argument names; an error where nothing is.
+/// What is known of the connection that the first argument names; nothing, and no error, where there is no such connection.
 fn with_known<R: Default>(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -238,10 +238,7 @@ fn with_known<R: Default>(
     let id = conn_id(vm, arg(args, 0));
     match id.and_then(|id| Some((vm.m.state.traffic.conns.get_mut(&id)?, id))) {
         Some((known, (id, _))) => Ok(f(known, id)),
-        None => {
-            vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
-            Ok(R::default())
-        }
+        None => Ok(R::default()),
     }
 }
 
@@ -381,6 +378,9 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         watch_known(&mut traffic.commands, found);
     }
     let uid = with_known(vm, args, |known, _| Some(known.uid))?;
+    if uid.is_none() {
+        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+    }
     match uid.and_then(|uid| Some((uid, record_of_id(vm, arg(args, 0))?))) {
         Some((uid, record)) => {
             let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
@@ -432,8 +432,11 @@ fn forget_tunnel(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = tag_name(vm, arg(args, 1));
-    let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
-    let found = analyzers.unwrap_or_default().into_iter();
+    let Some(known) = known(vm, arg(args, 0)) else {
+        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+        return Ok(Value::Count(0));
+    };
+    let found = known.analyzers.clone().into_iter();
     let found =
         found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
@@ -443,9 +446,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let aid = arg(args, 1).count();
     let complains = !matches!(arg(args, 2), Value::Bool(false));
     let Some(known) = known(vm, arg(args, 0)) else {
-        if complains {
-            vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
-        }
+        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Bool(false));
     };
     match known.of_no_protocol {
@@ -623,6 +624,10 @@ fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn transport(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let proto = with_known(vm, args, |known, _| Some(known.proto))?;
+    if proto.is_none() {
+        let text = "unknown connection id in get_conn_transport_proto()";
+        vm.builtin_error_with(text, arg(args, 0));
+    }
     Ok(vm.enum_named(match proto {
         Some(Proto::Tcp) => "tcp",
         Some(Proto::Udp) => "udp",

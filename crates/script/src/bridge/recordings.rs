@@ -44,7 +44,6 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some((uid, ip_proto)) =
         vm.m.state.traffic.conns.get(&id).map(|known| (known.uid, known.ip_proto))
     else {
-        vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Bool(false));
     };
     let wanted = sides(&direction);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::compile::{Compiler, Part, Scope, Slot};
 use super::{NO_REG, Op, Reg, WhenPlan};
-use crate::ast::{For, StmtKind, Switch, When};
+use crate::ast::{ExprKind, For, StmtKind, Switch, When};
 use crate::ids::{ExprId, LocalId, StmtId};
 use crate::types::Tag;
 use crate::value::Value;
@@ -24,7 +24,17 @@ impl Compiler<'_> {
             StmtKind::Expr(expr) => self.effect(*expr),
             StmtKind::Print(exprs) => {
                 let (b, n) = self.consecutive(exprs);
+                // A function without a result leaves nothing to print.
+                let calls = (b..)
+                    .zip(exprs)
+                    .filter(|(_, expr)| matches!(self.p.exprs[**expr].kind, ExprKind::Call(_)));
+                let calls: Vec<_> = calls.map(|(s, _)| s).collect();
+                let skips: Vec<_> =
+                    calls.into_iter().map(|s| self.emit(Op::SkipUnset { s, to: 0 })).collect();
                 self.emit(Op::Print { b, n });
+                for skip in skips {
+                    self.land(skip);
+                }
             }
             StmtKind::If(condition, then, otherwise) => {
                 let unless = self.jump_unless(*condition);
@@ -77,9 +87,14 @@ impl Compiler<'_> {
                 }
             }
             StmtKind::Next | StmtKind::Fallthrough => {
-                let jump = self.emit(Op::Jump { to: 0 });
-                if let Some(scope) = self.scopes.last_mut() {
-                    scope.nexts.push(jump);
+                if self.scopes.is_empty() {
+                    // Outside of a `switch` `fallthrough` ends the body.
+                    self.emit(Op::End);
+                } else {
+                    let jump = self.emit(Op::Jump { to: 0 });
+                    if let Some(scope) = self.scopes.last_mut() {
+                        scope.nexts.push(jump);
+                    }
                 }
             }
             StmtKind::Event(event) => {
@@ -101,7 +116,7 @@ impl Compiler<'_> {
             }
             StmtKind::SliceAssign(slice, value) => {
                 let s = self.expr(*value);
-                if let crate::ast::ExprKind::Slice(base, from, to) = &p.exprs[*slice].kind {
+                if let ExprKind::Slice(base, from, to) = &p.exprs[*slice].kind {
                     let v = self.expr(*base);
                     let (from, _) = self.consecutive(&[*from, *to]);
                     self.site = *slice;

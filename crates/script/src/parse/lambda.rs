@@ -231,6 +231,6 @@ impl Parser<'_> {
         let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        format!("lambda_{hash}")
+        format!("lambda_<{hash}>")
     }
 }

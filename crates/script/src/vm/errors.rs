@@ -183,11 +183,9 @@ impl Vm<'_> {
             line.extend_from_slice(b" (");
             line.extend_from_slice(&describe::expr(self.p, site));
             line.extend_from_slice(b" and ");
-            line.extend(crate::value::describe::describe(
-                self.p,
-                value,
-                crate::value::describe::Form::Compact,
-            ));
+            let form = crate::value::describe::Form::Compact;
+            let shown = crate::value::describe::describe(self.p, value, form);
+            crate::value::describe::escape_into(&mut line, &shown);
             line.push(b')');
         }
         if self.m.swallow == 0 {
@@ -211,13 +209,21 @@ impl Vm<'_> {
     fn error_of_value(&mut self, text: &str, value: &crate::value::Value) {
         let form = crate::value::describe::Form::Compact;
         let shown = crate::value::describe::describe(self.p, value, form);
-        let line = format!("{text} ({})", String::from_utf8_lossy(&shown));
-        let span = self.literal_place(ExprId(u32::MAX), value).unwrap_or(Span::NOWHERE);
-        self.emit(Severity::Error, span, line.into_bytes());
+        let mut line = format!("{text} (").into_bytes();
+        crate::value::describe::escape_into(&mut line, &shown);
+        line.push(b')');
+        let site = self
+            .m
+            .frames
+            .last()
+            .and_then(|frame| frame.code.sites.get(frame.pc.saturating_sub(1)).copied());
+        let site = site.unwrap_or(ExprId(u32::MAX));
+        let span = self.literal_place(site, value).unwrap_or(Span::NOWHERE);
+        self.emit(Severity::Error, span, line);
     }
 
-    /// Where a string was written: as part of the expression `site`, else the first such literal in the file that was
-    /// read last of those that have it.
+    /// Where a string was written: as part of the expression `site`, else closest before it, else the first such literal in
+    /// the file that was read last of those that have it.
     fn literal_place(&self, site: ExprId, value: &crate::value::Value) -> Option<Span> {
         let text = value.bytes()?;
         let is_it = |expr: &crate::ast::Expr| match &expr.kind {
@@ -233,9 +239,17 @@ impl Vm<'_> {
                 }
             });
         }
+        let here = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
+        // The closest one before, in the same file, else the first in the file that was read last.
+        let rank = |span: Span| {
+            let before = span.file == here.file && span.start <= here.start;
+            (before, if before { u64::from(span.start) } else { 0 }, span.file)
+        };
         let mut found: Option<Span> = None;
         for (_, expr) in self.p.exprs.iter() {
-            if own.is_none() && is_it(expr) && found.is_none_or(|found| expr.span.file > found.file)
+            if own.is_none()
+                && is_it(expr)
+                && found.is_none_or(|found| rank(expr.span) > rank(found))
             {
                 found = Some(expr.span);
             }
