@@ -26,15 +26,15 @@ struct Wanted {
     /// Events of parts with their offset, and of parts in order.
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
-    entropy: Option<Box<Entropy>>,
     hashes: Hashes,
 }
 
-/// Hashes of a file that the analysis does not have itself, fed as its bytes arrive.
+/// Hashes of a file that the analysis does not have itself, and how random it looks, fed as its bytes arrive.
 #[derive(Default)]
 struct Hashes {
-    /// Bytes so far: a file with a gap has no hashes.
+    /// Bytes so far: a file with a gap has no hashes, and no entropy.
     seen: u64,
+    entropy: Option<Box<Entropy>>,
     sha224: Option<Sha224>,
     sha384: Option<Sha384>,
     sha512: Option<Sha512>,
@@ -53,8 +53,12 @@ impl Hashes {
     fn update(&mut self, offset: u64, data: &[u8]) {
         if offset != self.seen {
             (self.sha224, self.sha384, self.sha512) = (None, None, None);
+            self.entropy = None;
         }
         self.seen = offset + data.len() as u64;
+        if let Some(entropy) = &mut self.entropy {
+            entropy.add(data);
+        }
         if let Some(hash) = &mut self.sha224 {
             hash.update(data);
         }
@@ -96,7 +100,7 @@ impl Listening {
         let wanted = self.files.entry(file).or_default();
         match analyzer {
             "Files::ANALYZER_ENTROPY" => {
-                wanted.entropy.get_or_insert_default();
+                wanted.hashes.entropy.get_or_insert_default();
             }
             "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (chunk, stream),
             other => wanted.hashes.set(other, true),
@@ -119,7 +123,7 @@ impl Listening {
     pub(crate) fn remove(&mut self, file: Uid, analyzer: &str) {
         if let Some(wanted) = self.files.get_mut(&file) {
             match analyzer {
-                "Files::ANALYZER_ENTROPY" => wanted.entropy = None,
+                "Files::ANALYZER_ENTROPY" => wanted.hashes.entropy = None,
                 "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (None, None),
                 other => wanted.hashes.set(other, false),
             }
@@ -143,9 +147,6 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
     let Some(wanted) = vm.m.state.traffic.listening.files.get_mut(&state.fuid) else {
         return Ok(());
     };
-    if let Some(entropy) = &mut wanted.entropy {
-        entropy.add(data);
-    }
     wanted.hashes.update(offset, data);
     let (chunk, stream) = (wanted.chunk, wanted.stream);
     if chunk.is_none() && stream.is_none() {
@@ -231,15 +232,18 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let Some(Head::File(index)) = first else { return };
     let Some(state) = event.file(index) else { return };
     let Some(wanted) = vm.m.state.traffic.listening.files.remove(&state.fuid) else { return };
-    if let Some(file) = file.filter(|_| wanted.hashes.seen > 0) {
-        for (kind, digits) in wanted.hashes.finish() {
+    let Wanted { mut hashes, .. } = wanted;
+    let entropy = hashes.entropy.take();
+    if let Some(file) = file.filter(|_| hashes.seen > 0) {
+        for (kind, digits) in hashes.finish() {
             let args = vec![file.clone(), Value::string(kind), Value::string(digits)];
             vm.queue_named("file_hash", args);
         }
     }
     if let (Some(entropy), Some(ty), Some(file)) =
-        (wanted.entropy, vm.type_named("entropy_test_result"), file)
+        (entropy, vm.type_named("entropy_test_result"), file)
         && state.seen_bytes > 0
+        && state.missing_bytes == 0
     {
         let result = entropy.finish();
         let fields = [
@@ -271,8 +275,11 @@ mod tests {
         assert_eq!(found, [("sha224", digits.to_owned())]);
         let mut hashes = Hashes::default();
         hashes.set("Files::ANALYZER_SHA384", true);
+        hashes.entropy = Some(Box::default());
         hashes.update(0, b"a");
+        assert!(hashes.entropy.is_some());
         hashes.update(2, b"c");
+        assert!(hashes.entropy.is_none());
         assert_eq!(hashes.finish().count(), 0);
     }
 }

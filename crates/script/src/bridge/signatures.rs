@@ -211,8 +211,16 @@ impl Matching {
             "http_header" => {
                 let is_orig = flag(1);
                 let kind = if is_orig { Kind::HttpRequestHeader } else { Kind::HttpReplyHeader };
-                let line = [text(2), b": ", text(4)].concat();
-                feed(conn, is_orig, whole(kind, &line));
+                // Three parts, as in Zeek: an event of a signature has the one that completes the match.
+                let (name, value) = (text(2), text(4));
+                feed(
+                    conn,
+                    is_orig,
+                    Item { kind, data: name, begins: true, ends: false, fresh: true },
+                );
+                let part = |data, ends| Item { kind, data, begins: false, ends, fresh: false };
+                feed(conn, is_orig, part(b": ", false));
+                feed(conn, is_orig, part(value, true));
             }
             "http_begin_entity" => matched.has_body[usize::from(!flag(1))] = false,
             "http_entity_data" | "http_end_entity" => {
