@@ -128,9 +128,11 @@ fn micros(seconds: f64) -> Option<i64> {
     Some(whole as i64 * 1_000_000 + rest as i64)
 }
 
-/// Nanoseconds, rounded to the microseconds that Zeek shows; the latest or earliest where they are too many.
+/// Nanoseconds, from which scripts have the same double; the latest or earliest where they are too many.
 fn nanos(seconds: f64) -> i64 {
-    micros(seconds).unwrap_or((seconds * 1e6) as i64).saturating_mul(1_000)
+    let whole = seconds.trunc();
+    let rest = ((seconds - whole) * 1e9).round_ties_even();
+    (whole as i64).saturating_mul(1_000_000_000).saturating_add(rest as i64)
 }
 
 /// A control message.
@@ -473,11 +475,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn times_are_rounded_as_in_the_log() {
-        // Six decimals of these doubles: their product with a million is rounded before it can be.
-        assert_eq!(nanos(1_497_882_174.945_927_4), 1_497_882_174_945_927_000);
-        assert_eq!(nanos(1_497_882_174.372_165_4), 1_497_882_174_372_165_000);
-        assert_eq!(nanos(0.0078125), 7_812_000);
+    fn times_keep_their_doubles() {
+        assert_eq!(nanos(1_497_882_174.945_927_4), 1_497_882_174_945_927_382);
+        assert_eq!(nanos(1_497_882_174.372_165_4), 1_497_882_174_372_165_442);
+        assert_eq!(nanos(0.0078125), 7_812_500);
         // The interval of the largest exponent of a poll.
         assert_eq!(nanos(2f64.powi(127)), i64::MAX);
         assert_eq!(nanos(-(2f64.powi(127))), i64::MIN);

@@ -2,13 +2,13 @@
 
 use gannet_base::Time;
 
-/// A time that counts units of 100 ns since 1601, as a double of seconds has it, at the nearest microsecond. One that
+/// A time that counts units of 100 ns since 1601, as a double of seconds has it: the nanoseconds nearest to that. One that
 /// is too far away becomes the latest or earliest possible.
 pub(crate) fn time(filetime: u64) -> Time {
     let seconds = filetime as f64 / 10_000_000.0 - 11_644_473_600.0;
     let whole = seconds.floor();
-    let micros = ((seconds - whole) * 1e6).round() as i64;
-    Time::from_nanos((whole as i64).saturating_mul(1_000_000_000).saturating_add(micros * 1_000))
+    let nanos = ((seconds - whole) * 1e9).round() as i64;
+    Time::from_nanos((whole as i64).saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
 #[cfg(test)]
@@ -16,18 +16,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_the_nearest_microseconds_of_doubles() {
+    fn times_are_those_of_doubles() {
         assert_eq!(time(116_444_736_000_000_000), Time::ZERO);
-        // Half a microsecond.
-        assert_eq!(time(133_326_029_513_714_975).as_nanos() % 1_000_000_000, 371_498_000);
+        // A double has no half of a microsecond here.
+        assert_eq!(time(133_326_029_513_714_975).as_nanos() % 1_000_000_000, 371_498_108);
         assert_eq!(time(0).as_nanos(), i64::MIN);
     }
 
     #[test]
     fn times_begin_in_1601() {
         assert_eq!(time(131_940_000_000_000_000), Time::from_secs(1_549_526_400));
-        // A double has 0.2826538 s here, which is nearer to 0.282654 than to 0.282653.
-        let nanos = 1_584_367_250_282_654_000;
+        // A double has 0.2826538 s here.
+        let nanos = 1_584_367_250_282_653_809;
         assert_eq!(time(132_288_408_502_826_547), Time::from_nanos(nanos));
         assert!(time(0) < Time::ZERO && time(u64::MAX) > Time::from_secs(9_000_000_000));
     }
