@@ -128,7 +128,7 @@ impl Maker {
             Ty::Vector => match self.random.below(7) {
                 3 => format!("copy({})", self.expr(Ty::Vector, d)),
                 4 => format!("{}[1:{}]", self.expr(Ty::Vector, d), self.expr(Ty::Count, d)),
-                5 => format!("({} * 3)", self.expr(Ty::Vector, d)),
+                5 => format!("({0} * {0})", self.expr(Ty::Vector, d)),
                 0 => format!("{}$v", self.expr(Ty::Record, d)),
                 _ => format!("vector({}, {})", self.expr(Ty::Count, d), self.expr(Ty::Count, d)),
             },
