@@ -117,7 +117,10 @@ impl Parser<'_> {
                     | AttrKind::Group
             );
             if repeatable && kind != AttrKind::Group {
-                if kind == AttrKind::Optional && find_attr(all, AttrKind::Default).is_some() {
+                // Elsewhere `&default` implies it, and attributes of locals are added twice.
+                if (kind, place) == (AttrKind::Optional, Place::Field)
+                    && find_attr(all, AttrKind::Default).is_some()
+                {
                     self.attr_error(
                         all,
                         "Using &default and &optional together results in &default behavior",

@@ -37,3 +37,10 @@ event zeek_init()
 #> [n=4, inner=[n=3]], [n=4, inner=[n=4]]
 #> 0, 5
 #> 6
+
+event zeek_init() &priority=-1
+	{
+	local names: table[count] of string = { [1] = "one" } &default="none";
+	print names[1], names[2];
+	}
+#> one, none
