@@ -1,37 +1,13 @@
 //! A handler that exceeds its budget ends, and the others run.
 
 mod printed;
+mod reported;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use gannet_script::diagnostics::Diagnostics;
-use gannet_script::parse::Input;
-use gannet_script::parse::Parser;
-use gannet_script::program::Program;
-use gannet_script::vm::Machine;
 use gannet_script::vm::budget::Budget;
-
-use printed::Printed;
 
 /// What a script prints, and what is reported.
 fn run(code: &str, budget: &str) -> (String, String) {
-    let reports = Rc::new(RefCell::new(Vec::new()));
-    let sink = reports.clone();
-    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
-        sink.borrow_mut().extend(diagnostic.line());
-    }));
-    let mut program = Program { diagnostics, ..Program::default() };
-    let mut machine = Machine::new();
-    machine.set_budget(Budget::parse(budget).ok());
-    let printed = Printed::default();
-    machine.set_output(Box::new(printed.clone()));
-    let input = Input::Text { name: "test".to_owned(), code: code.as_bytes().to_vec() };
-    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
-    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
-    machine.with(&mut program).run();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&printed.0.borrow()), text(&reports.borrow()))
+    reported::run(code, |machine| machine.set_budget(Budget::parse(budget).ok()))
 }
 
 #[test]

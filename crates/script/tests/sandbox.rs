@@ -1,20 +1,11 @@
 //! In a sandbox scripts start no processes and change no files.
 
 mod printed;
+mod reported;
 
-use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
-use std::rc::Rc;
-
-use gannet_script::diagnostics::Diagnostics;
-use gannet_script::parse::Input;
-use gannet_script::parse::Parser;
-use gannet_script::program::Program;
-use gannet_script::vm::Machine;
-
-use printed::Printed;
 
 /// The functions that a sandbox refuses, as the scripts of Zeek declare them.
 const DECLARED: &str = r#"
@@ -65,23 +56,7 @@ module GLOBAL;
 
 /// What a script prints, and what is reported.
 fn run(code: &str, sandbox: bool) -> (String, String) {
-    let reports = Rc::new(RefCell::new(Vec::new()));
-    let sink = reports.clone();
-    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
-        sink.borrow_mut().extend(diagnostic.line());
-    }));
-    let mut program = Program { diagnostics, ..Program::default() };
-    let mut machine = Machine::new();
-    machine.set_sandbox(sandbox);
-    let printed = Printed::default();
-    machine.set_output(Box::new(printed.clone()));
-    let code = format!("{DECLARED}\n{code}").into_bytes();
-    let input = Input::Text { name: "test".to_owned(), code };
-    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
-    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
-    machine.with(&mut program).run();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&printed.0.borrow()), text(&reports.borrow()))
+    reported::run(&format!("{DECLARED}\n{code}"), |machine| machine.set_sandbox(sandbox))
 }
 
 #[expect(clippy::unwrap_used, reason = "a folder for tests")]

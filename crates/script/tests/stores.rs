@@ -4,20 +4,11 @@
 #![cfg(feature = "sqlite")]
 
 mod printed;
+mod reported;
 
-use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
-use std::rc::Rc;
-
-use gannet_script::diagnostics::Diagnostics;
-use gannet_script::parse::Input;
-use gannet_script::parse::Parser;
-use gannet_script::program::Program;
-use gannet_script::vm::Machine;
-
-use printed::Printed;
 
 /// The types and functions of stores that the tests need.
 const DECLARED: &str = r#"
@@ -77,24 +68,9 @@ function show_one(store: opaque of Broker::Store, key: string)
 
 /// What a script prints whose `zeek_init` does this, and what is reported. `PATH` is the database.
 fn run(path: &Path, code: &str) -> (String, String) {
-    let reports = Rc::new(RefCell::new(Vec::new()));
-    let sink = reports.clone();
-    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
-        sink.borrow_mut().extend(diagnostic.line());
-        sink.borrow_mut().push(b'\n');
-    }));
-    let mut program = Program { diagnostics, ..Program::default() };
-    let mut machine = Machine::new();
-    let printed = Printed::default();
-    machine.set_output(Box::new(printed.clone()));
     let path = format!("\"{}\"", path.display());
     let code = format!("{DECLARED}\nevent zeek_init() {{ {} }}\n", code.replace("PATH", &path));
-    let input = Input::Text { name: "test".to_owned(), code: code.into_bytes() };
-    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
-    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
-    machine.with(&mut program).run();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&printed.0.borrow()), text(&reports.borrow()))
+    reported::run(&code, |_| ())
 }
 
 fn database(name: &str) -> PathBuf {

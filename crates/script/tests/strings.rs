@@ -1,17 +1,7 @@
 //! A string that is longer than the limit is an error of the script: its handler ends, and the others run.
 
 mod printed;
-
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use gannet_script::diagnostics::Diagnostics;
-use gannet_script::parse::Input;
-use gannet_script::parse::Parser;
-use gannet_script::program::Program;
-use gannet_script::vm::Machine;
-
-use printed::Printed;
+mod reported;
 
 /// The longest string of these tests.
 const MOST: usize = 1 << 16;
@@ -39,22 +29,7 @@ fn run(code: &str) -> (String, String) {
          event zeek_init() &priority=1\n{{\nlocal s = \"0123456789abcdef0123456789abcdef\";\n{code}\n}}\n\
          event zeek_init() {{ print \"next\"; }}"
     );
-    let reports = Rc::new(RefCell::new(Vec::new()));
-    let sink = reports.clone();
-    let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {
-        sink.borrow_mut().extend(diagnostic.line());
-    }));
-    let mut program = Program { diagnostics, ..Program::default() };
-    let mut machine = Machine::new();
-    machine.set_max_string(MOST);
-    let printed = Printed::default();
-    machine.set_output(Box::new(printed.clone()));
-    let input = Input::Text { name: "test".to_owned(), code: code.into_bytes() };
-    let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
-    assert!(parsed.is_ok(), "{}", String::from_utf8_lossy(&reports.borrow()));
-    machine.with(&mut program).run();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&printed.0.borrow()), text(&reports.borrow()))
+    reported::run(&code, |machine| machine.set_max_string(MOST))
 }
 
 #[test]

@@ -29,7 +29,7 @@ struct Wanted {
     hashes: Hashes,
 }
 
-/// Hashes of a file that the analysis does not have itself, and how random it looks, fed as its bytes arrive.
+/// Hashes of a file that the analysis does not have itself, and its entropy, fed as its bytes arrive.
 #[derive(Default)]
 struct Hashes {
     /// Bytes so far: a file with a gap has no hashes, and no entropy.

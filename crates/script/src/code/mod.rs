@@ -137,21 +137,21 @@ pub enum Op {
         s: Reg,
         to: Target,
     },
-    /// Jumps where whether `r?$f` is what `is_set` says.
+    /// Jumps where `r?$f` is `is_set`.
     JumpHas {
         r: Reg,
         i: u16,
         is_set: bool,
         to: Target,
     },
-    /// Jumps where whether two values that are no numbers are the same is what `is_same` says.
+    /// Jumps where `a == b` is `is_same`, for values that are no numbers.
     JumpSame {
         a: Reg,
         b: Reg,
         is_same: bool,
         to: Target,
     },
-    /// Jumps where whether a key is in a table is what `is_in` says: its parts in `n` registers from `k` on.
+    /// Jumps where `key in t` is `is_in`: the parts of the key are in `n` registers from `k` on.
     JumpIn {
         t: Reg,
         k: Reg,

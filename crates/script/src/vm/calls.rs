@@ -297,8 +297,7 @@ impl Vm<'_> {
         self.m.frames.last().map_or(0, |frame| frame.base + frame.code.registers)
     }
 
-    /// Makes room for a frame, and behind its registers for all that an instruction can name: so those of each frame, also of one that begins
-    /// at any of its registers, are a [`Window`].
+    /// Makes room for the registers of a frame, and for a [`Window`] behind them: a frame that begins at any of them has a window, too.
     #[inline]
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
         let need = base + code.registers + WINDOW;
