@@ -85,3 +85,19 @@ fn a_string_of_the_limit_is_none() {
     let (printed, reported) = run(code);
     assert_eq!((printed.as_str(), reported.as_str()), ("65536, 65536, 65536\n65536\nnext\n", ""));
 }
+
+#[test]
+fn each_string_beyond_the_limit_is_one_error_and_ends_one_handler() {
+    for n in [10, 1_000, 100_000] {
+        let code = format!(
+            "{DECLARED} global made = 0; global others = 0; global e: event(); global show: event();\n\
+             event e() &priority=1 {{ print string_fill(65537, \"a\"); ++made; }}\n\
+             event e() {{ ++others; }}\n\
+             event show() {{ print made, others; }}\n\
+             event zeek_done() {{ local i = 0; while ( i < {n} ) {{ event e(); ++i; }} event show(); }}"
+        );
+        let (printed, reported) = reported::run(&code, |machine| machine.set_max_string(MOST));
+        assert_eq!(printed, format!("0, {n}\n"));
+        assert_eq!(reported.lines().filter(|line| line.contains("--max-string")).count(), n);
+    }
+}

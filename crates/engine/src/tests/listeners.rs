@@ -36,7 +36,7 @@ fn heard(
     (lines.iter().map(cut).collect(), statistics)
 }
 
-/// Analyses a capture, of which a listener gets the events of these names.
+/// Analyses a capture and passes the events of these names to a listener.
 fn analysed(
     capture: &[u8],
     options: Options,

@@ -92,7 +92,7 @@ pub(super) struct Entity {
     pub(super) file: Option<BodyFile>,
     /// Name of its file, which stays when more comes after the file's end.
     pub(super) fuid: Option<Uid>,
-    /// Name and exchange of its file that was complete: a gap behind it belongs to a file of that name.
+    /// The name and exchange of its complete file: a gap behind that belongs to another file of this name.
     pub(super) complete: Option<(Uid, u64)>,
     /// A line end that is content only if more content follows.
     pub(super) line_end_waits: bool,

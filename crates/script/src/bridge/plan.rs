@@ -35,7 +35,7 @@ pub(super) enum Plan {
     Table(TypeId, Box<Plan>, Box<Plan>),
     /// A key of several parts: fields of a record, in order.
     Key(TypeId, Vec<Plan>),
-    /// A record of this type, of which the last field that is read has this place: for each packed field the place.
+    /// A record of this type: the place of the last field that is read, and for each packed field its place and plan.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
     /// `connection`
     Connection(TypeId),

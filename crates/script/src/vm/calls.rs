@@ -12,7 +12,8 @@ use crate::value::{FuncValue, Value};
 /// How many registers instructions can name.
 pub(crate) const WINDOW: usize = 1 << Reg::BITS;
 
-/// The registers of a frame, and cells behind them: any register is one of them, which the compiler knows, so that no access is checked.
+/// The registers of a frame and the cells behind them. An instruction cannot name a register beyond these, so that the compiler leaves out
+/// the checks of accesses.
 pub(super) type Window = [Value; WINDOW];
 
 /// The registers of the frame that begins at `base`, for which [`Vm::enter`] made room.
@@ -324,7 +325,10 @@ impl Vm<'_> {
             return Err(self.runtime_error(code.body, text));
         }
         if self.m.stack.len() < need {
-            self.m.stack.resize((need - WINDOW).max(256) * 2 + WINDOW, Value::Unset);
+            let len = (need - WINDOW).max(256) * 2 + WINDOW;
+            // The window is most of it: twice as much room would be for nothing.
+            self.m.stack.reserve_exact(len - self.m.stack.len());
+            self.m.stack.resize(len, Value::Unset);
             self.m.refresh();
         }
         Ok(())
