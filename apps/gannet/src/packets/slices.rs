@@ -90,6 +90,7 @@ impl Asked<'_> {
 
     /// The error where no packet is found, although some captures have rows.
     fn nothing(&self, has_rows: bool) -> String {
+        let _ = has_rows;
         match self {
             Self::Same(wanted) => {
                 let mut uids: Vec<_> = wanted.iter().map(|wanted| &*wanted.uid).collect();
