@@ -397,6 +397,16 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
         format!("{usual} event file_new(f: fa_file) {{ Files::enable_reassembly(f); }}");
     let why = "enable_reassembly calls Files::__enable_reassembly";
     assert!(says(&otherwise).ends_with(why), "{}", says(&otherwise));
+    // Tunnels end with their connection: a hook that runs then has nothing to ask.
+    let ended = "module PacketAnalyzer::GTPV1;
+        global remove_gtpv1_connection: function(cid: conn_id): bool;
+        type Hook: hook(c: connection);
+        hook finalize_gtpv1(c: connection) { remove_gtpv1_connection(c$id); }
+        event connection_state_remove(c: connection) { local h: Hook = finalize_gtpv1; hook h(c); }";
+    assert_eq!(says(ended), "2 threads analyze");
+    let before =
+        format!("{ended} event new_connection(c: connection) {{ hook finalize_gtpv1(c); }}");
+    assert!(says(&before).ends_with("remove_gtpv1_connection"), "{}", says(&before));
 }
 
 #[test]

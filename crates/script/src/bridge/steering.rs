@@ -66,6 +66,13 @@ const USUAL: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Built-in functions that Zeek's scripts call in one hook, which runs when a connection has ended: its tunnels have ended
+/// with it, and nothing is left to ask.
+const ENDED: &[(&str, &str)] = &[
+    ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", "PacketAnalyzer::GTPV1::finalize_gtpv1"),
+    ("PacketAnalyzer::TEREDO::remove_teredo_connection", "PacketAnalyzer::TEREDO::finalize_teredo"),
+];
+
 /// Events that built-in functions and the run itself raise by their names. All others come from the analysis or from scripts.
 const RAISED: &[&str] = &[
     "Input::end_of_data",
@@ -108,7 +115,12 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
             is_there && uses(native) <= 1 && uses(wrapper) <= 1
         })
     };
-    let natives = STEERING.iter().filter(|name| !is_usual(name)).filter_map(|name| {
+    let has_ended = |name: &str| {
+        let ended = ENDED.iter().find(|(native, _)| *native == name);
+        ended.is_some_and(|(native, hook)| uses(native) <= 1 && uses(hook) <= 1)
+    };
+    let asks = |name: &&&str| !is_usual(name) && !has_ended(name);
+    let natives = STEERING.iter().filter(asks).filter_map(|name| {
         let func = vm.function_named(name)?;
         vm.p.functions[func].bodies.is_empty().then_some((func, *name))
     });
