@@ -337,6 +337,41 @@ fn scripts_print_the_same_for_any_number_of_threads() {
 }
 
 #[test]
+fn events_of_a_message_have_records_of_their_own_where_a_script_changes_one() {
+    let types = r#"
+        type dns_msg: record { id: count; opcode: count; QR: bool; num_queries: count; };
+        global dns_message: event(c: connection, is_orig: bool, msg: dns_msg, len: count);
+        global dns_request: event(c: connection, msg: dns_msg, query: string, qtype: count, qclass: count);
+        global dns_end: event(c: connection, msg: dns_msg);
+        global kept: vector of dns_msg;
+        "#;
+    let show = r#"
+        event dns_request(c: connection, msg: dns_msg, query: string, qtype: count, qclass: count)
+            { print c$uid, "request", query, msg; kept += msg; }
+        event dns_end(c: connection, msg: dns_msg) { print c$uid, "end", msg; kept += msg; }
+        event zeek_done() { for ( _, m in kept ) print m; }
+        "#;
+    let reads = "event dns_message(c: connection, is_orig: bool, msg: dns_msg, len: count)
+        { print c$uid, \"begin\", msg; }";
+    let (read, errors, _) = with_threads(&format!("{types}{show}{reads}"), &sample());
+    assert_eq!(errors, "");
+    let begins: Vec<_> = read.lines().filter(|line| line.contains("begin")).collect();
+    let ends: Vec<_> = read.lines().filter(|line| line.contains("end")).collect();
+    assert!(begins.len() > 3);
+    let ended: Vec<_> = begins.iter().map(|line| line.replace("begin", "end")).collect();
+    assert_eq!(ended, ends, "each message ends as it began");
+    for change in ["msg$id = 7", "msg$num_queries += 7", "++msg$opcode", "local l = msg; l$id = 7"]
+    {
+        let changes = format!(
+            "event dns_message(c: connection, is_orig: bool, msg: dns_msg, len: count)
+            {{ print c$uid, \"begin\", msg; {change}; }}"
+        );
+        let (changed, ..) = with_threads(&format!("{types}{show}{changes}"), &sample());
+        assert_eq!(changed, read, "{change}");
+    }
+}
+
+#[test]
 fn errors_and_the_exit_status_of_scripts_are_the_same_for_any_number_of_threads() {
     let code = r#"
         type R: record { x: count &optional; };

@@ -66,6 +66,13 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
+    /// The bytes that are left.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     #[inline]
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk()?;

@@ -36,6 +36,7 @@ mod natives;
 mod packets;
 mod plan;
 mod recordings;
+mod repeated;
 mod requests;
 pub(crate) mod signatures;
 mod state;
@@ -1110,7 +1111,7 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
                 }
                 None => plan,
             };
-            (slot, plan)
+            (slot, plan.repeated(vm, &param.ty, field.map_or(TypeId::ANY, |field| field.ty)))
         })
         .collect();
     plan::trim(&mut params);

@@ -1,10 +1,12 @@
 //! How packed arguments become script values.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Proto};
 use gannet_event::{LinkState, Param, Raised, Reader, Type};
 
+use super::repeated::{self, Last};
 use super::state::States;
 use super::traffic::Certificate;
 use super::used::Used;
@@ -37,6 +39,8 @@ pub(super) enum Plan {
     Key(TypeId, Vec<Plan>),
     /// A record of this type: the place of the last field that is read, and for each packed field its place and plan.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
+    /// A record that events share with the events before.
+    Repeated(Rc<RefCell<Last>>, Box<Plan>),
     /// `connection`
     Connection(TypeId),
     /// `conn_id`
@@ -143,6 +147,18 @@ impl Plan {
         Self::Record(to, last.unwrap_or_default(), fields)
     }
 
+    /// The same of a parameter that is used, where events share its value.
+    pub(super) fn repeated(self, vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
+        match &self {
+            Self::Record(ty, ..) => match repeated::of(vm, *ty) {
+                // Other events may use more of it.
+                Some(last) => Self::Repeated(last, Box::new(Self::new(vm, from, to))),
+                None => self,
+            },
+            _ => self,
+        }
+    }
+
     /// Passes over values of this type.
     pub(super) fn skip(from: &Type) -> Self {
         Self::Skip(from.packed_len())
@@ -220,6 +236,18 @@ impl Plan {
             return match found {
                 Some((index, state)) => states.shown(vm, *to, (event.version(), index), state),
                 None => Ok(Value::Unset),
+            };
+        }
+        if let Self::Repeated(last, plan) = self {
+            let again = last.borrow().again(from);
+            return match again {
+                Some(value) => Ok(value),
+                None => {
+                    let begin = from.clone();
+                    let value = plan.read(vm, states, event, from, ty)?;
+                    last.borrow_mut().set(&begin, from, &value);
+                    Ok(value)
+                }
             };
         }
         match from.value(ty) {

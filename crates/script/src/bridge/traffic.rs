@@ -53,6 +53,8 @@ pub struct Traffic {
     pub(super) has_discarders: OnceCell<bool>,
     /// How a `conn_id` is read, once one was.
     pub(super) id_plan: RefCell<Option<Rc<IdPlan>>>,
+    /// Records that events share.
+    pub(super) repeated: RefCell<super::repeated::Repeated>,
     /// Filters of addresses.
     pub(crate) address_filters: super::decide::AddressFilters,
     /// Texts of logins.

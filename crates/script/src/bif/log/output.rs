@@ -123,7 +123,14 @@ struct Budget {
 
 impl Budget {
     /// Cuts a field to the rest of the limits.
+    #[inline]
     fn apply(&mut self, field: &mut Field<'_>) {
+        if matches!(field, Field::String(_) | Field::Set(_) | Field::Vector(_)) {
+            self.cut(field);
+        }
+    }
+
+    fn cut(&mut self, field: &mut Field<'_>) {
         match field {
             Field::String(text) => {
                 let allowed = self.limits.field_bytes.min(self.limits.total_bytes);

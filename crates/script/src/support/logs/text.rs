@@ -46,6 +46,10 @@ impl TextFormat {
         if !begins {
             out.extend_from_slice(&self.separator);
         }
+        // Most fields of most rows are unset.
+        if matches!(field, Field::Unset) && self.unset_field == b"-" && self.is_plain(true) {
+            return out.push(b'-');
+        }
         self.field(out, scratch, field, true, false);
     }
 
