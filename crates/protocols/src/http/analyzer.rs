@@ -453,5 +453,9 @@ impl Analyze for Analyzer {
             cx.raise(|c| HttpStats { c, stats });
             cx.raise_file_handle(Tag::Http, Dir::Orig);
         }
+        // A gap behind a complete request.
+        self.with_exchanges(cx, |a, cx| {
+            a.with_message(cx, Dir::Orig, &[], |message, s| message.entities[0].end_late_file(s));
+        });
     }
 }

@@ -298,6 +298,14 @@ impl Entity {
         }
     }
 
+    /// The connection ends: Zeek ends the file that has the name of the current exchange.
+    pub(super) fn end_late_file(&mut self, s: &mut Scope<'_, '_>) {
+        let current = s.exchanges.current();
+        if let Some(file) = self.file.take_if(|file| file.exchange == Some(current)) {
+            s.cx.file_end(file.id);
+        }
+    }
+
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
         // The header may state two lengths: by one of them the file may end before the body does.

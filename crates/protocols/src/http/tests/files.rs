@@ -254,6 +254,32 @@ fn the_lf_of_a_split_empty_line_begins_a_part_of_stated_length() {
 }
 
 #[test]
+fn a_gap_behind_a_complete_request_ends_with_the_connection_unless_another_exchange_began() {
+    const POST: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
+    const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    for (replies, timedout) in [(1, "F"), (2, "T")] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, POST);
+        a.stream(&mut h.cx(), Dir::Resp, REPLY);
+        // A second request that was not captured: its reply begins the next exchange.
+        a.gap(&mut h.cx(), Dir::Orig, 300);
+        if replies == 2 {
+            a.stream(&mut h.cx(), Dir::Resp, REPLY);
+        }
+        a.finish(&mut h.cx());
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let files = h.rows("files");
+        let seen = |file: &BTreeMap<String, String>| {
+            [file["missing_bytes"].clone(), file["timedout"].clone()]
+        };
+        let rows: Vec<_> = files.iter().map(seen).collect();
+        assert_eq!(rows, [["0", "F"], ["300", timedout]], "{replies}");
+    }
+}
+
+#[test]
 fn a_gap_behind_a_complete_body_is_a_file_of_the_same_name_until_the_next_exchange() {
     for next in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
