@@ -208,19 +208,25 @@ impl Stack {
 
     /// Raises the events of analyzers that another connection or a script announced.
     pub fn raise_announced(&self, env: &mut Env, conn: &Conn) {
-        if let Waiting::Expected(a) = self.waiting
-            && env.logs.events.wants::<ScheduledAnalyzerApplied>()
-        {
-            let further = env.steering.further(conn.uid).to_vec();
-            for a in std::iter::once(a).chain(further) {
-                let c = crate::conn_state::mention(&mut env.logs, conn);
-                let events = &mut env.logs.events;
-                events.raise(&ScheduledAnalyzerApplied { c, a });
-                if conn.services.contains(a as u8) {
-                    // A handler of this event adds it.
-                    events.then_service(c, a.script_service(), true);
-                }
-            }
+        if let Waiting::Expected(first) = self.waiting {
+            raise_announced(env, conn, first);
+        }
+    }
+}
+
+/// Raises the events of announced analyzers: the first one, and those after it.
+fn raise_announced(env: &mut Env, conn: &Conn, first: Tag) {
+    if !env.logs.events.wants::<ScheduledAnalyzerApplied>() {
+        return;
+    }
+    let further = env.steering.further(conn.uid).to_vec();
+    for a in std::iter::once(first).chain(further) {
+        let c = crate::conn_state::mention(&mut env.logs, conn);
+        let events = &mut env.logs.events;
+        events.raise(&ScheduledAnalyzerApplied { c, a });
+        if conn.services.contains(a as u8) {
+            // A handler of this event adds it.
+            events.then_service(c, a.script_service(), true);
         }
     }
 }
@@ -286,6 +292,14 @@ impl Session<'_> {
         self.start(conn, tag, None);
     }
 
+    /// Starts announced analyzers: the first one, and those after it.
+    fn add_announced(&mut self, conn: &mut Conn, first: Tag) {
+        self.add(conn, first);
+        for tag in self.env.steering.take_further(conn.uid) {
+            self.add(conn, tag);
+        }
+    }
+
     /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
     pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
         let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
@@ -341,12 +355,7 @@ impl Session<'_> {
         let waiting = std::mem::take(&mut self.stack.waiting);
         match waiting {
             Waiting::No => return false,
-            Waiting::Expected(tag) => {
-                self.add(conn, tag);
-                for tag in self.env.steering.take_further(conn.uid) {
-                    self.add(conn, tag);
-                }
-            }
+            Waiting::Expected(tag) => self.add_announced(conn, tag),
             Waiting::Idle(released) => {
                 self.restore(conn, released);
                 return false;

@@ -440,6 +440,29 @@ fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
 }
 
 #[test]
+fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
+    let mut trace = trace();
+    trace.connect(client(1), server(9)).send(b"x");
+    // The first packet is the server's: what is expected fits once the roles are exchanged.
+    let frames = trace.frames().iter().skip(1);
+    let frames: Vec<_> = (0..).map(f64::from).zip(frames.map(|f| f.bytes.clone())).collect();
+    let capture = capture(LinkType::ETHERNET, &frames);
+    let expect = |analyzer: &str| gannet_event::Command::Schedule {
+        orig: None,
+        resp: gannet_base::Addr::v4(SERVER.octets()),
+        port: 9,
+        proto: gannet_base::Proto::Tcp,
+        analyzer: format!("Analyzer::ANALYZER_{analyzer}"),
+        // Before the first packet, it is 1970.
+        timeout: Interval::from_secs(2_000_000_000),
+    };
+    let names = &["new_connection", "scheduled_analyzer_applied", "connection_flipped"];
+    let got = asked(&capture, names, vec![expect("FTP_DATA"), expect("IRC")]);
+    let applied = "scheduled_analyzer_applied";
+    assert_eq!(got, ["new_connection", applied, applied, "connection_flipped"]);
+}
+
+#[test]
 fn the_contents_of_a_connection_are_announced_before_it_is() {
     let mut trace = trace();
     trace.connect(client(1), server(80));

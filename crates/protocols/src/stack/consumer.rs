@@ -10,6 +10,7 @@ use super::INTERACTIVE_TIMEOUT;
 use super::Session;
 use super::Waiting;
 use super::announced;
+use super::raise_announced;
 use super::steps;
 use super::transport;
 use crate::Analyze;
@@ -69,15 +70,19 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
+        // An announcement may match the exchanged roles.
+        let expected = announced(self.env, conn, self.now);
+        if let Some(tag) = expected {
+            raise_announced(self.env, conn, tag);
+        }
         // Those of UDP flip when an analyzer asks for it, and the event is raised there.
         if conn.proto == Proto::Tcp {
             self.raise(conn, |c| ConnectionFlipped { c });
         }
         self.each(conn, |a, cx| a.flip(cx));
-        // The announcement may match the exchanged roles.
-        if let Some(tag) = announced(self.env, conn, self.now) {
+        if let Some(tag) = expected {
             self.start_stream(conn);
-            self.add(conn, tag);
+            self.add_announced(conn, tag);
         }
     }
 
