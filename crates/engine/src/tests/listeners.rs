@@ -463,6 +463,30 @@ fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
 }
 
 #[test]
+fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
+    let mut trace = trace();
+    let mut tcp = trace.connect(client(1), server(9));
+    tcp.reply(b"HTTP/1.0 200 OK\r\n\r\n");
+    tcp.send(b"GET / HTTP/1.0\r\n\r\n");
+    let all: Vec<_> = trace.frames().iter().map(|frame| frame.bytes.clone()).collect();
+    let of_server = |frame: &&Vec<u8>| frame[26..30] == SERVER.octets();
+    let detected = |frames: Vec<&Vec<u8>>| {
+        let frames: Vec<_> = (0..).map(f64::from).zip(frames.into_iter().cloned()).collect();
+        let capture = capture(LinkType::ETHERNET, &frames);
+        let got = asked(&capture, &["http_reply", "http_request"], Vec::new());
+        got.join(" ")
+    };
+    assert_eq!(detected(all.iter().collect()), "http_reply http_request");
+    assert_eq!(detected(all.iter().take(5).collect()), "http_reply");
+    assert_eq!(detected(all.iter().filter(of_server).collect()), "", "the server alone");
+    assert_eq!(detected(all.iter().skip(1).take(4).collect()), "", "the client's ACK and no data");
+    // What the client sends is detected, and the analyzer gets all.
+    assert_eq!(detected(all.iter().skip(1).collect()), "http_reply http_request");
+    let late_syn = [1, 0, 2, 3, 4].map(|at| &all[at]);
+    assert_eq!(detected(late_syn.to_vec()), "", "a SYN behind its answer");
+}
+
+#[test]
 fn the_contents_of_a_connection_are_announced_before_it_is() {
     let mut trace = trace();
     trace.connect(client(1), server(80));

@@ -28,7 +28,8 @@ impl Session<'_> {
     /// A packet of a side, before its data.
     #[inline]
     pub fn match_packet(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
-        if self.matches_packets() && !conn.is_matched(from) {
+        let is_hidden = from == Dir::Resp && conn.is_responder_hidden();
+        if self.matches_packets() && !conn.is_matched(from) && !is_hidden {
             self.begin_matching(conn, from, ip);
         }
     }
