@@ -17,6 +17,7 @@ use anyhow::ensure;
 use clap::ValueEnum;
 use memchr::memmem;
 
+use crate::pgo;
 use crate::workspace::cargo;
 use crate::workspace::check;
 use crate::workspace::root;
@@ -27,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask dist                        everything, to target/packages
   cargo xtask dist static deb image sbom  without Python
+  cargo xtask dist --pgo                  optimized by how the command is used: in two builds and a training
   cargo xtask dist --profile release deb  in minutes, not optimized";
 
 /// Build packages: a static binary, a Debian package, a wheel, an image, an SBOM, checksums
@@ -51,6 +53,13 @@ pub(crate) struct Args {
     /// Package this binary, which was built before
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Optimize the command with a profile: build it, run it over training traffic, build it again. The profile is a
+    /// package of its own
+    #[arg(long, conflicts_with = "binary")]
+    pgo: bool,
+    /// Optimize the command with this profile of an earlier --pgo
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["binary", "pgo"])]
+    use_profile: Option<PathBuf>,
     /// How it becomes static; by default musl where its target is installed, else crt
     #[arg(long, value_name = "HOW")]
     libc: Option<Libc>,
@@ -109,7 +118,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let mut made = Vec::new();
     if what.iter().any(|what| *what != What::Sbom) {
-        dist.binary = binary(args, &dist)?;
+        let counts = if args.pgo { Some(dist.train(args)?) } else { args.use_profile.clone() };
+        dist.binary = binary(args, &dist, counts.as_deref())?;
+        made.extend(counts.filter(|_| args.pgo));
     }
     for what in what {
         made.push(match what {
@@ -142,11 +153,16 @@ fn source() -> anyhow::Result<(String, u64)> {
 }
 
 /// The command, static and stripped.
-fn binary(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
-    let built = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => build(args, dist)?,
+fn binary(args: &Args, dist: &Dist, counts: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let built = match (&args.binary, counts) {
+        (Some(binary), _) => binary.clone(),
+        (None, Some(counts)) => {
+            let counts = named(counts)?;
+            build(args, dist, Some(format!("-Cprofile-use={}", counts.display())))?
+        }
+        (None, None) => build(args, dist, None)?,
     };
+    find_paths(&built)?;
     let stripped = dist.out.join("gannet");
     fs::copy(&built, &stripped).with_context(|| built.display().to_string())?;
     let mut strip = Command::new("strip");
@@ -161,8 +177,17 @@ fn binary(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     Ok(stripped)
 }
 
-/// Builds the command.
-fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
+/// A copy of a profile for the compiler, which runs in other folders. Its name is of its contents: cargo builds again
+/// where flags differ, not where files do.
+fn named(counts: &Path) -> anyhow::Result<PathBuf> {
+    let copy = pgo::folder().join("package.profdata");
+    fs::create_dir_all(pgo::folder())?;
+    fs::copy(counts, &copy).with_context(|| counts.display().to_string())?;
+    pgo::named(&copy)
+}
+
+/// Builds the command, with one more flag of rustc.
+fn build(args: &Args, dist: &Dist, flag: Option<String>) -> anyhow::Result<PathBuf> {
     let arch = std::env::consts::ARCH;
     let triple = match dist.libc {
         Libc::Musl => format!("{arch}-unknown-linux-musl"),
@@ -170,6 +195,7 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     };
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
     flags.extend(without_paths());
+    flags.extend(flag);
     if dist.libc == Libc::Musl {
         // Nothing unwinds: panics abort, and neither musl nor its LuaJIT needs tables for it. (glibc's LuaJIT does.)
         flags.push("-Cforce-unwind-tables=no".to_owned());
@@ -192,9 +218,7 @@ fn build(args: &Args, dist: &Dist) -> anyhow::Result<PathBuf> {
     // The flags of .cargo/config.toml stay: cc has both.
     command.env(format!("CFLAGS_{name}"), c_flags);
     check(&mut command)?;
-    let built = target().join(&triple).join(folder(&args.profile)).join("gannet");
-    find_paths(&built)?;
-    Ok(built)
+    Ok(target().join(&triple).join(folder(&args.profile)).join("gannet"))
 }
 
 /// Folders of this machine, and what stands for them in what is built, so that other machines build the same bytes.
@@ -269,6 +293,15 @@ impl Dist {
             "aarch64" => "arm64",
             other => other,
         }
+    }
+
+    /// Trains the command, and writes the profile next to the packages: who has it can build the same bytes.
+    fn train(&self, args: &Args) -> anyhow::Result<PathBuf> {
+        let counts = self.out.join(format!("gannet-{}-{}.profdata", self.version, self.arch()));
+        let instrumented =
+            |raw: &Path| build(args, self, Some(format!("-Cprofile-generate={}", raw.display())));
+        pgo::train(&pgo::folder(), instrumented, &[], &counts)?;
+        Ok(counts)
     }
 
     /// An empty folder to put a package together in.

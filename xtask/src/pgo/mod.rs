@@ -147,16 +147,7 @@ impl Variant {
     }
 
     fn train(self, more: &[PathBuf]) -> anyhow::Result<()> {
-        let merge = tools::profdata()?;
-        let raw = folder().join("raw");
-        // Counts of earlier builds would be merged, too.
-        if raw.exists() {
-            fs::remove_dir_all(&raw).with_context(|| raw.display().to_string())?;
-        }
-        let command = self.instrumented(&raw)?;
-        training::run(&command, &folder().join("training"), more)?;
-        let counts = self.counts();
-        check(merge.command().arg("merge").arg("-o").arg(&counts).arg(&raw))
+        train(&folder(), |raw| self.instrumented(raw), more, &self.counts())
     }
 
     fn compile(self, flags: &[String]) -> anyhow::Result<PathBuf> {
@@ -196,6 +187,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds an instrumented command, which writes its counts to the folder that `build` gets, runs it over the training
+/// traffic and these captures, and writes the sum of the counts to the file `counts`. Everything else is in `folder`.
+pub(crate) fn train(
+    folder: &Path,
+    build: impl FnOnce(&Path) -> anyhow::Result<PathBuf>,
+    captures: &[PathBuf],
+    counts: &Path,
+) -> anyhow::Result<()> {
+    let merge = tools::profdata()?;
+    let raw = folder.join("raw");
+    // Counts of earlier builds would be merged, too.
+    if raw.exists() {
+        fs::remove_dir_all(&raw).with_context(|| raw.display().to_string())?;
+    }
+    let command = build(&raw)?;
+    training::run(&command, &folder.join("training"), captures)?;
+    check(merge.command().arg("merge").arg("-o").arg(counts).arg(&raw))
+}
+
 /// Whether a build, which has a note of its commit, is of the commit that is checked out, for which
 /// figures are reported.
 fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
@@ -210,7 +220,7 @@ fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
 
 /// A copy with a name derived from its contents: cargo rebuilds only if flags change, not if the
 /// counts do.
-fn named(counts: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(counts).with_context(|| counts.display().to_string())?;
     let mut hasher = DefaultHasher::new();
     hasher.write(&bytes);
@@ -230,7 +240,7 @@ fn forget_counts() -> anyhow::Result<()> {
 }
 
 /// The folder of profiles and builds. Absolute, since the compiler runs elsewhere.
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     let folder = workspace::target().join("pgo");
     std::path::absolute(&folder).unwrap_or(folder)
 }
