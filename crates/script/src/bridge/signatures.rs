@@ -386,7 +386,11 @@ fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Re
     all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     all.dedup();
     let mut items = Vec::with_capacity(all.len());
-    for (number, text) in &all {
+    for (at, (number, text)) in all.iter().enumerate() {
+        // Of types of the same strength the list has the last, as in Zeek; the first is the type.
+        if all.get(at + 1).is_some_and(|(next, _)| next == number) {
+            continue;
+        }
         let item = vm.new_record(element, &[], Vec::new())?;
         if let Some(record) = item.record() {
             record.set(strength, Value::Int(*number));

@@ -132,11 +132,16 @@ impl ScriptNames<'_, '_> {
         let [state, text, end] = self.parameters()?;
         let count = self.vm.p.types.params(ty).len();
         if message {
-            return match count {
+            let takes_end = match count {
                 3 => self.takes(ty, &[state, text, text]).then_some(false),
                 4 => self.takes(ty, &[state, text, text, end]).then_some(true),
                 _ => None,
             };
+            // Parameters of an event with a message have the names of those of `signature_match`, too.
+            let names = ["state", "msg", "data", "end_of_match"];
+            let mut params = self.vm.p.types.params(ty).iter().zip(names);
+            return takes_end
+                .filter(|_| params.all(|(own, name)| self.vm.p.name(own.name) == name));
         }
         match count {
             2 => self.takes(ty, &[state, text]).then_some(false),

@@ -199,6 +199,23 @@ fn patterns_match_streams_in_pieces() {
 }
 
 #[test]
+fn patterns_that_match_the_empty_string_match_only_with_others() {
+    let all = signatures(
+        "signature any { payload /.*/ event \"m\" }
+        signature x { payload /x/ event \"m\" }
+        signature uri { http-request /y*/ event \"m\" }",
+    );
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::HttpRequest, b"y");
+    run.feed(true, Kind::HttpRequest, b"y");
+    run.feed(true, Kind::Payload, b"");
+    assert!(run.done.0.is_empty(), "{:?}", run.done.0);
+    run.feed(true, Kind::Payload, b"xx");
+    assert_eq!(run.done.0, ["any event xx:0", "x event xx:1", "uri event xx:0"]);
+}
+
+#[test]
 fn rules_wait_for_those_they_require() {
     let all = signatures(
         "signature client { payload /hello/ tcp-state originator event \"m\" }
@@ -259,7 +276,7 @@ fn items_of_protocols() {
     run.feed(true, Kind::HttpRequest, b"/a/secret");
     run.feed(true, Kind::HttpRequestBody, b"ABC");
     run.feed(true, Kind::HttpRequestBody, b"AB");
-    assert_eq!(run.done.0, ["uri event /a/secret:9", "body event AB:2"]);
+    assert_eq!(run.done.0, ["uri event /a/secret:9", "body event AB:3"]);
 }
 
 #[test]
@@ -330,4 +347,48 @@ fn errors_name_file_and_line() {
         errors("signature a { payload /x/ }\nsignature b {\n payload /x/\n payload /(y/\n}"),
         ["Error in signature b (x.sig:4): error compiling pattern /(?s:(y)/"]
     );
+}
+
+#[test]
+fn native_rules_let_patterns_match_that_match_the_empty_string() {
+    let (mut names, mut rules) = (Scripts::default(), Vec::new());
+    let base = b"signature base { payload /x/ enable \"http\" }";
+    parse("dpd.sig", base, true, &mut names, &mut rules);
+    let own = b"signature any { payload /.*/ event \"m\" }";
+    parse("own.sig", own, false, &mut names, &mut rules);
+    let all = Signatures::new(rules, Limits::default(), &mut names);
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::Payload, b"x");
+    assert_eq!(run.done.0, ["any event x:0"]);
+}
+
+#[test]
+fn tests_of_native_rules_have_their_place() {
+    let (mut names, mut rules) = (Scripts::default(), Vec::new());
+    let base = b"signature base { ip-proto == 17 payload /x/ enable \"http\" }";
+    parse("dpd.sig", base, true, &mut names, &mut rules);
+    let own = b"signature port { dst-port == 13000 event \"m\" } signature u { ip-proto == 17 event \"m\" }";
+    parse("own.sig", own, false, &mut names, &mut rules);
+    let all = Signatures::new(rules, Limits::default(), &mut names);
+    let mut run = Run::new(&all);
+    run.begin(true);
+    assert_eq!(run.done.0, ["port event :0", "u event :0"]);
+}
+
+#[test]
+fn the_end_of_a_match_counts_the_begin_and_the_end_of_data() {
+    let all = signatures(
+        "signature first { payload /a/ event \"m\" }
+        signature uri { http-request /ab$/ event \"m\" }
+        signature body { http-request-body /a/ event \"m\" }",
+    );
+    let mut run = Run::new(&all);
+    run.begin(true);
+    run.feed(true, Kind::Payload, b"a");
+    run.feed(true, Kind::HttpRequest, b"ab");
+    let item =
+        Item { kind: Kind::HttpRequestBody, data: b"a", begins: false, ends: false, fresh: true };
+    run.all.feed(&mut run.conn, true, &item, &mut run.done);
+    assert_eq!(run.done.0, ["first event a:1", "uri event ab:3", "body event a:0"]);
 }

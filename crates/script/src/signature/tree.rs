@@ -100,8 +100,12 @@ impl Signatures {
         for rule in 0..all.rules.len() {
             if in_use.contains(&rule) {
                 all.insert(rule);
+            } else if all.rules[rule].active {
+                // Tests of native rules have their place among those of others.
+                all.node(rule);
             }
         }
+        all.prune(0);
         all.compile(0, limits, names);
         let root = &mut all.nodes[0];
         let (magic, others) =
@@ -141,7 +145,8 @@ impl Signatures {
         self.rules.iter().any(|rule| !rule.native && rule.actions.iter().any(starts))
     }
 
-    fn insert(&mut self, rule: usize) {
+    /// The node of the tests of a rule, which is made where there is none.
+    fn node(&mut self, rule: usize) -> usize {
         let mut node = 0;
         for test in self.rules[rule].tests.clone() {
             let same = |child: &usize| self.nodes[*child].test.as_ref() == Some(&test);
@@ -157,6 +162,21 @@ impl Signatures {
                 }
             };
         }
+        node
+    }
+
+    /// Removes nodes without rules; whether any are left.
+    fn prune(&mut self, node: usize) -> bool {
+        let mut children = std::mem::take(&mut self.nodes[node].children);
+        children.retain(|child| self.prune(*child));
+        let Node { pure, patterned, .. } = &self.nodes[node];
+        let is_used = !(pure.is_empty() && patterned.is_empty() && children.is_empty());
+        self.nodes[node].children = children;
+        is_used
+    }
+
+    fn insert(&mut self, rule: usize) {
+        let node = self.node(rule);
         let patterns = &self.rules[rule].patterns;
         self.has_others |= patterns.is_empty();
         for pattern in patterns {
@@ -227,10 +247,18 @@ impl Signatures {
     }
 }
 
-/// Rules that are matched: active ones, of native ones those that others require.
+/// Rules that are matched: active ones, of native ones those that others require. A pattern that matches the empty string
+/// matches when any other does: with one, native ones over connections are matched, too.
 fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
-    let own = |(at, rule): (usize, &Rule)| (rule.active && !rule.native).then_some(at);
-    let mut open: Vec<usize> = rules.iter().enumerate().filter_map(own).collect();
+    let others = |rule: &Rule| rule.patterns.iter().all(|p| p.kind != Kind::FileMagic);
+    let own = |rule: &&Rule| rule.active && !rule.native;
+    let mut patterns =
+        rules.iter().filter(own).filter(|rule| others(rule)).flat_map(|rule| &rule.patterns);
+    let all = patterns.any(|pattern| matches_nothing(&pattern.text));
+    let is_used = |(at, rule): (usize, &Rule)| {
+        (rule.active && (!rule.native || all && others(rule))).then_some(at)
+    };
+    let mut open: Vec<usize> = rules.iter().enumerate().filter_map(is_used).collect();
     let mut found = HashSet::new();
     while let Some(rule) = open.pop() {
         if found.insert(rule) {
@@ -238,4 +266,12 @@ fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
         }
     }
     found
+}
+
+/// Whether a pattern matches the empty string.
+fn matches_nothing(text: &[u8]) -> bool {
+    let set = PatternSet::new([[b"(?s:", text, b")"].concat()]);
+    let mut stream = set.stream();
+    set.feed(&mut stream, b"", false, false);
+    !stream.matches().is_empty()
 }

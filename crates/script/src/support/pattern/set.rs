@@ -75,16 +75,19 @@ impl PatternSet {
     /// Begins to match a stream that arrives in pieces, as signatures do.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        Stream { position: None, fed: 0, matches: Vec::new() }
+        Stream { position: None, fed: 0, restarted: false, matches: Vec::new() }
     }
 
     /// Adds a piece of a stream; `begin`: it is the first, `end`: it is the last. Returns whether a pattern matched that had not
-    /// matched before.
+    /// matched before. A pattern that matches the empty string matches at the first piece, which alone is no new match, and
+    /// not after a [`restart`](Stream::restart), as in Zeek.
     pub fn feed(&self, stream: &mut Stream, piece: &[u8], begin: bool, end: bool) -> bool {
         let Some(dfa) = &self.dfa else { return false };
-        let before = stream.matches.len();
+        let is_first = stream.position.is_none() && !stream.restarted;
         let mut position = stream.position.take().unwrap_or_else(|| dfa.begin());
         let Stream { fed, matches, .. } = stream;
+        let before = matches.len();
+        let mut begun = 0;
         dfa.resume(&mut position, |walk| {
             let mut note = |walk: &Walk<'_>, at: u64| {
                 for number in walk.accepted() {
@@ -93,30 +96,33 @@ impl PatternSet {
                     }
                 }
             };
-            if *fed == 0 && walk.accepts() {
+            if is_first && walk.accepts() {
                 note(walk, 0);
+                begun = walk.accepted().len();
             }
             if begin {
                 walk.begin();
                 note(walk, *fed);
+                *fed += 1;
             }
             for byte in piece {
                 if walk.is_dead() {
                     break;
                 }
                 walk.byte(*byte);
-                *fed += 1;
                 if walk.accepts() {
                     note(walk, *fed);
                 }
+                *fed += 1;
             }
             if end && !walk.is_dead() {
                 walk.end();
                 note(walk, *fed);
+                *fed += 1;
             }
         });
         stream.position = Some(position);
-        stream.matches.len() > before
+        stream.matches.len() > before + begun
     }
 
     /// The size of the automaton.
@@ -132,12 +138,13 @@ impl PatternSet {
 pub struct Stream {
     position: Option<Position>,
     fed: u64,
+    restarted: bool,
     matches: Vec<(u32, u64)>,
 }
 
 impl Stream {
-    /// The patterns that matched so far, in the order in which they did, each with the number of bytes up to the end of its first
-    /// match.
+    /// The patterns that matched so far, in the order in which they did, each with the place of the symbol that completed its first
+    /// match: bytes are symbols, and so are the begin and the end of the data. After a begin that is the number of bytes.
     #[must_use]
     pub fn matches(&self) -> &[(u32, u64)] {
         &self.matches
@@ -145,6 +152,7 @@ impl Stream {
 
     /// Starts over, keeping what matched.
     pub fn restart(&mut self) {
+        self.restarted |= self.position.is_some();
         self.position = None;
         self.fed = 0;
     }

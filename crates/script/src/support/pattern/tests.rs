@@ -312,7 +312,16 @@ fn streams_match_in_pieces() {
     let mut other = set.stream();
     assert!(!set.feed(&mut other, b"end", true, false));
     assert!(set.feed(&mut other, b"", false, true));
-    assert_eq!(other.matches(), [(2, 3)]);
+    assert_eq!(other.matches(), [(2, 4)]);
+    // The empty string is no new match, and restarts do not match it again.
+    let set = PatternSet::new(["x*", "^y*"]);
+    let mut stream = set.stream();
+    assert!(!set.feed(&mut stream, b"", false, false));
+    assert_eq!(stream.matches(), [(0, 0)]);
+    assert!(set.feed(&mut stream, b"", true, false));
+    assert_eq!(stream.matches(), [(0, 0), (1, 0)]);
+    stream.restart();
+    assert!(!set.feed(&mut stream, b"x", false, false));
 }
 
 #[test]
