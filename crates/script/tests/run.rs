@@ -152,6 +152,8 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     ] {
         let (_, reported, status) = run("logs", logging(&path).as_bytes());
         assert!(reported.contains(&path) && reported.contains(why), "{reported}");
+        // That is no error of the initialization.
+        assert!(!reported.contains("fatal"), "{reported}");
         assert_eq!(status, 1, "{path}: {reported}");
     }
     let (_, reported, status) = run("logs", logging(&path("good")).as_bytes());
@@ -159,6 +161,35 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     let log = std::fs::read_to_string(folder.join("good.log")).unwrap();
     assert!(log.contains("\na row\n"), "{log}");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn rows_that_lack_a_value_are_skipped_with_a_warning() {
+    let path = std::env::temp_dir().join(format!("gannet-rows-{}.log", std::process::id()));
+    let rows = "#fields\ta\tb\ts\to\tc\n\
+        1\t1\tx\t-\tRed\n\
+        2\t1\t-\ty\tRed\n\
+        3\t-\tx\ty\tRed\n\
+        4\t1\tx\ty\tBlue\n\
+        -\t-\tx\ty\tRed\n\
+        6\t1\tx\ty\tGreen\n";
+    std::fs::write(&path, rows).unwrap();
+    let file = path.to_string_lossy();
+    let code = include_str!("input.zeek").replace("input.log", &file);
+    let (printed, reported, _) = run("input", code.as_bytes());
+    std::fs::remove_file(&path).unwrap();
+    let skipped = "Skipping input with missing non-optional value";
+    let warnings = [
+        format!("{file}:3: {skipped} (record field s)"),
+        format!("{file}:4: {skipped} (index field b)"),
+        format!("{file}, line 5: Value 'Blue' for stream 'rows' is not a valid enum."),
+        "Could not hash line. Ignoring".to_owned(),
+    ];
+    let lines: String = warnings.iter().map(|w| format!("{w}, Reporter::WARNING\n")).collect();
+    let rows = "rows, 2\n1, 1, [s=x, o=<uninitialized>, c=Red]\n6, 1, [s=x, o=y, c=Green]\n";
+    assert_eq!(printed, format!("T\n{lines}{rows}"), "{reported}");
+    let lines: String = warnings.iter().map(|w| format!("warning: {w}\n")).collect();
+    assert!(reported.starts_with(&lines), "{reported}");
 }
 
 #[test]

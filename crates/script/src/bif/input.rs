@@ -10,7 +10,7 @@ use super::log::{field, kind_of};
 use super::{Table, arg, json};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::{FuncId, TypeId};
+use crate::ids::{FuncId, Name, TypeId};
 use crate::literal::{Port, Protocol};
 use crate::support::field::{Column, Field, Kind, Protocol as FieldProtocol};
 use crate::support::input::{
@@ -373,8 +373,12 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
     let target = Rc::clone(&stream.target);
     let description = stream.description.clone();
     match message {
-        Message::Put { fields, .. } => row(vm, id, &target, &description, &fields, false)?,
-        Message::Entry { fields, .. } => row(vm, id, &target, &description, &fields, true)?,
+        Message::Put { fields, line } => {
+            row(vm, &Place { id, name, source, line }, &target, &description, &fields, false)?;
+        }
+        Message::Entry { fields, line } => {
+            row(vm, &Place { id, name, source, line }, &target, &description, &fields, true)?;
+        }
         Message::EndOfSend => {
             match &*target {
                 Target::Table { .. } => remove_missing(vm, id, &target, &description)?,
@@ -431,34 +435,122 @@ fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note
     }
 }
 
-/// Fills a record with fields, in the order of [`columns`].
-fn fill(
-    vm: &mut Vm<'_>,
-    ty: TypeId,
-    fields: &mut std::slice::Iter<'_, Field<'static>>,
-) -> Result<Value> {
-    let types: Vec<TypeId> =
-        vm.p.types
-            .record(ty)
-            .map(|record| record.fields.iter().map(|field| field.ty).collect())
-            .unwrap_or_default();
-    let mut offsets = Vec::new();
-    let mut given = Vec::new();
-    for (offset, ty) in types.into_iter().enumerate() {
-        let value = if vm.p.types.tag(ty) == Tag::Record {
-            fill(vm, ty, fields)?
-        } else if !is_readable(vm, ty, false) {
-            // It has no column.
-            Value::Unset
-        } else {
-            fields.next().map_or(Value::Unset, |field| to_value(vm, field, ty))
+/// Where a row is from.
+struct Place {
+    id: u64,
+    name: String,
+    source: String,
+    line: Option<u64>,
+}
+
+impl Place {
+    /// Warns that a row is skipped, because a value that is not optional is missing.
+    fn warn_missing(&self, vm: &mut Vm<'_>, what: &str, name: Name) {
+        let name = vm.p.name(name);
+        let text = format!("Skipping input with missing non-optional value ({what} field {name})");
+        let text = match self.line {
+            Some(line) => format!("{}:{line}: {text}", self.source),
+            None => text,
         };
-        if value.is_set() {
-            offsets.push(offset as u32);
-            given.push(value);
-        }
+        self.warn(vm, &text);
     }
-    vm.new_record(ty, &offsets, given)
+
+    fn warn(&self, vm: &mut Vm<'_>, text: &str) {
+        let Some(stream) = find(vm, self.id) else { return };
+        let (description, event) = (stream.description.clone(), stream.error_event);
+        if let Some(event) = event {
+            let level = vm.enum_named("Reporter::WARNING");
+            vm.queue_event(event, vec![description, Value::string(text), level]);
+        }
+        vm.report(Severity::Warning, text.to_owned());
+    }
+
+    /// A field as a value of a type; `None` where a warning says why it is none.
+    fn value(&self, vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<Value> {
+        let Some(name) = unknown_enum(vm, field, ty) else { return Some(to_value(vm, field, ty)) };
+        let text = format!("Value '{name}' for stream '{}' is not a valid enum.", self.name);
+        let text = match self.line {
+            Some(line) => format!("{}, line {line}: {text}", self.source),
+            None => text,
+        };
+        self.warn(vm, &text);
+        None
+    }
+
+    /// Fills a record with fields, in the order of [`columns`]; `None` where a warning says why the row is skipped.
+    fn fill(
+        &self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        fields: &mut std::slice::Iter<'_, Field<'static>>,
+        needs: Needs,
+    ) -> Result<Option<Value>> {
+        let record = vm.p.types.record(ty);
+        let columns: Vec<(Name, TypeId, bool)> = record.map_or_else(Vec::new, |record| {
+            let optional = |attrs| find_attr(attrs, AttrKind::Optional).is_some();
+            record.fields.iter().map(|f| (f.name, f.ty, optional(&f.attrs))).collect()
+        });
+        let mut offsets = Vec::new();
+        let mut given = Vec::new();
+        for (offset, (name, ty, optional)) in columns.into_iter().enumerate() {
+            let value = if vm.p.types.tag(ty) == Tag::Record {
+                self.fill(vm, ty, fields, Needs::Fields)?
+            } else if !is_readable(vm, ty, false) {
+                // It has no column.
+                Some(Value::Unset)
+            } else {
+                let field = fields.next().unwrap_or(&Field::Unset);
+                match (field, needs) {
+                    (Field::Unset, Needs::Fields) if !optional => {
+                        self.warn_missing(vm, "record", name);
+                        None
+                    }
+                    (Field::Unset, Needs::Index) => {
+                        self.warn_missing(vm, "index", name);
+                        None
+                    }
+                    _ => self.value(vm, field, ty),
+                }
+            };
+            let Some(value) = value else { return Ok(None) };
+            if value.is_set() {
+                offsets.push(offset as u32);
+                given.push(value);
+            }
+        }
+        vm.new_record(ty, &offsets, given).map(Some)
+    }
+}
+
+/// Which fields of a record a row must have; those of records in it always need all that are not optional.
+#[derive(Clone, Copy)]
+enum Needs {
+    /// All that are not optional.
+    Fields,
+    /// All: they are the index of a table.
+    Index,
+    Nothing,
+}
+
+/// The name in a field that its type, an enum, does not have.
+fn unknown_enum(vm: &Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<String> {
+    match field {
+        Field::Enum(name) => {
+            let name = String::from_utf8_lossy(name).into_owned();
+            let known = vm.p.names.find(&name).and_then(|n| vm.p.types.enumeration(ty)?.value(n));
+            known.is_none().then_some(name)
+        }
+        Field::Set(items) => {
+            let Type::Table(table) = vm.p.types.get(ty) else { return None };
+            let element = *table.index.first()?;
+            items.iter().find_map(|item| unknown_enum(vm, item, element))
+        }
+        Field::Vector(items) => {
+            let element = vm.p.types.element(ty)?;
+            items.iter().find_map(|item| unknown_enum(vm, item, element))
+        }
+        _ => None,
+    }
 }
 
 /// The values of a record's fields, as several arguments.
@@ -478,15 +570,19 @@ fn analyze(vm: &mut Vm<'_>, name: &str, data: Vec<u8>, ends: bool) {
 
 fn row(
     vm: &mut Vm<'_>,
-    id: u64,
+    place: &Place,
     target: &Target,
     description: &Value,
     fields: &[Field<'static>],
     complete: bool,
 ) -> Result<()> {
+    let id = place.id;
     match target {
         Target::Event { fields: ty, want_record, event } => {
-            let record = fill(vm, *ty, &mut fields.iter())?;
+            let needs = if *want_record { Needs::Fields } else { Needs::Nothing };
+            let Some(record) = place.fill(vm, *ty, &mut fields.iter(), needs)? else {
+                return Ok(());
+            };
             let kind = vm.enum_named("Input::EVENT_NEW");
             let mut args = vec![description.clone(), kind];
             if *want_record {
@@ -505,10 +601,22 @@ fn row(
         Target::Table { table, index, value, index_columns, want_record, predicate, event } => {
             let Value::Table(table) = table else { return Ok(()) };
             let (left, right) = fields.split_at((*index_columns).min(fields.len()));
-            let key_record = fill(vm, *index, &mut left.iter())?;
+            if !left.is_empty() && left.iter().all(|field| matches!(field, Field::Unset)) {
+                place.warn(vm, "Could not hash line. Ignoring");
+                return Ok(());
+            }
             let value_record = match value {
-                Some(ty) => fill(vm, *ty, &mut right.iter())?,
-                None => Value::Unset,
+                Some(ty) => {
+                    let single = right.len() == 1 && !*want_record;
+                    let needs = if single { Needs::Nothing } else { Needs::Fields };
+                    place.fill(vm, *ty, &mut right.iter(), needs)?
+                }
+                None => Some(Value::Unset),
+            };
+            let Some(value_record) = value_record else { return Ok(()) };
+            let needs = if predicate.is_some() { Needs::Fields } else { Needs::Index };
+            let Some(key_record) = place.fill(vm, *index, &mut left.iter(), needs)? else {
+                return Ok(());
             };
             let list = vm.p.types.table(table.ty()).map_or(TypeId::EMPTY_LIST, |t| t.list);
             let single_record =

@@ -499,6 +499,7 @@ impl Vm<'_> {
             self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
             return Err(Stop::Fatal);
         }
+        crate::bif::log::report_failures(self);
         Ok(())
     }
 

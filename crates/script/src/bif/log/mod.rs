@@ -18,9 +18,9 @@ use crate::types::{AttrKind, Tag, Type, find_attr};
 use crate::value::{FuncValue, Value};
 use crate::vm::Vm;
 
-pub(crate) use output::flush_all;
 pub(super) use output::kind_of;
 pub use output::{close_all, poll_rotations, rotate_due, rotate_leftovers};
+pub(crate) use output::{flush_all, report_failures};
 pub use write::{delay_due, write_print};
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -93,6 +93,8 @@ pub struct Logs {
     writers: Vec<output::Writer>,
     /// Rotated logs whose postprocessors are still to run.
     rotated: Vec<output::Rotation>,
+    /// What failed, to be reported.
+    failures: Vec<String>,
     /// How often the main loop looked at what threads say.
     pub(super) polls: u64,
     /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.

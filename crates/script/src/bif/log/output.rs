@@ -306,16 +306,23 @@ fn pragma(vm: &Vm<'_>, option: &str, prefix: &str) -> Option<&'static str> {
 
 fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return };
-    // Zeek's writer of databases ends alone: its rows do not count for the exit status.
-    let is_text = matches!(writer.sink, Sink::Ascii(_));
     writer.sink = Sink::None;
     let kind = writer.kind.clone();
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
-    vm.m.out.rows_lost |= is_text;
-    vm.report(Severity::Error, format!("{path}/{name}: {message}"));
-    if name == "Log::WRITER_SQLITE" {
-        vm.report(Severity::Error, format!("{path}/{name}: terminating thread"));
+    // Zeek's writer of databases ends alone: its rows do not count for the exit status.
+    vm.m.out.rows_lost |= name == "Log::WRITER_ASCII";
+    vm.m.state.log.failures.push(format!("{path}/{name}: {message}"));
+    vm.m.state.log.failures.push(format!("{path}/{name}: terminating thread"));
+    if vm.m.state.initialized {
+        report_failures(vm);
+    }
+}
+
+/// Reports what failed while the program was being initialized, which is no error of the initialization.
+pub(crate) fn report_failures(vm: &mut Vm<'_>) {
+    for text in std::mem::take(&mut vm.m.state.log.failures) {
+        vm.report(Severity::Error, text);
     }
 }
 
