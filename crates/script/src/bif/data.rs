@@ -10,6 +10,7 @@ use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
+use crate::support::format;
 use crate::types::{Flavor, Tag, Type};
 use crate::value::table::make_key;
 use crate::value::{FuncValue, OpaqueValue, Record, Value, Vector};
@@ -38,6 +39,48 @@ pub(crate) enum Data {
     Set(BTreeSet<Self>),
     Table(BTreeMap<Self, Self>),
     Vector(Vec<Self>),
+    Opaque(Opaque),
+}
+
+/// A copy of an opaque value, of which only the process knows the content.
+#[derive(Clone)]
+pub(crate) struct Opaque(Rc<OpaqueValue>);
+
+impl std::fmt::Debug for Opaque {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Opaque").field(&self.0.ty).finish()
+    }
+}
+
+impl PartialEq for Opaque {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Opaque {}
+
+impl PartialOrd for Opaque {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Opaque {
+    fn cmp(&self, other: &Self) -> Ordering {
+        Rc::as_ptr(&self.0).cmp(&Rc::as_ptr(&other.0))
+    }
+}
+
+/// A copy of an opaque value, where its kind has copies.
+fn duplicate(opaque: &OpaqueValue) -> Option<Rc<OpaqueValue>> {
+    let data = (**opaque.data.borrow()).duplicate()?;
+    Some(Rc::new(OpaqueValue { ty: opaque.ty, data: std::cell::RefCell::new(data) }))
+}
+
+/// Opaque values that messages and stores carry.
+fn is_carried(name: &str) -> bool {
+    super::json::opaque_name(name) != name
 }
 
 /// A floating-point number with a total order.
@@ -77,7 +120,7 @@ impl Ord for Number {
 }
 
 impl Data {
-    /// The data of a value; none for files, opaque values and what is nested too deep.
+    /// The data of a value; none for files, opaque values without copies and what is nested too deep.
     pub(crate) fn of(vm: &Vm<'_>, value: &Value) -> Option<Self> {
         Self::at_depth(vm, value, 0)
     }
@@ -128,6 +171,12 @@ impl Data {
             Value::Func(func) if func.captures.borrow().is_empty() => {
                 Self::Vector(vec![Self::String(vm.function_name(func.func).into_bytes())])
             }
+            Value::Opaque(opaque) => match vm.p.types.get(opaque.ty) {
+                Type::Opaque(name) if is_carried(vm.p.name(*name)) => {
+                    Self::Opaque(Opaque(duplicate(opaque)?))
+                }
+                _ => return None,
+            },
             _ => return None,
         })
     }
@@ -144,6 +193,9 @@ impl Data {
             (Self::Time(value), Type::Time) => Value::Time(value.0),
             (Self::Interval(value), Type::Interval) => Value::Interval(value.0),
             (Self::String(text), Type::String) => Value::string(text),
+            (Self::Opaque(Opaque(opaque)), Type::Opaque(_)) if vm.p.same_type(opaque.ty, ty) => {
+                Value::Opaque(duplicate(opaque)?)
+            }
             (Self::Addr(bytes), Type::Addr) => Value::addr(*bytes),
             (Self::Subnet(prefix, width), Type::Subnet) => Value::subnet(*prefix, *width),
             (Self::Port(number, protocol), Type::Port) => {
@@ -247,7 +299,7 @@ impl Data {
             Self::Enum(_) => "enum",
             Self::Set(_) => "set",
             Self::Table(_) => "table",
-            Self::Vector(_) => "vector",
+            Self::Vector(_) | Self::Opaque(_) => "vector",
         }
     }
 
@@ -267,7 +319,7 @@ impl Data {
             Self::Enum(_) => "ENUM",
             Self::Set(_) => "SET",
             Self::Table(_) => "TABLE",
-            Self::Vector(_) => "VECTOR",
+            Self::Vector(_) | Self::Opaque(_) => "VECTOR",
         }
     }
 
@@ -312,6 +364,68 @@ impl Data {
         }
         true
     }
+}
+
+/// The text of data, as the Broker library writes it.
+fn write(out: &mut Vec<u8>, data: &Data) {
+    let nanoseconds = |out: &mut Vec<u8>, seconds: &Number| {
+        out.extend(format!("{}ns", (seconds.get() * 1e9) as i64).into_bytes());
+    };
+    match data {
+        Data::Nil => out.extend(b"nil"),
+        Data::Bool(value) => out.push(if *value { b'T' } else { b'F' }),
+        Data::Count(number) => out.extend(number.to_string().into_bytes()),
+        Data::Int(number) => out.extend(number.to_string().into_bytes()),
+        Data::Real(number) => out.extend(format!("{:.6}", number.get()).into_bytes()),
+        Data::String(text) => out.extend(text),
+        Data::Addr(address) => format::addr(out, *address),
+        Data::Subnet(address, width) => {
+            format::addr(out, *address);
+            let is_4 = address.starts_with(&crate::value::V4_PREFIX);
+            let width = if is_4 { width.saturating_sub(96) } else { *width };
+            out.extend(format!("/{width}").into_bytes());
+        }
+        Data::Port(number, protocol) => {
+            let name = ["?", "tcp", "udp", "icmp"].get(usize::from(*protocol)).unwrap_or(&"?");
+            out.extend(format!("{number}/{name}").into_bytes());
+        }
+        Data::Time(seconds) | Data::Interval(seconds) => nanoseconds(out, seconds),
+        Data::Enum(name) => out.extend(name.as_bytes()),
+        Data::Set(items) => write_all(out, b"{}", items, |out, item| write(out, item)),
+        Data::Table(items) => write_all(out, b"{}", items, |out, (key, value)| {
+            write(out, key);
+            out.extend(b" -> ");
+            write(out, value);
+        }),
+        Data::Vector(items) => write_all(out, b"()", items, |out, item| write(out, item)),
+        Data::Opaque(_) => out.extend(b"(opaque)"),
+    }
+}
+
+fn write_all<T>(
+    out: &mut Vec<u8>,
+    brackets: &[u8; 2],
+    items: impl IntoIterator<Item = T>,
+    each: impl Fn(&mut Vec<u8>, T),
+) {
+    out.push(brackets[0]);
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.extend(b", ");
+        }
+        each(out, item);
+    }
+    out.push(brackets[1]);
+}
+
+/// How an opaque value that holds data of a message is shown; none of others.
+pub(crate) fn text(opaque: &OpaqueValue) -> Option<Vec<u8>> {
+    opaque.with(|data: &mut Data| {
+        let mut out = b"broker::data{".to_vec();
+        write(&mut out, data);
+        out.push(b'}');
+        out
+    })
 }
 
 fn is_data(vm: &Vm<'_>, record: &Record) -> bool {
@@ -625,7 +739,14 @@ pub(super) const TABLE: Table = &[
     ("Broker::__record_iterator_value", |vm, a| walk_value(vm, a, "record")),
     ("Broker::make_event", broker_event),
     ("Cluster::make_event", cluster_event),
-    ("Broker::publish", publish),
+    ("Broker::publish", |vm, a| {
+        let backend = super::json::name_of(vm, &vm.global_named("Cluster::backend"));
+        if backend != "Cluster::CLUSTER_BACKEND_BROKER" {
+            let text = "Non-broker cluster backend configured and Broker manager inactive. Did you mean to use Cluster::publish() instead of Broker::publish()?";
+            vm.report(Severity::Warning, text);
+        }
+        publish(vm, a)
+    }),
     ("Cluster::publish", publish),
 ];
 

@@ -62,6 +62,7 @@ impl Data {
                 out.extend(port.to_le_bytes());
                 out.push(*protocol);
             }
+            Self::Opaque(_) => return false,
             Self::Set(elements) => {
                 write_len(out, kind::SET, elements.len());
                 return elements.iter().all(|element| element.write_at(out, depth + 1));

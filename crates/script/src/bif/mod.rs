@@ -274,3 +274,8 @@ pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
 pub fn cast_data(vm: &mut Vm<'_>, value: &Value, ty: TypeId) -> Option<Value> {
     data::unwrap(vm, value)?.value(vm, ty)
 }
+
+/// How an opaque value that holds data of a message is shown; none of others.
+pub(crate) fn data_text(opaque: &crate::value::OpaqueValue) -> Option<Vec<u8>> {
+    data::text(opaque)
+}

@@ -204,6 +204,8 @@ fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             Err(stop) => return Err(stop),
         }
     }
+    // Later changes of the argument do not change the option.
+    let value = vm.try_copy(&value).unwrap_or(value);
     vm.set_global(global, value);
     crate::bridge::setting_changed(vm, &name);
     Ok(Value::Bool(true))

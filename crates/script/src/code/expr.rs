@@ -370,7 +370,7 @@ impl Compiler<'_> {
             ExprKind::Is(operand, ty) => {
                 let s = self.expr(*operand);
                 self.site = id;
-                self.emit(Op::Is { d, s, ty: *ty });
+                self.emit(Op::Holds { d, s, ty: *ty });
             }
             ExprKind::CanCast(operand, ty) => {
                 let s = self.expr(*operand);

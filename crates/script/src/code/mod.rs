@@ -510,6 +510,12 @@ pub enum Op {
         s: Reg,
         ty: TypeId,
     },
+    /// As `Is`; data of a message also has the types that it can be cast to.
+    Holds {
+        d: Reg,
+        s: Reg,
+        ty: TypeId,
+    },
     CanCast {
         d: Reg,
         s: Reg,

@@ -86,6 +86,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
         | Op::Coerce { d, s }
         | Op::Cast { d, s }
         | Op::Is { d, s, .. }
+        | Op::Holds { d, s, .. }
         | Op::CanCast { d, s, .. }
         | Op::Walk { d, s } => {
             uses.push((s, 1));

@@ -312,6 +312,7 @@ fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, off
         | Op::InTable { .. }
         | Op::In { .. }
         | Op::Is { .. }
+        | Op::Holds { .. }
         | Op::CanCast { .. } => Kind::Bool,
         Op::Const { k, .. } => code.consts.get(k as usize).map_or(Kind::Cell, Kind::of_value),
         Op::Global { g, .. } => {

@@ -172,6 +172,9 @@ impl Writer<'_> {
             }
             Value::File(file) => self.add(format!("file \"{}\" of string", file.name)),
             Value::Opaque(opaque) => {
+                if let Some(text) = crate::bif::data_text(opaque) {
+                    return self.add(text);
+                }
                 let ty = match self.program.types.get(opaque.ty) {
                     Type::Opaque(name) => self.program.name(*name).to_owned(),
                     _ => String::new(),

@@ -580,7 +580,7 @@ impl Table {
         self.entries().into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Keys, values and times in the order of insertion.
+    /// Keys, values and times in the order of a walk.
     #[must_use]
     pub fn entries_with_times(&self) -> Vec<(Value, Value, f64)> {
         let state = self.state.borrow();

@@ -18,11 +18,16 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where something in it has no copies.
     pub fn copy(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
+        self.try_copy(value).ok_or_else(|| self.error_at(site, "value cannot be copied"))
+    }
+
+    /// The same; `None` where something in it has no copies.
+    pub(crate) fn try_copy(&mut self, value: &Value) -> Option<Value> {
         match value {
-            Value::Short(text) => return Ok(Value::Short(text.copied())),
-            Value::Long(_) => return Ok(Value::string(value.str_bytes())),
+            Value::Short(text) => return Some(Value::Short(text.copied())),
+            Value::Long(_) => return Some(Value::string(value.str_bytes())),
             Value::Pattern(pattern) => {
-                return Ok(Value::Pattern(Rc::new(Pattern::from_texts(
+                return Some(Value::Pattern(Rc::new(Pattern::from_texts(
                     pattern.text(),
                     pattern.anywhere_text(),
                 ))));
@@ -30,17 +35,13 @@ impl Vm<'_> {
             _ => (),
         }
         let mut copier = Copier { done: HashMap::new(), depth: 0 };
-        match copier.copy(value) {
-            Some(copy) => {
-                for copied in copier.done.values() {
-                    if let Value::Table(table) = copied {
-                        self.watch_expiry(table);
-                    }
-                }
-                Ok(copy)
+        let copy = copier.copy(value)?;
+        for copied in copier.done.values() {
+            if let Value::Table(table) = copied {
+                self.watch_expiry(table);
             }
-            None => Err(self.error_at(site, "value cannot be copied")),
         }
+        Some(copy)
     }
 }
 

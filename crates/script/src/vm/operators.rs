@@ -225,7 +225,9 @@ impl Vm<'_> {
         } else {
             x.ty()
         };
-        let Value::Table(result) = self.new_table(ty, None) else { return None };
+        // A union and a difference are changed copies of the left set, with its attributes.
+        let attrs = if op == BinaryOp::BitAnd { None } else { x.attrs() };
+        let Value::Table(result) = self.new_table(ty, attrs) else { return None };
         match op {
             BinaryOp::BitAnd => {
                 let (small, large) = if x.len() < y.len() { (x, y) } else { (y, x) };
@@ -236,19 +238,24 @@ impl Vm<'_> {
                 }
             }
             BinaryOp::BitOr => {
-                for (key, value) in x.entries().into_iter().chain(y.entries()) {
-                    result.insert(key, value, 0.0);
+                for (key, value, time) in x.entries_with_times() {
+                    result.insert(key, value, time);
+                }
+                for key in y.keys() {
+                    result.insert(key, Value::Unset, self.m.now);
                 }
             }
             BinaryOp::Subtract => {
-                for (key, value) in x.entries() {
-                    if y.find(parts(&key)).is_none() {
-                        result.insert(key, value, 0.0);
-                    }
+                for (key, value, time) in x.entries_with_times() {
+                    result.insert(key, value, time);
+                }
+                for key in y.keys() {
+                    result.remove(parts(&key));
                 }
             }
             _ => return None,
         }
+        self.watch_expiry(&result);
         Some(Value::Table(result))
     }
 

@@ -491,6 +491,12 @@ impl Vm<'_> {
                 let is = self.is_type(&value, ty);
                 set!(d, Value::Bool(is));
             }
+            Op::Holds { d, s, ty } => {
+                let value = reg!(s).clone();
+                let holds =
+                    self.is_type(&value, ty) || crate::bif::cast_data(self, &value, ty).is_some();
+                set!(d, Value::Bool(holds));
+            }
             Op::CanCast { d, s, ty } => {
                 let value = reg!(s).clone();
                 let can = self.can_cast(&value, ty);

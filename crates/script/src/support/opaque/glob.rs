@@ -57,8 +57,7 @@ impl Globs {
         set
     }
 
-    /// The globs that match `string`, by their words in the order in which these were added: a glob is named for each of its words,
-    /// but once in a row.
+    /// The globs that match `string`, each once, in byte order.
     #[must_use]
     pub fn matching(&self, string: &[u8]) -> Vec<&[u8]> {
         let mut found = vec![false; self.words.len()];
@@ -74,6 +73,7 @@ impl Globs {
             matching.extend(globs.iter().map(Vec::as_slice).filter(|glob| fnmatch(glob, string)));
         }
         matching.extend(self.wild.iter().map(Vec::as_slice));
+        matching.sort_unstable();
         matching.dedup();
         matching
     }

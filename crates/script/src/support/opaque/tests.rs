@@ -191,12 +191,12 @@ fn top_values() {
 #[test]
 fn globs_match_as_those_of_zeek() {
     let p = Globs::new(["*", "d?g", "*og", "d?", "d[!wl]g"]);
-    assert_eq!(p.matching(b"dog"), [&b"d?g"[..], b"d[!wl]g", b"d?g", b"d[!wl]g", b"*og", b"*"]);
+    assert_eq!(p.matching(b"dog"), [&b"*"[..], b"*og", b"d?g", b"d[!wl]g"]);
     assert_eq!(p, Globs::new(["d[!wl]g", "*og", "d?"]));
     assert_eq!(Globs::new(["once", "!o*", "once"]).matching(b"once"), [b"once"]);
     assert!(Globs::new(["once"]).matching(b"nothing").is_empty());
     let p = Globs::new(["https://*.google.com/*", "*malware*", "*.gov*", "*malware*"]);
-    assert_eq!(p.matching(b"www.strange-malware-domain.gov"), [&b"*malware*"[..], b"*.gov*"]);
+    assert_eq!(p.matching(b"www.strange-malware-domain.gov"), [&b"*.gov*"[..], b"*malware*"]);
     assert_eq!(
         Globs::new([&b"z*ro"[..], b"zero\0zero"]).matching(b"zero\0zero"),
         [&b"z*ro"[..], b"zero\0zero"]

@@ -1,0 +1,34 @@
+# A union and a difference are copies of the left set with its attributes. An option has a copy of the value that it is set to.
+module Option;
+export { global Option::set: function(ID: string, val: any, location: string &default=""): bool; }
+module GLOBAL;
+
+option limit: set[string] = set();
+
+event zeek_init()
+	{
+	local few: set[count] = set(1, 2, 3) &ordered;
+	print few - set(2), few | set(9, 4), few & set(3, 1);
+	local names = set("a");
+	print Option::set("limit", names);
+	add names["b"];
+	print limit, |names|;
+	}
+
+#> {
+#> 1,
+#> 3
+#> }, {
+#> 1,
+#> 2,
+#> 3,
+#> 9,
+#> 4
+#> }, {
+#> 3,
+#> 1
+#> }
+#> T
+#> {
+#> a
+#> }, 2
