@@ -743,7 +743,8 @@ pub(super) const TABLE: Table = &[
         let backend = super::json::name_of(vm, &vm.global_named("Cluster::backend"));
         if backend != "Cluster::CLUSTER_BACKEND_BROKER" {
             let text = "Non-broker cluster backend configured and Broker manager inactive. Did you mean to use Cluster::publish() instead of Broker::publish()?";
-            vm.report(Severity::Warning, text);
+            let span = vm.p.exprs[vm.call_site()].span;
+            vm.emit(Severity::Warning, span, text.as_bytes().to_vec());
         }
         publish(vm, a)
     }),

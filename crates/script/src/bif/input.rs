@@ -37,31 +37,30 @@ pub(super) const TABLE: Table = &[
     }),
     ("Input::__remove_stream", |vm, a| {
         let name = arg(a, 0).text();
-        let mut streams = vm.m.state.inputs.streams.iter_mut();
-        let found = streams.find(|stream| stream.name == name && !stream.removed);
-        let is_found = found.is_some();
-        if let Some(stream) = found {
-            // Rows that its reader has are processed.
-            stream.removed = true;
-            vm.m.state.inputs.streams.retain(|s| !s.removed || !s.waiting.is_empty());
+        // A stream is there until the next poll: rows that its reader has are processed.
+        let streams = &mut vm.m.state.inputs.streams;
+        let Some(at) = streams.iter().rposition(|stream| stream.name == name) else {
+            return Ok(Value::Bool(false));
+        };
+        if std::mem::replace(&mut streams[at].removed, true) {
+            let text = format!("Stream {name} is already queued for removal. Ignoring remove.");
+            vm.report(Severity::Warning, text);
         }
-        if !is_found {
-            vm.report(Severity::Error, format!("Input stream {name} does not exist for removal!"));
-        }
-        Ok(Value::Bool(is_found))
+        Ok(Value::Bool(true))
     }),
     ("Input::__force_update", |vm, a| {
         let name = arg(a, 0).text();
-        let Some(stream) =
-            vm.m.state
-                .inputs
-                .streams
-                .iter_mut()
-                .find(|stream| stream.name == name && !stream.removed)
-        else {
-            vm.report(Severity::Error, format!("Input stream {name} does not exist"));
+        let streams = &mut vm.m.state.inputs.streams;
+        let Some(stream) = streams.iter_mut().rfind(|stream| stream.name == name) else {
+            vm.report(Severity::Error, format!("Stream {name} not found"));
             return Ok(Value::Bool(false));
         };
+        if stream.removed {
+            let text =
+                format!("Stream {name} is already queued for removal. Ignoring force update.");
+            vm.report(Severity::Error, text);
+            return Ok(Value::Bool(false));
+        }
         stream.update = true;
         Ok(Value::Bool(true))
     }),
@@ -349,7 +348,9 @@ pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
             continue;
         };
         let mut messages = std::mem::take(&mut stream.waiting);
-        if std::mem::take(&mut stream.update) {
+        if stream.removed {
+            // Its reader ended.
+        } else if std::mem::take(&mut stream.update) {
             messages.extend(stream.reader.update());
         } else if beat && messages.is_empty() {
             messages.extend(stream.reader.heartbeat());

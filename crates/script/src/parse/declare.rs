@@ -81,9 +81,7 @@ impl Parser<'_> {
             return Err(Halt::Syntax);
         }
         if name.starts_with("GLOBAL::") {
-            self.error_here(&format!(
-                "Using GLOBAL:: as a prefix is invalid. Use :: instead ({name})"
-            ));
+            self.error_here(&super::scope::global_prefix(&name));
         }
         Ok((name, span))
     }

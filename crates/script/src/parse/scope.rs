@@ -120,6 +120,9 @@ impl Parser<'_> {
         same_module: bool,
         check_export: bool,
     ) -> Option<Symbol> {
+        if name.starts_with("GLOBAL::") {
+            self.error_here(&global_prefix(name));
+        }
         let found = self.search(name, same_module, check_export);
         if self.program.uses.is_some()
             && let Some(symbol) = found
@@ -352,4 +355,9 @@ impl Parser<'_> {
         let message = text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
         self.report_here(Severity::Warning, &message);
     }
+}
+
+/// Why a name is wrong that begins with `GLOBAL::`.
+pub(super) fn global_prefix(name: &str) -> String {
+    format!("Using GLOBAL:: as a prefix is invalid. Use :: instead ({name})")
 }

@@ -55,7 +55,8 @@ pub(crate) enum Due {
 #[derive(Debug)]
 pub(crate) enum ExpiryWalk {
     /// A walk in the order of slots.
-    Slots(RobustWalk),
+    /// With the place that comes next, where it is known.
+    Slots(RobustWalk, Option<u32>),
     /// The next place.
     Places(usize),
 }
@@ -570,6 +571,10 @@ impl Vm<'_> {
         self.m.terminating = true;
         let now = self.m.now;
         if let Some(func) = self.function_named("net_done").filter(|_| net_done) {
+            // What is queued runs before its handlers, where it has any.
+            if self.has_bodies(func) {
+                self.drain()?;
+            }
             self.dispatch(QueuedEvent {
                 func,
                 args: vec![Value::Time(now)],

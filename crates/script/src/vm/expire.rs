@@ -41,7 +41,7 @@ impl Vm<'_> {
             _ => 5_000,
         };
         let mut walk = walk.unwrap_or_else(|| match table.robust_begins() {
-            Some(walk) => ExpiryWalk::Slots(walk),
+            Some(walk) => ExpiryWalk::Slots(walk, None),
             None => {
                 let _ = table.walk_begins();
                 ExpiryWalk::Places(0)
@@ -74,14 +74,7 @@ impl Vm<'_> {
         // Entries may come and go while functions are called: places are looked at again.
         let mut looked = 0;
         while looked < step {
-            let at = match walk {
-                ExpiryWalk::Slots(walk) => table.robust_next(walk).map(|at| at as usize),
-                ExpiryWalk::Places(next) => {
-                    *next += 1;
-                    Some(*next - 1).filter(|at| *at < table.places_end())
-                }
-            };
-            let Some(at) = at else { return Ok(true) };
+            let Some(at) = next_place(table, walk) else { return Ok(true) };
             let Some((key, value, time)) = table.entry_at(at) else { continue };
             looked += 1;
             let used = self.expiry_time(time);
@@ -105,7 +98,14 @@ impl Vm<'_> {
             self.changed(table, Change::Expired, parts(&key), &value)?;
             self.object_changed_rc(table);
         }
-        Ok(false)
+        // A visit that has seen all is over, although it has had its number of entries.
+        match walk {
+            ExpiryWalk::Slots(robust, ahead) => {
+                *ahead = table.robust_next(robust);
+                Ok(ahead.is_none())
+            }
+            ExpiryWalk::Places(next) => Ok(*next >= table.places_end()),
+        }
     }
 
     /// When an entry was used, in whole seconds since the first packet.
@@ -138,9 +138,21 @@ impl Vm<'_> {
     }
 }
 
+fn next_place(table: &Table, walk: &mut ExpiryWalk) -> Option<usize> {
+    match walk {
+        ExpiryWalk::Slots(walk, ahead) => {
+            ahead.take().or_else(|| table.robust_next(walk)).map(|at| at as usize)
+        }
+        ExpiryWalk::Places(next) => {
+            *next += 1;
+            Some(*next - 1).filter(|at| *at < table.places_end())
+        }
+    }
+}
+
 fn end(table: &Table, walk: ExpiryWalk) {
     match walk {
-        ExpiryWalk::Slots(walk) => table.robust_ends(walk),
+        ExpiryWalk::Slots(walk, _) => table.robust_ends(walk),
         ExpiryWalk::Places(_) => table.walk_ends(),
     }
 }

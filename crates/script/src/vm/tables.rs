@@ -214,7 +214,7 @@ impl Vm<'_> {
                 if !create {
                     table.touch(place, self.m.now);
                 }
-                if watched && (value.is_set() || old.is_set()) {
+                if watched {
                     self.changed(table, Change::Changed, key, &old)?;
                 }
                 self.object_changed_rc(table);

@@ -3,6 +3,14 @@ module Option;
 export { global Option::set: function(ID: string, val: any, location: string &default=""): bool; }
 module GLOBAL;
 
+type TableChange: enum { TABLE_ELEMENT_NEW, TABLE_ELEMENT_CHANGED, TABLE_ELEMENT_REMOVED, TABLE_ELEMENT_EXPIRED };
+
+function on_seen(s: set[count], change: TableChange, number: count)
+	{
+	print change, number;
+	}
+
+global seen: set[count] &on_change=on_seen;
 option limit: set[string] = set();
 
 event zeek_init()
@@ -13,6 +21,10 @@ event zeek_init()
 	print Option::set("limit", names);
 	add names["b"];
 	print limit, |names|;
+	# An element that is added again changes.
+	add seen[1];
+	add seen[1];
+	seen += set(1);
 	}
 
 #> {
@@ -32,3 +44,6 @@ event zeek_init()
 #> {
 #> a
 #> }, 2
+#> TABLE_ELEMENT_NEW, 1
+#> TABLE_ELEMENT_CHANGED, 1
+#> TABLE_ELEMENT_CHANGED, 1

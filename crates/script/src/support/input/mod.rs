@@ -223,6 +223,7 @@ impl InputStream {
         let mut stream = InputStream { reader: Box::new(reader), out: Out::default() };
         if !stream.reader.open(&mut stream.out) {
             stream.out.error("Init failed");
+            stream.out.error("terminating thread");
         }
         let messages = stream.take();
         (stream, messages)

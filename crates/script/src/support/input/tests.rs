@@ -195,7 +195,12 @@ fn a_file_that_is_missing_is_a_warning_once() {
     let (stream, messages) = InputStream::ascii(Source::new("s", "x", Mode::Manual), vec![], fails);
     assert_eq!(
         messages,
-        [note("Init: cannot open /nonexistent/x"), Message::Disabled, note("Init failed"),]
+        [
+            note("Init: cannot open /nonexistent/x"),
+            Message::Disabled,
+            note("Init failed"),
+            note("terminating thread"),
+        ]
     );
     assert!(stream.is_disabled());
 }
@@ -287,7 +292,10 @@ fn lines_of_files() {
     ));
     let (_, messages) =
         InputStream::raw(Source::new("s", "", Mode::Manual), one.clone(), RawOptions::default());
-    assert_eq!(complaints(&messages), ["No source path provided", "Init failed"]);
+    assert_eq!(
+        complaints(&messages),
+        ["No source path provided", "Init failed", "terminating thread"]
+    );
     let (_, messages) = InputStream::raw(
         Source::new("s", "/nonexistent", Mode::Manual),
         one.clone(),
