@@ -586,6 +586,11 @@ impl Vm<'_> {
         self.fire_timers(f64::INFINITY)?;
         self.drain()?;
         self.drain()?;
+        if net_done {
+            // Where there are packets, connections and files end here.
+            self.drain()?;
+            self.drain()?;
+        }
         self.queue_named("zeek_done", Vec::new());
         self.fire_timers(f64::INFINITY)?;
         self.drain_all()?;

@@ -26,6 +26,7 @@
 
 pub mod escape;
 pub mod fmt;
+mod grisu;
 pub mod json;
 mod number;
 pub mod time;

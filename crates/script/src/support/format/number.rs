@@ -135,7 +135,7 @@ pub fn double_fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
     }
 }
 
-/// A number in JSON: the shortest digits that give it back; `null` where it is none.
+/// A number in JSON: digits that give it back, nearly always the shortest; `null` where it is none.
 pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         return out.extend_from_slice(b"null");
@@ -146,11 +146,8 @@ pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 {
         return out.extend_from_slice(b"0.0");
     }
-    let text = format!("{:e}", value.abs());
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
-    let (count, point) = (digits.len() as i32, exponent + 1);
+    let (digits, point) = super::grisu::digits(value.abs());
+    let count = digits.len() as i32;
     let zeros = |n: i32| std::iter::repeat_n(b'0', n.max(0) as usize);
     match point {
         1..=21 if point >= count => {
@@ -169,7 +166,13 @@ pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
             out.extend_from_slice(&digits);
         }
         _ => {
-            let _ = write!(out, "{mantissa}e{exponent}");
+            let (first, others) = digits.split_at(1.min(digits.len()));
+            out.extend_from_slice(first);
+            if !others.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(others);
+            }
+            let _ = write!(out, "e{}", point - 1);
         }
     }
 }
