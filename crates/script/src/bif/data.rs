@@ -391,13 +391,13 @@ fn write(out: &mut Vec<u8>, data: &Data) {
         }
         Data::Time(seconds) | Data::Interval(seconds) => nanoseconds(out, seconds),
         Data::Enum(name) => out.extend(name.as_bytes()),
-        Data::Set(items) => write_all(out, b"{}", items, |out, item| write(out, item)),
+        Data::Set(items) => write_all(out, b"{}", items, write),
         Data::Table(items) => write_all(out, b"{}", items, |out, (key, value)| {
             write(out, key);
             out.extend(b" -> ");
             write(out, value);
         }),
-        Data::Vector(items) => write_all(out, b"()", items, |out, item| write(out, item)),
+        Data::Vector(items) => write_all(out, b"()", items, write),
         Data::Opaque(_) => out.extend(b"(opaque)"),
     }
 }

@@ -463,7 +463,7 @@ impl Place {
             let level = vm.enum_named("Reporter::WARNING");
             vm.queue_event(event, vec![description, Value::string(text), level]);
         }
-        vm.report(Severity::Warning, text.to_owned());
+        vm.report(Severity::Warning, text);
     }
 
     /// A field as a value of a type; `None` where a warning says why it is none.
