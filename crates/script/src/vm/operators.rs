@@ -77,7 +77,7 @@ impl Vm<'_> {
                 BinaryOp::BitOr => Some(Value::Pattern(Rc::new(x.or(y)))),
                 _ => None,
             },
-            (Value::Table(x), Value::Table(y)) => self.binary_sets(op, x, y),
+            (Value::Table(x), Value::Table(y)) => self.binary_sets(op, x, y)?,
             _ => self.binary_doubles(site, op, a, b)?,
         };
         match result {
@@ -219,7 +219,12 @@ impl Vm<'_> {
         }))
     }
 
-    fn binary_sets(&mut self, op: BinaryOp, x: &Rc<Table>, y: &Rc<Table>) -> Option<Value> {
+    fn binary_sets(
+        &mut self,
+        op: BinaryOp,
+        x: &Rc<Table>,
+        y: &Rc<Table>,
+    ) -> Result<Option<Value>, Stop> {
         let ty = if self.p.types.table(x.ty()).is_some_and(|t| t.index.is_empty()) {
             y.ty()
         } else {
@@ -227,7 +232,7 @@ impl Vm<'_> {
         };
         // A union and a difference are changed copies of the left set, with its attributes.
         let attrs = if op == BinaryOp::BitAnd { None } else { x.attrs() };
-        let Value::Table(result) = self.new_table(ty, attrs) else { return None };
+        let Value::Table(result) = self.new_table(ty, attrs) else { return Ok(None) };
         match op {
             BinaryOp::BitAnd => {
                 let (small, large) = if x.len() < y.len() { (x, y) } else { (y, x) };
@@ -242,7 +247,7 @@ impl Vm<'_> {
                     result.insert(key, value, time);
                 }
                 for key in y.keys() {
-                    result.insert(key, Value::Unset, self.m.now);
+                    self.insert(&result, parts(&key), Value::Unset)?;
                 }
             }
             BinaryOp::Subtract => {
@@ -250,13 +255,13 @@ impl Vm<'_> {
                     result.insert(key, value, time);
                 }
                 for key in y.keys() {
-                    result.remove(parts(&key));
+                    self.remove(&result, parts(&key))?;
                 }
             }
-            _ => return None,
+            _ => return Ok(None),
         }
         self.watch_expiry(&result);
-        Some(Value::Table(result))
+        Ok(Some(Value::Table(result)))
     }
 
     fn binary_vectors(

@@ -280,8 +280,13 @@ impl Vm<'_> {
         let Value::Table(table) = target else { return Ok(()) };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        if self.remove(table, key)?.is_some() && table.is_walked() {
-            self.warn_of_loop(site);
+        if self.remove(table, key)?.is_some() {
+            if table.is_walked() {
+                self.warn_of_loop(site);
+            }
+        } else if self.p.types.is_set(table.ty()) {
+            // Handlers hear of it even where the set did not have the element.
+            self.changed(table, Change::Removed, key, &Value::Unset)?;
         }
         Ok(())
     }

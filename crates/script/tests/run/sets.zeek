@@ -25,6 +25,8 @@ event zeek_init()
 	add seen[1];
 	add seen[1];
 	seen += set(1);
+	delete seen[9];
+	print |seen | set(1, 2)|, |seen - set(1)|, |seen|;
 	}
 
 #> {
@@ -47,3 +49,8 @@ event zeek_init()
 #> TABLE_ELEMENT_NEW, 1
 #> TABLE_ELEMENT_CHANGED, 1
 #> TABLE_ELEMENT_CHANGED, 1
+#> TABLE_ELEMENT_REMOVED, 9
+#> TABLE_ELEMENT_CHANGED, 1
+#> TABLE_ELEMENT_NEW, 2
+#> TABLE_ELEMENT_REMOVED, 1
+#> 2, 0, 1
