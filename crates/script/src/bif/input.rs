@@ -37,7 +37,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("Input::__remove_stream", |vm, a| {
         let name = arg(a, 0).text();
-        // A stream is there until the next poll: rows that its reader has are processed.
+        // A stream remains until the next poll: rows that its reader has are processed.
         let streams = &mut vm.m.state.inputs.streams;
         let Some(at) = streams.iter().rposition(|stream| stream.name == name) else {
             return Ok(Value::Bool(false));
