@@ -1,6 +1,7 @@
 //! The digits of floating-point numbers as Zeek's JSON has them: Grisu2 (Florian Loitsch, "Printing floating-point numbers
 //! quickly and accurately with integers", 2010) with 64-bit significands. The digits give the number back. In about one of a
-//! thousand numbers they are not the shortest that do.
+//! thousand numbers they are not the shortest that do. The crate `dtoa` has this algorithm, too, and rounds some of them
+//! otherwise: 1381967756.18987 is 1381967756.1898701 here and in Zeek.
 
 use std::sync::LazyLock;
 
