@@ -445,6 +445,37 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
 }
 
 #[test]
+fn the_last_entry_of_a_step_ends_a_visit_of_a_table() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    for _ in 0..40 {
+        let frame = frame::udp(address(1, 4_000), address(2, 9), 1, b"x");
+        trace.push(Interval::from_secs(1), frame);
+    }
+    // Two entries are a step: the visit that sees both is over, and the next begins ten seconds later, not one.
+    let code = "
+        const table_expire_interval = 10sec;
+        const table_expire_delay = 1sec;
+        const table_incremental_step = 2;
+        global udp_request: event(u: connection);
+        global n = 0;
+        global first: time;
+        function gone(t: table[count] of count, i: count): interval {
+            print \"gone\", network_time() - first;
+            return 0sec;
+        }
+        global t: table[count] of count &create_expire=2sec &expire_func=gone;
+        event udp_request(u: connection) {
+            if ( n == 0 ) first = network_time();
+            if ( n <= 1 || 14 <= n && n <= 16 ) t[n] = n;
+            ++n;
+        }";
+    let (printed, errors, _) = over_trace(&trace, code);
+    let times = [10, 10, 20, 20, 21].map(|n| format!("gone, {n}.0 secs\n"));
+    assert_eq!((printed, errors.as_str()), (times.concat(), ""));
+}
+
+#[test]
 fn scripts_read_how_much_was_acknowledged_and_missed() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);

@@ -23,6 +23,8 @@ export {
 		config: table[string] of string &default=table();
 	};
 	global __create_table_stream: function(description: TableDescription): bool;
+	global __remove_stream: function(id: string): bool;
+	global __force_update: function(id: string): bool;
 	global end_of_data: event(name: string, source: string);
 }
 module GLOBAL;
@@ -47,5 +49,8 @@ event Input::end_of_data(name: string, source: string)
 	print name, |rows|;
 	for ( [a, b], row in rows )
 		print a, b, row;
+	# A stream that is removed is there until the reader ends.
+	print Input::__remove_stream("rows"), Input::__remove_stream("rows");
+	print Input::__force_update("rows"), Input::__force_update("none"), Input::__remove_stream("none");
 	terminate();
 	}

@@ -186,10 +186,18 @@ fn rows_that_lack_a_value_are_skipped_with_a_warning() {
         "Could not hash line. Ignoring".to_owned(),
     ];
     let lines: String = warnings.iter().map(|w| format!("{w}, Reporter::WARNING\n")).collect();
-    let rows = "rows, 2\n1, 1, [s=x, o=<uninitialized>, c=Red]\n6, 1, [s=x, o=y, c=Green]\n";
+    let rows = "rows, 2\n1, 1, [s=x, o=<uninitialized>, c=Red]\n6, 1, [s=x, o=y, c=Green]\n\
+        T, T\nF, F, F\n";
     assert_eq!(printed, format!("T\n{lines}{rows}"), "{reported}");
     let lines: String = warnings.iter().map(|w| format!("warning: {w}\n")).collect();
     assert!(reported.starts_with(&lines), "{reported}");
+    for words in [
+        "Stream rows is already queued for removal. Ignoring remove.",
+        "Stream rows is already queued for removal. Ignoring force update.",
+        "Stream none not found",
+    ] {
+        assert!(reported.contains(words), "{words}: {reported}");
+    }
 }
 
 #[test]
