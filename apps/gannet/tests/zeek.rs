@@ -372,6 +372,43 @@ fn events_of_a_message_have_records_of_their_own_where_a_script_changes_one() {
 }
 
 #[test]
+fn no_message_gets_the_record_of_another() {
+    let code = format!(
+        "{TYPES}
+        type dns_msg: record {{ id: count; opcode: count; QR: bool; num_queries: count; }};
+        global dns_message: event(c: connection, is_orig: bool, msg: dns_msg, len: count);
+        global dns_end: event(c: connection, msg: dns_msg);
+        global begun = 0; global ended = 0; global sum = 0; global last = 0; global wrong = 0;
+        event dns_message(c: connection, is_orig: bool, msg: dns_msg, len: count)
+            {{ ++begun; sum += msg$id; last = msg$id; }}
+        event dns_end(c: connection, msg: dns_msg)
+            {{ ++ended; sum += msg$id; if ( msg$id != last ) ++wrong; }}
+        event zeek_done() {{ print begun, ended, sum, wrong; }}"
+    );
+    for count in [10_u64, 1_000, 100_000] {
+        let mut trace = Trace::new(Time::from_secs(1_000), 1);
+        let mut sum = 0;
+        for n in 0..count {
+            // Each id comes twice in a row: two messages with equal records.
+            let id = (n / 2 % 50_000) as u16;
+            sum += 2 * u64::from(id);
+            let client = SocketAddr::from(([10, 0, 0, 1], 10_000 + (n % 100) as u16));
+            let query = gannet_synth::dns::query(id, "a.example", 1);
+            trace.udp(client, SocketAddr::from(([10, 0, 0, 2], 53)), &query);
+        }
+        let s = Scratch::new("zeek-messages");
+        let capture = s.file("trace.pcap", &crate::support::pcap(trace.frames()));
+        let output = zeek(&["-C", "-r", capture.to_str().unwrap()], &code);
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            format!("{count}, {count}, {sum}, 0\n"),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
 fn errors_and_the_exit_status_of_scripts_are_the_same_for_any_number_of_threads() {
     let code = r#"
         type R: record { x: count &optional; };

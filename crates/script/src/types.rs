@@ -90,6 +90,27 @@ pub enum Tag {
     Type,
 }
 
+impl Tag {
+    /// Whether values are a number, a text, an address or a network: they have no parts that can be changed.
+    #[must_use]
+    pub fn is_atomic(self) -> bool {
+        matches!(
+            self,
+            Self::Bool
+                | Self::Int
+                | Self::Count
+                | Self::Double
+                | Self::Time
+                | Self::Interval
+                | Self::String
+                | Self::Port
+                | Self::Addr
+                | Self::Subnet
+                | Self::Enum
+        )
+    }
+}
+
 /// A type with its name and place.
 #[derive(Clone, Debug)]
 pub struct TypeData {

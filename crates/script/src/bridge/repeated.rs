@@ -12,7 +12,7 @@ use gannet_event::Reader;
 use crate::ast::{ExprKind, Function, UnaryOp};
 use crate::ids::TypeId;
 use crate::program::Program;
-use crate::types::{Flavor, Tag};
+use crate::types::Flavor;
 use crate::value::Value;
 use crate::vm::Vm;
 use crate::walk;
@@ -68,23 +68,9 @@ pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
 
 /// Whether all fields of records of a type are atomic, which cannot be changed by themselves.
 fn is_atomic(vm: &Vm<'_>, ty: TypeId) -> bool {
-    let is_atom = |ty| {
-        matches!(
-            vm.p.types.tag(ty),
-            Tag::Bool
-                | Tag::Int
-                | Tag::Count
-                | Tag::Double
-                | Tag::Time
-                | Tag::Interval
-                | Tag::String
-                | Tag::Port
-                | Tag::Addr
-                | Tag::Subnet
-                | Tag::Enum
-        )
-    };
-    vm.p.types.record(ty).is_some_and(|record| record.fields.iter().all(|field| is_atom(field.ty)))
+    vm.p.types.record(ty).is_some_and(|record| {
+        record.fields.iter().all(|field| vm.p.types.tag(field.ty).is_atomic())
+    })
 }
 
 /// Whether several events with handlers have a parameter of a type.

@@ -211,7 +211,7 @@ impl Parser<'_> {
         if self.is_error(value) || labels.iter().any(|label| self.is_error(*label)) {
             return Ok(());
         }
-        if !is_atomic(self.tag(value)) {
+        if !self.tag(value).is_atomic() {
             let message = "switch expression must be of an atomic type when cases are expressions";
             self.error_about(message, &Object::Expr(value));
         }
@@ -243,22 +243,4 @@ impl Parser<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether values of a type are a number, a text, an address or a network.
-fn is_atomic(tag: Tag) -> bool {
-    matches!(
-        tag,
-        Tag::Bool
-            | Tag::Int
-            | Tag::Count
-            | Tag::Double
-            | Tag::Time
-            | Tag::Interval
-            | Tag::String
-            | Tag::Port
-            | Tag::Addr
-            | Tag::Subnet
-            | Tag::Enum
-    )
 }
