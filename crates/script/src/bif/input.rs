@@ -530,6 +530,7 @@ enum Needs {
     Fields,
     /// All: they are the index of a table.
     Index,
+    /// None.
     Nothing,
 }
 
