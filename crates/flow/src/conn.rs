@@ -198,14 +198,14 @@ impl Conn {
     /// Zeek looks at the headers of each side's first packet before it matches what the side sends. It takes the exchanged
     /// first packet for one of both sides, so it never looks at the responder's headers: no signature that tests
     /// headers, and thus none that detects a protocol, matches what the responder sends.
-    pub fn hide_responder(&mut self) {
-        self.seen |= 1 << HIDDEN_BIT;
+    pub fn set_responder_unmatched(&mut self) {
+        self.seen |= 1 << UNMATCHED_BIT;
     }
 
-    /// Whether [nothing](Self::hide_responder) that the responder sends is matched.
+    /// Whether [nothing](Self::set_responder_unmatched) that the responder sends is matched.
     #[inline]
-    pub fn is_responder_hidden(&self) -> bool {
-        self.seen & 1 << HIDDEN_BIT != 0
+    pub fn is_responder_unmatched(&self) -> bool {
+        self.seen & 1 << UNMATCHED_BIT != 0
     }
 
     /// Records that one of its analyzers has a table of `len` entries, such as pending requests.
@@ -534,8 +534,8 @@ const ACTIVE_BIT: u32 = 11;
 /// Bit of [`Conn::did_weird`].
 const WEIRD_BIT: u32 = 31;
 
-/// Bit of [`Conn::hide_responder`].
-const HIDDEN_BIT: u32 = 30;
+/// Bit of [`Conn::set_responder_unmatched`].
+const UNMATCHED_BIT: u32 = 30;
 
 /// Whether the `n`th occurrence appends another letter: 1, 10, 100, …
 #[inline]

@@ -660,7 +660,7 @@ impl Tcp {
             if conn.history.as_bytes() == b"H" {
                 // It began with a SYN-ACK, which a stealth scan may send. Now that traffic follows,
                 // the sender of the SYN-ACK is the responder.
-                conn.hide_responder();
+                conn.set_responder_unmatched();
                 self.flip(conn, c);
                 conn.history.replace(b"^h");
                 self.first_seen[0] = true;

@@ -178,7 +178,7 @@ impl Tcp {
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
             // SYN and SYN-ACK arrived in the wrong order.
             conn.set_partial(false);
-            conn.hide_responder();
+            conn.set_responder_unmatched();
             self.flip(conn, c);
             from = from.other();
             self.set_state(conn, from.other(), State::Established, c);

@@ -122,12 +122,12 @@ impl Analyze for Detector {
             Some(kept) => kept.side(dir),
             None => &[],
         };
-        let is_hidden = cx.conn.is_responder_hidden();
+        let is_unmatched = cx.conn.is_responder_unmatched();
         let orig = side(Dir::Orig);
-        let resp = if is_hidden { &[] } else { side(Dir::Resp) };
+        let resp = if is_unmatched { &[] } else { side(Dir::Resp) };
         // All rules need data of both sides here: without it there is nothing to check.
         let other = if from.is_orig() { resp } else { orig };
-        if !other.is_empty() && !is_hidden {
+        if !other.is_empty() && !is_unmatched {
             if before == 0 {
                 self.seen.look(from.other(), other, 0);
             }
