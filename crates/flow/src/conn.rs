@@ -195,9 +195,9 @@ impl Conn {
 
     /// Records that the connection began with the responder's SYN-ACK, and that the roles were exchanged since.
     ///
-    /// Zeek looks at the headers of each side's first packet before it matches what the side sends. It takes the exchanged
-    /// first packet for one of both sides, so it never looks at the responder's headers: no signature that tests
-    /// headers, and thus none that detects a protocol, matches what the responder sends.
+    /// Zeek tests the headers of each side's first packet before it matches what the side sends. After the exchange, the
+    /// first packet of this connection counts for both sides, and the responder's headers are never tested: no signature with
+    /// a test of headers matches what the responder sends, and signatures that detect protocols have one.
     pub fn set_responder_unmatched(&mut self) {
         self.seen |= 1 << UNMATCHED_BIT;
     }

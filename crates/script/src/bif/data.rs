@@ -78,7 +78,7 @@ fn duplicate(opaque: &OpaqueValue) -> Option<Rc<OpaqueValue>> {
     Some(Rc::new(OpaqueValue { ty: opaque.ty, data: std::cell::RefCell::new(data) }))
 }
 
-/// Opaque values that messages and stores carry.
+/// Whether messages and stores carry opaque values of this type.
 fn is_carried(name: &str) -> bool {
     super::json::opaque_name(name) != name
 }

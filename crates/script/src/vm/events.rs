@@ -54,8 +54,7 @@ pub(crate) enum Due {
 /// How far an expiry that visits a table in several steps came.
 #[derive(Debug)]
 pub(crate) enum ExpiryWalk {
-    /// A walk in the order of slots.
-    /// With the place that comes next, where it is known.
+    /// A walk in the order of slots, with the place that comes next, where it is known.
     Slots(RobustWalk, Option<u32>),
     /// The next place.
     Places(usize),

@@ -138,6 +138,7 @@ impl Vm<'_> {
     }
 }
 
+/// The place that a walk visits next; none after the last.
 fn next_place(table: &Table, walk: &mut ExpiryWalk) -> Option<usize> {
     match walk {
         ExpiryWalk::Slots(walk, ahead) => {
