@@ -487,6 +487,14 @@ fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
 }
 
 #[test]
+fn a_transfer_of_ftp_is_reported_before_its_file_where_the_first_part_shows_the_type() {
+    let trace = gannet_synth::traffic::of(gannet_synth::traffic::Kind::Ftp, 4, 1);
+    let got = asked(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
+    assert!(got.len() >= 2, "{got:?}");
+    assert_eq!(got[..2], ["file_transferred", "file_new"], "{got:?}");
+}
+
+#[test]
 fn the_contents_of_a_connection_are_announced_before_it_is() {
     let mut trace = trace();
     trace.connect(client(1), server(80));

@@ -77,7 +77,6 @@ fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
 
 impl Analyze for Data {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        let file = self.file(cx, from);
         let room = BEGINNING - self.beginning.len();
         if room > 0 {
             self.beginning.extend_from_slice(&data[..room.min(data.len())]);
@@ -85,7 +84,7 @@ impl Analyze for Data {
                 self.identify(cx);
             }
         }
-        if let Some(file) = file {
+        if let Some(file) = self.file(cx, from) {
             let before = cx.env.files.mime_type(file);
             cx.file_data(file, data);
             let after = cx.env.files.mime_type(file);
