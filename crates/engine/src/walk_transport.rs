@@ -153,6 +153,9 @@ impl Shard {
                 }
                 if session.matches_packets() {
                     session.mention(Some(tcp));
+                    if tcp.misses_syn(from, segment) {
+                        conn.set_side_unmatched(from);
+                    }
                     session.match_packet(conn, from, ip);
                 }
             }

@@ -193,19 +193,19 @@ impl Conn {
         self.marks & mark::UNMATCHED != 0
     }
 
-    /// Records that the connection began with the responder's SYN-ACK, and that the roles were exchanged since.
+    /// Records that the headers of a side's first packet are never tested, because the SYN was not captured.
     ///
-    /// Zeek tests the headers of each side's first packet before it matches what the side sends. After the exchange, the
-    /// first packet of this connection counts for both sides, and the responder's headers are never tested: no signature with
-    /// a test of headers matches what the responder sends, and signatures that detect protocols have one.
-    pub fn set_responder_unmatched(&mut self) {
-        self.seen |= 1 << UNMATCHED_BIT;
+    /// Zeek tests them before it matches what the side sends, where it has seen no packet of the side before. It takes a side
+    /// for seen whose SYN it missed: no signature with a test of headers matches what that side sends, and signatures
+    /// that detect protocols have one.
+    pub fn set_side_unmatched(&mut self, side: Dir) {
+        self.seen |= 1 << (UNMATCHED_BIT + 16 * side.index() as u32);
     }
 
-    /// Whether [nothing](Self::set_responder_unmatched) that the responder sends is matched.
+    /// Whether [nothing](Self::set_side_unmatched) that a side sends is matched.
     #[inline]
-    pub fn is_responder_unmatched(&self) -> bool {
-        self.seen & 1 << UNMATCHED_BIT != 0
+    pub fn is_side_unmatched(&self, side: Dir) -> bool {
+        self.seen & 1 << (UNMATCHED_BIT + 16 * side.index() as u32) != 0
     }
 
     /// Records that one of its analyzers has a table of `len` entries, such as pending requests.
@@ -534,8 +534,8 @@ const ACTIVE_BIT: u32 = 11;
 /// Bit of [`Conn::did_weird`].
 const WEIRD_BIT: u32 = 31;
 
-/// Bit of [`Conn::set_responder_unmatched`].
-const UNMATCHED_BIT: u32 = 30;
+/// Bit of [`Conn::set_side_unmatched`].
+const UNMATCHED_BIT: u32 = 14;
 
 /// Whether the `n`th occurrence appends another letter: 1, 10, 100, …
 #[inline]

@@ -616,6 +616,17 @@ impl Tcp {
         c.flipped(conn);
     }
 
+    /// Whether a segment shows that the SYN of its side was missed: it is the first of the side, and answers a SYN-ACK.
+    pub fn misses_syn(&self, from: Dir, s: &wire::Tcp<'_>) -> bool {
+        let [own, peer] = [from, from.other()].map(|side| self.endpoint(side).state);
+        let is_ack = s.flags.any(TcpFlags::ACK)
+            && !s.flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
+        is_ack
+            && own == State::Inactive
+            && peer == State::Established
+            && !self.first_seen[from.index()]
+    }
+
     /// Exchanges originator and responder on request of an analyzer.
     pub fn flip_roles(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         self.flip(conn, c);
@@ -660,7 +671,7 @@ impl Tcp {
             if conn.history.as_bytes() == b"H" {
                 // It began with a SYN-ACK, which a stealth scan may send. Now that traffic follows,
                 // the sender of the SYN-ACK is the responder.
-                conn.set_responder_unmatched();
+                conn.set_side_unmatched(Dir::Resp);
                 self.flip(conn, c);
                 conn.history.replace(b"^h");
                 self.first_seen[0] = true;

@@ -146,6 +146,9 @@ impl Tcp {
                 // Some stacks acknowledge a SYN before they answer it.
             } else if s.flags.any(TcpFlags::ACK) && peer == State::Established {
                 // The SYN was missed; the rest of the handshake was seen.
+                if !self.first_seen[from.index()] {
+                    conn.set_side_unmatched(from);
+                }
                 self.set_state(conn, from, State::Established, c);
                 conn.set_partial(false);
                 self.first_seen[from.index()] = true;
@@ -178,7 +181,7 @@ impl Tcp {
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
             // SYN and SYN-ACK arrived in the wrong order.
             conn.set_partial(false);
-            conn.set_responder_unmatched();
+            conn.set_side_unmatched(Dir::Resp);
             self.flip(conn, c);
             from = from.other();
             self.set_state(conn, from.other(), State::Established, c);

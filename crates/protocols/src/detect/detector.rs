@@ -122,16 +122,19 @@ impl Analyze for Detector {
             Some(kept) => kept.side(dir),
             None => &[],
         };
-        let is_unmatched = cx.conn.is_responder_unmatched();
-        let orig = side(Dir::Orig);
-        let resp = if is_unmatched { &[] } else { side(Dir::Resp) };
+        // What another protocol carries has no headers to test.
+        let is_inner = cx.env.nesting > 0;
+        let matched = |dir: Dir| {
+            if is_inner || !cx.conn.is_side_unmatched(dir) { side(dir) } else { &[] }
+        };
+        let (orig, resp) = (matched(Dir::Orig), matched(Dir::Resp));
         // All rules need data of both sides here: without it there is nothing to check.
-        let other = if from.is_orig() { resp } else { orig };
-        if !other.is_empty() && !is_unmatched {
+        let (own, other) = if from.is_orig() { (orig, resp) } else { (resp, orig) };
+        if !own.is_empty() && !other.is_empty() {
             if before == 0 {
                 self.seen.look(from.other(), other, 0);
             }
-            self.seen.look(from, side(from), before);
+            self.seen.look(from, own, before);
         }
         let mut met = self.meet(Sides { orig, resp, seen: self.seen });
         self.kept = kept;

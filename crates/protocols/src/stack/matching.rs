@@ -28,8 +28,8 @@ impl Session<'_> {
     /// A packet of a side, before its data.
     #[inline]
     pub fn match_packet(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
-        let is_unmatched = from == Dir::Resp && conn.is_responder_unmatched();
-        if self.matches_packets() && !conn.is_matched(from) && !is_unmatched {
+        let is_new = !conn.is_matched(from) && !conn.is_side_unmatched(from);
+        if self.matches_packets() && is_new {
             self.begin_matching(conn, from, ip);
         }
     }
