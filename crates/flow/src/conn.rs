@@ -195,9 +195,9 @@ impl Conn {
 
     /// Records that the headers of a side's first packet are never tested, because the SYN was not captured.
     ///
-    /// Zeek tests them before it matches what the side sends, where it has seen no packet of the side before. It takes a side
-    /// for seen whose SYN it missed: no signature with a test of headers matches what that side sends, and signatures
-    /// that detect protocols have one.
+    /// Zeek tests them once, with the first packet that it sees of a side, before it matches what the side sends. A side whose SYN
+    /// it missed counts as seen already: no signature with a test of headers matches what that side sends, and
+    /// signatures that detect protocols have one.
     pub fn set_side_unmatched(&mut self, side: Dir) {
         self.seen |= 1 << (UNMATCHED_BIT + 16 * side.index() as u32);
     }
