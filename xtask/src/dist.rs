@@ -177,8 +177,8 @@ fn binary(args: &Args, dist: &Dist, counts: Option<&Path>) -> anyhow::Result<Pat
     Ok(stripped)
 }
 
-/// A copy of a profile for the compiler, which runs in other folders. Its name is of its contents: cargo builds again
-/// where flags differ, not where files do.
+/// Copies a profile to an absolute path, since the compiler runs in other folders. The file name has a hash of the contents:
+/// cargo builds again if flags change, not if files do.
 fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     let copy = pgo::folder().join("package.profdata");
     fs::create_dir_all(pgo::folder())?;
@@ -186,7 +186,7 @@ fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     pgo::named(&copy)
 }
 
-/// Builds the command, with one more flag of rustc.
+/// Builds the command, with an additional flag of rustc.
 fn build(args: &Args, dist: &Dist, flag: Option<String>) -> anyhow::Result<PathBuf> {
     let arch = std::env::consts::ARCH;
     let triple = match dist.libc {
@@ -295,7 +295,7 @@ impl Dist {
         }
     }
 
-    /// Trains the command, and writes the profile next to the packages: who has it can build the same bytes.
+    /// Trains the command and writes the profile next to the packages, so that others can build the same bytes.
     fn train(&self, args: &Args) -> anyhow::Result<PathBuf> {
         let counts = self.out.join(format!("gannet-{}-{}.profdata", self.version, self.arch()));
         let instrumented =

@@ -298,7 +298,7 @@ impl Entity {
         }
     }
 
-    /// The connection ends: Zeek ends the file that has the name of the current exchange.
+    /// Ends the file that has the name of the current exchange, as Zeek does at the end of the connection.
     pub(super) fn end_late_file(&mut self, s: &mut Scope<'_, '_>) {
         let current = s.exchanges.current();
         if let Some(file) = self.file.take_if(|file| file.exchange == Some(current)) {

@@ -72,7 +72,7 @@ impl Ord for Opaque {
     }
 }
 
-/// A copy of an opaque value, where its kind has copies.
+/// A copy of an opaque value; `None` if its type cannot be copied.
 fn duplicate(opaque: &OpaqueValue) -> Option<Rc<OpaqueValue>> {
     let data = (**opaque.data.borrow()).duplicate()?;
     Some(Rc::new(OpaqueValue { ty: opaque.ty, data: std::cell::RefCell::new(data) }))

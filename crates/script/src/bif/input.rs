@@ -436,7 +436,7 @@ fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note
     }
 }
 
-/// Where a row is from.
+/// The stream, file and line of a row.
 struct Place {
     id: u64,
     name: String,
@@ -466,7 +466,7 @@ impl Place {
         vm.report(Severity::Warning, text);
     }
 
-    /// A field as a value of a type; `None` where a warning says why it is none.
+    /// Converts a field to a value of a type; warns and returns `None` if its enumerator is unknown.
     fn value(&self, vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<Value> {
         let Some(name) = unknown_enum(vm, field, ty) else { return Some(to_value(vm, field, ty)) };
         let text = format!("Value '{name}' for stream '{}' is not a valid enum.", self.name);
@@ -478,7 +478,7 @@ impl Place {
         None
     }
 
-    /// Fills a record with fields, in the order of [`columns`]; `None` where a warning says why the row is skipped.
+    /// Fills a record with fields, in the order of [`columns`]; warns and returns `None` if the row is skipped.
     fn fill(
         &self,
         vm: &mut Vm<'_>,

@@ -39,7 +39,7 @@ pub(super) enum Plan {
     Key(TypeId, Vec<Plan>),
     /// A record of this type: the place of the last field that is read, and for each packed field its place and plan.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
-    /// A record that events share with the events before.
+    /// A record that consecutive events share.
     Repeated(Rc<RefCell<Last>>, Box<Plan>),
     /// `connection`
     Connection(TypeId),
@@ -147,7 +147,7 @@ impl Plan {
         Self::Record(to, last.unwrap_or_default(), fields)
     }
 
-    /// The same of a parameter that is used, where events share its value.
+    /// The plan of a parameter that handlers read: [`Self::Repeated`] if events share its value.
     pub(super) fn repeated(self, vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
         match &self {
             Self::Record(ty, ..) => match repeated::of(vm, *ty) {

@@ -1,6 +1,6 @@
-//! Records that the events of one message carry one after the other, such as `dns_msg`: made once for all of them.
+//! Records that several events of one message carry, such as `dns_msg`: the record is made once.
 //!
-//! Handlers cannot see that they share a record whose type no script changes: records are compared by what is in them.
+//! Handlers cannot see that they share a record if no script changes records of its type: scripts compare records by content.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,13 +20,13 @@ use crate::walk;
 /// The last record of a type.
 #[derive(Debug, Default)]
 pub(super) struct Last {
-    /// What it was made of. Packed values say where they end: none begins with the bytes of another.
+    /// The packed bytes that it was made of. No packed value of a type is a prefix of another.
     bytes: Vec<u8>,
     value: Value,
 }
 
 impl Last {
-    /// The record, where the next values are those that it was made of: they are passed over then.
+    /// Returns the record and advances the reader if the next bytes are those that the record was made of.
     pub(super) fn again(&self, from: &mut Reader<'_>) -> Option<Value> {
         if !self.value.is_set() || !from.rest().starts_with(&self.bytes) {
             return None;
@@ -35,7 +35,7 @@ impl Last {
         Some(self.value.clone())
     }
 
-    /// A record was made of the values between these places.
+    /// Stores a record and the bytes between `from` and `to` that it was made of.
     pub(super) fn set(&mut self, from: &Reader<'_>, to: &Reader<'_>, value: &Value) {
         let len = from.rest().len() - to.rest().len();
         self.bytes.clear();
@@ -47,12 +47,12 @@ impl Last {
 /// Which types of records are shared, and the last record of each.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    /// The types of which a script changes records, once that was asked for.
+    /// The types of the records that scripts change; `None` before the program was searched.
     changed: Option<HashSet<TypeId>>,
     lasts: HashMap<TypeId, Option<Rc<RefCell<Last>>>>,
 }
 
-/// The last record of a type, where events share it: several handled events have a parameter of this type, its fields are
+/// The last record of a type, if events share it: several handled events have a parameter of this type, its fields are
 /// atomic, and no script changes one.
 pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
     // Under seeds, strings may be names that change from event to event.

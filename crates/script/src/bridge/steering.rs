@@ -66,8 +66,8 @@ const USUAL: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Built-in functions that Zeek's scripts call in one hook, which runs when a connection has ended: its tunnels have ended
-/// with it, and nothing is left to ask.
+/// Built-in functions that remove the tunnels of a connection, each with the hook in which Zeek's scripts call it. The hook runs
+/// when the connection has ended, and its tunnels have ended with it: the call does not steer the analysis.
 const ENDED: &[(&str, &str)] = &[
     ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", "PacketAnalyzer::GTPV1::finalize_gtpv1"),
     ("PacketAnalyzer::TEREDO::remove_teredo_connection", "PacketAnalyzer::TEREDO::finalize_teredo"),

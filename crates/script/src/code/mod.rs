@@ -510,7 +510,7 @@ pub enum Op {
         s: Reg,
         ty: TypeId,
     },
-    /// As `Is`; data of a message also has the types that it can be cast to.
+    /// `e is T`. Broker data is of each type that it can be cast to.
     Holds {
         d: Reg,
         s: Reg,

@@ -247,8 +247,8 @@ impl Signatures {
     }
 }
 
-/// Rules that are matched: active ones, of native ones those that others require. A pattern that matches the empty string
-/// matches when any other does: with one, native ones over connections are matched, too.
+/// The rules that are matched: the active rules of scripts, and the native rules that these require. A pattern that matches the
+/// empty string is reported when any other pattern matches: if a rule has one, all native rules over connections are matched.
 fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
     let others = |rule: &Rule| rule.patterns.iter().all(|p| p.kind != Kind::FileMagic);
     let own = |rule: &&Rule| rule.active && !rule.native;
