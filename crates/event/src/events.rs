@@ -359,6 +359,11 @@ impl Events {
         !self.commands.is_empty()
     }
 
+    /// What the listener asked for and was not taken yet.
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
     /// Takes what the listener asked for.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)

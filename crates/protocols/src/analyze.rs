@@ -39,13 +39,11 @@ pub trait Analyze {
     /// The analyzer is disabled because of a violation, but may be enabled again: its state of the
     /// connection remains, and its rows are written at the end of the connection; partially parsed
     /// data is dropped. Returns whether the analyzer supports this; if not,
-    /// [`finish`](Self::finish) is called at once.
+    /// [`finish`](Self::finish) is called instead. Where events have a listener, that happens before more data of the
+    /// connection is read.
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         false
     }
-
-    /// More data follows after the analyzer was [suspended](Self::suspend).
-    fn left(&mut self, _cx: &mut Context<'_>) {}
 
     /// A script asks something of this analyzer or of one within it. Returns whether that was found.
     fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest<'_>) -> bool {

@@ -2,6 +2,8 @@ use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_event::AnalyzerId;
+use gannet_event::Command;
+use gannet_event::ConnCommand;
 use gannet_event::Connection;
 use gannet_event::Event;
 use gannet_files::FileId;
@@ -23,6 +25,7 @@ use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
 use crate::tunnel::Tunnel;
+use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::is_long;
 use crate::violations::max_violations;
@@ -80,6 +83,8 @@ pub enum Request {
     Flip,
     /// The protocol has nothing more to say: its analyzer is taken off quietly.
     Done(Tag),
+    /// Handlers of events have run since the last violation, so that the analyzer gets nothing more of the packet.
+    Handled,
 }
 
 /// What scripts ask of an analyzer, or of one within another.
@@ -319,6 +324,44 @@ impl Context<'_> {
         }
     }
 
+    /// Handlers run at once, as in Zeek where a file is asked for: those of a violation take its analyzer off.
+    fn note_handled(&mut self) {
+        let is_handled = matches!(self.requests.last(), None | Some(Request::Handled));
+        if !is_handled && self.requests.iter().any(|r| matches!(r, Request::Violation { .. })) {
+            self.requests.push(Request::Handled);
+        }
+    }
+
+    /// Whether the analyzer of a protocol was taken off while it reads its data: it gets no more of it, and its
+    /// [`finish`](crate::Analyze::finish) follows when the packet is done.
+    #[inline]
+    pub(crate) fn is_taken_off(&mut self, tag: Tag) -> bool {
+        match self.requests.iter().rposition(|r| matches!(r, Request::Handled)) {
+            Some(at) => self.was_taken_off(tag, at),
+            None => false,
+        }
+    }
+
+    /// The same, for a violation before request number `end`.
+    #[cold]
+    fn was_taken_off(&mut self, tag: Tag, end: usize) -> bool {
+        let fails = |r: &Request| matches!(r, Request::Violation { tag: of, .. } if *of == tag);
+        if !self.requests.iter().take(end).any(fails) {
+            return false;
+        }
+        if !self.env.is_scripted() {
+            return blames(self.conn);
+        }
+        let (aid, uid) = (self.aid(tag), self.conn.uid);
+        let disables = |command: &Command| match command {
+            Command::Connection {
+                uid: of, what: ConnCommand::Disable { aid: number, .. }, ..
+            } => *of == uid && aid.is_some_and(|aid| aid.0 == *number),
+            _ => false,
+        };
+        self.env.logs.events.commands().iter().any(disables)
+    }
+
     /// Nothing more will be learned: the analyzer is taken off when the packet is done, and its
     /// [`finish`](crate::Analyze::finish) called then.
     pub fn done(&mut self, tag: Tag) {
@@ -376,6 +419,7 @@ impl Context<'_> {
 
     /// Raises the event that asks for the file of an analyzer's data. Handlers run at once, as in Zeek.
     pub(crate) fn raise_file_handle(&mut self, tag: Tag, from: Dir) {
+        self.note_handled();
         if self.wants::<GetFileHandle>() {
             let is_orig = from.is_orig();
             self.raise(|c| GetFileHandle { tag, c, is_orig });
@@ -388,6 +432,8 @@ impl Context<'_> {
     pub(crate) fn raise_file_handle_of_none(&mut self, tag: Tag, from: Dir) {
         if self.env.logs.events.any() {
             self.raise_file_handle(tag, from);
+        } else {
+            self.note_handled();
         }
     }
 
@@ -430,6 +476,7 @@ impl Context<'_> {
             env.files.raise_new(&mut env.logs, id, Some(c));
             env.files.obey(&mut env.logs, id);
         }
+        self.note_handled();
         id
     }
 

@@ -184,7 +184,7 @@ impl Nested {
                 Request::Failure { .. } => cx.requests.push(request),
                 Request::Done(tag) => self.remove(cx, tag),
                 // The roles within follow those of the connection.
-                Request::Flip => {}
+                Request::Flip | Request::Handled => {}
             }
         }
     }

@@ -95,9 +95,6 @@ macro_rules! protocols {
             fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::suspend(a, cx), )?)*)* }
             }
-            fn left(&mut self, cx: &mut Context<'_>) {
-                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::left(a, cx), )?)*)* }
-            }
             fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::steer(a, cx, request), )?)*)* }
             }

@@ -137,6 +137,8 @@ struct Entry {
     is_inner: bool,
     /// Disabled, but its state is kept until it is enabled again, or for the end.
     is_off: bool,
+    /// Disabled, and more data or the end of the connection ends what it has begun.
+    is_leaving: bool,
     /// Of a datagram connection: detects its protocol, or was started for what was detected.
     is_late: bool,
     /// Violations so far, up to [`max_violations`] and one more.
@@ -504,6 +506,7 @@ impl Session<'_> {
                     }
                     Request::Flip => flip = true,
                     Request::Done(tag) => self.remove(conn, tag, false),
+                    Request::Handled => {}
                 }
             }
             self.scratch.round = round;
@@ -516,6 +519,15 @@ impl Session<'_> {
 
     fn each(&mut self, conn: &mut Conn, call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
         self.each_of(conn, |e| !e.is_off, call);
+    }
+
+    /// The same, and for those that are leaving: as in Zeek, the end of the stream reaches them.
+    fn each_or_leaving(
+        &mut self,
+        conn: &mut Conn,
+        call: impl FnMut(&mut Analyzer, &mut Context<'_>),
+    ) {
+        self.each_of(conn, |e| !e.is_off || e.is_leaving, call);
     }
 
     #[inline]
@@ -577,8 +589,13 @@ impl Session<'_> {
             let events = &mut self.env.logs.events;
             self.env.analyzer_ids.start(events, conn.uid, conn.proto, tag);
         }
+        let off = |e: &Entry| e.tag == tag && e.is_off;
+        let leaving = self.stack.entries.iter().position(|e| off(e) && e.is_leaving);
+        if let Some(at) = leaving {
+            self.leave(conn, at, true);
+        }
         let mut cx = self.scratch.context(self.now, conn, self.env, None);
-        let off = self.stack.entries.iter().position(|e| e.tag == tag && e.is_off);
+        let off = self.stack.entries.iter().position(off);
         let analyzer = match off {
             Some(at) => Some(self.stack.entries.remove(at).analyzer),
             None => Analyzer::new(tag, &mut cx),
@@ -605,6 +622,7 @@ impl Session<'_> {
             confirmed: false,
             is_inner,
             is_off: false,
+            is_leaving: false,
             is_late,
             violations: 0,
         };
@@ -635,6 +653,7 @@ impl Session<'_> {
             confirmed: true,
             is_inner: false,
             is_off: false,
+            is_leaving: false,
             is_late,
             violations,
         };
@@ -679,26 +698,38 @@ impl Session<'_> {
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
         let its = |e: &Entry| e.tag == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
-            let mut cx = self.scratch.context(self.now, conn, self.env, None);
-            cx.env.is_leaving = true;
-            let entry = &mut self.stack.entries[at];
-            if may_return && entry.analyzer.suspend(&mut cx) {
-                entry.is_off = true;
-            } else {
-                entry.analyzer.finish(&mut cx);
-                self.stack.entries.remove(at);
-                if !may_return {
-                    self.stack.read = Some(tag);
-                }
-            }
-            self.env.is_leaving = false;
-            self.scratch.starts.clear();
-            self.env.tell_of_files(self.now);
             if self.env.logs.events.any() {
                 self.env.owed.insert(conn.uid, tag);
                 self.env.analyzer_ids.stop(conn.uid, tag);
+                if may_return {
+                    // As in Zeek, events of its end follow with more data, or with the end of the connection.
+                    let entry = &mut self.stack.entries[at];
+                    (entry.is_off, entry.is_leaving) = (true, true);
+                    return;
+                }
+            }
+            self.leave(conn, at, may_return);
+        }
+    }
+
+    /// Ends what an analyzer has begun. Where it may return, it keeps what it needs for that.
+    fn leave(&mut self, conn: &mut Conn, at: usize, may_return: bool) {
+        let Some(entry) = self.stack.entries.get_mut(at) else { return };
+        let tag = entry.tag;
+        let mut cx = self.scratch.context(self.now, conn, self.env, None);
+        cx.env.is_leaving = true;
+        if may_return && entry.analyzer.suspend(&mut cx) {
+            (entry.is_off, entry.is_leaving) = (true, false);
+        } else {
+            entry.analyzer.finish(&mut cx);
+            self.stack.entries.remove(at);
+            if !may_return {
+                self.stack.read = Some(tag);
             }
         }
+        self.env.is_leaving = false;
+        self.scratch.starts.clear();
+        self.env.tell_of_files(self.now);
     }
 
     /// A protocol that was confirmed is none after all.
@@ -723,7 +754,9 @@ impl Session<'_> {
     #[inline]
     pub fn before_data(&mut self, conn: &mut Conn) {
         if let Some(tag) = self.env.take_owed(conn.uid) {
-            self.each_of(conn, |e| e.is_off, |a, cx| a.left(cx));
+            while let Some(at) = self.stack.entries.iter().position(|e| e.is_leaving) {
+                self.leave(conn, at, true);
+            }
             self.raise_owed(conn, tag);
         }
     }

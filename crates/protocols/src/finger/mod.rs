@@ -1,8 +1,8 @@
 //! Finger (RFC 1288).
 //!
-//! It has no log and no service name; the analyzer only reports Zeek's weirds of connections to the
-//! port. Lines are short; for every connection whose originator closed its side, the request is
-//! reported as incomplete.
+//! It has no log and no service name; the analyzer raises events of lines and Zeek's weirds of connections to the
+//! port. Lines are short. A connection whose originator closed its side without a request is reported: as in Zeek, only
+//! an event of it counts as a request, so that every such connection is reported where nothing handles that.
 
 pub mod events;
 use events::FingerReply;
@@ -32,19 +32,27 @@ const MAX_LINE: usize = 1000;
 pub struct Analyzer {
     lines: [Lines; 2],
     /// The originator sent something.
+    has_begun: bool,
+    /// A request was reported.
     asked: bool,
     nul_told: bool,
-    lone_cr_told: bool,
+    lone_cr: bool,
 }
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
+        let lines = || {
+            let mut lines = Lines::new(MAX_LINE);
+            lines.set_loss(1);
+            lines
+        };
         Self {
-            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            lines: [lines(), lines()],
+            has_begun: false,
             asked: false,
             nul_told: false,
-            lone_cr_told: false,
+            lone_cr: false,
         }
     }
 }
@@ -53,8 +61,8 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if from.is_orig() {
             // The first byte of a connection without a begin may be there to keep it alive.
-            let keeps = !self.asked && data.len() == 1 && cx.conn.is_partial();
-            self.asked = true;
+            let keeps = !self.has_begun && data.len() == 1 && cx.conn.is_partial();
+            self.has_begun = true;
             if data.contains(&0) && !keeps && !std::mem::replace(&mut self.nul_told, true) {
                 cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
             }
@@ -62,29 +70,37 @@ impl Analyze for Analyzer {
         let lines = &mut self.lines[from.index()];
         let mut data = data;
         while let Some(line) = lines.next(&mut data) {
-            if line.cut {
-                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
-            }
+            line.report(cx, &mut self.lone_cr);
             // Zeek's limit counts the NUL behind a line.
             let text = &line.text[..line.text.len().min(MAX_LINE - 1)];
             match from {
-                Dir::Orig => cx.raise(|c| request(c, text)),
+                _ if text.is_empty() => {}
+                Dir::Orig if cx.wants::<FingerRequest<'_>>() => {
+                    self.asked = true;
+                    cx.raise(|c| request(c, text));
+                }
+                Dir::Orig => {}
                 Dir::Resp => cx.raise(|c| FingerReply { c, reply_line: text }),
             }
         }
-        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr_told, true) {
-            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
-        }
+        lines.report(cx, &mut self.lone_cr);
     }
 
     // As in Zeek, a line that had begun continues after a gap.
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.lines[from.index()].has_partial() {
+            self.stream(cx, from, b"\n");
+        }
+    }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if cx.conn.history.as_bytes().contains(&b'F') {
+        let is_asked = self.asked && !self.lines[Dir::Orig.index()].has_partial();
+        if !is_asked && cx.conn.history.as_bytes().contains(&b'F') {
             cx.weird("partial_finger_request", "", Some("FINGER"));
         }
     }
@@ -132,6 +148,26 @@ mod tests {
         assert_eq!(parts(b"/W  julien@host@other"), (true, &b"julien"[..], &b"host@other"[..]));
         assert_eq!(parts(b" julien"), (false, &b"julien"[..], &b""[..]));
         assert_eq!(parts(b""), (false, &b""[..], &b""[..]));
+    }
+
+    #[test]
+    fn events_of_lines_that_are_not_empty() {
+        let mut h = Harness::new(Proto::Tcp, 79);
+        h.listen("finger_");
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"\r\nbob\r\n");
+        a.stream(&mut h.cx(), Dir::Resp, b"Login: bob\r\n\r\nno plan");
+        a.end(&mut h.cx(), Dir::Resp);
+        h.conn.note(Dir::Orig, b'F');
+        a.finish(&mut h.cx());
+        let reply = |line| format!(r#"finger_reply "reply_line":"{line}""#);
+        let request = r#"finger_request "full":false,"username":"bob","hostname":"""#.to_owned();
+        assert_eq!(h.events(), [request, reply("Login: bob"), reply("no plan")]);
+        assert!(h.rows("weird").is_empty());
+        // The rest of another request.
+        a.stream(&mut h.cx(), Dir::Orig, b"alice");
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("weird")[0]["name"], "partial_finger_request");
     }
 
     #[test]

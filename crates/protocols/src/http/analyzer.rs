@@ -77,8 +77,6 @@ pub struct Analyzer {
     lost: bool,
     /// Lines that end with CR alone are reported once a connection.
     lone_cr_told: bool,
-    /// What the connection carried until the analyzer was suspended, until that is reported.
-    left: Option<Stats>,
     /// The analyzer was suspended.
     is_gone: bool,
 }
@@ -97,7 +95,6 @@ impl Analyzer {
             inner: cx.env.http.lent.is_some(),
             lost: false,
             lone_cr_told: false,
-            left: None,
             is_gone: false,
         }
     }
@@ -248,7 +245,7 @@ impl Analyzer {
     /// Splits a chunk as the feed requires and passes on the pieces.
     fn cut(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
-            if self.upgraded {
+            if self.upgraded || cx.is_taken_off(Tag::Http) {
                 return;
             }
             let feed = &mut self.sides[from.index()].feed;
@@ -427,21 +424,15 @@ impl Analyze for Analyzer {
 
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
         self.with_exchanges(cx, Self::leave);
-        let exchanges = std::mem::take(&mut self.exchanges);
-        let (lone_cr_told, left) = (self.lone_cr_told, Some(self.stats()));
-        *self = Self { exchanges, lone_cr_told, left, is_gone: true, ..Self::new(cx) };
+        let (exchanges, stats) = (std::mem::take(&mut self.exchanges), self.stats());
+        let lone_cr_told = self.lone_cr_told;
+        *self = Self { exchanges, lone_cr_told, is_gone: true, ..Self::new(cx) };
+        cx.raise(|c| HttpStats { c, stats });
+        cx.raise_file_handle_of_none(Tag::Http, Dir::Orig);
         true
     }
 
-    fn left(&mut self, cx: &mut Context<'_>) {
-        if let Some(stats) = self.left.take() {
-            cx.raise(|c| HttpStats { c, stats });
-            cx.raise_file_handle(Tag::Http, Dir::Orig);
-        }
-    }
-
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.left(cx);
         self.with_exchanges(cx, |a, cx| {
             a.leave(cx);
             if !a.inner {

@@ -20,6 +20,7 @@ use super::events::MessageStat;
 use super::scope::Scope;
 use super::syntax::is_blank;
 use super::syntax::skip_blanks;
+use crate::support::mime::Fault;
 
 /// Multipart within multipart: deeper parts are content of the last one.
 const MAX_DEPTH: usize = 100;
@@ -125,7 +126,7 @@ impl Message {
         let e = &mut self.entities[level];
         if e.end {
             if e.kind != Kind::Multipart {
-                s.illegal("data trailing the end of entity");
+                s.illegal(Fault::Trailing);
             }
             return;
         }
@@ -299,6 +300,7 @@ impl Message {
             }
             Some(&c) if is_blank(c) => {
                 if self.header_lines == 0 {
+                    s.illegal(Fault::LeadingBlank);
                     self.new_header(s, level, skip_blanks(line));
                 } else if self.header.len() >= MAX_FOLDED {
                     let addl = self.header.len().to_string();
@@ -418,10 +420,10 @@ impl Message {
             self.finish_header(s, level);
             self.entities[level].in_header = false;
             self.all_headers(s, level);
-            s.illegal(crate::support::mime::NO_BODY);
+            s.illegal(Fault::NoBody);
         } else {
             if is_open_multipart {
-                s.illegal(crate::support::mime::NOT_CLOSED);
+                s.illegal(Fault::NotClosed);
             }
             self.end_child(s, level);
             self.entities[level].end_of_body(s);

@@ -4,7 +4,7 @@ use gannet_event::Arg;
 use gannet_event::Packer;
 use gannet_event::Type;
 
-use super::syntax::slash_pair;
+use crate::support::mime::MediaType;
 
 /// A header field by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub(super) struct Headers {
 impl Headers {
     pub(super) fn add(&mut self, field: Field, name: &[u8], value: &[u8]) {
         if field == Field::ContentType
-            && let Some((kind, subtype, _)) = slash_pair(value)
+            && let Some(MediaType { ty: kind, subtype, .. }) = MediaType::parse(value)
         {
             self.content_type = Some((kind.to_ascii_uppercase(), subtype.to_ascii_uppercase()));
         }

@@ -270,7 +270,7 @@ impl Entity {
             }
             Transfer::QuotedPrintable => {
                 let mut out = Vec::with_capacity(data.len() + 2);
-                decode_quoted_printable(data, &mut out);
+                decode_quoted_printable(data, &mut out, |fault| s.illegal(fault));
                 self.submit(s, &out);
             }
             Transfer::Skipped => {}

@@ -16,10 +16,10 @@ use super::message::Version;
 use super::message::content_range;
 use super::message::number;
 use super::scope::Scope;
-use super::syntax::boundary;
 use super::syntax::field;
-use super::syntax::slash_pair;
 use super::syntax::token;
+use crate::support::mime::Fault;
+use crate::support::mime::MediaType;
 use crate::support::mime::events::HeaderRec;
 use crate::support::text::Upper;
 
@@ -64,8 +64,8 @@ impl Entity {
             }
             Field::ContentLength => self.length(s, value),
             Field::ContentRange if s.facts.reply_code == 206 => is_shown = self.range(s, value),
-            Field::ContentTransferEncoding => self.content_transfer(value),
-            Field::ContentType => self.content_type(value),
+            Field::ContentTransferEncoding => self.content_transfer(s, value),
+            Field::ContentType => self.content_type(s, value),
             Field::Expect => self.expect(s, value),
             Field::TransferEncoding => self.transfer_encoding(s, level, value),
             Field::Upgrade if !s.from.is_orig() => {
@@ -180,25 +180,25 @@ impl Entity {
         }
     }
 
-    fn content_type(&mut self, value: &[u8]) {
-        let Some((kind, _, parameters)) = slash_pair(value) else { return };
-        self.kind = if kind.eq_ignore_ascii_case(b"multipart") {
-            Kind::Multipart
-        } else if kind.eq_ignore_ascii_case(b"message") {
-            Kind::Message
-        } else {
-            Kind::Leaf
-        };
-        if self.kind == Kind::Multipart {
-            self.boundary = boundary(parameters).or(self.boundary.take());
-            if self.boundary.is_none() {
-                self.kind = Kind::Leaf;
+    fn content_type(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {
+        let Some(media) = MediaType::parse(value) else { return s.illegal(Fault::NoType) };
+        self.kind = Kind::Leaf;
+        if media.is_message() {
+            media.boundary(|fault| s.illegal(fault));
+            self.kind = Kind::Message;
+        } else if media.is_multipart() {
+            let boundary = media.boundary(|fault| s.illegal(fault));
+            self.boundary = boundary.or(self.boundary.take());
+            if self.boundary.is_some() {
+                self.kind = Kind::Multipart;
+            } else {
+                s.illegal(Fault::NoBoundary);
             }
         }
     }
 
-    fn content_transfer(&mut self, value: &[u8]) {
-        let Some((coding, _)) = token(value) else { return };
+    fn content_transfer(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {
+        let Some((coding, _)) = token(value) else { return s.illegal(Fault::NoEncoding) };
         if self.transfer == Transfer::Skipped {
             return;
         }

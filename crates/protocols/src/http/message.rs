@@ -62,6 +62,8 @@ pub struct Request<'a> {
     pub target: &'a [u8],
     /// The target with its `%` escapes decoded.
     pub uri: Cow<'a, [u8]>,
+    /// Weirds of the escapes.
+    pub odd: Oddities,
 }
 
 /// A line in the position of a request line.
@@ -71,6 +73,8 @@ pub struct RequestLine<'a> {
     pub request: Option<Request<'a>>,
     /// The version, if the line got that far; `None` leaves the one known before.
     pub version: Option<Version>,
+    /// What is wrong with the version, in order: the type of the event, and its detail.
+    pub faults: Vec<(&'static str, &'a [u8])>,
 }
 
 /// A status line (RFC 9112 section 4).
@@ -84,7 +88,11 @@ pub struct StatusLine<'a> {
     pub reason: Option<&'a [u8]>,
 }
 
-const KEYWORD: &[u8] = b"HTTP/";
+/// Type of the event of a version that cannot be read.
+pub const BAD_VERSION: &str = "bad_HTTP_version";
+
+/// What versions begin with.
+pub const KEYWORD: &[u8] = b"HTTP/";
 
 /// A token's characters (RFC 9110 section 5.6.2), braces left out.
 fn is_method_char(c: u8) -> bool {
@@ -97,7 +105,7 @@ fn keyword_any_case(data: &[u8]) -> bool {
 
 /// Reads a request line (RFC 9112 section 3), as leniently as servers do.
 pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
-    let bad = RequestLine { request: None, version: None };
+    let bad = RequestLine { request: None, version: None, faults: Vec::new() };
     let method_len = line.iter().position(|c| !is_method_char(*c)).unwrap_or(line.len());
     if method_len == 0 {
         // " HTTP/1.1" at the end: a request nevertheless.
@@ -138,19 +146,30 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
         }
         at += 1;
     }
+    let mut faults = Vec::new();
     let version = if !found {
         Some(Version::V0_9)
     } else if at + 8 <= target.len() {
-        Some(Version::parse(&target[at + KEYWORD.len()..]))
+        let text = &target[at + KEYWORD.len()..];
+        let version = Version::parse(text);
+        if version == Version::NONE {
+            faults.push((BAD_VERSION, text));
+        }
+        if !skip_blanks(&text[3..]).is_empty() {
+            faults.push(("crud after HTTP version is ignored", target));
+        }
+        Some(version)
     } else {
+        faults.push((BAD_VERSION, target));
         None
     };
     let target = &target[..uri_end];
+    let mut odd = Vec::new();
     let uri = match memchr::memchr(b'%', target) {
-        Some(_) => unescape(target, Some(odd)).into(),
+        Some(_) => unescape(target, Some(&mut odd)).into(),
         None => target.into(),
     };
-    RequestLine { request: Some(Request { method, target, uri }), version }
+    RequestLine { request: Some(Request { method, target, uri, odd }), version, faults }
 }
 
 /// Whether a line without version can be a request of HTTP/0.9: it knows only `GET`.
@@ -158,7 +177,7 @@ pub fn plausible_0_9(request: &Request<'_>) -> bool {
     request.method.len() >= 3 && !request.uri.is_empty()
 }
 
-/// Reads a status line. `Err` holds the version, if the line got that far.
+/// Reads a status line. `Err` holds the version, if the line got that far: the code is missing then.
 pub fn status_line<'a>(
     line: &'a [u8],
     odd: &mut Oddities,
@@ -200,9 +219,7 @@ pub fn unescape(text: &[u8], mut odd: Option<&mut Oddities>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     let mut tell = |name| {
-        if let Some(odd) = &mut odd
-            && !odd.contains(&name)
-        {
+        if let Some(odd) = &mut odd {
             odd.push(name);
         }
     };

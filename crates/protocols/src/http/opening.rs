@@ -11,6 +11,8 @@ use super::entity::Body;
 use super::events::HttpEvent;
 use super::events::HttpReply;
 use super::events::HttpRequest;
+use super::message::BAD_VERSION;
+use super::message::KEYWORD;
 use super::message::StatusLine;
 use super::message::Version;
 use super::message::plausible_0_9;
@@ -34,6 +36,13 @@ fn reply(cx: &mut Context<'_>, exchanges: &mut Exchanges, status: &StatusLine<'_
         code: status.code,
         reason: status.reason.unwrap_or(b"<empty>"),
     });
+}
+
+/// Raises events of what is wrong with a line: the type of each, and its detail.
+fn raise(cx: &mut Context<'_>, faults: &[(&'static str, &[u8])]) {
+    for (event_type, detail) in faults {
+        cx.raise(|c| HttpEvent { c, event_type, detail });
+    }
 }
 
 impl Analyzer {
@@ -75,17 +84,17 @@ impl Analyzer {
         for name in odd {
             cx.weird(name, "", Some("HTTP"));
         }
+        let (bad, crud): (Vec<_>, Vec<_>) =
+            parsed.faults.iter().partition(|(event_type, _)| *event_type == BAD_VERSION);
+        raise(cx, &bad);
         if let Some(version) = parsed.version {
             self.set_version(cx, Dir::Orig, version);
         }
+        raise(cx, &crud);
         let version = self.facts.request_version;
         let mut request = parsed.request;
-        if parsed.version.is_none()
-            && let Some(request) = &request
-        {
-            let detail = line.get(request.method.len()..).unwrap_or_default();
-            let detail = crate::support::text::skip_blanks(detail);
-            cx.raise(|c| HttpEvent { c, event_type: "bad_HTTP_version", detail });
+        for name in request.iter().flat_map(|request| &request.odd) {
+            cx.weird(name, "", Some("HTTP"));
         }
         if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
             cx.weird("bad_HTTP_request", "", Some("HTTP"));
@@ -99,6 +108,8 @@ impl Analyzer {
             } else if expected {
                 cx.violation(Tag::Http, "not a http request line", b"");
                 self.sides[0].expect = Expect::Nothing;
+            } else {
+                raise(cx, &[("crud_trailing_HTTP_request", line)]);
             }
             return;
         };
@@ -145,17 +156,26 @@ impl Analyzer {
         for name in odd {
             cx.weird(name, "", Some("HTTP"));
         }
-        if let Some(version) = parsed.map_or_else(|v| v, |status| Some(status.version)) {
+        let version = parsed.map_or_else(|v| v, |status| Some(status.version));
+        if let Some(version) = version {
+            if version == Version::NONE {
+                raise(cx, &[(BAD_VERSION, &line[KEYWORD.len()..])]);
+            }
             self.set_version(cx, Dir::Resp, version);
         }
         let Ok(status) = parsed else {
-            cx.raise(|c| HttpEvent { c, event_type: "bad_HTTP_reply", detail: line });
+            let is_short = version.is_some();
+            let event_type = if is_short { "HTTP_reply_code_missing" } else { "bad_HTTP_reply" };
+            raise(cx, &[(event_type, line)]);
             if !line.is_empty() {
                 cx.violation(Tag::Http, "not a http reply line", b"");
                 self.sides[1].expect = Expect::Nothing;
             }
             return;
         };
+        if status.reason.is_none() {
+            raise(cx, &[("HTTP_reply_reason_phrase_missing", line)]);
+        }
         let side = &mut self.sides[1];
         side.lines += 1;
         if !self.unanswered.is_empty() {

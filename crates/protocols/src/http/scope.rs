@@ -11,6 +11,7 @@ use super::feed::Feed;
 use super::message::Version;
 use super::state::Exchanges;
 use crate::Context;
+use crate::support::mime::Fault;
 
 /// What both directions of a connection need to know of each other.
 #[derive(Debug, Default)]
@@ -50,10 +51,13 @@ impl Scope<'_, '_> {
         self.cx.report(self.exchanges, |c| HttpBeginEntity { c, is_orig });
     }
 
-    /// The format of the message is wrong.
-    pub(super) fn illegal(&mut self, detail: &'static str) {
-        let detail = detail.as_bytes();
-        self.cx.raise(|c| HttpEvent { c, event_type: "illegal format", detail });
+    /// A fault of the message.
+    pub(super) fn illegal(&mut self, fault: Fault) {
+        if self.cx.wants::<HttpEvent<'_>>() {
+            let (event_type, detail) = (fault.event_type(), fault.detail());
+            let detail = detail.as_bytes();
+            self.cx.raise(|c| HttpEvent { c, event_type, detail });
+        }
     }
 
     /// Reports a weird and the data that caused it, up to a NUL, where Zeek's strings end.

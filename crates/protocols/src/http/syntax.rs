@@ -56,20 +56,17 @@ pub(super) fn filler(data: &[u8]) -> usize {
 static CLASSES: [u8; 256] = classes();
 
 const TOKEN: u8 = 1;
-const BOUNDARY: u8 = 2;
-const FIELD_NAME: u8 = 4;
-const URI: u8 = 8;
+const FIELD_NAME: u8 = 2;
+const URI: u8 = 4;
 
 const fn classes() -> [u8; 256] {
     let mut classes = [0; 256];
     let mut c = 33;
     while c <= 126 {
-        classes[c] |= TOKEN | BOUNDARY | FIELD_NAME;
+        classes[c] |= TOKEN | FIELD_NAME;
         c += 1;
     }
     without(&mut classes, TOKEN, b"()<>@,;:\\\"/[]?=");
-    // Boundaries in the wild use far more characters than allowed.
-    without(&mut classes, BOUNDARY, b"\"");
     without(&mut classes, FIELD_NAME, b":");
     // Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.
     let others = b"\0:/?#[]@!$&'()*+,;=-_.~%";
@@ -110,10 +107,6 @@ pub(super) fn is_uri(c: u8) -> bool {
     is(c, URI)
 }
 
-fn is_boundary(c: u8) -> bool {
-    is(c, BOUNDARY)
-}
-
 fn is_field_name(c: u8) -> bool {
     is(c, FIELD_NAME)
 }
@@ -151,63 +144,6 @@ pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, &rest[n..]))
 }
 
-/// `type/subtype` and the text behind it.
-pub(super) fn slash_pair(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let (first, rest) = token(data)?;
-    let rest = rest[filler(rest)..].strip_prefix(b"/")?;
-    let (second, rest) = token(rest)?;
-    Some((first, second, rest))
-}
-
-/// A quoted string, decoded, and the text behind it.
-fn quoted(data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let body = data.strip_prefix(b"\"")?;
-    let mut out = Vec::new();
-    let mut i = 0;
-    while let Some(&c) = body.get(i) {
-        match c {
-            b'"' => return Some((out, &body[i + 1..])),
-            b'\\' => {
-                i += 1;
-                out.extend(body.get(i));
-            }
-            c => out.push(c),
-        }
-        i += 1;
-    }
-    None
-}
-
-/// The value of parameter `boundary` among `; name=value` pairs.
-pub(super) fn boundary(mut data: &[u8]) -> Option<Vec<u8>> {
-    let mut found = None;
-    loop {
-        let Some(rest) = data[filler(data)..].strip_prefix(b";") else { return found };
-        let Some((name, rest)) = token(rest) else { return found };
-        data = &rest[filler(rest)..];
-        let Some(rest) = data.strip_prefix(b"=") else { continue };
-        let wanted = name.eq_ignore_ascii_case(b"boundary");
-        // Filler before a boundary is part of it.
-        let rest = if wanted { rest } else { &rest[filler(rest)..] };
-        data = rest;
-        if rest.first() == Some(&b'"') {
-            if let Some((value, rest)) = quoted(rest) {
-                data = rest;
-                if wanted {
-                    found = Some(value);
-                }
-            }
-        } else if wanted {
-            if let Some((value, rest)) = run(rest, 0, is_boundary) {
-                data = rest;
-                found = Some(value.to_vec());
-            }
-        } else if let Some((_, rest)) = token(rest) {
-            data = rest;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,10 +162,7 @@ mod tests {
         for c in 0..=255 {
             let printed = (33..=126).contains(&c);
             assert_eq!(is_token(c), printed && !b"()<>@,;:\\\"/[]?=".contains(&c));
-            assert_eq!(
-                (is_boundary(c), is_field_name(c)),
-                (printed && c != b'"', printed && c != b':')
-            );
+            assert_eq!(is_field_name(c), printed && c != b':');
             let mark = b"\0:/?#[]@!$&'()*+,;=-_.~%".contains(&c);
             assert_eq!(is_uri(c), c.is_ascii_alphanumeric() || mark);
         }
@@ -240,23 +173,5 @@ mod tests {
         assert_eq!(token(b" (c(c)\\)) ;=gzip, br"), Some((&b"gzip"[..], &b", br"[..])));
         assert_eq!(token(b"((("), None);
         assert_eq!(token(b"\"q\""), Some((&b"q"[..], &b"\""[..])));
-    }
-
-    #[test]
-    fn boundaries() {
-        assert_eq!(boundary(b"; boundary=a=b/c"), Some(b"a=b/c".to_vec()));
-        assert_eq!(boundary(b";charset=x ; BOUNDARY=\"a \\\"b\""), Some(b"a \"b".to_vec()));
-        assert_eq!(boundary(b"; boundary"), None);
-        assert_eq!(boundary(b"; boundary=\"open"), None);
-        assert_eq!(boundary(b";;;;=;=\""), None);
-    }
-
-    #[test]
-    fn media_types() {
-        assert_eq!(
-            slash_pair(b"multipart/form-data; x"),
-            Some((&b"multipart"[..], &b"form-data"[..], &b"; x"[..]))
-        );
-        assert_eq!(slash_pair(b"multipart"), None);
     }
 }

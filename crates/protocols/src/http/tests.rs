@@ -560,12 +560,92 @@ fn behind_a_hole_no_line_ends_are_odd() {
 }
 
 #[test]
+fn faults_are_events() {
+    let faults = |chunks: &[(Dir, &[u8])]| -> Vec<String> {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.listen("http_event");
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        let parts = |event: &String| {
+            let words: Vec<_> = event.split('"').collect();
+            format!("{}: {}", words[3], words[7])
+        };
+        h.events().iter().map(parts).collect()
+    };
+    let crud = "crud after HTTP version is ignored: / HTTP/1.1 x";
+    assert_eq!(faults(&[(Dir::Orig, b"GET / HTTP/1.1 x\r\n\r\n")]), [crud]);
+    let bad = "bad_HTTP_version: x.y";
+    assert_eq!(faults(&[(Dir::Orig, b"GET / HTTP/x.y\r\n\r\n")]), [bad]);
+    assert_eq!(faults(&[(Dir::Orig, b"GET / HTTP/1\r\n\r\n")]), ["bad_HTTP_version: / HTTP/1"]);
+    let trailing = "crud_trailing_HTTP_request: more";
+    assert_eq!(faults(&[(Dir::Orig, b"GET / HTTP/1.0\r\n\r\nmore\r\n")]), [trailing]);
+    for (line, expected) in [
+        ("HTTP/1.1 200 OK", &[][..]),
+        ("HTTP/1.1 200 ", &[]),
+        ("HTTP/1.1 200", &["HTTP_reply_reason_phrase_missing: HTTP/1.1 200"]),
+        ("HTTP/1.1 20", &["HTTP_reply_code_missing: HTTP/1.1 20"]),
+        ("HTTP/1.1", &["HTTP_reply_code_missing: HTTP/1.1"]),
+        ("HTTP/x 200 OK", &["bad_HTTP_version: x 200 OK"]),
+        ("ICY 200 OK", &["bad_HTTP_reply: ICY 200 OK"]),
+    ] {
+        let line = [line.as_bytes(), b"\r\n"].concat();
+        assert_eq!(faults(&[(Dir::Orig, GET), (Dir::Resp, &line)]), expected);
+    }
+    for (header, fault) in [
+        (" first: x", "first header line starts with linear whitespace"),
+        ("Content-Type: x", "media type/subtype not found in content type"),
+        (
+            "Content-Type: multipart/mixed; a=b",
+            "boundary delimiter is not specified for a multipart",
+        ),
+        ("Content-Type: multipart/mixed; x; boundary=b", "= not found in parameter"),
+        ("Content-Type: message/rfc822; x=", "value not found in parameter specification"),
+        ("Content-Transfer-Encoding: ", "encoding type not found in content encoding"),
+    ] {
+        let lines = ["HTTP/1.1 200 OK\r\n", header, "\r\nContent-Length: 9\r\n\r\n"].concat();
+        let found = faults(&[(Dir::Orig, GET), (Dir::Resp, lines.as_bytes())]);
+        let expected = format!("illegal format: {fault}");
+        assert!(found.len() == 1 && found[0].starts_with(&expected), "{header}: {found:?}");
+    }
+    let coded =
+        b"HTTP/1.1 200 OK\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=zz\x01=41\r\n";
+    assert_eq!(
+        faults(&[(Dir::Orig, GET), (Dir::Resp, coded)]),
+        [
+            "illegal encoding: = is not followed by two hexadecimal digits in quoted-printable encoding",
+            "illegal encoding: control characters in quoted-printable encoding: 1",
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_read_behind_a_file_that_follows_a_violation() {
+    let ok = b"HTTP/1.1 200 OK\r\n\r\none\r\ntwo\r\nthree\r\n";
+    let request = [GET, b"nonsense\r\n"].concat();
+    // The handlers of the violation run when the file begins.
+    let (rows, h) = run(&[(Dir::Orig, &request), (Dir::Resp, ok)]);
+    assert_eq!(rows[0]["response_body_len"], "5");
+    assert_eq!(h.rows("files")[0]["seen_bytes"], "5");
+    let (rows, _) = run(&[(Dir::Orig, GET), (Dir::Resp, ok)]);
+    assert_eq!(rows[0]["response_body_len"], "17");
+    // Violations do not count any more after so much data.
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, &request);
+    h.conn.set_payload(Dir::Orig, 20_000);
+    a.stream(&mut h.cx(), Dir::Resp, ok);
+    a.finish(&mut h.cx());
+    assert_eq!(h.rows("http")[0]["response_body_len"], "17");
+}
+
+#[test]
 fn an_analyzer_that_is_removed_asks_for_a_file_once() {
     let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("");
     let mut a = Analyzer::new(&mut h.cx());
     a.suspend(&mut h.cx());
-    a.left(&mut h.cx());
     let asked = |h: &mut Harness| {
         let all = h.events();
         all.iter().filter(|event| event.starts_with("get_file_handle ")).count()

@@ -104,7 +104,8 @@ impl Analyzer {
     }
 
     fn reply(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        if !cx.wants::<IdentReply<'_>>() && !cx.wants::<IdentError<'_>>() {
+        // As in Zeek, replies are read for the handlers of `ident_reply` only.
+        if !cx.wants::<IdentReply<'_>>() {
             return;
         }
         match read(cx, Reply::parse(line)) {
@@ -172,16 +173,12 @@ impl Analyze for Analyzer {
         let side = &mut self.sides[from.index()];
         let mut lines = std::mem::replace(&mut side.lines, Lines::new(MAX_LINE));
         while let Some(line) = lines.next(&mut data) {
-            if line.cut {
-                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
-            }
+            line.report(cx, &mut self.lone_cr);
             // Zeek's limit counts the NUL behind a line.
             let text = &line.text[..line.text.len().min(MAX_LINE - 1)];
             self.line(cx, from, text);
         }
-        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr, true) {
-            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
-        }
+        lines.report(cx, &mut self.lone_cr);
         self.sides[from.index()].lines = lines;
     }
 
@@ -242,7 +239,7 @@ mod tests {
                 h.events(),
                 [
                     format!("ident_request {PORTS}"),
-                    format!(r#"ident_reply {PORTS},"user_id":"joe","system":"UNIX""#),
+                    format!(r#"ident_reply {PORTS},"user_id":"joe","system":"UNIX :""#),
                     format!(r#"ident_error {PORTS},"line":"NO-USER""#),
                 ]
             );

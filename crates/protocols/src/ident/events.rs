@@ -26,7 +26,7 @@ gannet_event::events! {
         rport: Port = "rport",
         /// The user.
         user_id: &'a [u8] = "user_id",
-        /// The operating system.
+        /// The operating system, with the `:` or `,` behind it, as in Zeek.
         system: &'a [u8] = "system",
     }
 

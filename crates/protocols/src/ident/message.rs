@@ -32,7 +32,7 @@ pub struct Reply<'a> {
 pub enum Answer<'a> {
     /// The user.
     User {
-        /// The operating system, without the character set.
+        /// The operating system, without the character set. As in Zeek, the `:` or `,` behind it belongs to it.
         system: &'a [u8],
         /// The user.
         user: &'a [u8],
@@ -86,9 +86,10 @@ impl<'a> Reader<'a> {
         let answer = match is_error {
             true => Answer::Error(self.rest),
             false => {
-                let (system, user) = self.rest.split_at(position(self.rest, b':')?);
-                let system = &system[..position(system, b',').unwrap_or(system.len())];
-                Answer::User { system: system.trim_ascii_end(), user: skip_blanks(&user[1..]) }
+                let colon = position(self.rest, b':')?;
+                let (system, user) = self.rest.split_at(colon + 1);
+                let end = position(system, b',').unwrap_or(colon);
+                Answer::User { system: &system[..=end], user: skip_blanks(user) }
             }
         };
         Some(Reply { ports, answer })
@@ -183,10 +184,10 @@ mod tests {
     #[test]
     fn a_reply_names_a_user() {
         let user = |system, user| Some(Answer::User { system, user });
-        assert_eq!(reply(b"6191, 23 : USERID : UNIX : st john"), user(b"UNIX", b"st john"));
-        assert_eq!(reply(b"6191,23:USERID:UNIX,US-ASCII:a:b"), user(b"UNIX", b"a:b"));
-        assert_eq!(reply(b"6191,23:USERID:OTHER:a,b "), user(b"OTHER", b"a,b "));
-        assert_eq!(reply(b"6191,23:USERID::"), user(b"", b""));
+        assert_eq!(reply(b"6191, 23 : USERID : UNIX : st john"), user(b"UNIX :", b"st john"));
+        assert_eq!(reply(b"6191,23:USERID:UNIX,US-ASCII:a:b"), user(b"UNIX,", b"a:b"));
+        assert_eq!(reply(b"6191,23:USERID:OTHER:a,b "), user(b"OTHER:", b"a,b "));
+        assert_eq!(reply(b"6191,23:USERID::"), user(b":", b""));
     }
 
     #[test]

@@ -298,14 +298,10 @@ impl Analyze for Analyzer {
         let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
         while self.reading == Reading::Lines && !data.is_empty() {
             let Some(line) = lines.next(&mut data) else { break };
-            if line.cut {
-                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
-            }
+            line.report(cx, &mut self.lone_cr);
             self.line(cx, from, line.text);
         }
-        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr, true) {
-            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
-        }
+        lines.report(cx, &mut self.lone_cr);
         if self.reading == Reading::Tls && !self.handed_over {
             self.handed_over = true;
             lines.skip_lf(&mut data);

@@ -15,6 +15,7 @@ use crate::Tag;
 use crate::support::Lines;
 use crate::support::limit_reached;
 use crate::support::mime::Base64;
+use crate::support::mime::Fault;
 use crate::support::mime::Field;
 use crate::support::mime::Mime;
 use crate::support::mime::Report;
@@ -94,7 +95,7 @@ pub struct Analyzer {
     answers: u32,
     mail: Option<Mail>,
     tls: bool,
-    lone_cr_told: bool,
+    lone_cr: bool,
 }
 
 impl Analyzer {
@@ -114,7 +115,7 @@ impl Analyzer {
             answers: 0,
             mail: None,
             tls: false,
-            lone_cr_told: false,
+            lone_cr: false,
         }
     }
 
@@ -148,6 +149,7 @@ impl Analyzer {
 
     /// An answer to a challenge, in base64.
     fn answer(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        self.answers = self.answers.saturating_add(1);
         let end = memchr::memchr(0, line).unwrap_or(line.len());
         let mut decoder = Base64::default();
         let mut text = Vec::new();
@@ -173,18 +175,24 @@ impl Analyzer {
         }
     }
 
-    /// Keeps what an answer says of user and password.
+    /// Keeps what an answer says of user and password. Of a malformed one, the parts before the fault count.
     fn note_answer(&mut self, text: &[u8]) {
-        let is_first = self.answers == 0;
-        self.answers = self.answers.saturating_add(1);
         match self.asked {
             Asked::Auth(Some(Mechanism::Plain)) => {
                 let mut parts = text.splitn(3, |b| *b == 0).skip(1);
-                self.login = std::array::from_fn(|_| parts.next().unwrap_or_default().to_vec());
+                if let (Some(user), Some(password)) = (parts.next(), parts.next()) {
+                    self.login[0] = user.to_vec();
+                    if !password.is_empty() {
+                        self.login[1] = password.to_vec();
+                    }
+                }
             }
-            Asked::Auth(Some(Mechanism::Login)) => {
-                self.login[usize::from(!is_first)] = text.to_vec();
-            }
+            // The user, then the password.
+            Asked::Auth(Some(Mechanism::Login)) => match self.answers {
+                1 => self.login[0] = text.to_vec(),
+                2 => self.login[1] = text.to_vec(),
+                _ => {}
+            },
             // The user and a keyed hash, of CRAM-MD5.
             Asked::Auth(Some(Mechanism::Other)) => {
                 let user = text.split(|b| matches!(b, b' ' | b'\t')).next();
@@ -482,8 +490,8 @@ impl Sink for Files<'_, '_> {
         self.report.line_end(self.cx);
     }
 
-    fn illegal(&mut self, detail: &'static str) {
-        self.report.illegal(self.cx, detail);
+    fn illegal(&mut self, fault: Fault) {
+        self.report.illegal(self.cx, fault);
     }
 
     fn end(&mut self, _depth: usize) {
@@ -513,10 +521,9 @@ impl Analyze for Analyzer {
         let mut data = data;
         // The cutter is taken out so that a line may borrow it while it is looked at.
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));
-        while let Some(line) = lines.next(&mut data) {
-            if line.cut {
-                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
-            }
+        while !cx.is_taken_off(Tag::Pop3) {
+            let Some(line) = lines.next(&mut data) else { break };
+            line.report(cx, &mut self.lone_cr);
             match from {
                 _ if !is_read => {}
                 Dir::Orig => self.client_line(cx, line.text),
@@ -526,9 +533,7 @@ impl Analyze for Analyzer {
                 break;
             }
         }
-        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr_told, true) {
-            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
-        }
+        lines.report(cx, &mut self.lone_cr);
         if self.tls {
             lines.skip_lf(&mut data);
             cx.start_inner(Tag::Ssl, from, data);
@@ -626,6 +631,18 @@ mod tests {
             (Resp, "+OK\r\n"),
         ];
         let found = events("pop3_login", &plain);
+        assert!(!found.is_empty() && found.iter().all(|e| *e == login("success")[0]), "{found:?}");
+        // Of answers without a password, those parts count that are there: me NUL u NUL, and then me alone.
+        let mut short = plain.to_vec();
+        short[3].1 = "bWUAdQA=\r\nbWU=\r\n";
+        let user = r#"pop3_login_success "is_orig":false,"user":"u","password":"""#;
+        let found = events("pop3_login", &short);
+        assert!(!found.is_empty() && found.iter().all(|event| event == user), "{found:?}");
+        // Of a login in lines, the first two count.
+        let mut lines = plain.to_vec();
+        lines[1].1 = "AUTH LOGIN\r\n";
+        lines[3].1 = "bWU=\r\neA==\r\nbW9yZQ==\r\n";
+        let found = events("pop3_login", &lines);
         assert!(!found.is_empty() && found.iter().all(|e| *e == login("success")[0]), "{found:?}");
         let capa = [(Resp, "+OK\r\n"), (Orig, "CAPA\r\n"), (Resp, "+OK\r\n TOP \r\n.\r\n")];
         assert_eq!(events("pop3_data", &capa), [r#"pop3_data "is_orig":false,"data":"TOP""#]);

@@ -629,18 +629,17 @@ impl Analyze for Analyzer {
                 self.plain(cx, from, now);
                 continue;
             }
-            let Some(line) = lines.next(&mut data) else { break };
-            if line.cut {
-                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
+            if cx.is_taken_off(Tag::Smtp) {
+                break;
             }
+            let Some(line) = lines.next(&mut data) else { break };
+            line.report(cx, &mut self.oddities.lone_cr);
             self.line(cx, from, line.text);
             if self.reading != Reading::Lines {
                 break;
             }
         }
-        if lines.lone_cr() && !std::mem::replace(&mut self.oddities.lone_cr, true) {
-            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
-        }
+        lines.report(cx, &mut self.oddities.lone_cr);
         if self.reading == Reading::Tls {
             lines.skip_lf(&mut data);
             // Zeek's SMTP passes on nothing behind a gap, which is what TLS makes of one.

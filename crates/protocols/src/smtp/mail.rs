@@ -10,6 +10,7 @@ use crate::Context;
 use crate::Tag;
 use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
+use crate::support::mime::Fault;
 use crate::support::mime::Field;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
@@ -100,8 +101,8 @@ impl Sink for Mail<'_, '_> {
         self.report.line_end(self.cx);
     }
 
-    fn illegal(&mut self, detail: &'static str) {
-        self.report.illegal(self.cx, detail);
+    fn illegal(&mut self, fault: Fault) {
+        self.report.illegal(self.cx, fault);
     }
 
     fn end(&mut self, _depth: usize) {

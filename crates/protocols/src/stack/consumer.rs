@@ -58,7 +58,7 @@ impl tcp::Consumer for Session<'_> {
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
         self.start_stream(conn);
-        self.each(conn, |a, cx| a.end(cx, from));
+        self.each_or_leaving(conn, |a, cx| a.end(cx, from));
     }
 
     fn closed(&mut self, conn: &mut Conn) {
@@ -66,7 +66,7 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn reset(&mut self, conn: &mut Conn) {
-        self.each(conn, |a, cx| a.reset(cx));
+        self.each_or_leaving(conn, |a, cx| a.reset(cx));
     }
 
     fn flipped(&mut self, conn: &mut Conn) {

@@ -180,6 +180,42 @@ fn a_violation_ends_the_body_that_a_http_server_sends() {
 }
 
 #[test]
+fn a_removed_analyzer_ends_its_messages_with_more_data_or_with_the_stream() {
+    let response = b"HTTP/1.1 200 OK\r\n\r\nabcd\r\n";
+    for (ends_stream, expected) in [
+        (false, "message interrupted when connection done"),
+        (true, "message ends as connection contents are completely delivered"),
+    ] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.listen("http_message_done");
+        let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+        stack.prepare(&mut h.env, &mut h.conn, h.now);
+        let mut done = Vec::new();
+        let requests = [(Dir::Orig, &b"GET / HTTP/1.1\r\n\r\n"[..]), (Dir::Resp, response)];
+        for (from, data) in requests.into_iter().chain([(Dir::Orig, &b"(what)\r\n"[..])]) {
+            let mut session =
+                Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+            tcp::Consumer::data(&mut session, &mut h.conn, from, data);
+            session.settle(&mut h.conn);
+            done = h.events();
+        }
+        // The violation has removed the analyzer, and the response goes on.
+        assert!(done.is_empty(), "{done:?}");
+        let mut session =
+            Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+        if ends_stream {
+            tcp::Consumer::end(&mut session, &mut h.conn, Dir::Resp);
+        } else {
+            session.before_data(&mut h.conn);
+        }
+        session.finish(&mut h.conn);
+        let events = h.events();
+        assert!(events.len() == 1 && events[0].contains(expected), "{events:?}");
+        assert_eq!(h.rows("http")[0]["response_body_len"], "6");
+    }
+}
+
+#[test]
 fn mails_are_counted_on_after_a_violation() {
     let rows = rows_of(
         25,

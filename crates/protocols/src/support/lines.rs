@@ -2,6 +2,8 @@
 
 use memchr::memchr2;
 
+use crate::Context;
+
 /// A line without its end, or plain bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -9,6 +11,28 @@ pub struct Line<'a> {
     pub text: &'a [u8],
     /// Whether the line exceeded the limit and was truncated to it.
     pub cut: bool,
+    /// Whether some line before it ended with a CR that no LF followed.
+    pub after_lone_cr: bool,
+}
+
+impl Line<'_> {
+    /// Raises the weirds of the line, to be called before it is read. A connection has that of a lone CR once:
+    /// `reported` says whether it had it.
+    pub(crate) fn report(&self, cx: &mut Context<'_>, reported: &mut bool) {
+        report_lone_cr(cx, self.after_lone_cr, reported);
+        if self.cut {
+            cx.weird("contentline_size_exceeded", "", SOURCE);
+        }
+    }
+}
+
+/// Source of weirds.
+const SOURCE: Option<&str> = Some("CONTENTLINE");
+
+fn report_lone_cr(cx: &mut Context<'_>, is_there: bool, reported: &mut bool) {
+    if is_there && !std::mem::replace(reported, true) {
+        cx.weird("line_terminated_with_single_CR", "", SOURCE);
+    }
 }
 
 /// Splits one direction of a stream into lines that end with LF, CR LF or (by default) CR.
@@ -65,9 +89,9 @@ impl Lines {
         self.loss = bytes;
     }
 
-    /// Whether some line so far ended with a CR that no LF followed.
-    pub fn lone_cr(&self) -> bool {
-        self.lone_cr
+    /// Raises the weird of a lone CR behind the last line, to be called when all lines of the data were read.
+    pub(crate) fn report(&self, cx: &mut Context<'_>, reported: &mut bool) {
+        report_lone_cr(cx, self.lone_cr, reported);
     }
 
     /// Whether the beginning of a line is waiting for its end.
@@ -162,11 +186,11 @@ impl Lines {
 
     fn give<'s>(&'s mut self, tail: &'s [u8], cut: bool) -> Line<'s> {
         if self.partial.is_empty() {
-            return Line { text: tail, cut };
+            return Line { text: tail, cut, after_lone_cr: self.lone_cr };
         }
         self.partial.extend_from_slice(tail);
         self.spent = true;
-        Line { text: &self.partial, cut }
+        Line { text: &self.partial, cut, after_lone_cr: self.lone_cr }
     }
 }
 
@@ -203,9 +227,9 @@ mod tests {
     fn lone_cr_is_noticed() {
         let mut lines = Lines::new(100);
         all(&mut lines, &[b"a\r\nb\r", b"\nc\r"]);
-        assert!(!lines.lone_cr());
+        assert!(!lines.lone_cr);
         all(&mut lines, &[b"d\n"]);
-        assert!(lines.lone_cr());
+        assert!(lines.lone_cr);
     }
 
     #[test]
@@ -216,16 +240,25 @@ mod tests {
         lines.skip_lf(&mut data);
         data = &data[3..];
         assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"d"[..]));
-        assert!(!lines.lone_cr());
+        assert!(!lines.lone_cr);
     }
 
     #[test]
     fn long_lines_come_in_pieces() {
         let mut lines = Lines::new(4);
         let mut data: &[u8] = b"abcdefghij\n";
-        assert_eq!(lines.next(&mut data), Some(Line { text: b"abcd", cut: true }));
-        assert_eq!(lines.next(&mut data), Some(Line { text: b"efgh", cut: true }));
-        assert_eq!(lines.next(&mut data), Some(Line { text: b"ij", cut: false }));
+        assert_eq!(
+            lines.next(&mut data),
+            Some(Line { text: b"abcd", cut: true, after_lone_cr: false })
+        );
+        assert_eq!(
+            lines.next(&mut data),
+            Some(Line { text: b"efgh", cut: true, after_lone_cr: false })
+        );
+        assert_eq!(
+            lines.next(&mut data),
+            Some(Line { text: b"ij", cut: false, after_lone_cr: false })
+        );
     }
 
     #[test]

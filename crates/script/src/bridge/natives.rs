@@ -691,7 +691,10 @@ fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             vec![name, Value::Record(record.clone()), Value::string(message), Value::string("")];
         vm.queue_named("conn_weird", args);
     }
-    Ok(decoded.map_or(Value::Unset, Value::string_owned))
+    if decoded.is_none() {
+        vm.report(crate::diagnostics::Severity::Error, [b"error in decoding string ", text].concat());
+    }
+    Ok(Value::string_owned(decoded.unwrap_or_default()))
 }
 
 /// `TCP::raw_options`: all options of the current segment, up to the end of their list where that is asked for.

@@ -282,3 +282,19 @@ fn lines_that_their_events_cannot_show_are_weird() {
         assert_eq!(weirds.iter().map(|row| &*row["name"]).collect::<Vec<_>>(), [weird]);
     }
 }
+
+#[test]
+fn a_lone_cr_is_reported_before_the_line_behind_it() {
+    let mut h = Harness::new(Proto::Tcp, 6667);
+    h.listen("");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Resp, b":s 001 b :x\r:s 002 b :y\r:s 003 b :z\r\n");
+    let events = h.events();
+    let names: Vec<_> = events.iter().map(|event| event.split(' ').next().unwrap()).collect();
+    let places =
+        |name| names.iter().enumerate().filter(move |(_, n)| **n == name).map(|(at, _)| at);
+    let weirds: Vec<_> = places("conn_weird").collect();
+    let replies: Vec<_> = places("irc_reply").collect();
+    assert!(weirds.len() == 1 && replies.len() == 3, "{names:?}");
+    assert!(replies[0] < weirds[0] && weirds[0] < replies[1], "{names:?}");
+}

@@ -1,5 +1,6 @@
 //! Header fields and their structured values (RFC 2045 §5, RFC 5322 §3.2).
 
+use super::Fault;
 use crate::support::text::is_space;
 
 /// A header field: name and value, without the white space before the value.
@@ -49,19 +50,38 @@ impl<'a> MediaType<'a> {
         Some(Self { ty, subtype, rest })
     }
 
-    /// The boundary of a multipart type: the last parameter of that name.
-    pub fn boundary(&self) -> Option<Vec<u8>> {
+    /// Whether the entity has several parts.
+    pub fn is_multipart(&self) -> bool {
+        self.ty.eq_ignore_ascii_case(b"multipart")
+    }
+
+    /// Whether the entity holds a message.
+    pub fn is_message(&self) -> bool {
+        self.ty.eq_ignore_ascii_case(b"message")
+    }
+
+    /// The boundary of a multipart type: the last parameter of that name. Faults of parameters go to `fault`.
+    pub fn boundary(&self, mut fault: impl FnMut(Fault)) -> Option<Vec<u8>> {
         let mut boundary = None;
         let mut rest = self.rest;
         while let Some(after) = skip_blanks_and_comments(rest).strip_prefix(b";") {
-            let Some((name, after)) = token(after) else { break };
+            let Some((name, after)) = token(after) else {
+                fault(Fault::NoAttribute);
+                break;
+            };
             rest = after;
-            let Some(after) = skip_blanks_and_comments(rest).strip_prefix(b"=") else { continue };
+            let Some(after) = skip_blanks_and_comments(rest).strip_prefix(b"=") else {
+                fault(Fault::NoEquals);
+                continue;
+            };
             rest = after;
-            let is_boundary = name.eq_ignore_ascii_case(b"boundary");
+            let is_boundary = self.is_multipart() && name.eq_ignore_ascii_case(b"boundary");
             // A value that cannot be read leaves `rest` where it is; the loop then ends or finds
             // the next semicolon.
-            let Some((value, after)) = parameter_value(rest, is_boundary) else { continue };
+            let Some((value, after)) = parameter_value(rest, is_boundary) else {
+                fault(if is_boundary { Fault::BadBoundary } else { Fault::NoValue });
+                continue;
+            };
             rest = after;
             if is_boundary {
                 boundary = Some(value);
@@ -188,7 +208,7 @@ mod tests {
     }
 
     fn boundary(value: &str) -> Option<Vec<u8>> {
-        MediaType::parse(value.as_bytes()).and_then(|t| t.boundary())
+        MediaType::parse(value.as_bytes()).and_then(|t| t.boundary(|_| ()))
     }
 
     #[test]
@@ -208,13 +228,30 @@ mod tests {
         assert_eq!(boundary("multipart/mixed; x; boundary=b").as_deref(), Some(&b"b"[..]));
     }
 
+    #[test]
+    fn faults_of_parameters() {
+        let faults = |value: &str| {
+            let mut faults = Vec::new();
+            let media = MediaType::parse(value.as_bytes());
+            media.and_then(|media| media.boundary(|fault| faults.push(fault)));
+            faults
+        };
+        assert_eq!(faults("multipart/x; boundary=b; charset=\"u\""), []);
+        assert_eq!(faults("multipart/x; a; boundary=b"), [Fault::NoEquals]);
+        assert_eq!(faults("multipart/x; a=b; ="), [Fault::NoAttribute]);
+        assert_eq!(faults("multipart/x; boundary=\"open"), [Fault::BadBoundary]);
+        assert_eq!(faults("multipart/x; name="), [Fault::NoValue]);
+        // Other types have no boundary.
+        assert_eq!(faults("message/x; boundary=\"open"), [Fault::NoValue]);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_do(line: Vec<u8>) {
             if let Some(field) = Field::parse(&line) {
                 prop_assert!(!field.name.is_empty());
                 if let Some(media) = MediaType::parse(field.value) {
-                    let _ = media.boundary();
+                    let _ = media.boundary(|_| ());
                 }
             }
         }

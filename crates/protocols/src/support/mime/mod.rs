@@ -10,10 +10,12 @@
 
 pub(crate) mod base64;
 pub mod events;
+mod fault;
 mod header;
 mod report;
 
 pub use base64::Base64;
+pub use fault::Fault;
 pub use header::Field;
 pub use header::MediaType;
 pub use header::token;
@@ -39,8 +41,8 @@ pub trait Sink {
     fn headers_end(&mut self, _depth: usize) {}
     /// More of its body, decoded.
     fn data(&mut self, depth: usize, data: &[u8]);
-    /// The format of the innermost open entity is wrong.
-    fn illegal(&mut self, _detail: &'static str) {}
+    /// A fault of the innermost open entity.
+    fn illegal(&mut self, _fault: Fault) {}
     /// A line of a body ends: [`data`](Self::data) passed on what it holds.
     fn line_end(&mut self) {}
     /// The innermost open entity ends.
@@ -50,11 +52,6 @@ pub trait Sink {
     /// The base64 of a body is damaged.
     fn bad_base64(&mut self, complaint: &str);
 }
-
-/// An entity ends with its header.
-pub const NO_BODY: &str = "entity body missing";
-/// An entity of several parts ends with one of them.
-pub const NOT_CLOSED: &str = "multipart closing boundary delimiter missing";
 
 /// One message.
 #[derive(Debug)]
@@ -152,7 +149,7 @@ impl Mime {
             && first.kind == Kind::Multipart
             && !first.ended
         {
-            sink.illegal(NOT_CLOSED);
+            sink.illegal(Fault::NotClosed);
         }
         if !self.open.is_empty() {
             self.close_above(0, sink);
@@ -181,6 +178,7 @@ impl Mime {
                 }
                 Some(field) => field.extend_from_slice(line),
                 None => {
+                    sink.illegal(Fault::LeadingBlank);
                     let text = crate::support::text::skip_blanks(line);
                     if !text.is_empty() {
                         entity.field = Some(text.to_vec());
@@ -213,7 +211,7 @@ impl Mime {
             }
             Encoding::QuotedPrintable => {
                 self.scratch.clear();
-                decode_quoted_printable(line, &mut self.scratch);
+                decode_quoted_printable(line, &mut self.scratch, |fault| sink.illegal(fault));
                 if !self.scratch.is_empty() {
                     sink.data(depth, &self.scratch);
                 }
@@ -248,7 +246,7 @@ impl Mime {
         let around =
             self.open.get(depth + 1..self.open.len().saturating_sub(1)).unwrap_or_default();
         for _ in around.iter().filter(|entity| entity.kind == Kind::Multipart && !entity.ended) {
-            sink.illegal(NOT_CLOSED);
+            sink.illegal(Fault::NotClosed);
         }
         while self.open.len() > depth + 1 {
             self.end_entity(self.open.len() - 1, sink);
@@ -265,7 +263,7 @@ impl Mime {
             entity.finish_field(depth, sink);
             entity.in_header = false;
             sink.headers_end(depth);
-            sink.illegal(NO_BODY);
+            sink.illegal(Fault::NoBody);
         } else if let Some(mut decoder) = entity.base64.take() {
             self.scratch.clear();
             for complaint in decoder.finish(&mut self.scratch) {
@@ -297,10 +295,12 @@ impl Entity {
         let Some(line) = self.field.take() else { return };
         let Some(field) = Field::parse(&line) else { return };
         if field.is("content-type") {
-            self.content_type(field.value);
-        } else if field.is("content-transfer-encoding")
-            && let Some((name, _)) = token(field.value)
-        {
+            self.content_type(field.value, sink);
+        } else if field.is("content-transfer-encoding") {
+            let Some((name, _)) = token(field.value) else {
+                sink.illegal(Fault::NoEncoding);
+                return sink.header(depth, field);
+            };
             self.encoding = if name.eq_ignore_ascii_case(b"base64") {
                 Encoding::Base64
             } else if name.eq_ignore_ascii_case(b"quoted-printable") {
@@ -312,15 +312,20 @@ impl Entity {
         sink.header(depth, field);
     }
 
-    fn content_type(&mut self, value: &[u8]) {
-        let Some(media) = MediaType::parse(value) else { return };
-        self.kind = if media.ty.eq_ignore_ascii_case(b"multipart") {
-            if let Some(boundary) = media.boundary() {
+    fn content_type(&mut self, value: &[u8], sink: &mut impl Sink) {
+        let Some(media) = MediaType::parse(value) else { return sink.illegal(Fault::NoType) };
+        self.kind = if media.is_multipart() {
+            if let Some(boundary) = media.boundary(|fault| sink.illegal(fault)) {
                 self.boundary = Some(boundary);
             }
-            // Without a boundary there is nothing to tell the parts by.
-            if self.boundary.is_some() { Kind::Multipart } else { Kind::Leaf }
-        } else if media.ty.eq_ignore_ascii_case(b"message") {
+            if self.boundary.is_some() {
+                Kind::Multipart
+            } else {
+                sink.illegal(Fault::NoBoundary);
+                Kind::Leaf
+            }
+        } else if media.is_message() {
+            media.boundary(|fault| sink.illegal(fault));
             Kind::Message
         } else {
             Kind::Leaf
@@ -338,14 +343,20 @@ impl Entity {
 }
 
 /// Appends a decoded line of quoted-printable (RFC 2045 §6.7), including its end unless a soft line
-/// break hides it. Invalid escapes are copied unchanged.
-pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>) {
+/// break hides it. What is invalid is copied unchanged, and passed to `fault`.
+pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>, mut fault: impl FnMut(Fault)) {
     let tail = line.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let text = &line[..line.len() - tail];
     out.reserve(text.len() + 2);
     let mut rest = text;
+    let copy = |text: &[u8], out: &mut Vec<u8>, fault: &mut dyn FnMut(Fault)| {
+        for byte in text.iter().filter(|b| !matches!(b, b'\t' | b' '..=b'~')) {
+            fault(Fault::Control(*byte));
+        }
+        out.extend_from_slice(text);
+    };
     while let Some(at) = memchr(b'=', rest) {
-        out.extend_from_slice(&rest[..at]);
+        copy(&rest[..at], out, &mut fault);
         rest = &rest[at + 1..];
         match rest {
             [] => return,
@@ -353,10 +364,13 @@ pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>) {
                 out.push(high << 4 | low);
                 rest = after;
             }
-            _ => out.push(b'='),
+            _ => {
+                fault(Fault::NoDigits);
+                out.push(b'=');
+            }
         }
     }
-    out.extend_from_slice(rest);
+    copy(rest, out, &mut fault);
     out.extend_from_slice(b"\r\n");
 }
 

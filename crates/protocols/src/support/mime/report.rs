@@ -3,6 +3,7 @@
 use gannet_event::TableOf;
 use md5::Digest;
 
+use super::Fault;
 use super::Field;
 use super::events::HeaderRec;
 use super::events::MimeAllData;
@@ -83,9 +84,12 @@ impl Report {
         }
     }
 
-    /// The format is wrong.
-    pub fn illegal(&mut self, cx: &mut Context<'_>, detail: &'static str) {
-        cx.raise(|c| MimeEvent { c, event_type: "illegal format", detail });
+    /// A fault of the message.
+    pub fn illegal(&mut self, cx: &mut Context<'_>, fault: Fault) {
+        if cx.wants::<MimeEvent<'_>>() {
+            let (event_type, detail) = (fault.event_type(), &fault.detail()[..]);
+            cx.raise(|c| MimeEvent { c, event_type, detail });
+        }
     }
 
     /// Content, decoded.

@@ -124,13 +124,18 @@ fn a_body_that_never_comes() {
 fn quoted_printable_lines() {
     let decode = |line: &[u8]| {
         let mut out = Vec::new();
-        decode_quoted_printable(line, &mut out);
+        decode_quoted_printable(line, &mut out, |_| ());
         out
     };
     assert_eq!(decode(b"caf=C3=A9 \t"), b"caf\xc3\xa9\r\n");
     assert_eq!(decode(b"soft="), b"soft");
     assert_eq!(decode(b"soft=  "), b"soft");
     assert_eq!(decode(b"=zz=4"), b"=zz=4\r\n");
+    let mut faults = Vec::new();
+    decode_quoted_printable(b"a\t=zz \x01=41\xe9=", &mut Vec::new(), |fault| faults.push(fault));
+    assert_eq!(faults, [Fault::NoDigits, Fault::Control(1), Fault::Control(0xe9)]);
+    assert_eq!(faults[2].detail(), "control characters in quoted-printable encoding: -23");
+    assert_eq!(faults[2].event_type(), "illegal encoding");
 }
 
 #[test]
