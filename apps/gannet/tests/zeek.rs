@@ -726,6 +726,83 @@ fn scripts_skip_contents_of_http_and_smtp() {
 }
 
 #[test]
+fn text_that_is_no_base64_is_an_error() {
+    let code = r#"
+        global decode_base64_conn: function(cid: conn_id, s: string, a: string &default=""): string;
+        event new_connection(c: connection)
+            { print decode_base64_conn(c$id, "YQ=="), |decode_base64_conn(c$id, "!!!")|; }
+        "#;
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    trace.connect(address(1, 4_000), address(2, 9)).close();
+    let (printed, errors, _) = over_trace(&trace, code);
+    assert_eq!(
+        (&*printed, errors.contains("error in decoding string !!!")),
+        ("a, 0\n", true),
+        "{errors}"
+    );
+}
+
+#[test]
+fn an_option_that_has_no_effect_is_a_warning() {
+    let trace = Trace::new(Time::from_secs(1_000), 1);
+    for (delay, warning) in [(5, ""), (6, "warning: tcp_attempt_delay has no effect in gannet\n")] {
+        let code = format!("const tcp_attempt_delay = {delay} secs;");
+        let (_, errors, status) = over_trace(&trace, &code);
+        assert_eq!((errors.ends_with(warning), status), (true, Some(0)), "{errors}");
+        assert_eq!(errors.is_empty(), warning.is_empty(), "{errors}");
+    }
+}
+
+#[test]
+fn options_of_scripts_limit_what_is_read() {
+    let events = "
+        global http_entity_data: event(c: connection, is_orig: bool, length: count, data: string);
+        global http_header: event(c: connection, is_orig: bool, original_name: string, name: string, value: string);
+        global conn_weird: event(name: string, c: connection, addl: string, source: string);
+        event http_request(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string)
+            { print original_URI, unescaped_URI; }
+        event http_entity_data(c: connection, is_orig: bool, length: count, data: string) { print data; }
+        event http_header(c: connection, is_orig: bool, original_name: string, name: string, value: string)
+            { if ( name == \"A\" ) print value; }
+        event conn_weird(name: string, c: connection, addl: string, source: string)
+            { if ( name != \"HTTP_obsolete_line_folding\" ) print name, addl; }
+        ";
+    let web: &[(bool, &[u8])] = &[
+        (true, b"GET /a%62cdef HTTP/1.1\r\nA: 1\r\n 234\r\n 5\r\n\r\n"),
+        (false, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabcdefghi"),
+    ];
+    let all = "/a%62cdef, /abcdef\n1 234 5\nabcdefghi\n";
+    assert_eq!(over_connection(80, web, events), all);
+    let none = "const truncate_http_URI = -1;";
+    assert_eq!(over_connection(80, web, &[none, events].concat()), all);
+    let small = "
+        const truncate_http_URI = 4;
+        const http_entity_data_delivery_size = 4;
+        module MIME;
+        export { const max_header_bytes = 5; }
+        module GLOBAL;
+        ";
+    assert_eq!(
+        over_connection(80, web, &[small, events].concat()),
+        "/a%6..., /abc...\nexceeded_mime_max_header_bytes, 8\n1 234\nabcd\nefgh\ni\n"
+    );
+    let transfer: &[(bool, &[u8])] = &[
+        (false, b"220 ready\r\n"),
+        (true, b"USER a\r\n"),
+        (false, b"331 go\r\n"),
+        (true, b"PASSWORD x\r\n"),
+    ];
+    let length = |most: &str| {
+        let option =
+            format!("module FTP; export {{ const max_command_length = {most}; }} module GLOBAL;");
+        over_connection(21, transfer, &[&option, events].concat())
+    };
+    assert_eq!(length("4"), "FTP_max_command_length_exceeded, 8 > 4\n");
+    assert_eq!([length("8"), length("0")], ["", ""]);
+}
+
+#[test]
 fn scripts_read_sequence_numbers() {
     let code = r#"
         global get_orig_seq: function(cid: conn_id): count;

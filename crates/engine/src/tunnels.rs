@@ -63,14 +63,25 @@ const IP_TUNNEL_TIMEOUT: Interval = Interval::from_secs(24 * 3600);
 const MAX_IP_TUNNELS: usize = 100_000;
 
 /// IP-in-IP and GRE tunnels by their two hosts.
-#[derive(Default)]
 pub(crate) struct IpTunnels {
     known: HashMap<(Addr, Addr), (Tunnel, Time), KeyedHash>,
+    timeout: Interval,
     /// Whether uids were dropped before their time, which is not reported yet.
     is_cut: bool,
 }
 
+impl Default for IpTunnels {
+    fn default() -> Self {
+        Self { known: HashMap::default(), timeout: IP_TUNNEL_TIMEOUT, is_cut: false }
+    }
+}
+
 impl IpTunnels {
+    /// A host pair without IP tunnel traffic for this long gets a new uid.
+    pub(crate) fn set_timeout(&mut self, timeout: Interval) {
+        self.timeout = timeout;
+    }
+
     /// The tunnel between two hosts without a connection of its own, by the IP protocol of its packets and its kind;
     /// `uid` is used if it is new.
     pub(crate) fn between(
@@ -82,7 +93,8 @@ impl IpTunnels {
         uid: impl FnOnce() -> Uid,
     ) -> Tunnel {
         if self.known.len() >= MAX_IP_TUNNELS {
-            self.known.retain(|_, (_, used)| *used + IP_TUNNEL_TIMEOUT > now);
+            let timeout = self.timeout;
+            self.known.retain(|_, (_, used)| now - *used < timeout);
             // If few are over, a scan of all of them would soon be repeated.
             if self.known.len() > MAX_IP_TUNNELS / 8 * 7 {
                 self.known.clear();
@@ -95,7 +107,7 @@ impl IpTunnels {
         let (tunnel, used) = match entry {
             std::collections::hash_map::Entry::Occupied(e) => {
                 let e = e.into_mut();
-                if e.1 + IP_TUNNEL_TIMEOUT <= now {
+                if now - e.1 >= self.timeout {
                     *e = fresh(uid());
                 }
                 e
@@ -149,6 +161,21 @@ mod tests {
         }
         assert_eq!(tunnels.known.len(), 10);
         assert_eq!((tunnels.take_cut(), tunnels.take_cut()), (true, false));
+    }
+
+    #[test]
+    fn a_pair_of_hosts_is_known_as_long_as_is_set() {
+        let uids = UidSource::new(0);
+        for (timeout, is_same) in [(Interval::from_secs(5), false), (Interval::from_secs(6), true)]
+        {
+            let mut tunnels = IpTunnels::default();
+            tunnels.set_timeout(timeout);
+            let mut at = |now| {
+                let uid = || uids.connection(now as u64, 0);
+                tunnels.between(Time::from_secs(now), addr(1), addr(0), (41, "Tunnel::IP"), uid).uid
+            };
+            assert_eq!(at(1) == at(6), is_same);
+        }
     }
 
     /// If one expires at a time, every new one would scan all others.

@@ -111,7 +111,12 @@ impl Shard {
                 && self.walk_ip(data, wire_len, encapsulation);
         }
         match (inner, inner.link_type()) {
-            (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, encapsulation),
+            (_, Some(link)) => {
+                if let Some(trail) = &mut self.trail {
+                    trail.push(source);
+                }
+                self.walk_frame(link, inner.data(), wire_len, encapsulation)
+            }
             (Inner::Arp(data), _) => self.walk_arp(data, [None; 2], encapsulation),
             (Inner::Other { protocol, data }, _) if self.deeper_inside(source, encapsulation) => {
                 self.unread(Some(source), u32::from(protocol), data);
@@ -199,7 +204,11 @@ impl Shard {
                 return;
             }
         };
-        self.confirm_tunnel(index, tag);
+        let is_delayed =
+            tag == Tag::Gtpv1 && self.env.setting("Tunnel::delay_gtp_confirmation", 0) != 0;
+        if !is_delayed || self.has_both_sides(index, from) {
+            self.confirm_tunnel(index, tag);
+        }
         if tag == Tag::Gtpv1 {
             self.raise_gtp_packet(index, data, &inner);
         }
@@ -207,6 +216,14 @@ impl Shard {
         if is_valid && self.env.logs.events.any() {
             self.raise_inner(index, tag, data, &inner);
         }
+    }
+
+    /// Notes a valid packet of a tunnel. Returns whether both sides have sent one.
+    fn has_both_sides(&mut self, index: u32, from: Dir) -> bool {
+        let Some(slot) = self.table.get_mut(index) else { return false };
+        let rare = slot.ext.rare();
+        rare.tunnel_sides |= 1 << from.index();
+        rare.tunnel_sides == 3
     }
 
     /// Raises the event of a connection that may carry GTP, once.
@@ -255,17 +272,16 @@ impl Shard {
             }
             Err(_) => return,
         };
-        let rare = slot.ext.rare();
-        let is_new = rare.teredo_sides == 0;
-        rare.teredo_sides |= 1 << from.index();
-        let both = rare.teredo_sides == 3;
+        let is_new = slot.ext.rare().tunnel_sides == 0;
+        let both = self.has_both_sides(index, from);
+        let Some(slot) = self.table.get(index) else { return };
         if is_new && self.env.logs.events.wants::<NewTeredoState>() {
             conn_state::raise(&mut self.env.logs, &slot.conn, |c| NewTeredoState { c });
         }
         if let Some(error) = teredo.fault() {
             self.conn_weird(index, &error);
         }
-        if both {
+        if both || self.env.setting("Tunnel::delay_teredo_confirmation", 1) == 0 {
             self.confirm_tunnel(index, Tag::Teredo);
         }
         if self.env.logs.events.any() {

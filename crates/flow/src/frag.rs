@@ -35,6 +35,16 @@ impl Default for FragmentLimits {
     }
 }
 
+/// How long the pieces of a datagram are kept.
+#[derive(Debug)]
+struct Timeout(Interval);
+
+impl Default for Timeout {
+    fn default() -> Self {
+        Self(TIMEOUT)
+    }
+}
+
 /// Reassembly of fragmented IP datagrams (RFC 791 §3.2, RFC 8200 §4.5).
 ///
 /// Pieces may arrive in any order; where they overlap, the first one wins.
@@ -50,6 +60,7 @@ pub struct Fragments {
     given_up: u64,
     most: usize,
     completed_flags: u16,
+    timeout: Timeout,
 }
 
 /// Flags and fragment offset of an IPv4 header.
@@ -194,6 +205,11 @@ impl Fragments {
         self.completed_flags
     }
 
+    /// Sets how long the pieces of a datagram are kept: 5 minutes unless set.
+    pub fn set_timeout(&mut self, timeout: Interval) {
+        self.timeout = Timeout(timeout);
+    }
+
     /// Bytes stored for unfinished datagrams, including overhead.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -201,7 +217,7 @@ impl Fragments {
 
     fn expire(&mut self, now: Time) {
         while let Some((started, number, key)) = self.order.front().copied()
-            && started + TIMEOUT <= now
+            && now - started >= self.timeout.0
         {
             self.order.pop_front();
             self.forget(number, key);
@@ -407,6 +423,22 @@ mod tests {
         assert!(!f.add(far, &ip, &mut Vec::new(), |_| {}));
         assert_eq!((f.datagrams.len(), f.order.len()), (1, 1), "the old one is forgotten");
         assert_eq!(odd, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn pieces_are_kept_as_long_as_is_set() {
+        let p = packet(9, 8, true, &[1; 64]);
+        let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
+        let other = packet(2, 0, true, &[0; 64]);
+        let other = gannet_wire::ip(&other, other.len() as u32, false).unwrap();
+        for (timeout, kept) in [(Interval::from_secs(1), 1), (Interval::from_nanos(i64::MAX), 2)] {
+            let mut f = Fragments::default();
+            f.set_timeout(timeout);
+            for (at, ip) in [(1, &ip), (2, &other)] {
+                assert!(!f.add(Time::from_secs(at), ip, &mut Vec::new(), |_| {}));
+            }
+            assert_eq!(f.datagrams.len(), kept);
+        }
     }
 
     #[test]

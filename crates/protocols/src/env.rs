@@ -434,6 +434,14 @@ impl Env {
         self.steering.setting(name, default)
     }
 
+    /// The most of something, which scripts may change: for them, 0 is no limit.
+    pub(crate) fn most(&self, name: &'static str, default: usize) -> usize {
+        match self.setting(name, default as u64) {
+            0 => usize::MAX,
+            most => usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Whether one of the UDP ports of a connection marks tunnels since scripts say so.
     #[inline]
     pub fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {

@@ -2,6 +2,7 @@
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Uid;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
@@ -17,6 +18,11 @@ use gannet_protocols::packet::events::WatchedConnection;
 use crate::shard::Shard;
 use crate::shard::ext::Thresholds;
 use crate::walk_transport::UNKNOWN_TRANSPORT;
+
+/// An interval of scripts, which settings give in nanoseconds.
+fn interval(nanos: u64) -> Interval {
+    Interval::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+}
 
 impl Shard {
     /// Carries out all requests that wait.
@@ -47,6 +53,26 @@ impl Shard {
                 }
                 Command::Setting { name: "Tunnel::max_depth", value } => {
                     self.options.limits.tunnel_depth = value;
+                }
+                Command::Setting { name: "Tunnel::ip_tunnel_timeout", value } => {
+                    self.ip_tunnels.set_timeout(interval(value));
+                }
+                Command::Setting { name: "frag_timeout", value } => {
+                    // Zero is no timeout.
+                    let value = if value == 0 { u64::MAX } else { value };
+                    self.fragments.set_timeout(interval(value));
+                }
+                Command::Setting { name: "UnknownProtocol::first_bytes_count", value } => {
+                    self.unread.first_bytes = usize::try_from(value).unwrap_or(usize::MAX);
+                }
+                Command::Setting { name: "UnknownProtocol::sampling_threshold", value } => {
+                    self.unread.threshold = value;
+                }
+                Command::Setting { name: "UnknownProtocol::sampling_rate", value } => {
+                    self.unread.rate = value;
+                }
+                Command::Setting { name: "UnknownProtocol::sampling_duration", value } => {
+                    self.unread.duration = interval(value);
                 }
                 Command::Connection { id, ip_proto, uid, what } => {
                     let vlans = self.vlans_of(uid);
@@ -156,7 +182,7 @@ impl Shard {
             ConnCommand::ForgetTunnel => {
                 let rare = self.table.get_mut(index).and_then(|slot| slot.ext.rare.as_mut());
                 if let Some(rare) = rare {
-                    (rare.has_gtp_state, rare.teredo_sides) = (false, 0);
+                    (rare.has_gtp_state, rare.tunnel_sides) = (false, 0);
                 }
             }
             ConnCommand::Limit => {

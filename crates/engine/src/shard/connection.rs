@@ -35,6 +35,8 @@ use crate::tunnels::Encapsulation;
 
 /// Changes of one connection's encapsulation that are followed.
 const MAX_TUNNEL_CHANGES: u8 = 5;
+/// The option of scripts for that.
+const MAX_CHANGES_OPTION: &str = "Tunnel::max_changes_per_connection";
 
 /// Bits of a connection's number for its ordinal within its packet.
 const ORDINAL_BITS: u32 = 8;
@@ -173,12 +175,13 @@ impl Shard {
             self.with_session(index, |_, tcp, session| session.mention(tcp.as_deref()));
         }
         let Some(slot) = self.table.get_mut(index) else { return };
-        let allowed = changes < MAX_TUNNEL_CHANGES;
+        let most = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
+        let allowed = u64::from(changes) < most.min(u8::MAX.into());
         slot.ext.rare().encapsulation = (*encapsulation, changes + u8::from(allowed));
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
-            let addl = MAX_TUNNEL_CHANGES.to_string();
+            let addl = most.to_string();
             let env = &mut self.env;
             env.weirds.conn(&mut env.logs, self.now, &mut slot.conn, name, &addl, None);
             slot.conn.note_limit();

@@ -36,7 +36,7 @@ pub(crate) struct Rare {
     /// Whether it is a tunnel from which packets were extracted.
     pub(crate) carries: bool,
     /// Bits of the sides that sent valid Teredo.
-    pub(crate) teredo_sides: u8,
+    pub(crate) tunnel_sides: u8,
     /// Sizes that listeners want to know of.
     pub(crate) thresholds: Option<Box<Thresholds>>,
     /// No threshold of its sizes is reported: a script removed what counts them.

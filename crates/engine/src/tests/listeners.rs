@@ -556,6 +556,15 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
     assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
     assert!(heard(other, vec![unknown(false)]).is_empty());
+    // The first change is one too many.
+    let changes = |commands| {
+        let of = |port| frame::ipv4(CLIENT, SERVER, 4, 1, &datagram(4_000, port, b"in"));
+        let frames = [datagram(4_000, 9_000, b"in"), of(9_000)].map(|ip| ethernet(0x0800, &ip));
+        let frames = frames.map(|frame| (0.0, frame));
+        asked(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
+    };
+    let most = |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
+    assert_eq!([changes(vec![]), changes(vec![most(1)]), changes(vec![most(0)])], [0, 0, 1]);
     // A port of scripts marks tunnels, and a usual one that they do not have marks none.
     let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();

@@ -316,7 +316,10 @@ fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
     let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
     let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
     let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");
-    let frames: Vec<_> = [tree, discovery, tunnel]
+    let framed =
+        [&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(7, &[0x43, 0x43, 3, 0, 0, 0, 0])].concat();
+    let framed = frame::udp(client(4_000), server(4_789), 1, &framed);
+    let frames: Vec<_> = [tree, discovery, tunnel, framed]
         .map(|mut f| {
             f.resize(f.len().max(60), 0);
             (0.0, f)
@@ -331,7 +334,8 @@ fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
         [
             "LLC 0x42 42420300000000 ETHERNET,LLC",
             "SNAP 0xc2000 02 ETHERNET,SNAP",
-            "GENEVE 0x88cc 696e ETHERNET,IP,UDP,GENEVE"
+            "GENEVE 0x88cc 696e ETHERNET,IP,UDP,GENEVE",
+            "LLC 0x43 43430300000000 ETHERNET,IP,UDP,VXLAN,ETHERNET,LLC"
         ]
     );
 }

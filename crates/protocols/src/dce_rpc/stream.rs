@@ -188,7 +188,8 @@ impl State {
             (false, true) => {}
             (false, false) => return false,
         }
-        if packet.fragment.len() > MAX_FRAGMENT {
+        let most = cx.env.setting("DCE_RPC::max_frag_data", MAX_FRAGMENT as u64);
+        if packet.fragment.len() as u64 > most {
             odd(cx, "too_much_dce_rpc_fragment_data");
         }
         !header.is_first() && header.is_last() && waiting.remove(&header.call)

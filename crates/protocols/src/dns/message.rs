@@ -129,12 +129,19 @@ pub struct Cursor<'a> {
     msg: &'a [u8],
     pos: usize,
     end: usize,
+    most_pointers: u32,
 }
 
 impl<'a> Cursor<'a> {
     /// At `pos` of a message, to be read to its end.
     pub fn new(msg: &'a [u8], pos: usize) -> Self {
-        Self { msg, pos: pos.min(msg.len()), end: msg.len() }
+        let (pos, end) = (pos.min(msg.len()), msg.len());
+        Self { msg, pos, end, most_pointers: MAX_POINTERS }
+    }
+
+    /// The same, for names with at most this many pointers, one behind another.
+    pub fn with_pointers(self, most: u64) -> Self {
+        Self { most_pointers: u32::try_from(most).unwrap_or(u32::MAX), ..self }
     }
 
     /// The message.
@@ -302,7 +309,7 @@ impl<'a> Cursor<'a> {
         depth: u32,
         notes: &mut Notes,
     ) -> bool {
-        if depth > MAX_POINTERS {
+        if depth > self.most_pointers {
             let name = "DNS_max_compression_chain_depth_exceeded";
             notes.push(Note::Limit(name, depth.to_string()));
             return true;
@@ -330,7 +337,7 @@ impl<'a> Cursor<'a> {
                     weird(notes, "DNS_label_forward_compress_offset");
                     return false;
                 }
-                let mut behind = Cursor { msg: self.msg, pos: target, end: at };
+                let mut behind = Cursor { pos: target, end: at, ..*self };
                 let tail = out.len();
                 if !behind.expand(out, room, long_labels, depth + 1, notes) {
                     return false;

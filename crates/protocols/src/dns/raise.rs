@@ -12,9 +12,7 @@ use super::events::*;
 use super::head::Head;
 use super::head::Msg;
 use super::message::Cursor;
-use super::message::HEADER_LEN;
 use super::message::Header;
-use super::message::MAX_QUESTIONS;
 use super::message::Notes;
 use super::message::Place;
 use super::names::class;
@@ -23,6 +21,8 @@ use super::names::rr;
 use super::records;
 use super::records::Data;
 use super::records::Record;
+use super::walk::behind_header;
+use super::walk::most_questions;
 use crate::Context;
 
 /// Sections, by Zeek's numbers.
@@ -52,7 +52,7 @@ pub(super) fn message(
 ) -> Notes {
     let (header, netbios, head) = (head.header, head.netbios, head.as_record());
     let mut notes = Notes::new();
-    if header.questions > MAX_QUESTIONS {
+    if usize::from(header.questions) > most_questions(cx.env, header.questions) {
         return notes;
     }
     let is_update = header.opcode() == opcode::UPDATE && !netbios;
@@ -63,8 +63,8 @@ pub(super) fn message(
         no_authority |= header.authorities == 0;
         no_additional |= header.additionals == 0;
     }
+    let mut cursor = behind_header(cx.env, msg);
     let mut raiser = Raiser { cx, header, head, is_orig, place, zone: None, silent: false };
-    let mut cursor = Cursor::new(msg, HEADER_LEN);
     let mut passed = Notes::new();
     let read = if is_update {
         raiser.update(&mut cursor)

@@ -11,6 +11,7 @@ use super::head::Head;
 use super::message;
 use super::message::Cursor;
 use super::message::HEADER_LEN;
+use super::message::MAX_POINTERS;
 use super::message::MAX_QUESTIONS;
 use super::message::Note;
 use super::message::Notes;
@@ -30,6 +31,7 @@ use super::records::Record;
 use super::rows::Rows;
 use super::shared::Buffers;
 use crate::Context;
+use crate::Env;
 use crate::Hear;
 
 /// One message on its way. `RAISES`: events of messages may have a listener; without one nothing is kept for it.
@@ -53,22 +55,34 @@ pub(super) struct Result {
     pub(super) rejected: bool,
 }
 
+/// How many questions a message with `count` of them may have. Nearly all have one, which is always allowed.
+pub(super) fn most_questions(env: &Env, count: u16) -> usize {
+    if count <= 1 { 1 } else { env.most("dns_max_queries", MAX_QUESTIONS.into()) }
+}
+
+/// The header's end, for reading names with as many pointers as scripts allow.
+pub(super) fn behind_header<'m>(env: &Env, msg: &'m [u8]) -> Cursor<'m> {
+    let most = env.setting("dns_max_compression_chain_depth", MAX_POINTERS.into());
+    Cursor::new(msg, HEADER_LEN).with_pointers(most)
+}
+
 impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
     /// Reads the whole message.
     pub(super) fn run(mut self, msg: &[u8]) -> Result {
         let header = self.head.header;
         let mut ended = true;
-        let sound = if header.questions > MAX_QUESTIONS {
+        let most = most_questions(self.cx.env, header.questions);
+        let sound = if usize::from(header.questions) > most {
             // Other traffic on port 53 usually fails this check.
             let name = "DNS_Conn_count_too_large";
             self.buffers.notes.push(Note::Violation(name));
-            let detail = format!("{} > {MAX_QUESTIONS}", header.questions);
+            let detail = format!("{} > {most}", header.questions);
             self.buffers.notes.push(Note::Limit(name, detail));
             false
         } else if self.is_update() {
             self.update(msg, &mut ended)
         } else {
-            let mut cursor = Cursor::new(msg, HEADER_LEN);
+            let mut cursor = behind_header(self.cx.env, msg);
             (0..header.questions).all(|_| self.question(&mut cursor))
                 && (header.answers == 0
                     || self.records(&mut cursor, header.answers, Section::Answers, 0))
@@ -88,7 +102,7 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
             weird_number(&mut self.buffers.notes, "DNS_DU_invalid_zone_count", header.questions);
             return false;
         }
-        let mut cursor = Cursor::new(msg, HEADER_LEN);
+        let mut cursor = behind_header(self.cx.env, msg);
         let Buffers { owner: room, notes, .. } = &mut *self.buffers;
         let long_labels = self.place.netbios_server;
         let Some((_, kind, zone_class)) = owner(&mut cursor, long_labels, room, notes) else {

@@ -98,23 +98,28 @@ impl Dialogue {
             }
             return false;
         };
-        if request.word.len() > MAX_COMMAND {
+        let most = cx.env.most("FTP::max_command_length", MAX_COMMAND);
+        if request.word.len() > most {
             if self.confirmed {
-                let addl = format!("{} > {MAX_COMMAND}", request.word.len());
+                let addl = format!("{} > {most}", request.word.len());
                 limit_reached(cx, "FTP_max_command_length_exceeded", &addl, SOURCE);
             }
             return false;
         }
         self.confirmed = true;
         cx.confirm(Tag::Ftp);
-        let mut upper = [0; MAX_COMMAND];
-        let word = if request.word.iter().any(u8::is_ascii_lowercase) {
+        let (mut upper, long);
+        let word = if !request.word.iter().any(u8::is_ascii_lowercase) {
+            request.word
+        } else if request.word.len() > MAX_COMMAND {
+            long = request.word.to_ascii_uppercase();
+            &long[..]
+        } else {
+            upper = [0; MAX_COMMAND];
             let upper = &mut upper[..request.word.len()];
             upper.copy_from_slice(request.word);
             upper.make_ascii_uppercase();
             upper
-        } else {
-            request.word
         };
         // Three of its letters are enough.
         if b"AUTH".starts_with(word) {

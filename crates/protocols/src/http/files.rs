@@ -314,7 +314,8 @@ impl Entity {
             return self.submit_piece(s, data);
         }
         let is_orig = s.from.is_orig();
-        for data in data.chunks(PIECE) {
+        let piece = s.cx.env.setting("http_entity_data_delivery_size", PIECE as u64).max(1);
+        for data in data.chunks(usize::try_from(piece).unwrap_or(usize::MAX)) {
             s.cx.raise(|c| HttpEntityData { c, is_orig, length: data.len() as u64, data });
             self.submit_piece(s, data);
         }

@@ -1,5 +1,7 @@
 //! First lines of messages, and their effects.
 
+use std::borrow::Cow;
+
 use gannet_base::Dir;
 
 use super::analyzer::Analyzer;
@@ -36,6 +38,14 @@ fn reply(cx: &mut Context<'_>, exchanges: &mut Exchanges, status: &StatusLine<'_
         code: status.code,
         reason: status.reason.unwrap_or(b"<empty>"),
     });
+}
+
+/// A URI, cut after `most` bytes if it is longer.
+fn shortened(uri: &[u8], most: u64) -> Cow<'_, [u8]> {
+    match usize::try_from(most).ok().and_then(|most| uri.split_at_checked(most)) {
+        Some((begin, rest)) if !rest.is_empty() => Cow::Owned([begin, b"..."].concat()),
+        _ => Cow::Borrowed(uri),
+    }
 }
 
 /// Raises events of what is wrong with a line: the type of each, and its detail.
@@ -127,11 +137,13 @@ impl Analyzer {
         }
         cx.confirm(Tag::Http);
         self.connect |= is_method(request.method, b"CONNECT");
+        let most = cx.env.setting("truncate_http_URI", u64::MAX);
+        let (target, uri) = (shortened(request.target, most), shortened(&request.uri, most));
         cx.report(&mut self.exchanges, |c| HttpRequest {
             c,
             method: request.method,
-            original_uri: request.target,
-            unescaped_uri: &request.uri,
+            original_uri: &target,
+            unescaped_uri: &uri,
             version: version.text(),
         });
         self.new_message(cx, Dir::Orig, Body::IfTold, line.len());

@@ -52,10 +52,30 @@ pub struct Seen<'a> {
 }
 
 /// Decides which packets are logged.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sampler {
+    /// Bytes that are shown.
+    pub first_bytes: usize,
+    /// Packets of one kind before sampling begins.
+    pub threshold: u64,
+    /// One of this many further packets is reported; none of them where it is 0.
+    pub rate: u64,
+    /// How long that lasts.
+    pub duration: Interval,
     /// By layer and number, since when and how often.
     counts: HashMap<(&'static str, u32), (Time, u64), KeyedHash>,
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Self {
+            first_bytes: FIRST_BYTES,
+            threshold: SAMPLE_AFTER,
+            rate: SAMPLE_EACH,
+            duration: WINDOW,
+            counts: HashMap::default(),
+        }
+    }
 }
 
 impl Sampler {
@@ -63,7 +83,7 @@ impl Sampler {
         if !self.permits(now, (seen.analyzer, seen.protocol)) {
             return;
         }
-        let shown = &seen.data[..seen.data.len().min(FIRST_BYTES)];
+        let shown = &seen.data[..seen.data.len().min(self.first_bytes)];
         let first_bytes: String = shown.iter().map(|b| format!("{b:02x}")).collect();
         logs.write(&UnknownRow {
             ts: now,
@@ -82,7 +102,7 @@ impl Sampler {
         events.raise(&UnknownProtocol {
             analyzer_name: seen.analyzer,
             protocol: u64::from(seen.protocol),
-            first_bytes: seen.data.get(..FIRST_BYTES).unwrap_or(seen.data),
+            first_bytes: seen.data.get(..self.first_bytes).unwrap_or(seen.data),
             analyzer_history: seen.layers.to_vec(),
         });
     }
@@ -92,11 +112,12 @@ impl Sampler {
             self.counts.clear();
         }
         let (since, count) = self.counts.entry(kind).or_insert((now, 0));
-        if now >= *since + WINDOW {
+        if now - *since >= self.duration {
             (*since, *count) = (now, 0);
         }
         *count += 1;
-        *count < SAMPLE_AFTER || (*count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
+        let further = count.checked_sub(self.threshold);
+        further.is_none_or(|n| n == 0 || self.rate > 0 && n.is_multiple_of(self.rate))
     }
 }
 
@@ -122,5 +143,18 @@ mod tests {
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[0], "1.000000\tETHERNET\t0x88cc\t02070400222d81db1004\tETHERNET");
         assert!(rows[3].starts_with("3601.000000"));
+    }
+
+    #[test]
+    fn scripts_choose_how_many_are_reported() {
+        let permitted = |threshold, rate, times: &[i64]| {
+            let duration = Interval::from_secs(60);
+            let mut sampler = Sampler { threshold, rate, duration, ..Sampler::default() };
+            let permits = |at: &&i64| sampler.permits(Time::from_secs(**at), ("ETHERNET", 1));
+            times.iter().filter(permits).copied().collect::<Vec<_>>()
+        };
+        assert_eq!(permitted(2, 3, &[1, 2, 3, 4, 5, 6, 7, 8, 61, 62, 63]), [1, 2, 5, 8, 61, 62]);
+        assert_eq!(permitted(1, 0, &[1, 2, 3]), [1]);
+        assert_eq!(permitted(0, 2, &[1, 2, 3, 4]), [2, 4]);
     }
 }

@@ -17,6 +17,7 @@ use crate::support::limit_reached;
 use crate::support::mime::Base64;
 use crate::support::mime::Fault;
 use crate::support::mime::Field;
+use crate::support::mime::Limits;
 use crate::support::mime::Mime;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
@@ -492,6 +493,10 @@ impl Sink for Files<'_, '_> {
 
     fn illegal(&mut self, fault: Fault) {
         self.report.illegal(self.cx, fault);
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::of(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {

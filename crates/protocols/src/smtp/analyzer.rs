@@ -4,6 +4,7 @@ use gannet_base::Dir;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 
+use super::bdat;
 use super::bdat::Chunks;
 use super::bdat::LineSink;
 use super::events::*;
@@ -330,7 +331,9 @@ impl Analyzer {
         self.plain[from.index()] = size;
         if self.chunks.is_none() {
             self.begin_mail(cx, from, State::InChunks);
-            self.chunks = Some(Chunks::default());
+            let max_line = cx.env.setting("SMTP::bdat_max_line_length", bdat::MAX_LINE as u64);
+            let max_line = usize::try_from(max_line).unwrap_or(usize::MAX).max(1);
+            self.chunks = Some(Chunks::new(max_line));
         }
         if let Some(chunks) = &mut self.chunks {
             chunks.next_chunk(size, last);

@@ -1,11 +1,13 @@
 //! Mail in chunks (RFC 3030): lines out of chunks whose borders fall anywhere.
 
 /// A longer line of chunked mail is passed on in pieces of this length.
-const MAX_LINE: usize = 4096;
+pub(super) const MAX_LINE: usize = 4096;
 
 /// The chunks of one mail.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Chunks {
+    /// A longer line is passed on in pieces of this length.
+    max_line: usize,
     /// Remaining bytes of the current chunk.
     remaining: u64,
     /// No further chunk follows.
@@ -23,6 +25,11 @@ pub(super) trait LineSink {
 }
 
 impl Chunks {
+    /// Of a mail whose lines are passed on in pieces of `max_line` bytes.
+    pub(super) fn new(max_line: usize) -> Self {
+        Self { max_line, remaining: 0, last: false, partial: Vec::new() }
+    }
+
     /// A chunk of `size` bytes begins.
     pub(super) fn next_chunk(&mut self, size: u64, last: bool) {
         self.remaining = size;
@@ -48,13 +55,13 @@ impl Chunks {
         }
         let taken = data.len() as u64;
         if self.partial.is_empty() {
-            let rest = split(data, 0, sink);
+            let rest = split(data, 0, self.max_line, sink);
             self.partial.extend_from_slice(&data[rest..]);
         } else {
             // The stored part has no line end, except a CR at its very end.
             let from = self.partial.len() - 1;
             self.partial.extend_from_slice(data);
-            let rest = split(&self.partial, from, sink);
+            let rest = split(&self.partial, from, self.max_line, sink);
             self.partial.drain(..rest);
         }
         self.remaining = self.remaining.saturating_sub(taken);
@@ -76,7 +83,7 @@ impl Chunks {
 
 /// Hands on the lines of a buffer, of which the first `seen` bytes hold no line end. Gives where
 /// the last, unfinished one begins.
-fn split(buffer: &[u8], seen: usize, sink: &mut impl LineSink) -> usize {
+fn split(buffer: &[u8], seen: usize, max_line: usize, sink: &mut impl LineSink) -> usize {
     let mut start = 0;
     let mut i = seen;
     while let Some(&b) = buffer.get(i) {
@@ -88,7 +95,7 @@ fn split(buffer: &[u8], seen: usize, sink: &mut impl LineSink) -> usize {
             sink.weird("smtp_bdat_line_lf_only", "");
             sink.line(&buffer[start..=i], false);
             start = i + 1;
-        } else if i - start >= MAX_LINE {
+        } else if i - start >= max_line {
             sink.weird("smtp_bdat_line_too_long", &buffer.len().to_string());
             sink.line(&buffer[start..i], false);
             start = i;
@@ -120,7 +127,7 @@ mod tests {
 
     fn read(chunks: &[&[u8]]) -> Got {
         let mut got = Got::default();
-        let mut mail = Chunks::default();
+        let mut mail = Chunks::new(MAX_LINE);
         mail.next_chunk(chunks.iter().map(|c| c.len() as u64).sum(), true);
         for chunk in chunks {
             mail.data(chunk, &mut got);

@@ -12,6 +12,7 @@ use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
 use crate::support::mime::Fault;
 use crate::support::mime::Field;
+use crate::support::mime::Limits;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
 
@@ -103,6 +104,10 @@ impl Sink for Mail<'_, '_> {
 
     fn illegal(&mut self, fault: Fault) {
         self.report.illegal(self.cx, fault);
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::of(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {

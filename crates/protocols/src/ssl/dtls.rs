@@ -116,14 +116,18 @@ impl Dtls {
         self.bad_versions += 1;
         if self.core.is_confirmed() {
             self.reported_versions = self.reported_versions.saturating_add(1);
-            if self.reported_versions <= MAX_REPORTED_VERSIONS {
+            let most = cx
+                .env
+                .setting("SSL::dtls_max_reported_version_errors", MAX_REPORTED_VERSIONS.into());
+            if u64::from(self.reported_versions) <= most {
                 let reason = format!(
                     "Invalid version in DTLS connection. Packet reported version: {version}"
                 );
                 self.core.violation(cx, &reason);
             }
         }
-        if self.bad_versions > MAX_BAD_VERSIONS {
+        let most = cx.env.setting("SSL::dtls_max_version_errors", MAX_BAD_VERSIONS.into());
+        if u64::from(self.bad_versions) > most {
             self.core.skip = true;
         }
         false

@@ -241,7 +241,9 @@ impl Core {
 
     fn alerts(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         // RFC 8446 section 5.1: one alert a record.
-        let max = 2 * if self.is_tls13() { 1 } else { MAX_ALERTS };
+        let most = cx.env.setting("SSL::max_alerts_per_record", MAX_ALERTS as u64);
+        let most = usize::try_from(most).unwrap_or(usize::MAX / 2);
+        let max = if self.is_tls13() { 2 } else { most.saturating_mul(2) };
         if data.len() > max {
             let count = (data.len() / 2).to_string();
             cx.weird("SSL_excessive_alerts_in_record", &count, Some(self.tag.name()));

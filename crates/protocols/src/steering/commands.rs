@@ -123,6 +123,10 @@ impl Env {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }
                     "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
+                    "POP3::max_pending_commands" if most == 0 => {
+                        self.pending.set(Tag::Pop3, usize::MAX);
+                    }
+                    "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, most),
                     "default_file_bof_buffer_size" => self.files.detect_from(most),
                     "Files::enable_reassembler" => self.files.reassemble(value != 0),
                     "Files::reassembly_buffer_size" => self.files.hold_at_most(value),

@@ -15,7 +15,7 @@ use crate::Nested;
 use crate::Tag;
 
 /// Longest payload of a control frame (RFC 6455 section 5.5).
-const MAX_CONTROL: u64 = 125;
+const MAX_CONTROL: usize = 125;
 
 /// Payload is passed on in pieces of this size, and the rest at the end of its frame.
 const PIECE: u64 = 8192;
@@ -48,13 +48,18 @@ impl Flow {
         self.message.is_none() == (kind == opcode::CONTINUATION)
     }
 
-    /// Takes payload off `data`, up to the end of a piece at the most; `at` is its place in the frame.
+    /// Takes payload off `data`, up to the end of a piece at the most; `at` is its place in the frame, `most` the size of pieces.
     /// Returns the piece that is whole.
-    fn piece<'s, 'd: 's>(&'s mut self, at: &mut u64, data: &mut &'d [u8]) -> Option<&'s [u8]> {
-        if at.is_multiple_of(PIECE) {
+    fn piece<'s, 'd: 's>(
+        &'s mut self,
+        at: &mut u64,
+        data: &mut &'d [u8],
+        most: u64,
+    ) -> Option<&'s [u8]> {
+        if at.is_multiple_of(most) {
             self.piece.clear();
         }
-        let room = (PIECE - *at % PIECE).min(self.len.saturating_sub(*at));
+        let room = (most - *at % most).min(self.len.saturating_sub(*at));
         let (now, rest) = data.split_at(data.len().min(room as usize));
         let start = *at;
         *data = rest;
@@ -125,8 +130,9 @@ impl Analyzer {
                     cx.raise(|c| WebsocketClose { c, is_orig, status: 0, reason: &[] });
                 }
                 let control = matches!(kind, opcode::CLOSE | opcode::PING | opcode::PONG);
-                if control && header.len > MAX_CONTROL {
-                    let addl = format!("{} > {MAX_CONTROL}", header.len);
+                let most = most_of_control(cx);
+                if control && header.len > most as u64 {
+                    let addl = format!("{} > {most}", header.len);
                     let name = "websocket_control_frame_size_exceeded";
                     cx.weird(name, &addl, Some("WEBSOCKET"));
                 }
@@ -142,8 +148,9 @@ impl Analyzer {
                     return Ok(());
                 }
                 let closes = flow.closes;
+                let most = cx.env.setting("WebSocket::payload_chunk_size", PIECE).max(1);
                 while !data.is_empty() {
-                    let Some(piece) = flow.piece(&mut at, &mut data) else { continue };
+                    let Some(piece) = flow.piece(&mut at, &mut data, most) else { continue };
                     if shows {
                         show(cx, from, piece, carries, closes);
                     }
@@ -165,11 +172,16 @@ impl Analyzer {
     }
 }
 
+/// How much of a control frame counts.
+fn most_of_control(cx: &Context<'_>) -> usize {
+    cx.env.most("WebSocket::max_control_frame_size", MAX_CONTROL)
+}
+
 /// Raises the events of a piece of payload; of control frames only what they may hold.
 #[cold]
 fn show(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bool) {
     let is_orig = from.is_orig();
-    let most = if carries { piece.len() } else { MAX_CONTROL as usize };
+    let most = if carries { piece.len() } else { most_of_control(cx) };
     let data = &piece[..piece.len().min(most)];
     cx.raise(|c| WebsocketFrameData { c, is_orig, data });
     if let ([a, b, reason @ ..], true) = (data, closes) {

@@ -458,18 +458,25 @@ fn upgrades(vm: &mut Vm<'_>) {
 /// Options of scripts that steer analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
+    "DCE_RPC::max_frag_data",
+    "FTP::max_command_length",
     "Files::enable_reassembler",
     "Files::reassembly_buffer_size",
     "Gnutella::max_header_length",
     "Gnutella::max_line_length",
+    "MIME::max_depth",
+    "MIME::max_header_bytes",
     "MQTT::max_payload_size",
     "NCP::max_frame_size",
     "NFS3::return_data",
     "NFS3::return_data_first_only",
     "NFS3::return_data_max",
+    "POP3::max_pending_commands",
     "POP3::max_unknown_client_commands",
+    "SMB::max_andx_depth",
     "SMB::max_dce_rpc_analyzers",
     "SMB::max_pending_messages",
+    "SMTP::bdat_max_line_length",
     "SMTP::enable_rfc822_msg_file_analysis",
     "SSH::max_kexinit_compression_algorithms",
     "SSH::max_kexinit_encryption_algorithms",
@@ -479,13 +486,31 @@ const SETTINGS: &[&str] = &[
     "SSH::max_kexinit_mac_algorithms",
     "SSH::max_packet_length",
     "SSH::max_string_length",
+    "SSL::dtls_max_reported_version_errors",
+    "SSL::dtls_max_version_errors",
+    "SSL::max_alerts_per_record",
+    "Tunnel::delay_gtp_confirmation",
+    "Tunnel::delay_teredo_confirmation",
+    "Tunnel::ip_tunnel_timeout",
+    "Tunnel::max_changes_per_connection",
     "Tunnel::max_depth",
+    "UnknownProtocol::first_bytes_count",
+    "UnknownProtocol::sampling_duration",
+    "UnknownProtocol::sampling_rate",
+    "UnknownProtocol::sampling_threshold",
+    "WebSocket::max_control_frame_size",
+    "WebSocket::payload_chunk_size",
     "default_file_bof_buffer_size",
+    "dns_max_compression_chain_depth",
+    "dns_max_queries",
     "dns_skip_all_addl",
     "dns_skip_all_auth",
     "dpd_buffer_size",
+    "frag_timeout",
+    "http_entity_data_delivery_size",
     "max_analyzer_violations",
     "rpc_max_pending_calls",
+    "truncate_http_URI",
 ];
 
 /// Silence after which connections end, or how long these last, and how long that is by default, in seconds.
@@ -497,11 +522,57 @@ const TIMEOUTS: &[(&str, f64)] = &[
     ("rpc_timeout", 24.0),
 ];
 
+/// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
+const WITHOUT_EFFECT: &[(&str, f64)] = &[
+    ("Tunnel::validate_vxlan_checksums", 1.0),
+    ("dns_session_timeout", 10.0),
+    ("dpd_reassemble_first_packets", 1.0),
+    ("ignore_keep_alive_rexmit", 0.0),
+    ("mime_segment_overlap_length", 0.0),
+    ("non_analyzed_lifetime", 0.0),
+    ("partial_connection_ok", 1.0),
+    ("report_gaps_for_partial", 0.0),
+    ("skip_http_data", 0.0),
+    ("tcp_SYN_ack_ok", 1.0),
+    ("tcp_SYN_timeout", 5.0),
+    ("tcp_attempt_delay", 5.0),
+    ("tcp_close_delay", 5.0),
+    ("tcp_connection_linger", 5.0),
+    ("tcp_excessive_data_without_further_acks", 10_485_760.0),
+    ("tcp_match_undelivered", 1.0),
+    ("tcp_max_above_hole_without_any_acks", 16_384.0),
+    ("tcp_max_initial_window", 16_384.0),
+    ("tcp_partial_close_delay", 3.0),
+    ("tcp_reset_delay", 5.0),
+    ("tcp_session_timer", 6.0),
+    ("tcp_storm_interarrival_thresh", 1.0),
+    ("tcp_storm_thresh", 1_000.0),
+];
+
+/// Warns of options that scripts have changed in vain.
+fn warn_of_options(vm: &mut Vm<'_>) {
+    for (name, usual) in WITHOUT_EFFECT {
+        let value = vm.global_named(name);
+        let is_usual = match value {
+            Value::Count(value) => value as f64 == *usual,
+            Value::Int(value) => value as f64 == *usual,
+            Value::Bool(value) => f64::from(u8::from(value)) == *usual,
+            Value::Double(value) | Value::Interval(value) => value == *usual,
+            _ => true,
+        };
+        if !is_usual {
+            let text = format!("{name} has no effect in gannet");
+            vm.report(crate::diagnostics::Severity::Warning, text);
+        }
+    }
+}
+
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {
     for name in SETTINGS {
         setting_changed(vm, name);
     }
+    warn_of_options(vm);
     // As the analysis has them, these need no mention.
     for (name, default) in TIMEOUTS {
         let seconds = vm.global_named(name).double();
@@ -522,6 +593,10 @@ pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
     let value = match vm.global_named(name) {
         Value::Count(value) => value,
         Value::Bool(value) => u64::from(value),
+        // A negative number, of what has no limit, is the largest one.
+        Value::Int(value) => u64::try_from(value).unwrap_or(u64::MAX),
+        // In nanoseconds.
+        Value::Interval(value) => (value * 1e9) as u64,
         _ => return,
     };
     vm.m.state.traffic.commands.push(Command::Setting { name, value });

@@ -692,7 +692,10 @@ fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.queue_named("conn_weird", args);
     }
     if decoded.is_none() {
-        vm.report(crate::diagnostics::Severity::Error, [b"error in decoding string ", text].concat());
+        vm.report(
+            crate::diagnostics::Severity::Error,
+            [b"error in decoding string ", text].concat(),
+        );
     }
     Ok(Value::string_owned(decoded.unwrap_or_default()))
 }

@@ -89,12 +89,14 @@ pub(super) fn follow<C: Commands>(
         c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
     }
     let advances = next.offset > at.offset;
-    if next.command != NONE && at.depth <= MAX_DEPTH && advances {
+    let most = cx.env.most("SMB::max_andx_depth", MAX_DEPTH.into());
+    let depth = usize::from(at.depth);
+    if next.command != NONE && depth <= most && advances {
         let place = Place {
             command: next.command,
             is_request,
             offset: at.offset.wrapping_add(c.pos() as u16),
-            depth: at.depth + 1,
+            depth: at.depth.saturating_add(1),
         };
         C::read(cx, core, h, place, c.rest())?;
     }
@@ -102,7 +104,7 @@ pub(super) fn follow<C: Commands>(
         if !advances {
             limit_reached(cx, "smb_andx_offset_not_advancing", "", Some("SMB"));
         }
-        if at.depth >= MAX_DEPTH {
+        if depth >= most {
             limit_reached(cx, "smb_andx_depth_exceeded", "", Some("SMB"));
         }
     }

@@ -23,6 +23,7 @@ pub use report::Report;
 
 use memchr::memchr;
 
+use crate::Env;
 use crate::support::text::hex;
 
 /// Entities nested in one another; the outermost has depth 0.
@@ -51,6 +52,35 @@ pub trait Sink {
     fn limit(&mut self, name: &'static str, at: usize);
     /// The base64 of a body is damaged.
     fn bad_base64(&mut self, complaint: &str);
+    /// How much is read of a message.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+}
+
+/// How much is read of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Entities nested in one another.
+    pub depth: usize,
+    /// Bytes of a folded header field, before its last line.
+    pub header: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { depth: MAX_DEPTH, header: MAX_HEADER }
+    }
+}
+
+impl Limits {
+    /// As scripts have them.
+    pub(crate) fn of(env: &Env) -> Self {
+        Self {
+            depth: env.most("MIME::max_depth", MAX_DEPTH),
+            header: env.most("MIME::max_header_bytes", MAX_HEADER),
+        }
+    }
 }
 
 /// One message.
@@ -173,7 +203,7 @@ impl Mime {
                 }
             }
             Some(b' ' | b'\t') => match &mut entity.field {
-                Some(field) if field.len() >= MAX_HEADER => {
+                Some(field) if field.len() >= sink.limits().header => {
                     sink.limit("exceeded_mime_max_header_bytes", field.len());
                 }
                 Some(field) => field.extend_from_slice(line),
@@ -232,7 +262,7 @@ impl Mime {
     }
 
     fn begin_child(&mut self, depth: usize, sink: &mut impl Sink) {
-        if depth >= MAX_DEPTH {
+        if depth >= sink.limits().depth {
             sink.limit("exceeded_mime_max_depth", depth);
             return;
         }
