@@ -452,9 +452,7 @@ impl Session<'_> {
                 }
                 _ => {}
             }
-            if let Some(tag) = self.env.take_owed(conn.uid) {
-                self.raise_owed(conn, tag);
-            }
+            self.before_data(conn);
         }
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {

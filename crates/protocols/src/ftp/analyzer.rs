@@ -157,6 +157,9 @@ impl Dialogue {
             }
             334 if self.mechanism == b"GSSAPI" && self.exchange.is_none() => {
                 self.exchange = Some(Exchange::new(cx));
+                // TLS, and in Zeek two more that decode what both sides send.
+                cx.aid(Tag::Ssl);
+                cx.skip_aids(2);
             }
             _ => {}
         }

@@ -334,6 +334,8 @@ impl Analyzer {
             let max_line = cx.env.setting("SMTP::bdat_max_line_length", bdat::MAX_LINE as u64);
             let max_line = usize::try_from(max_line).unwrap_or(usize::MAX).max(1);
             self.chunks = Some(Chunks::new(max_line));
+            // What reads chunks is an analyzer in Zeek.
+            cx.skip_aids(1);
         }
         if let Some(chunks) = &mut self.chunks {
             chunks.next_chunk(size, last);

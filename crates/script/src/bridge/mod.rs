@@ -549,7 +549,7 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("tcp_storm_thresh", 1_000.0),
 ];
 
-/// Warns of options that scripts have changed in vain.
+/// Warns of options that scripts have changed without effect.
 fn warn_of_options(vm: &mut Vm<'_>) {
     for (name, usual) in WITHOUT_EFFECT {
         let value = vm.global_named(name);

@@ -54,6 +54,19 @@ const TRANSFER: &[(Dir, &[u8])] = &[
 ];
 
 #[test]
+fn an_exchange_of_tokens_takes_three_numbers() {
+    let next_number = |reply: &[u8]| {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        h.listen("");
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"AUTH GSSAPI\r\n");
+        a.stream(&mut h.cx(), Dir::Resp, reply);
+        h.cx().aid(Tag::Ssh).map(|id| id.0)
+    };
+    assert_eq!(next_number(b"334 go\r\n"), next_number(b"502 no\r\n").map(|number| number + 3));
+}
+
+#[test]
 fn commands_for_files_make_rows() {
     let (rows, h) = play(TRANSFER);
     assert_eq!(rows.len(), 2);

@@ -41,6 +41,20 @@ const MAIL: &[(Dir, &[u8])] = &[
 ];
 
 #[test]
+fn a_mail_in_chunks_takes_a_number() {
+    let next_number = |command: &str| {
+        let mut h = Harness::new(Proto::Tcp, 25);
+        h.listen("");
+        let mut a = Analyzer::new(&mut h.cx());
+        let begin = "EHLO x\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n";
+        a.stream(&mut h.cx(), Dir::Orig, [begin, command].concat().as_bytes());
+        h.cx().aid(Tag::Ssh).map(|id| id.0)
+    };
+    let none = next_number("NOOP\r\n");
+    assert_eq!(next_number("BDAT 2\r\nabBDAT 2\r\ncd"), none.map(|number| number + 1));
+}
+
+#[test]
 fn a_mail_makes_a_row() {
     let (rows, h) = play(MAIL);
     assert_eq!(rows.len(), 1);

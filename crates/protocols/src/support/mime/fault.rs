@@ -62,9 +62,7 @@ impl Fault {
                 "= is not followed by two hexadecimal digits in quoted-printable encoding"
             }
             Self::Control(byte) => {
-                // Zeek shows it as a signed number.
-                let number = byte.cast_signed();
-                let text = format!("control characters in quoted-printable encoding: {number}");
+                let text = format!("control characters in quoted-printable encoding: {byte}");
                 return Cow::Owned(text);
             }
         })

@@ -134,7 +134,7 @@ fn quoted_printable_lines() {
     let mut faults = Vec::new();
     decode_quoted_printable(b"a\t=zz \x01=41\xe9=", &mut Vec::new(), |fault| faults.push(fault));
     assert_eq!(faults, [Fault::NoDigits, Fault::Control(1), Fault::Control(0xe9)]);
-    assert_eq!(faults[2].detail(), "control characters in quoted-printable encoding: -23");
+    assert_eq!(faults[2].detail(), "control characters in quoted-printable encoding: 233");
     assert_eq!(faults[2].event_type(), "illegal encoding");
 }
 
