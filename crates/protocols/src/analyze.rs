@@ -17,6 +17,9 @@ pub trait Analyze {
     /// This side sends no more (FIN or RST, everything before it delivered).
     fn end(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
 
+    /// The same for an analyzer that is about to be [suspended](Self::suspend): it reads nothing any more.
+    fn end_removed(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
+
     /// A side sent FIN or RST, possibly behind a hole that may still be filled; called again when
     /// it is filled.
     fn closed(&mut self, _cx: &mut Context<'_>) {}
@@ -39,8 +42,7 @@ pub trait Analyze {
     /// The analyzer is disabled because of a violation, but may be enabled again: its state of the
     /// connection remains, and its rows are written at the end of the connection; partially parsed
     /// data is dropped. Returns whether the analyzer supports this; if not,
-    /// [`finish`](Self::finish) is called instead. Where events have a listener, that happens before more data of the
-    /// connection is read.
+    /// [`finish`](Self::finish) is called instead. That happens before more data of the connection is read, or with its end.
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         false
     }

@@ -73,6 +73,9 @@ macro_rules! protocols {
             fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::end(a, cx, from), )?)*)* }
             }
+            fn end_removed(&mut self, cx: &mut Context<'_>, from: Dir) {
+                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::end_removed(a, cx, from), )?)*)* }
+            }
             fn closed(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::closed(a, cx), )?)*)* }
             }

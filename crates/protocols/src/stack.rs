@@ -392,6 +392,7 @@ impl Session<'_> {
         (data, len): (&[u8], u32),
         ip_bytes: u32,
     ) {
+        self.before_data(conn);
         let detect = self.start_waiting(conn);
         // The looks that an analyzer asked for outlive it until the next datagram, as in Zeek.
         let asks = |e: &Entry| asks_for_looks(e.tag);
@@ -452,8 +453,8 @@ impl Session<'_> {
                 }
                 _ => {}
             }
-            self.before_data(conn);
         }
+        self.before_data(conn);
         self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
@@ -517,15 +518,6 @@ impl Session<'_> {
 
     fn each(&mut self, conn: &mut Conn, call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
         self.each_of(conn, |e| !e.is_off, call);
-    }
-
-    /// The same, and for those that are leaving: as in Zeek, the end of the stream reaches them.
-    fn each_or_leaving(
-        &mut self,
-        conn: &mut Conn,
-        call: impl FnMut(&mut Analyzer, &mut Context<'_>),
-    ) {
-        self.each_of(conn, |e| !e.is_off || e.is_leaving, call);
     }
 
     #[inline]
@@ -696,17 +688,17 @@ impl Session<'_> {
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
         let its = |e: &Entry| e.tag == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
+            self.env.owed.insert(conn.uid, tag);
             if self.env.logs.events.any() {
-                self.env.owed.insert(conn.uid, tag);
                 self.env.analyzer_ids.stop(conn.uid, tag);
-                if may_return {
-                    // As in Zeek, events of its end follow with more data, or with the end of the connection.
-                    let entry = &mut self.stack.entries[at];
-                    (entry.is_off, entry.is_leaving) = (true, true);
-                    return;
-                }
             }
-            self.leave(conn, at, may_return);
+            if may_return {
+                // As in Zeek, its end follows with more data, or with the end of the connection.
+                let entry = &mut self.stack.entries[at];
+                (entry.is_off, entry.is_leaving) = (true, true);
+            } else {
+                self.leave(conn, at, may_return);
+            }
         }
     }
 
@@ -747,8 +739,7 @@ impl Session<'_> {
 }
 
 impl Session<'_> {
-    /// Data follows: raises what analyzers that were removed before raise at their end, as late as Zeek removes them.
-    /// To be called where events have a listener.
+    /// Data follows: ends what analyzers that were removed before have begun, as late as Zeek removes them.
     #[inline]
     pub fn before_data(&mut self, conn: &mut Conn) {
         if let Some(tag) = self.env.take_owed(conn.uid) {

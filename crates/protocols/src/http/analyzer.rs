@@ -233,6 +233,8 @@ impl Analyzer {
         while !data.is_empty() {
             let feed = &mut self.sides[from.index()].feed;
             feed.skip_lf(&mut data);
+            let plain = usize::try_from(feed.plain).unwrap_or_default().min(data.len());
+            (feed.plain, data) = (feed.plain - plain as i64, &data[plain..]);
             match feed.next(&mut data) {
                 Some(Text::Joined(line)) => feed.recycle(line),
                 Some(Text::Borrowed(_)) => {}
@@ -245,8 +247,11 @@ impl Analyzer {
     /// Splits a chunk as the feed requires and passes on the pieces.
     fn cut(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
-            if self.upgraded || cx.is_taken_off(Tag::Http) {
+            if self.upgraded {
                 return;
+            }
+            if cx.is_taken_off(Tag::Http) {
+                return self.skim(cx, from, data);
             }
             let feed = &mut self.sides[from.index()].feed;
             if feed.skip {
@@ -404,6 +409,10 @@ impl Analyze for Analyzer {
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         self.with_exchanges(cx, |a, cx| a.on_end(cx, from));
+    }
+
+    fn end_removed(&mut self, cx: &mut Context<'_>, from: Dir) {
+        self.with_exchanges(cx, |a, cx| a.made(cx, from, Ending::Closed, &[]));
     }
 
     fn flip(&mut self, cx: &mut Context<'_>) {

@@ -171,10 +171,8 @@ impl BodyFile {
         if s.cx.env.files.is_over(self.id) {
             // It was complete: more of it would be another file, which is asked for.
             *fuid = None;
-            if s.cx.env.logs.events.any() {
-                let from = s.from;
-                s.cx.raise_file_handle(Tag::Http, from);
-            }
+            let from = s.from;
+            s.cx.raise_file_handle_of_none(Tag::Http, from);
         }
         let mime_type = s.cx.env.files.settle_mime_type(self.id);
         self.tell_type(s, mime_type);
@@ -195,10 +193,8 @@ fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
 /// A response has ended that brought nothing: if a range was asked for and it is none, the file of
 /// the URL ends with it.
 pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
-    if s.cx.env.logs.events.any() {
-        let from = s.from;
-        s.cx.raise_file_handle(Tag::Http, from);
-    }
+    let from = s.from;
+    s.cx.raise_file_handle_of_none(Tag::Http, from);
     let is_range = s.facts.reply_code == 206 || !s.exchanges.asks_for_range();
     if s.from.is_orig() || s.cx.env.http.ranges.is_empty() || is_range {
         return;

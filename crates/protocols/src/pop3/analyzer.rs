@@ -526,11 +526,10 @@ impl Analyze for Analyzer {
         let mut data = data;
         // The cutter is taken out so that a line may borrow it while it is looked at.
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));
-        while !cx.is_taken_off(Tag::Pop3) {
-            let Some(line) = lines.next(&mut data) else { break };
+        while let Some(line) = lines.next(&mut data) {
             line.report(cx, &mut self.lone_cr);
             match from {
-                _ if !is_read => {}
+                _ if !is_read || cx.is_taken_off(Tag::Pop3) => {}
                 Dir::Orig => self.client_line(cx, line.text),
                 Dir::Resp => self.server_line(cx, line.text),
             }

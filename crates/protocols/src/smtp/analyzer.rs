@@ -634,11 +634,11 @@ impl Analyze for Analyzer {
                 self.plain(cx, from, now);
                 continue;
             }
-            if cx.is_taken_off(Tag::Smtp) {
-                break;
-            }
             let Some(line) = lines.next(&mut data) else { break };
             line.report(cx, &mut self.oddities.lone_cr);
+            if cx.is_taken_off(Tag::Smtp) {
+                continue;
+            }
             self.line(cx, from, line.text);
             if self.reading != Reading::Lines {
                 break;

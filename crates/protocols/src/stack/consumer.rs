@@ -38,6 +38,7 @@ impl Session<'_> {
 impl tcp::Consumer for Session<'_> {
     #[inline]
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        self.before_data(conn);
         // Bytes that no analyzer waits for: of a connection whose protocol is not known, say.
         if !self.stack.is_done() || self.follows_data() {
             self.pass_data(conn, from, data);
@@ -58,7 +59,8 @@ impl tcp::Consumer for Session<'_> {
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
         self.start_stream(conn);
-        self.each_or_leaving(conn, |a, cx| a.end(cx, from));
+        self.each(conn, |a, cx| a.end(cx, from));
+        self.each_of(conn, |e| e.is_leaving, |a, cx| a.end_removed(cx, from));
     }
 
     fn closed(&mut self, conn: &mut Conn) {
@@ -66,7 +68,7 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn reset(&mut self, conn: &mut Conn) {
-        self.each_or_leaving(conn, |a, cx| a.reset(cx));
+        self.each_of(conn, |e| !e.is_off || e.is_leaving, |a, cx| a.reset(cx));
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
