@@ -109,7 +109,11 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                     Some(b'e') if digits > 0 => {}
                     Some(_) => return Parsed::Malformed(INVALID),
                 }
-                value = Some(Entry { i: Some(number(&rest[..sign + digits])), ..Entry::default() });
+                // As in Zeek, 32 bits of it.
+                value = Some(Entry {
+                    i: Some(i64::from(number(&rest[..sign + digits]) as i32)),
+                    ..Entry::default()
+                });
                 at += sign + digits + 2;
             }
             b'0'..=b'9' => {

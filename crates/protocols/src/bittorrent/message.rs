@@ -133,7 +133,7 @@ impl<'a> Message<'a> {
             5 => Self::Bitfield(data),
             6 => Self::Request(block(data, "BitTorrent_Request")?),
             7 => {
-                let fields: [u8; 8] = fields(data, "BitTorrent_PieceHeader")?;
+                let fields: [u8; 8] = fields(data, "BitTorrent_Piece:header")?;
                 let [index, begin] = numbers(&fields);
                 Self::Piece(Block { index, begin, length: length.saturating_sub(9) })
             }
@@ -213,7 +213,7 @@ mod tests {
             (&b"\x04\0\0\0"[..], "BitTorrent_Have: 4 > 3"),
             (b"\x06", "BitTorrent_Request: 12 > 0"),
             (b"\x08\0\0\0\0\0\0\0\0\0", "BitTorrent_Cancel: 12 > 9"),
-            (b"\x07\0\0\0\0\0\0\0", "BitTorrent_PieceHeader: 8 > 7"),
+            (b"\x07\0\0\0\0\0\0\0", "BitTorrent_Piece:header: 8 > 7"),
             (b"\x09\0", "BitTorrent_Port: 2 > 1"),
         ] {
             let short = Message::parse(data, data.len() as u32).map_err(|short| short.to_string());

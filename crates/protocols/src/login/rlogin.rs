@@ -8,7 +8,7 @@ use crate::Context;
 use crate::InnerRequest;
 use crate::support::limit_reached;
 
-const SOURCE: Option<&str> = Some("RLOGIN");
+const SOURCE: Option<&str> = Some("CONTENTLINE");
 
 /// Bytes of a window's size, behind `ss`.
 const WINDOW: u8 = 8;

@@ -11,7 +11,7 @@ use crate::Context;
 use crate::InnerRequest;
 use crate::support::limit_reached;
 
-const SOURCE: Option<&str> = Some("RSH");
+const SOURCE: Option<&str> = Some("CONTENTS_RSH");
 
 /// The analyzer of one connection of rsh: a port for errors, two names, and lines.
 #[derive(Debug)]
