@@ -744,6 +744,25 @@ fn text_that_is_no_base64_is_an_error() {
 }
 
 #[test]
+fn texts_that_are_searched_for_all_matches_have_a_limit() {
+    let code = r#"
+        const max_find_all_string_length: int = 10;
+        global net_weird: event(name: string, addl: string, source: string);
+        event net_weird(name: string, addl: string, source: string) { print sub(addl, /^.*: /, ""); }
+        event zeek_init()
+            {
+            local s = "abcdefghijk";
+            print |find_all(s, /a/)|, |find_all(s, /a/, 5)|, |find_all(s, /a/, 11)|, |find_all(s, /a/, 0)|;
+            }
+        "#;
+    let output = zeek(&[], code);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let weirds =
+        "length 11 exceeded 10(from constant max_find_all_string_length\nlength 11 exceeded 5\n";
+    assert_eq!(printed, format!("0, 0, 1, 1\n{weirds}"), "{output:?}");
+}
+
+#[test]
 fn an_option_that_has_no_effect_is_a_warning() {
     let trace = Trace::new(Time::from_secs(1_000), 1);
     for (delay, warning) in [(5, ""), (6, "warning: tcp_attempt_delay has no effect in gannet\n")] {

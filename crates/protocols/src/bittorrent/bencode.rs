@@ -224,6 +224,13 @@ mod tests {
         b"d8:completei-5e1:dd1:ai1ee0:le4:listl1:xi2ee5:peers13:\x0a\0\0\x01\x1a\xe1\x0a\0\0\x02\0\x50x1:s0:e";
 
     #[test]
+    fn numbers_have_32_bits() {
+        let Parsed::Whole(found) = parse(b"d1:ai99999999999e1:bi-5ee") else { panic!() };
+        let numbers: Vec<_> = found.entries.iter().map(|(_, value)| value.i).collect();
+        assert_eq!(numbers, [Some(1_215_752_191), Some(-5)]);
+    }
+
+    #[test]
     fn dictionaries_have_entries_and_peers() {
         let text = [TEXT, b"rest"].concat();
         let Parsed::Whole(found) = parse(&text) else { panic!() };

@@ -316,16 +316,24 @@ fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string_owned(text::edit(bytes(args, 0), erase)))
 }
 
+/// The constant of scripts that limits the texts that are searched for all matches.
+const FIND_ALL_LIMIT: &str = "max_find_all_string_length";
+
 /// Whether a string is longer than the function takes, which is reported as a weird.
 fn too_long(vm: &mut Vm<'_>, args: &[Value]) -> bool {
-    let (length, limit) = (bytes(args, 0).len() as u64, arg(args, 2).int());
-    let Some(limit) = u64::try_from(limit).ok().filter(|limit| length > *limit) else {
+    let length = bytes(args, 0).len() as u64;
+    let (limit, source) = match arg(args, 2).int() {
+        -1 => (vm.global_named(FIND_ALL_LIMIT).int(), format!("(from constant {FIND_ALL_LIMIT}")),
+        limit => (limit, String::new()),
+    };
+    // Zero is no limit.
+    let Some(limit) = u64::try_from(limit).ok().filter(|limit| (1..length).contains(limit)) else {
         return false;
     };
     let site = vm.call_site();
     let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
     let place = vm.p.sources.location(span);
-    let text = format!("{place}: length {length} exceeded {limit}");
+    let text = format!("{place}: length {length} exceeded {limit}{source}");
     let name = Value::string("max_find_all_string_length_exceeded");
     vm.queue_named("net_weird", vec![name, Value::string(text), Value::string("")]);
     true
