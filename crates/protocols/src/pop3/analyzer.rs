@@ -636,7 +636,7 @@ mod tests {
         ];
         let found = events("pop3_login", &plain);
         assert!(!found.is_empty() && found.iter().all(|e| *e == login("success")[0]), "{found:?}");
-        // Of answers without a password, those parts count that are there: me NUL u NUL, and then me alone.
+        // Of answers without a password, the parts count that they have: me NUL u NUL, and then me alone.
         let mut short = plain.to_vec();
         short[3].1 = "bWUAdQA=\r\nbWU=\r\n";
         let user = r#"pop3_login_success "is_orig":false,"user":"u","password":"""#;
