@@ -46,15 +46,16 @@ impl Analyzer {
                 return false;
             }
             Err(Malformed::Value(what, n)) => {
-                let reason = format!("invalid value for modbus {what} {n}");
-                cx.violation(Tag::Modbus, &reason, &[]);
+                // Zeek looks at the value of a coil only for the event.
+                if header.function != 5 || raise::wants_single_coil(cx, from) {
+                    let reason = format!("invalid value for modbus {what} {n}");
+                    cx.violation(Tag::Modbus, &reason, &[]);
+                }
             }
-            Ok(()) => {}
-        }
-        if !from.is_orig() && header.function & 0x80 != 0 {
-            raise::exception(cx, rows, header, body);
-        } else {
-            raise::body(cx, from, header, body);
+            Ok(()) if !from.is_orig() && header.function & 0x80 != 0 => {
+                raise::exception(cx, rows, header, body);
+            }
+            Ok(()) => raise::body(cx, from, header, body),
         }
         cx.confirm(Tag::Modbus);
         true
@@ -148,6 +149,27 @@ mod tests {
         let row = &h.rows("modbus")[2];
         assert_eq!((&*row["tid"], &*row["func"], &*row["pdu_type"]), ("5", "unknown-101", "REQ"));
         assert_eq!(row["exception"], "ILLEGAL_DATA_ADDRESS");
+    }
+
+    #[test]
+    fn invalid_values_have_no_events() {
+        let events = |listen: &str, from, message: &[u8]| {
+            let mut h = Harness::new(Proto::Tcp, 502);
+            h.listen(listen);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), from, message);
+            assert!(h.confirmed(Tag::Modbus));
+            let count = h.events().iter().filter(|e| e.contains("modbus_")).count();
+            (count, h.violated(Tag::Modbus))
+        };
+        let coil = b"\0\x01\0\0\0\x06\x11\x05\0\x01\0\x05";
+        assert_eq!(events("modbus_write_single_coil_", Dir::Orig, coil), (0, true));
+        assert_eq!(events("modbus_write_single_coil_", Dir::Resp, coil), (0, true));
+        // Only the event needs the value.
+        assert_eq!(events("modbus_read_", Dir::Orig, coil), (0, false));
+        let odd = b"\0\x01\0\0\0\x06\x11\x03\x03\0\x01\0";
+        assert_eq!(events("modbus_read_", Dir::Resp, odd), (0, true));
+        assert_eq!(events("modbus_message", Dir::Resp, odd), (1, true));
     }
 
     #[test]

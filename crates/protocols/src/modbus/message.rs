@@ -46,7 +46,8 @@ pub fn length(data: &[u8]) -> usize {
 pub enum Malformed {
     /// It is shorter than its function, or its own counts, say.
     Short(OutOfBound),
-    /// A value that the function does not allow; the message is complete nevertheless.
+    /// A value that the function does not allow; the message is complete nevertheless, but has no
+    /// event.
     Value(&'static str, u16),
 }
 
@@ -190,7 +191,10 @@ fn value(from: Dir, function: u8, body: &[u8]) -> Option<(&'static str, u16)> {
         (0x10, Dir::Orig) => byte(4, "write multiple registers request byte count"),
         (0x17, Dir::Orig) => byte(8, "read write multiple registers request write byte count"),
         (0x17, Dir::Resp) => byte(0, "read write multiple registers response byte count"),
-        (0x18, Dir::Resp) => byte(1, "read FIFO queue response byte count"),
+        (0x18, Dir::Resp) => {
+            let n = Bytes(body).u16().filter(|n| !n.is_multiple_of(2))?;
+            Some(("read FIFO queue response byte count", n))
+        }
         _ => None,
     }
 }
@@ -241,6 +245,9 @@ mod tests {
         assert_eq!(short(o, 0x10, b"\x00\x01\x00\x01\x02\xab"), e);
         assert_eq!(check(o, 5, b"\x00\x01\x00\x05"), {
             Err(Malformed::Value("write single coil request", 5))
+        });
+        assert_eq!(check(r, 0x18, b"\x01\x03\0\0"), {
+            Err(Malformed::Value("read FIFO queue response byte count", 0x103))
         });
         assert_eq!(check(o, 0x15, b"\x09\x06\x00\x04\x00\x07\x00\x01\xab\xcd"), Ok(()));
         let e = "out_of_bound: ReferenceWithData:record_data: 11 > 9";

@@ -45,6 +45,47 @@ fn registers(bytes: &[u8]) -> Vec<u16> {
     bytes.as_chunks().0.iter().map(|r| u16::from_be_bytes(*r)).collect()
 }
 
+/// Registers to write: as many as the message says, however many its bytes hold.
+fn written(bytes: &[u8], count: u16) -> Vec<u16> {
+    bytes.as_chunks().0.iter().take(count.into()).map(|r| u16::from_be_bytes(*r)).collect()
+}
+
+/// Whether the event of a single coil has a listener.
+pub(super) fn wants_single_coil(cx: &Context<'_>, from: Dir) -> bool {
+    match from {
+        Dir::Orig => cx.wants::<ModbusWriteSingleCoilRequest>(),
+        Dir::Resp => cx.wants::<ModbusWriteSingleCoilResponse>(),
+    }
+}
+
+/// Checks the data of a diagnostics request, as Zeek does for a handler of the event; reports whether there
+/// is an event.
+fn diagnostics(cx: &mut Context<'_>, subfunction: u16, data: &[u8]) -> bool {
+    let invalid = |cx: &mut Context<'_>| {
+        let addl = if data.contains(&0) { b"<string-with-NUL>" } else { data };
+        let env = &mut *cx.env;
+        env.weirds.net_bytes(&mut env.logs, cx.now, "modbus_diag_invalid_request_data", addl);
+    };
+    if data.len() < 2 || !data.len().is_multiple_of(2) || (subfunction != 0 && data.len() != 2) {
+        invalid(cx);
+        return false;
+    }
+    let is_valid = match (subfunction, data) {
+        (1, _) => matches!(data, [0 | 0xff, 0, ..]),
+        (2 | 4 | 0x0a..=0x12 | 0x14, _) => matches!(data, [0, 0, ..]),
+        (3, _) => matches!(data, [0..=0x7f, 0, ..]),
+        _ => {
+            let (env, name) = (&mut *cx.env, "modbus_diag_unknown_request_subfunction");
+            env.weirds.net(&mut env.logs, cx.now, name, &subfunction.to_string());
+            return true;
+        }
+    };
+    if !is_valid {
+        invalid(cx);
+    }
+    true
+}
+
 /// Raises the event of a body, but for [exceptions](exception), that was [checked](super::message::check).
 pub(super) fn body(cx: &mut Context<'_>, from: Dir, h: &Header, body: &[u8]) {
     if cx.env.logs.events.any() {
@@ -149,7 +190,9 @@ fn request(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
         }
         8 => {
             let (subfunction, data) = (first, b.rest());
-            cx.raise(|c| ModbusDiagnosticsRequest { c, headers, subfunction, data });
+            if cx.wants::<ModbusDiagnosticsRequest<'_>>() && diagnostics(cx, subfunction, data) {
+                cx.raise(|c| ModbusDiagnosticsRequest { c, headers, subfunction, data });
+            }
         }
         0x0f => {
             let (start_address, count, bytes) = (first, b.u16()?, b.u8()?);
@@ -157,8 +200,8 @@ fn request(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
             cx.raise(|c| ModbusWriteMultipleCoilsRequest { c, headers, start_address, coils });
         }
         0x10 => {
-            let (start_address, _, bytes) = (first, b.u16()?, b.u8()?);
-            let registers = registers(b.take(bytes.into())?);
+            let (start_address, count, bytes) = (first, b.u16()?, b.u8()?);
+            let registers = written(b.take(bytes.into())?, count);
             cx.raise(|c| ModbusWriteMultipleRegistersRequest {
                 c,
                 headers,
@@ -172,8 +215,8 @@ fn request(cx: &mut Context<'_>, h: &Header, mut b: Bytes<'_>) -> Option<()> {
         }
         0x17 => {
             let (read_start_address, read_quantity) = (first, b.u16()?);
-            let (write_start_address, _, bytes) = (b.u16()?, b.u16()?, b.u8()?);
-            let write_registers = registers(b.take(bytes.into())?);
+            let (write_start_address, count, bytes) = (b.u16()?, b.u16()?, b.u8()?);
+            let write_registers = written(b.take(bytes.into())?, count);
             cx.raise(|c| ModbusReadWriteMultipleRegistersRequest {
                 c,
                 headers,
@@ -298,6 +341,45 @@ mod tests {
         let bytes = b"\x09\x06\x00\x04\x00\x07\x00\x01ab";
         assert_eq!(event(Dir::Orig, 0x15, bytes), written);
         assert_eq!(event(Dir::Resp, 0x15, bytes), written);
+    }
+
+    #[test]
+    fn diagnostics_whose_data_are_wrong() {
+        let weird = |subfunction: u16, data: &[u8]| {
+            let mut h = Harness::new(Proto::Tcp, 502);
+            h.listen("modbus_diagnostics_request");
+            let header = Header { transaction: 1, length: 2, unit: 3, function: 8 };
+            let mut bytes = subfunction.to_be_bytes().to_vec();
+            bytes.extend_from_slice(data);
+            body(&mut h.cx(), Dir::Orig, &header, &bytes);
+            let events = h.events().iter().filter(|e| e.contains("modbus_diagnostics")).count();
+            let rows = h.rows("weird");
+            assert!(rows.len() < 2);
+            (events, rows.first().map(|row| format!("{} {}", row["name"], row["addl"])))
+        };
+        let invalid = |addl: &str| Some(format!("modbus_diag_invalid_request_data {addl}"));
+        assert_eq!(weird(0, b"abcd"), (1, unknown("0")));
+        assert_eq!(weird(0, b""), (0, invalid("-")));
+        assert_eq!(weird(4, b"\0\0\0\0"), (0, invalid("<string-with-NUL>")));
+        assert_eq!(weird(1, b"\xff\0"), (1, None));
+        assert_eq!(weird(1, b"a\xff"), (1, invalid("a\\xff")));
+        assert_eq!(weird(3, b"a\0"), (1, None));
+        assert_eq!(weird(3, b"ab"), (1, invalid("ab")));
+        assert_eq!(weird(0x12, b"\0\0"), (1, None));
+        assert_eq!(weird(0x13, b"\0\0"), (1, unknown("19")));
+    }
+
+    fn unknown(subfunction: &str) -> Option<String> {
+        Some(format!("modbus_diag_unknown_request_subfunction {subfunction}"))
+    }
+
+    #[test]
+    fn registers_to_write_are_as_many_as_counted() {
+        let mut h = Harness::new(Proto::Tcp, 502);
+        h.listen("modbus_");
+        let header = Header { transaction: 1, length: 2, unit: 3, function: 0x10 };
+        body(&mut h.cx(), Dir::Orig, &header, b"\0\x07\0\x01\x04\0\x01\0\x02");
+        assert!(h.events()[0].contains("\"registers\":[1]"), "{:?}", h.events());
     }
 
     #[test]

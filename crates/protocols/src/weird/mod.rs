@@ -253,6 +253,12 @@ impl Weirds {
         self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
     }
 
+    /// A weird of no connection, with details as they came from the wire.
+    pub fn net_bytes(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &[u8]) {
+        let subject = Subject { uid: None, id: None, proto: None };
+        self.any(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
+    }
+
     /// A weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.report());
