@@ -29,6 +29,8 @@ pub enum Type {
     Opaque(&'static str),
     /// `vector of T`
     Vector(&'static Type),
+    /// The same where Zeek leaves the first element unset and counts from 1; that one is not packed.
+    VectorFromOne(&'static Type),
     /// `set[T]`
     Set(&'static Type),
     /// `table[K] of V`
@@ -194,7 +196,7 @@ impl std::fmt::Display for Type {
             Self::Subnet => f.write_str("subnet"),
             Self::Enum(name) => f.write_str(name),
             Self::Opaque(name) => write!(f, "opaque of {name}"),
-            Self::Vector(of) => write!(f, "vector of {of}"),
+            Self::Vector(of) | Self::VectorFromOne(of) => write!(f, "vector of {of}"),
             Self::Set(of) => write!(f, "set[{of}]"),
             Self::Table(key, value) => write!(f, "table[{key}] of {value}"),
             Self::Record(record) => f.write_str(record.name),

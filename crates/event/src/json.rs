@@ -109,6 +109,14 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
             }
             out.push(b']');
         }
+        (Value::Vector(n), Type::VectorFromOne(of)) => {
+            out.extend_from_slice(if *n > 0 { b"[null" } else { b"[" });
+            for _ in 0..*n {
+                out.push(b',');
+                write_json_value(out, event, from, of);
+            }
+            out.push(b']');
+        }
         (Value::Table(n), Type::Table(key, of)) => {
             out.push(b'{');
             for i in 0..*n {

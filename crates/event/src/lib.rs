@@ -52,6 +52,7 @@ pub use pack::Connection;
 pub use pack::Conns;
 pub use pack::EnumName;
 pub use pack::FileRef;
+pub use pack::FromOne;
 pub use pack::Id4;
 pub use pack::Packer;
 pub use pack::Port;

@@ -302,6 +302,18 @@ impl<T: Arg> Arg for Vec<T> {
     }
 }
 
+/// A list whose first element is unset in Zeek's scripts: these are the elements from index 1 on. Without any, the
+/// list is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FromOne<T>(pub Vec<T>);
+
+impl<T: Arg> Arg for FromOne<T> {
+    const TYPE: Type = Type::VectorFromOne(&T::TYPE);
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.pack(to);
+    }
+}
+
 /// A set, in the order given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetOf<T>(pub Vec<T>);

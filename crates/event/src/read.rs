@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             }
             Type::Enum(_) => Value::Enum(std::str::from_utf8(self.bytes()?).unwrap_or_default()),
             Type::Opaque(name) => Value::Opaque(name, self.bytes()?),
-            Type::Vector(_) => Value::Vector(self.len()?),
+            Type::Vector(_) | Type::VectorFromOne(_) => Value::Vector(self.len()?),
             Type::Set(_) => Value::Set(self.len()?),
             Type::Table(..) => Value::Table(self.len()?),
             Type::Record(_) => Value::Record,
@@ -211,7 +211,8 @@ impl<'a> Reader<'a> {
     /// Passes over a value.
     pub fn skip(&mut self, ty: &Type) -> Option<()> {
         match (self.value(ty)?, ty) {
-            (Value::Vector(n), Type::Vector(of)) | (Value::Set(n), Type::Set(of)) => {
+            (Value::Vector(n), Type::Vector(of) | Type::VectorFromOne(of))
+            | (Value::Set(n), Type::Set(of)) => {
                 (0..n).try_for_each(|_| self.skip(of))
             }
             (Value::Table(n), Type::Table(key, value)) => (0..n).try_for_each(|_| {
@@ -251,6 +252,7 @@ impl Type {
             | Self::Enum(_)
             | Self::Opaque(_)
             | Self::Vector(_)
+            | Self::VectorFromOne(_)
             | Self::Set(_)
             | Self::Table(..) => return None,
         })
@@ -299,6 +301,7 @@ mod tests {
             check(Interval::from_nanos(int));
             check(&*text);
             check(vec![number; text.len()]);
+            check(crate::FromOne(vec![number; text.len()]));
             check(addr);
             check(Port(port, Proto::Tcp));
             check(Id4(id, Proto::Udp, 17));

@@ -176,7 +176,7 @@ fn describe_type(ty: &Type, out: &mut String) {
         Type::Opaque(name) => {
             let _ = write!(out, "opaque({name})");
         }
-        Type::Vector(of) | Type::Set(of) => {
+        Type::Vector(of) | Type::VectorFromOne(of) | Type::Set(of) => {
             out.push_str("list(");
             describe_type(of, out);
             out.push(')');

@@ -271,7 +271,8 @@ impl<P: Program> Analyze for Analyzer<P> {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let (status, now) = (Status::Timeout, cx.now);
+        // The time of the packet whose timers end the connection, as in Zeek.
+        let (status, now) = (Status::Timeout, cx.now.max(cx.env.logs.time()));
         for (_, Waiting { call, args }) in std::mem::take(&mut self.calls) {
             dialogue(cx, &call, status, 0);
             let Some(args) = args else { continue };

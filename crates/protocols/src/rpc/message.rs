@@ -96,6 +96,13 @@ pub struct Credential {
     pub groups: Vec<u32>,
 }
 
+impl Credential {
+    /// The groups as Zeek reports them: those from 2^31 on as negative numbers of 64 bits without sign.
+    pub fn signed_groups(&self) -> Vec<u64> {
+        self.groups.iter().map(|group| i64::from(*group as i32) as u64).collect()
+    }
+}
+
 impl Call {
     /// Reads the header of a call behind transaction and kind; `None` if it is malformed. Only the arguments are left then.
     pub fn parse(xid: u32, (start, last): (Time, Time), x: &mut Xdr<'_>) -> Option<Self> {
@@ -222,6 +229,8 @@ pub(super) mod tests {
         let groups = vec![4, 24];
         let cred = Credential { stamp: 5, machine: b"box".to_vec(), uid: 1000, gid: 100, groups };
         assert_eq!(parsed.cred, cred);
+        let cred = Credential { groups: vec![24, 0x8000_0001], ..cred };
+        assert_eq!(cred.signed_groups(), [24, 0xffff_ffff_8000_0001]);
         assert!(parsed.is(&bytes) && !parsed.is(&call(100_003, 3, 1, b"argz")));
     }
 

@@ -82,6 +82,12 @@ impl<'a> Xdr<'a> {
         seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
     }
 
+    /// Seconds and nanoseconds, in seconds.
+    pub fn seconds(&mut self) -> f64 {
+        let both = self.u64();
+        f64::from((both >> 32) as u32) + f64::from(both as u32) / 1e9
+    }
+
     /// A string of at most [this many](Self::MAX_STRING) bytes.
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.opaque(Self::MAX_STRING)

@@ -89,7 +89,7 @@ impl Plan {
     pub(super) fn new(vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
         let to = if to == TypeId::ANY { natural(vm, from) } else { to };
         match (from, vm.p.types.get(to)) {
-            (Type::Vector(of), types::Type::Vector(element)) => {
+            (Type::Vector(of) | Type::VectorFromOne(of), types::Type::Vector(element)) => {
                 Self::Vector(to, Box::new(Self::new(vm, of, *element)))
             }
             (Type::Set(of), types::Type::Table(table)) if table.value.is_none() => {
@@ -280,6 +280,16 @@ impl Plan {
                 }
                 Value::Vector(Vector::new(*to, items))
             }
+            (Self::Vector(to, plan), Head::Vector(n), Type::VectorFromOne(of)) => {
+                let mut items = Vec::with_capacity(n + 1);
+                if *n > 0 {
+                    items.push(Value::Unset);
+                }
+                for _ in 0..*n {
+                    items.push(plan.read(vm, states, event, from, of)?);
+                }
+                Value::Vector(Vector::new(*to, items))
+            }
             (Self::Set(to, plan), Head::Set(n), Type::Set(of)) => {
                 let table = vm.new_table(*to, None);
                 for _ in 0..*n {
@@ -350,7 +360,8 @@ fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     use gannet_event::Value as Head;
     // The reader ends with the arguments: unreadable ones need not be skipped.
     let _ = match (head, ty) {
-        (Head::Vector(n), Type::Vector(of)) | (Head::Set(n), Type::Set(of)) => {
+        (Head::Vector(n), Type::Vector(of) | Type::VectorFromOne(of))
+        | (Head::Set(n), Type::Set(of)) => {
             (0..*n).try_for_each(|_| from.skip(of))
         }
         (Head::Table(n), Type::Table(key, of)) => (0..*n).try_for_each(|_| {
@@ -390,7 +401,11 @@ fn natural(vm: &Vm<'_>, from: &Type) -> TypeId {
         Type::Connection => vm.type_named("connection").unwrap_or(TypeId::ANY),
         Type::ConnId => vm.type_named("conn_id").unwrap_or(TypeId::ANY),
         Type::File => vm.type_named("fa_file").unwrap_or(TypeId::ANY),
-        Type::Opaque(_) | Type::Vector(_) | Type::Set(_) | Type::Table(..) => TypeId::ANY,
+        Type::Opaque(_)
+        | Type::Vector(_)
+        | Type::VectorFromOne(_)
+        | Type::Set(_)
+        | Type::Table(..) => TypeId::ANY,
     }
 }
 

@@ -39,7 +39,7 @@ gannet_event::record! {
         /// Name of the client.
         rpc_machine_name: &'a [u8] = "rpc_machine_name",
         /// Other groups of the user.
-        rpc_auxgids: Vec<u32> = "rpc_auxgids",
+        rpc_auxgids: Vec<u64> = "rpc_auxgids",
     }
 }
 
@@ -58,7 +58,7 @@ impl<'a> Info<'a> {
             rpc_gid: call.cred.gid,
             rpc_stamp: call.cred.stamp,
             rpc_machine_name: &call.cred.machine,
-            rpc_auxgids: call.cred.groups.clone(),
+            rpc_auxgids: call.cred.signed_groups(),
         }
     }
 }

@@ -133,13 +133,14 @@ impl Reader<'_, '_, '_> {
         DirOpArgs { dirfh: self.file(), fname: self.text() }
     }
 
-    /// Attributes to set. A time of the client's is not read, as in Zeek.
+    /// Attributes to set. As in Zeek, a time of the client's is not read, and the number of a size is that of
+    /// the bits of a floating-point number: Zeek takes it for seconds and nanoseconds.
     fn sattr(&mut self) -> Sattr {
         Sattr {
             mode: self.optional(|r| r.x.u32()),
             uid: self.optional(|r| r.x.u32()),
             gid: self.optional(|r| r.x.u32()),
-            size: self.optional(|r| r.x.u64()),
+            size: self.optional(|r| r.x.seconds().to_bits()),
             atime: self.time_how(),
             mtime: self.time_how(),
         }
@@ -294,6 +295,7 @@ impl<'a> Reader<'_, '_, 'a> {
             entries.push(DirEntry { fileid, fname, cookie, attr, fh });
         }
         let eof = Some(self.x.bool());
-        ReaddirReply { isplus, dir_attr, cookieverf, entries: Some(entries), eof }
+        let entries = Some(gannet_event::FromOne(entries));
+        ReaddirReply { isplus, dir_attr, cookieverf, entries, eof }
     }
 }

@@ -2,6 +2,7 @@
 
 use gannet_base::Dir;
 use gannet_base::Proto;
+use gannet_base::Time;
 use gannet_event::Command;
 
 use super::*;
@@ -91,7 +92,7 @@ fn attributes_are_read_and_set() {
         format!(r#"nfs_proc_getattr {fh},"attrs":{FATTR}"#)
     );
     let all = words([1, 0o644, 1, 5, 1, 6, 1, 0, 7, 0, 1, 0]);
-    let new = r#""new_attributes":{"mode":420,"uid":5,"gid":6,"size":7,"atime":"NFS3::DONT_CHANGE","mtime":"NFS3::SET_TO_SERVER_TIME"}"#;
+    let new = r#""new_attributes":{"mode":420,"uid":5,"gid":6,"size":4485040510343575428,"atime":"NFS3::DONT_CHANGE","mtime":"NFS3::SET_TO_SERVER_TIME"}"#;
     let changed = [&words([1])[..], &wcc(), &words([1]), &fattr()].concat();
     let (pre, post) = (format!(r#""dir_pre_attr":{WCC}"#), format!(r#""dir_post_attr":{FATTR}"#));
     assert_eq!(
@@ -229,7 +230,7 @@ fn directories_have_entries() {
             &[&words([0, 0, 2]), &entry("."), &entry("b"), &words([0, 1])]
         ),
         format!(
-            r#"nfs_proc_readdir "req":{req},"rep":{{"isplus":false,"cookieverf":2,"entries":[{a}}},{b}}}],"eof":true}}"#
+            r#"nfs_proc_readdir "req":{req},"rep":{{"isplus":false,"cookieverf":2,"entries":[null,{a}}},{b}}}],"eof":true}}"#
         )
     );
     let plus = [&words([1])[..], &fattr(), &words([1]), &text("fh")].concat();
@@ -241,7 +242,7 @@ fn directories_have_entries() {
             &[&words([0, 0, 2]), &entry("."), &plus, &words([0, 0])]
         ),
         format!(
-            r#"nfs_proc_readdir "req":{},"rep":{{"isplus":true,"cookieverf":2,"entries":[{a},"attr":{FATTR},"fh":"fh"}}],"eof":false}}"#,
+            r#"nfs_proc_readdir "req":{},"rep":{{"isplus":true,"cookieverf":2,"entries":[null,{a},"attr":{FATTR},"fh":"fh"}}],"eof":false}}"#,
             req.replace("false", "true").replace("512", r#"512,"maxcount":600"#)
         )
     );
@@ -304,8 +305,11 @@ fn results_that_are_cut_have_no_event() {
 fn a_call_without_a_reply_has_no_results() {
     let mut exchange = Exchange::new();
     exchange.call(PROGRAM, proc::READ, &[&text("fh"), &words([0, 0, 4])]);
+    // The time is that of the packet, however late its timers are.
+    exchange.h.cx().env.logs.set_time(Time::from_secs(9));
     exchange.a.finish(&mut exchange.h.cx());
     let event = exchange.h.events().concat();
+    assert!(event.contains(r#""rep_start":9.000000"#), "{event}");
     assert!(event.contains(r#""rpc_stat":"RPC_TIMEOUT","nfs_stat":"NFS3::NFS3ERR_OK""#), "{event}");
     assert!(event.ends_with(r#""rep":{"size":0,"eof":false}"#), "{event}");
 }

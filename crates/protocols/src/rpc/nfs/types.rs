@@ -442,7 +442,7 @@ gannet_event::record! {
         /// Names the state of the directory.
         cookieverf: Option<u64> = "cookieverf",
         /// Its entries.
-        entries: Option<Vec<DirEntry<'a>>> = "entries",
+        entries: Option<gannet_event::FromOne<DirEntry<'a>>> = "entries",
         /// Whether these reach to the end of the directory.
         eof: Option<bool> = "eof",
     }
