@@ -4,7 +4,9 @@ use gannet_base::Proto;
 use gannet_event::Connection;
 use gannet_flow::Conn;
 
+use super::events::CaaReply;
 use super::events::End;
+use super::events::HinfoReply;
 use super::events::Message;
 use super::events::MessageRead;
 use super::head::Head;
@@ -92,6 +94,8 @@ impl Analyzer {
         let place = super::message::Place {
             netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
             udp: cx.conn.proto == Proto::Udp,
+            hinfo: cx.wants::<HinfoReply<'_>>(),
+            caa: cx.wants::<CaaReply<'_>>(),
         };
         // The scratch is moved out, so that it and the context can be used together.
         let mut scratch = cx.env.dns.scratch.take().unwrap_or_default();
@@ -99,16 +103,17 @@ impl Analyzer {
         let Self { slot, rest, last, flip_asked, .. } = self;
         let mut rows = Rows::new(slot, rest, last, *flip_asked, rows);
         let head = Head { header: &header, netbios, is_tracked };
+        // Zeek says of the remains of a stream that the originator sent them.
         let is_orig = match *flip_asked && first {
             true => from == Some(Dir::Resp),
-            false => from == Some(Dir::Orig),
+            false => from != Some(Dir::Resp),
         };
         let is_wanted = raise::is_wanted(cx);
         let len = msg.len() as u64;
         let mut more_notes = Vec::new();
         if is_wanted {
             // An announcement by multicast begins a connection, and counts as an answer all the same.
-            let is_orig = is_orig && !(first && header.is_reply());
+            let is_orig = is_orig && !(first && from.is_some() && header.is_reply());
             cx.raise(|c| Message { c, is_orig, msg: head, len });
             more_notes = raise::message(cx, head, msg, is_orig, place);
         }

@@ -145,7 +145,7 @@ gannet_event::record! {
     #[derive(Clone, Debug)]
     pub struct SvcbParam<'a> = "dns_svcb_param" {
         /// Its key.
-        key: u16 = "key",
+        key: Option<u16> = "key",
         /// Keys that a client must understand.
         mandatory: Option<Vec<u64>> = "mandatory",
         /// Application protocols.
@@ -592,9 +592,9 @@ dns_events! {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
         /// The processor.
-        cpu: &'a [u8] = "cpu",
+        cpu: Option<&'a [u8]> = "cpu",
         /// The operating system.
-        os: &'a [u8] = "os",
+        os: Option<&'a [u8]> = "os",
     }
 
     /// A TXT record.

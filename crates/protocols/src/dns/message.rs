@@ -94,6 +94,10 @@ pub struct Place {
     pub netbios_server: bool,
     /// Over UDP: a TCP keepalive option is out of place.
     pub udp: bool,
+    /// HINFO has a listener: Zeek does not read such records otherwise.
+    pub hinfo: bool,
+    /// The same of CAA.
+    pub caa: bool,
 }
 
 /// Something about a message that is worth a word.

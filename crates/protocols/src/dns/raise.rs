@@ -195,7 +195,10 @@ impl Raiser<'_, '_> {
             return self.zone.map(|_| ());
         }
         let raw = *cursor;
-        let (data, more) = records::parse(cursor, &record, self.place, &mut names, notes);
+        let mut place = self.place;
+        place.hinfo &= !self.silent;
+        place.caa &= !self.silent;
+        let (data, more) = records::parse(cursor, &record, place, &mut names, notes);
         if !self.silent {
             self.data(ans, &record, &data, raw);
         }
@@ -242,8 +245,9 @@ impl Raiser<'_, '_> {
             }
             (_, Data::Wks) => self.raise(|c, msg| WksReply { c, msg, ans }),
             (rr::HINFO, _) => {
-                let texts = (text(&mut raw), text(&mut raw));
-                self.raise(|c, msg| HinfoReply { c, msg, ans, cpu: texts.0, os: texts.1 });
+                let left = &mut { len };
+                let (cpu, os) = (text_within(&mut raw, left), text_within(&mut raw, left));
+                self.raise(|c, msg| HinfoReply { c, msg, ans, cpu, os });
             }
             (_, Data::Txt(strings)) => {
                 self.raise(|c, msg| TxtReply { c, msg, ans, strs: strings.collect() });
@@ -254,6 +258,9 @@ impl Raiser<'_, '_> {
             (rr::CAA, _) => {
                 let (flags, tag) = (u64::from(raw.u8()), text(&mut raw));
                 let value = raw.take(len.saturating_sub(2 + tag.len()));
+                if value.is_empty() {
+                    return;
+                }
                 self.raise(|c, msg| CaaReply { c, msg, ans, flags, tag, value });
             }
             (_, Data::Naptr { order, preference, flags, service, regexp, replacement }) => {
@@ -541,8 +548,10 @@ fn parameters(mut data: &[u8]) -> Vec<SvcbParam<'_>> {
         let (value, rest) = rest.split_at(len.min(rest.len()));
         data = rest;
         let (mandatory, alpn, p, hint, ech, raw) = (None, None, None, None, None, None);
-        let mut param = SvcbParam { key, mandatory, alpn, p, hint, ech, raw };
-        let is_sound = !is_cut && fill(&mut param, value);
+        // Zeek does not say the key of a value that is cut.
+        let shown = (!is_cut).then_some(key);
+        let mut param = SvcbParam { key: shown, mandatory, alpn, p, hint, ech, raw };
+        let is_sound = !is_cut && fill(&mut param, key, value);
         param.raw = (!is_sound).then_some(value);
         all.push(param);
     }
@@ -550,9 +559,9 @@ fn parameters(mut data: &[u8]) -> Vec<SvcbParam<'_>> {
 }
 
 /// Fills in the value of a parameter (RFC 9460 §7, §8); returns whether it is sound and its key known.
-fn fill<'a>(param: &mut SvcbParam<'a>, value: &'a [u8]) -> bool {
+fn fill<'a>(param: &mut SvcbParam<'a>, key: u16, value: &'a [u8]) -> bool {
     let words = || value.chunks_exact(2).map(|two| u64::from(u16::from_be_bytes([two[0], two[1]])));
-    match param.key {
+    match key {
         0 if !value.is_empty() && value.len().is_multiple_of(2) => {
             param.mandatory = Some(words().collect());
         }
@@ -609,6 +618,14 @@ fn block<'a>(raw: &mut Cursor<'a>) -> &'a [u8] {
 fn text<'a>(raw: &mut Cursor<'a>) -> &'a [u8] {
     let len = usize::from(raw.u8());
     raw.take(len)
+}
+
+/// The same within `left` bytes of a record; `None` if it reaches beyond them. Its length is read even so.
+fn text_within<'a>(raw: &mut Cursor<'a>, left: &mut usize) -> Option<&'a [u8]> {
+    *left = left.checked_sub(1)?;
+    let len = usize::from(raw.u8());
+    *left = left.checked_sub(len)?;
+    Some(raw.take(len))
 }
 
 /// The windows of a type bitmap (RFC 4034 §4.1.2).

@@ -140,6 +140,8 @@ pub fn parse<'a, 'm: 'a>(
         rr::SRV => reader.named(6, len, names),
         rr::SOA => reader.soa(len, names),
         rr::WKS => (Data::Wks, true),
+        rr::HINFO if place.hinfo => reader.hinfo(len),
+        rr::CAA if place.caa => reader.caa(len),
         rr::HINFO | rr::CAA | rr::TKEY | rr::NB => reader.skip(len),
         rr::TXT => reader.strings(len, Data::Txt),
         rr::SPF => reader.strings(len, Data::Spf),
@@ -246,6 +248,24 @@ impl<'a> Reader<'_, 'a> {
         }
         *left -= len;
         Some(self.cursor.take(len))
+    }
+
+    /// Two character strings; nothing else is read behind them unless they fill the record.
+    fn hinfo(&mut self, len: usize) -> Parsed<'a> {
+        let mut left = len;
+        self.string(&mut left);
+        self.string(&mut left);
+        (Data::Nothing, left == 0)
+    }
+
+    /// Flags, then a tag behind its length, then a value. The record is not read where its tag fills it.
+    fn caa(&mut self, len: usize) -> Parsed<'a> {
+        let tag = usize::from(self.cursor.u16() & 0xff);
+        if tag + 2 >= len {
+            weird(self.notes, "DNS_CAA_char_str_past_rdlen");
+            return BROKEN;
+        }
+        self.skip(len - 2)
     }
 
     fn strings(&mut self, len: usize, make: fn(Strings<'a>) -> Data<'a>) -> Parsed<'a> {

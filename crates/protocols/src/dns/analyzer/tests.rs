@@ -238,6 +238,46 @@ fn over_tcp_in_pieces() {
 }
 
 #[test]
+fn remains_of_a_stream_count_as_sent_by_the_originator() {
+    let mut t = Test::new(Proto::Tcp, 53);
+    t.h.listen("dns_message");
+    let whole = [&[0, 200][..], &reply(4)].concat();
+    t.a.stream(&mut t.h.cx(), Dir::Resp, &whole);
+    t.a.closed(&mut t.h.cx());
+    let events = t.h.events();
+    assert_eq!(events.len(), 1);
+    assert!(events[0].contains("\"is_orig\":true"), "{}", events[0]);
+}
+
+#[test]
+fn records_that_are_cut_have_no_event() {
+    let event = |kind: u16, data: &[u8]| {
+        let mut t = Test::new(Proto::Udp, 53);
+        t.h.listen("dns_");
+        let mut rest = b"\x01a\0".to_vec();
+        rest.extend_from_slice(&kind.to_be_bytes());
+        rest.extend_from_slice(b"\0\x01\0\0\0\x3c\0");
+        rest.push(data.len() as u8);
+        rest.extend_from_slice(data);
+        t.datagram(Dir::Resp, &message(7, 0x8180, [0, 1, 0, 0], &rest));
+        let events = t.h.events();
+        let about = |e: &&String| e.contains("\"ans\":");
+        events.iter().find(about).cloned()
+    };
+    assert_eq!(event(257, b"\0\x05issue"), None);
+    assert!(
+        event(257, b"\0\x05issue;").unwrap().ends_with(r#""tag":"issue","value":";""#),
+        "{:?}",
+        event(257, b"\0\x05issue;")
+    );
+    assert!(event(13, b"\x02pc\x02os").unwrap().ends_with(r#""cpu":"pc","os":"os""#));
+    assert!(event(13, b"\x02pc\x09os").unwrap().ends_with(r#""cpu":"pc""#));
+    // The key of a parameter whose value is cut is not known.
+    let svcb = event(64, b"\0\x01\0\0\x03\0\x09ab").unwrap();
+    assert!(svcb.contains(r#""svc_params":[{"raw":"ab"}]"#), "{svcb}");
+}
+
+#[test]
 fn an_analyzer_is_small() {
     assert!(size_of::<Analyzer>() <= 24, "{}", size_of::<Analyzer>());
 }

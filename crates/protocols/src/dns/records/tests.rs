@@ -5,7 +5,7 @@ use super::*;
 /// Reads `data` as a record of its own length, and says what came of it.
 fn read(kind: u16, data: &[u8]) -> (String, bool, Vec<String>) {
     let record = Record { kind, class: 1, ttl: 60, len: data.len() as u16 };
-    let place = Place { netbios_server: false, udp: true };
+    let place = Place { udp: true, hinfo: true, caa: true, ..Place::default() };
     let (mut names, mut notes) = (Vec::new(), Notes::new());
     let mut cursor = Cursor::new(data, 0);
     let (data, more) = parse(&mut cursor, &record, place, &mut names, &mut notes);
@@ -47,6 +47,23 @@ fn names() {
     assert!(!read(rr::SOA, &soa[..30]).1);
     let (_, more, notes) = read(rr::CNAME, b"\x01a\x00zz");
     assert_eq!((more, notes), (true, vec!["DNS_RR_length_mismatch".to_owned()]));
+}
+
+#[test]
+fn records_that_are_read_for_listeners() {
+    assert_eq!(read(rr::HINFO, b"\x01a\x02bc"), (format!("{:?}", Data::Nothing), true, vec![]));
+    // What is behind the second text is too much.
+    let (_, more, notes) = read(rr::HINFO, b"\x01a\x02bcd");
+    assert_eq!((more, notes), (false, vec![]));
+    bad(rr::HINFO, b"\x05\x01ab", "DNS_TXT_char_str_past_rdlen");
+    assert!(read(rr::CAA, b"\0\x02iov").1);
+    for tag in [b"\0\x02io".as_slice(), b"\0\x09io", b"\0"] {
+        bad(rr::CAA, tag, "DNS_CAA_char_str_past_rdlen");
+    }
+    let record = Record { kind: rr::CAA, class: 1, ttl: 60, len: 4 };
+    let mut cursor = Cursor::new(b"\0\x02io", 0);
+    let (names, notes) = (&mut Vec::new(), &mut Notes::new());
+    assert_eq!(parse(&mut cursor, &record, Place::default(), names, notes), SKIPPED);
 }
 
 #[test]
