@@ -212,9 +212,7 @@ impl<'a> Reader<'a> {
     pub fn skip(&mut self, ty: &Type) -> Option<()> {
         match (self.value(ty)?, ty) {
             (Value::Vector(n), Type::Vector(of) | Type::VectorFromOne(of))
-            | (Value::Set(n), Type::Set(of)) => {
-                (0..n).try_for_each(|_| self.skip(of))
-            }
+            | (Value::Set(n), Type::Set(of)) => (0..n).try_for_each(|_| self.skip(of)),
             (Value::Table(n), Type::Table(key, value)) => (0..n).try_for_each(|_| {
                 self.skip(key)?;
                 self.skip(value)

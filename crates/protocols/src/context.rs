@@ -260,11 +260,23 @@ impl Context<'_> {
             return;
         }
         let aid = self.aid(tag);
+        self.raise_confirmation_of(tag, aid);
+    }
+
+    fn raise_confirmation_of(&mut self, tag: Tag, aid: Option<AnalyzerId>) {
         let sinks = &mut self.env.logs;
         let c = mention(sinks, self.conn);
         let info = ConfirmationInfo { c: Some(c), f: None, aid };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
         sinks.events.then_service(c, tag.script_service(), true);
+    }
+
+    /// Confirms one of several analyzers of a protocol: each has an event.
+    pub(crate) fn confirm_instance(&mut self, tag: Tag, aid: Option<AnalyzerId>) {
+        if self.wants::<AnalyzerConfirmationInfo>() {
+            self.raise_confirmation_of(tag, aid);
+        }
+        self.requests.push(Request::Confirm(tag));
     }
 
     /// The number of an analyzer of this connection; what reads packets has none.
@@ -314,13 +326,37 @@ impl Context<'_> {
     /// Raises the event of a violation, unless there were too many.
     #[cold]
     fn raise_violation(&mut self, tag: Tag, reason: &[u8], data: &[u8]) {
-        let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
+        let aid = self.aid(tag);
         let count = self.env.analyzer_ids.count_violation(self.conn.uid, tag);
         if count <= u64::from(max_violations(&self.env.steering)) {
-            self.raise(|c| AnalyzerViolationInfo {
-                atype: tag,
-                info: ViolationInfo { reason, c: Some(c), f: None, aid, data },
-            });
+            self.raise_violation_of(tag, aid, reason, data);
+        }
+    }
+
+    fn raise_violation_of(
+        &mut self,
+        tag: Tag,
+        aid: Option<AnalyzerId>,
+        reason: &[u8],
+        data: &[u8],
+    ) {
+        let data = (!data.is_empty()).then_some(data);
+        self.raise(|c| AnalyzerViolationInfo {
+            atype: tag,
+            info: ViolationInfo { reason, c: Some(c), f: None, aid, data },
+        });
+    }
+
+    /// Raises the event of a violation of one of several analyzers of a protocol: nothing else follows from it.
+    #[cold]
+    pub(crate) fn report_instance_violation(
+        &mut self,
+        tag: Tag,
+        aid: Option<AnalyzerId>,
+        reason: &str,
+    ) {
+        if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
+            self.raise_violation_of(tag, aid, reason.as_bytes(), &[]);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Analyzers inside of an analyzer: for streams that carry other protocols' streams.
 
 use gannet_base::Dir;
+use gannet_event::AnalyzerId;
 
 use crate::Analyze;
 use crate::AnyAnalyzer;
@@ -62,6 +63,53 @@ impl Violations {
             cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
         }
         self.0 <= most
+    }
+}
+
+/// An analyzer that another one makes for messages inside of its own, which it hands over itself: it has a number of its
+/// own and is confirmed once.
+#[derive(Debug, Default)]
+pub(crate) struct Instance {
+    number: Option<AnalyzerId>,
+    is_made: bool,
+    is_confirmed: bool,
+    violations: Violations,
+}
+
+impl Instance {
+    /// It starts, unless it did.
+    pub(crate) fn start(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        if !std::mem::replace(&mut self.is_made, true) && cx.env.logs.events.any() {
+            let events = &mut cx.env.logs.events;
+            let number = cx.env.analyzer_ids.instance(events, cx.conn.uid, tag);
+            self.number = Some(AnalyzerId(number));
+        }
+    }
+
+    /// The protocol is recognised. Counts once.
+    pub(crate) fn confirm(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        if !std::mem::replace(&mut self.is_confirmed, true) {
+            cx.confirm_instance(tag, self.number);
+        }
+    }
+
+    /// Counts a violation without an event.
+    pub(crate) fn count_violation(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        self.violations.count(cx, tag);
+    }
+
+    /// The bytes are not its protocol: only the event says so. Returns whether the violation is one of those that count.
+    pub(crate) fn report_violation(
+        &mut self,
+        cx: &mut Context<'_>,
+        tag: Tag,
+        reason: &str,
+    ) -> bool {
+        let counts = self.violations.count(cx, tag);
+        if counts {
+            cx.report_instance_violation(tag, self.number, reason);
+        }
+        counts
     }
 }
 

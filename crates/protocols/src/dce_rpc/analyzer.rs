@@ -120,6 +120,25 @@ mod tests {
     }
 
     #[test]
+    fn each_pipe_has_an_analyzer() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        h.listen("analyzer_");
+        let (mut calls, mut logins) = (Calls::default(), Logins::default());
+        let mut pipes = [1, 2].map(|pipe| Stream::inside(&mut h.cx(), pipe));
+        for stream in &mut pipes {
+            for data in [&bind()[..], &bind(), b"SMB, not DCE/RPC"] {
+                stream.deliver(&mut h.cx(), &mut calls, &mut logins, Dir::Orig, data);
+            }
+        }
+        let events = h.events();
+        let number = |at: usize| events[at].split_once("\"aid\":").unwrap().1[..1].to_owned();
+        let kind = |at: usize| events[at].split_once(' ').unwrap().0;
+        assert_eq!(events.len(), 4, "{events:?}");
+        assert_eq!([0, 1].map(kind), ["analyzer_confirmation_info", "analyzer_violation_info"]);
+        assert_eq!([0, 1, 2, 3].map(number), ["1", "1", "2", "2"]);
+    }
+
+    #[test]
     fn other_bytes_say_nothing() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());

@@ -26,9 +26,11 @@ use crate::Context;
 use crate::Tag;
 use crate::gssapi;
 use crate::gssapi::Logins;
+use crate::nested::Instance;
 use crate::nested::Violations;
 use crate::ntlm;
 use crate::support::Frames;
+use crate::support::Wrong;
 use crate::support::limit_reached;
 
 /// Longest packet: its length has 16 bits.
@@ -65,6 +67,10 @@ struct State {
     operations: HashMap<u16, u16, KeyedHash>,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
+    /// Whether Kerberos came, which is not read.
+    has_kerberos: bool,
+    /// The analyzer of a pipe.
+    instance: Option<Instance>,
     confirmed: bool,
     violations: Violations,
     /// A limit was reached: nothing more is read than what came with it.
@@ -77,8 +83,17 @@ impl Stream {
         Self { pipe, sides: [Side::new(), Side::new()], state: State::default() }
     }
 
+    /// The same where another analyzer hands over what goes through the pipe.
+    pub fn inside(cx: &mut Context<'_>, pipe: u64) -> Self {
+        let mut instance = Instance::default();
+        instance.start(cx, Tag::DceRpc);
+        let mut stream = Self::new(pipe);
+        stream.state.instance = Some(instance);
+        stream
+    }
+
     /// Bytes, in order. Bytes that are no packet are passed over: they do not speak against the
-    /// protocol, but are counted.
+    /// protocol, but are reported and counted.
     pub fn deliver(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,16 +108,24 @@ impl Stream {
         let Side { frames, waiting } = &mut self.sides[from.index()];
         while let Some(frame) = frames.next(&mut data, need) {
             let (state, pipe) = (&mut self.state, self.pipe);
-            let packet = Packet::parse(frame);
+            let packet = Packet::parse(frame).ok_or(Broken::Header(frame));
             let read =
                 packet.and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
-            if read.is_none() {
-                state.violations.count(cx, Tag::DceRpc);
+            if let Err(broken) = read {
+                state.violation(cx, broken);
                 frames.reset();
                 return;
             }
         }
     }
+}
+
+/// Bytes that are no packet.
+enum Broken<'a> {
+    /// The header, or how much it says there is.
+    Header(&'a [u8]),
+    /// What the packet has.
+    Body,
 }
 
 /// Bytes of the packet that begins so; of a broken one its header.
@@ -120,7 +143,7 @@ impl State {
         (pipe, from): (u64, Dir),
         waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
-    ) -> Option<()> {
+    ) -> Result<(), Broken<'static>> {
         let (is_orig, kind) = (from.is_orig(), packet.header.kind);
         let ptype = PacketType(kind);
         cx.raise(|c| DceRpcMessage { c, is_orig, fid: pipe, ptype_id: kind.into(), ptype });
@@ -137,21 +160,48 @@ impl State {
         }
         let header = packet.header;
         if self.is_complete(cx, waiting, packet) {
-            self.body(cx, calls, pipe, header, packet.fragment)?;
+            self.body(cx, calls, pipe, header, packet.fragment).ok_or(Broken::Body)?;
         }
-        if !self.confirmed {
-            self.confirmed = true;
-            cx.confirm(Tag::DceRpc);
+        match &mut self.instance {
+            Some(instance) => instance.confirm(cx, Tag::DceRpc),
+            None if !self.confirmed => {
+                self.confirmed = true;
+                cx.confirm(Tag::DceRpc);
+            }
+            None => {}
         }
-        Some(())
+        Ok(())
+    }
+
+    /// Counts bytes that are no packet. Those of another version are reported.
+    fn violation(&mut self, cx: &mut Context<'_>, broken: Broken<'_>) {
+        const VERSION: Wrong = Wrong::Value("DCE_RPC_Header:rpc_vers");
+        let is_version = matches!(broken, Broken::Header([version, ..]) if *version != 5);
+        let tag = Tag::DceRpc;
+        match &mut self.instance {
+            Some(instance) if is_version => {
+                instance.report_violation(cx, tag, &VERSION.to_string());
+            }
+            Some(instance) => instance.count_violation(cx, tag),
+            None => {
+                if self.violations.count(cx, tag) && is_version {
+                    cx.report_violation(tag, &VERSION.to_string());
+                }
+            }
+        }
     }
 
     fn auth(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, auth: &Auth<'_>) {
         let odd = match auth.kind {
             0x09 => return self.gssapi.deliver(cx, logins, from, auth.value),
             0x0a => return self.ntlm.deliver(cx, &mut logins.ntlm, auth.value),
-            // Bare Kerberos.
-            0x10 => return,
+            // Bare Kerberos: Zeek starts an analyzer, which reads nothing.
+            0x10 => {
+                if !std::mem::replace(&mut self.has_kerberos, true) {
+                    cx.skip_aids(1);
+                }
+                return;
+            }
             0x0e => "tls_dce_rpc_auth_type",
             0x44 => "netlogon_dce_rpc_auth_type",
             _ => "unknown_dce_rpc_auth_type",

@@ -4,9 +4,10 @@ use super::events::GssapiNegResult;
 use super::message;
 use super::message::Part;
 use crate::Context;
+use crate::Request;
 use crate::Tag;
 use crate::krb;
-use crate::nested::Violations;
+use crate::nested::Instance;
 use crate::ntlm;
 
 /// The rows of all logins on one connection, whatever protocol carries them.
@@ -29,17 +30,21 @@ impl Logins {
 /// The tokens of one exchange inside another protocol, whose connection has the rows.
 #[derive(Debug, Default)]
 pub struct Inner {
-    confirmed: bool,
-    violations: Violations,
+    instance: Instance,
     krb: krb::Inner,
     ntlm: ntlm::Inner,
 }
 
 impl Inner {
+    /// The analyzer starts, before its first token.
+    pub fn start(&mut self, cx: &mut Context<'_>) {
+        self.instance.start(cx, Tag::Gssapi);
+    }
+
     /// One token.
     pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
         // It has its number before those inside.
-        cx.aid(Tag::Gssapi);
+        self.start(cx);
         let whole = message::parse(data, |part| match part {
             Part::State(state) => {
                 cx.report(&mut logins.ntlm, |c| GssapiNegResult { c, state });
@@ -49,12 +54,13 @@ impl Inner {
             Part::Long(bytes) => cx.long_number(bytes),
         });
         if let Err(e) = whole {
-            if self.violations.count(cx, Tag::Gssapi) {
-                cx.violation(Tag::Gssapi, &e.to_string(), &[]);
+            let reason = e.to_string();
+            if self.instance.report_violation(cx, Tag::Gssapi, &reason) {
+                let (tag, reason) = (Tag::Gssapi, reason.into());
+                cx.requests.push(Request::Violation { tag, reason, data: Vec::new() });
             }
-        } else if !self.confirmed {
-            self.confirmed = true;
-            cx.confirm(Tag::Gssapi);
+        } else {
+            self.instance.confirm(cx, Tag::Gssapi);
         }
     }
 }
@@ -64,7 +70,6 @@ mod tests {
     use super::super::message::tests::initial;
     use super::super::message::tests::response;
     use super::*;
-    use crate::Request;
     use crate::ntlm::message::tests::challenge;
     use crate::ntlm::message::tests::negotiate;
     use crate::testing::Harness;

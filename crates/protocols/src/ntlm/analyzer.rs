@@ -4,33 +4,35 @@ use super::raise;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
-use crate::nested::Violations;
+use crate::nested::Instance;
 
 /// The tokens of one exchange inside another protocol, whose connection has the row.
 ///
 /// Bytes that are no message are passed over: they say nothing against the protocol around them.
 #[derive(Debug, Default)]
 pub struct Inner {
-    confirmed: bool,
-    violations: Violations,
+    instance: Instance,
 }
 
 impl Inner {
+    /// The analyzer starts, before its first message.
+    pub fn start(&mut self, cx: &mut Context<'_>) {
+        self.instance.start(cx, Tag::Ntlm);
+    }
+
     /// One message.
     pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
+        self.start(cx);
         let Some(message) = message::parse(data) else {
-            self.violations.count(cx, Tag::Ntlm);
+            self.instance.count_violation(cx, Tag::Ntlm);
             return;
         };
         if matches!(message, Message::Challenge(challenge) if challenge.is_endless) {
-            self.violations.count(cx, Tag::Ntlm);
-            cx.report_violation(Tag::Ntlm, "NTLM AV Pair loop underflow");
+            let reason = "NTLM AV Pair loop underflow";
+            self.instance.report_violation(cx, Tag::Ntlm, reason);
         }
         raise::message(cx, session, &message);
-        if !self.confirmed {
-            self.confirmed = true;
-            cx.confirm(Tag::Ntlm);
-        }
+        self.instance.confirm(cx, Tag::Ntlm);
     }
 }
 

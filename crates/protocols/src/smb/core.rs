@@ -10,7 +10,6 @@ use super::shares::Shares;
 use super::v1::Waiting as Waiting1;
 use super::v2::Waiting as Waiting2;
 use crate::Context;
-use crate::Tag;
 use crate::dce_rpc;
 use crate::gssapi;
 use crate::gssapi::Logins;
@@ -88,13 +87,9 @@ impl Core {
     /// The token of a login.
     pub(super) fn login(&mut self, cx: &mut Context<'_>, from: Dir, token: &[u8]) {
         if !std::mem::replace(&mut self.reads_logins, true) {
-            // The numbers that they have in Zeek. NTLM inside of GSSAPI is another one.
-            cx.aid(Tag::Gssapi);
-            if token.starts_with(b"NTLMSSP") {
-                cx.aid(Tag::Ntlm);
-            } else {
-                cx.skip_aids(1);
-            }
+            // Both start with the first token, as in Zeek. NTLM inside of GSSAPI is another one.
+            self.gssapi.start(cx);
+            self.ntlm.start(cx);
         }
         if token.len() < 8 {
             return;
@@ -115,7 +110,7 @@ impl Core {
             cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });
             cx.weird("SMB_discarded_dce_rpc_analyzers", "", Some("SMB"));
         }
-        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::new(pipe));
+        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::inside(cx, pipe));
         stream.deliver(cx, &mut self.calls, &mut self.logins, from, data);
     }
 

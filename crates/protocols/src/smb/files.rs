@@ -13,6 +13,7 @@ use gannet_files::era;
 use super::info::File;
 use crate::Context;
 use crate::Env;
+use crate::Tag;
 
 /// Forgets files that have ended.
 fn sweep(env: &mut Env, now: Time) {
@@ -70,13 +71,19 @@ pub(super) fn data(
     data: &[u8],
 ) -> Option<(Uid, Option<FileId>)> {
     sweep(cx.env, cx.now);
-    let whole = key(cx, file)?;
+    let Some(whole) = key(cx, file) else {
+        cx.raise_file_handle_of_none(Tag::Smb, from);
+        return None;
+    };
     let long = (whole.len() > MAX_KEY).then(|| whole.clone());
     let key = kept(whole);
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
     let (id, is_new, begun) = match known {
-        Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn), None),
+        Some(id) if !cx.env.files.is_over(id) => {
+            cx.raise_file_handle_of_none(Tag::Smb, from);
+            (id, cx.env.files.join(id, uid, conn), None)
+        }
         _ => {
             if let Some(id) = known {
                 cx.file_end(id);
@@ -128,6 +135,17 @@ mod tests {
         assert_eq!(kept(key(60_000, b'x')).len(), MAX_KEY + 8);
         assert_eq!(kept(key(60_000, b'x')), kept(key(60_000, b'x')));
         assert_ne!(kept(key(60_000, b'x')), kept(key(60_000, b'y')));
+    }
+
+    #[test]
+    fn scripts_are_asked_for_the_file_of_each_part() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        h.listen("get_file_handle");
+        let named = File { name: Some((*b"a").into()), ..File::default() };
+        for file in [&named, &named, &File::default()] {
+            data(&mut h.cx(), file, Dir::Orig, 0, b"x");
+        }
+        assert_eq!(h.events().len(), 3);
     }
 
     /// A client that wrote repeatedly to a file with a long path, which changed in between, had

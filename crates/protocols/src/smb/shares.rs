@@ -22,6 +22,7 @@ use super::info::Tree;
 use super::info::seconds;
 use super::rows::Rows;
 use crate::Context;
+use crate::Tag;
 use crate::support::limit_reached;
 
 /// Commands that wait for an answer, open files and trees of one connection that are remembered.
@@ -423,7 +424,9 @@ impl Shares {
 
     /// A part of the contents of the current file.
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
-        let Some(at) = self.file else { return };
+        let Some(at) = self.file else {
+            return cx.raise_file_handle_of_none(Tag::Smb, from);
+        };
         let file = self.files.get(at);
         if let Some((fuid, begun)) = files::data(cx, file, from, offset, data) {
             let uid = cx.conn.uid;

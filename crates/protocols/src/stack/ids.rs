@@ -114,6 +114,15 @@ impl AnalyzerIds {
         self.conns.get(&conn).and_then(|of| of.analyzers.last()).map_or(0, |n| n.id)
     }
 
+    /// One more analyzer inside of another: it has a number of its own, whatever others of its kind there are. Returns
+    /// the number.
+    pub(crate) fn instance(&mut self, events: &mut Events, conn: Uid, tag: Tag) -> u64 {
+        let id = events.number_analyzers(1);
+        let numbered = Numbered { tag, id, state: State::Started, violations: 0 };
+        self.conns.entry(conn).or_default().analyzers.push(numbered);
+        id
+    }
+
     /// Counts a violation of a numbered analyzer: returns how many there were, with this one.
     pub(crate) fn count_violation(&mut self, conn: Uid, tag: Tag) -> u64 {
         let list = self.conns.get_mut(&conn);
@@ -187,6 +196,9 @@ mod tests {
         events.skip_numbers(2);
         assert_eq!(ids.of(events, a, tcp, Tag::Ssh), 20);
         assert_eq!([1, 2].map(|_| ids.count_violation(a, Tag::Ssh)), [1, 2]);
+        // Others inside of an analyzer have their own.
+        let [one, two] = [1, 2].map(|_| ids.instance(events, a, Tag::DceRpc));
+        assert_eq!((one, two, ids.tag(a, two)), (21, 22, Some(Tag::DceRpc)));
         ids.end(events, a);
         assert!(!ids.conns.contains_key(&a));
     }

@@ -361,9 +361,7 @@ fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     // The reader ends with the arguments: unreadable ones need not be skipped.
     let _ = match (head, ty) {
         (Head::Vector(n), Type::Vector(of) | Type::VectorFromOne(of))
-        | (Head::Set(n), Type::Set(of)) => {
-            (0..*n).try_for_each(|_| from.skip(of))
-        }
+        | (Head::Set(n), Type::Set(of)) => (0..*n).try_for_each(|_| from.skip(of)),
         (Head::Table(n), Type::Table(key, of)) => (0..*n).try_for_each(|_| {
             from.skip(key)?;
             from.skip(of)

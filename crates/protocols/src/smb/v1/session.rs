@@ -220,7 +220,7 @@ pub(super) fn setup_request<C: Commands>(
     let (max_buffer_size, max_mpx_count, vc_number) = (f.u16(), f.u16(), f.u16());
     let session_key = f.u32();
     let length = u32::from(f.u16());
-    let mut token: &[u8] = &[];
+    let mut token = None;
     let (mut account_password, mut passwords, mut flags) = (None, (None, None), None);
     let strings = match words {
         0x0a => {
@@ -228,7 +228,7 @@ pub(super) fn setup_request<C: Commands>(
             4
         }
         0x0c => {
-            token = c.bytes("security_blob", length)?;
+            token = Some(c.bytes("security_blob", length)?);
             f.skip(4);
             flags = Some(f.u32());
             2
@@ -249,7 +249,9 @@ pub(super) fn setup_request<C: Commands>(
         names.push(if wants { text(cx, h.unicode, name) } else { Vec::new() });
     }
     follow::<C>(cx, core, h, at, c, next, true)?;
-    core.login(cx, h.from, token);
+    if let Some(token) = token {
+        core.login(cx, h.from, token);
+    }
     if wants && let [account @ .., native_os, native_lanman] = &names[..] {
         let request = SetupRequest1 {
             word_count: words.into(),
@@ -316,11 +318,11 @@ pub(super) fn setup_response<C: Commands>(
     let next = next(&mut f);
     let is_guest = f.u16() & 1 != 0;
     let length = f.u16();
-    let mut token: &[u8] = &[];
+    let mut token = None;
     let wants = cx.wants::<Smb1SessionSetupAndxResponse<'_>>();
     let mut names = [const { Vec::new() }; 3];
     if words == 4 {
-        token = c.bytes("security_blob", length.into())?;
+        token = Some(c.bytes("security_blob", length.into())?);
         for name in &mut names[..2] {
             let string = c.string(h.unicode, true)?;
             if wants {
@@ -338,7 +340,9 @@ pub(super) fn setup_response<C: Commands>(
         }
     }
     follow::<C>(cx, core, h, at, c, next, false)?;
-    core.login(cx, h.from, token);
+    if let Some(token) = token {
+        core.login(cx, h.from, token);
+    }
     let response = SetupResponse1 {
         word_count: words.into(),
         is_guest: Some(is_guest),
