@@ -290,6 +290,8 @@ impl Tag {
 static ZEEK_NAMES: LazyLock<[String; TAGS]> = LazyLock::new(|| {
     ENTRIES.map(|entry| match entry.kind {
         Kind::Tunnel => format!("PacketAnalyzer::ANALYZER_{}", entry.name),
+        // Its violations are those of datagrams.
+        _ if entry.tag == Tag::Detector => "Analyzer::ANALYZER_PIA_UDP".to_owned(),
         _ => format!("Analyzer::ANALYZER_{}", entry.name),
     })
 });

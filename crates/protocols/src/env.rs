@@ -183,6 +183,8 @@ pub struct Env {
     pub(crate) inputs: HashMap<String, FileId>,
     /// An analyzer is removed; what it raises at its end comes with the next data.
     pub(crate) is_leaving: bool,
+    /// An analyzer that was detected is given the datagrams that came before.
+    pub(crate) is_replaying: bool,
     /// Position of the gap that analyzers are notified of.
     pub(crate) gap_at: u64,
     /// Fingerprints of TLS that there are columns for.
@@ -256,6 +258,7 @@ impl Env {
             streams: Followed::default(),
             inputs: HashMap::new(),
             is_leaving: false,
+            is_replaying: false,
             gap_at: 0,
             pending: options.pending,
             logs,

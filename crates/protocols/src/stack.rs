@@ -411,7 +411,9 @@ impl Session<'_> {
         }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
         conn.count_packet(from, ip_bytes);
-        if detect && !self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_))) {
+        let is_confirmed =
+            || self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_)));
+        if detect && (self.env.logs.events.any() || !is_confirmed()) {
             self.add(conn, Tag::Detector);
             let is_detector = |e: &Entry| !e.is_off && e.tag == Tag::Detector;
             self.each_of(conn, is_detector, |a, cx| a.datagram(cx, from, data, len));
@@ -592,6 +594,7 @@ impl Session<'_> {
         };
         let Some(mut analyzer) = analyzer else { return };
         let is_udp = cx.conn.proto == Proto::Udp;
+        cx.env.is_replaying = is_udp;
         for (from, piece) in replay.into_iter().flat_map(|r| &r.pieces) {
             match piece {
                 Piece::Bytes(d) if is_udp => analyzer.datagram(&mut cx, *from, d, d.len() as u32),
@@ -599,6 +602,7 @@ impl Session<'_> {
                 Piece::Gap(n) => analyzer.gap(&mut cx, *from, *n),
             }
         }
+        self.env.is_replaying = false;
         self.env.tell_of_files(self.now);
         self.stack.started += 1;
         if self.stack.entries.capacity() == 0 {
@@ -674,9 +678,9 @@ impl Session<'_> {
             entry.confirmed = true;
         }
         conn.services.insert(tag as u8);
-        if conn.proto == Proto::Udp && self.stack.entries.len() > 1 {
+        if conn.proto == Proto::Udp && self.stack.entries.len() > 1 && !self.env.logs.events.any() {
             // A datagram connection has only one protocol: detection ends, which frees memory,
-            // since most of them stay idle until their timeout.
+            // since most of them stay idle until their timeout. Events number what Zeek detects even so.
             self.stack.entries.retain(|e| e.tag != Tag::Detector);
         }
         if let Some(idle) = tag.entry().idle {

@@ -33,7 +33,16 @@ pub struct Detector {
     seen: Seen,
 }
 
-const _: () = assert!(rules::TCP.len() <= 32 && rules::UDP.len() <= 32);
+const _: () = assert!(rules::TCP.len() <= 32 && rules::UDP.len() <= SILENT);
+
+/// Where the bits of [`SILENT_RULES`] are among those of rules for datagrams.
+const SILENT: usize = 32 - SILENT_RULES.len();
+
+/// Datagrams for which Zeek starts analyzers of streams, which read nothing of them: DCE/RPC and MQTT.
+const SILENT_RULES: [fn(&[u8]) -> bool; 2] = [
+    |d| matches!(d, [5, 0 | 1, 0..=0x13, ..]),
+    |d| (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ")),
+];
 const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
 
 // Stored lengths fit.
@@ -173,6 +182,13 @@ impl Analyze for Detector {
                 self.start(cx, *tag, from, data);
             }
         }
+        if cx.env.logs.events.any() {
+            for (i, test) in SILENT_RULES.iter().enumerate() {
+                if test(data) && self.first(SILENT + i) {
+                    cx.skip_aids(1);
+                }
+            }
+        }
         if self.is_last(data) {
             return self.stop();
         }
@@ -260,6 +276,19 @@ mod tests {
         assert_eq!(h.starts.len(), 1);
         assert_eq!(h.starts[0].0, Tag::Dhcp);
         assert_eq!(h.starts[0].1.pieces.len(), 3);
+    }
+
+    #[test]
+    fn datagrams_that_start_analyzers_of_streams() {
+        let mut h = Harness::new(Proto::Udp, 9999);
+        h.listen("analyzer_");
+        let mut d = Detector::new(&mut h.cx());
+        // What begins as a packet of DCE/RPC starts an analyzer in Zeek that has a number, but no events.
+        for from in [Dir::Orig, Dir::Resp] {
+            d.datagram(&mut h.cx(), from, b"\x05\x01\x0aecho", 7);
+        }
+        assert!(h.starts.is_empty());
+        assert_eq!(h.env.logs.events.number_analyzers(1), 2);
     }
 
     #[test]

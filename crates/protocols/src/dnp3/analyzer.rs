@@ -31,6 +31,8 @@ struct Analyzer {
     side: [Side; 2],
     rows: Rows,
     done: bool,
+    /// Whether an exception was the reason.
+    thrown: bool,
 }
 
 #[derive(Default)]
@@ -45,7 +47,13 @@ struct Side {
 }
 
 /// The connection is not analysed any further; the reason was reported where necessary.
-struct Stop;
+#[derive(PartialEq, Eq)]
+enum Stop {
+    /// What comes is passed over.
+    Skip,
+    /// Zeek throws an exception.
+    Thrown,
+}
 
 impl Tcp {
     /// For a new connection.
@@ -63,12 +71,16 @@ impl Udp {
 
 impl Analyzer {
     fn new(tag: Tag) -> Self {
-        Self { tag, side: Default::default(), rows: Rows::default(), done: false }
+        Self { tag, side: Default::default(), rows: Rows::default(), done: false, thrown: false }
     }
 
     fn data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if !self.done && self.frames(cx, from, data).is_err() {
+        // Zeek hands over the datagrams that came before the protocol was found without regard to what they are, until
+        // one throws an exception.
+        let takes = !self.done || cx.env.is_replaying && !self.thrown;
+        if takes && let Err(stop) = self.frames(cx, from, data) {
             self.done = true;
+            self.thrown = stop == Stop::Thrown;
         }
     }
 
@@ -79,7 +91,9 @@ impl Analyzer {
                 Some(link) => link,
                 None => {
                     let Some(header) = side.fill(HEADER, &mut data) else { return Ok(()) };
-                    let Some(header) = header.first_chunk::<HEADER>() else { return Err(Stop) };
+                    let Some(header) = header.first_chunk::<HEADER>() else {
+                        return Err(Stop::Skip);
+                    };
                     let parsed = Link::parse(header);
                     let link = self.header(cx, from, parsed)?;
                     if link.is_alone() {
@@ -94,7 +108,8 @@ impl Analyzer {
                     link
                 }
             };
-            let total = link.total().filter(|n| *n >= HEADER && *n <= MAX_FRAME).ok_or(Stop)?;
+            let total =
+                link.total().filter(|n| *n >= HEADER && *n <= MAX_FRAME).ok_or(Stop::Skip)?;
             let side = &mut self.side[from.index()];
             if side.fill(total, &mut data).is_none() {
                 return Ok(());
@@ -116,12 +131,12 @@ impl Analyzer {
             Ok(link) => link,
             Err(Malformed::Start) => {
                 self.weird(cx, "dnp3_header_lacks_magic");
-                return Err(Stop);
+                return Err(Stop::Skip);
             }
             Err(Malformed::Checksum) => {
                 self.weird(cx, "dnp3_corrupt_header_checksum");
                 cx.violation(self.tag, "broken_checksum", &[]);
-                return Err(Stop);
+                return Err(Stop::Skip);
             }
         };
         cx.confirm(self.tag);
@@ -146,7 +161,7 @@ impl Analyzer {
             }
             if is_first && link.length < 5 {
                 // The message is taken for one that ends with the header.
-                return self.message(cx, from, &[]).and(Err(Stop));
+                return self.message(cx, from, &[]).and(Err(Stop::Skip));
             }
             if link.length == 0 {
                 self.weird(cx, "dnp3_negative_or_zero_length_link_layer");
@@ -168,12 +183,12 @@ impl Analyzer {
         for block in frame::blocks(with_data) {
             let Some(block) = block else {
                 self.weird(cx, "dnp3_corrupt_app_chunk_checksum");
-                return Err(Stop);
+                return Err(Stop::Skip);
             };
             let side = &mut self.side[from.index()];
             if side.application.len() + block.len() > MAX_MESSAGE {
                 self.weird(cx, "dnp3_message_too_long");
-                return Err(Stop);
+                return Err(Stop::Skip);
             }
             side.application.extend_from_slice(block.get(transport..).unwrap_or_default());
             transport = 0;
@@ -182,7 +197,7 @@ impl Analyzer {
         side.first_seen |= link.first;
         if !side.first_seen {
             self.weird(cx, "dnp3_first_application_layer_chunk_missing");
-            return Err(Stop);
+            return Err(Stop::Skip);
         }
         if link.last {
             let application = std::mem::take(side).application;
@@ -226,8 +241,10 @@ impl Analyzer {
     }
 
     fn violation(&self, cx: &mut Context<'_>, e: &OutOfBound) -> Stop {
-        cx.violation(self.tag, &e.to_string(), &[]);
-        Stop
+        // What detects the protocol catches the exception while it hands over the datagrams before.
+        let tag = if cx.env.is_replaying { Tag::Detector } else { self.tag };
+        cx.violation(tag, &e.to_string(), &[]);
+        Stop::Thrown
     }
 
     fn weird(&self, cx: &mut Context<'_>, name: &'static str) {
@@ -416,6 +433,26 @@ mod tests {
         let reason = "out_of_bound: DNP3_Application_Request_Header: 2 > 0";
         let reason = format!("Binpac exception: binpac exception: {reason}");
         assert_eq!(h.violations(), [(Tag::Dnp3Udp, reason)]);
+    }
+
+    #[test]
+    fn datagrams_before_detection_are_all_read() {
+        let mut h = Harness::new(Proto::Udp, 9999);
+        let mut a = Udp::new(&mut h.cx());
+        h.env.is_replaying = true;
+        a.datagram(&mut h.cx(), Dir::Orig, b"0123456789ab", 0);
+        a.datagram(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"), 0);
+        assert!(h.confirmed(Tag::Dnp3Udp));
+        assert_eq!(h.rows("weird")[0]["name"], "dnp3_header_lacks_magic");
+        // What is thrown concerns what detects the protocol, and is the end.
+        let cut = frame(false, b"\xc0\xc1\x81\0\0\x02\x02\x07\x01");
+        a.datagram(&mut h.cx(), Dir::Resp, &cut, 0);
+        assert_eq!(h.violations().len(), 1);
+        assert_eq!(h.violations()[0].0, Tag::Detector);
+        a.datagram(&mut h.cx(), Dir::Resp, &cut, 0);
+        h.env.is_replaying = false;
+        a.datagram(&mut h.cx(), Dir::Resp, &cut, 0);
+        assert_eq!(h.violations().len(), 1);
     }
 
     /// A header alone whose length is another, behind it the transport byte.

@@ -22,21 +22,24 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, dat
     if let Some(n) = aside.long_number {
         cx.long_number(n);
     }
-    if parsed.as_ref().is_ok_and(Message::counts) {
-        for _ in 0..aside.odd_addresses {
-            cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
-        }
+    let counts = parsed.as_ref().is_ok_and(Message::counts);
+    if counts {
         certificates::report(cx, session, aside.client_certificate, true);
         certificates::report(cx, session, aside.server_certificate, false);
     }
     if aside.ap_request.is_some() || parsed.is_ok() {
         cx.confirm(tag);
     }
+    if counts {
+        for _ in 0..aside.odd_addresses {
+            cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
+        }
+    }
     for (ticket, options) in aside.ap_request.iter().chain(&aside.ap_requests) {
-        raise::ap_request(cx, session, ticket, *options, true);
+        raise::ap_request(cx, session, tag, (ticket, *options), true);
     }
     match &parsed {
-        Ok(message) => raise::message(cx, session, from, message),
+        Ok(message) => raise::message(cx, session, (tag, from), message),
         Err(e) => cx.violation(tag, &e.to_string(), &[]),
     }
     parsed.is_ok()

@@ -22,6 +22,7 @@ use super::events::KrbTgsRequest;
 use super::events::KrbTgsResponse;
 use super::events::Padata;
 use super::events::SafeMsg;
+use super::events::TicketRecord;
 use super::events::Tickets;
 use super::events::address;
 use super::events::ticket;
@@ -35,6 +36,7 @@ use super::message::Safe;
 use super::message::Ticket;
 use super::rows::Session;
 use crate::Context;
+use crate::Tag;
 
 /// Kinds of requests and replies.
 const AS_REQ: u64 = 10;
@@ -46,19 +48,27 @@ const TGS_REP: u64 = 13;
 pub(super) fn ap_request(
     cx: &mut Context<'_>,
     rows: &mut Session,
-    shown: &Ticket<'_>,
-    options: u32,
+    tag: Tag,
+    (shown, options): (&Ticket<'_>, u32),
     in_padata: bool,
 ) {
     let opts = ApOptions {
         use_session_key: options & 0x4000_0000 != 0,
         mutual_required: options & 0x2000_0000 != 0,
     };
-    cx.report(rows, |c| KrbApRequest { c, ticket: ticket(shown), opts, in_kdc_padata: in_padata });
+    // Over TCP, Zeek says that it found nothing in the ticket.
+    let authenticationinfo = (tag == Tag::KrbTcp).then_some(&b""[..]);
+    let ticket = || TicketRecord { authenticationinfo, ..ticket(shown) };
+    cx.report(rows, |c| KrbApRequest { c, ticket: ticket(), opts, in_kdc_padata: in_padata });
 }
 
 /// Raises the event of a message: a request or reply has to say itself which it is.
-pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, from: Dir, message: &Message<'_>) {
+pub(super) fn message(
+    cx: &mut Context<'_>,
+    rows: &mut Session,
+    (tag, from): (Tag, Dir),
+    message: &Message<'_>,
+) {
     let is_orig = from.is_orig();
     match message {
         Message::Request(r) if r.kind == AS_REQ => {
@@ -74,7 +84,7 @@ pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, from: Dir, messa
             cx.report(rows, |c| KrbTgsResponse { c, msg: reply(r) });
         }
         Message::Request(_) | Message::Reply(_) => {}
-        Message::ApRequest(ticket, options) => ap_request(cx, rows, ticket, *options, false),
+        Message::ApRequest(ticket, options) => ap_request(cx, rows, tag, (ticket, *options), false),
         Message::ApReply => cx.report(rows, |c| KrbApResponse { c }),
         Message::Error(e) => cx.report(rows, |c| KrbError { c, msg: error(e) }),
         Message::Private => cx.raise(|c| KrbPriv { c, is_orig }),
@@ -136,9 +146,9 @@ fn reply<'a>(r: &'a Reply<'a>) -> KdcResponse<'a> {
     }
 }
 
-/// A time in seconds and microseconds.
+/// A time in seconds and microseconds, which Zeek takes for hundred-thousandths of a second.
 fn precise((seconds, micros): (Option<i64>, u64)) -> Option<Time> {
-    let nanos = i64::try_from(micros.min(1_000_000_000)).unwrap_or(0) * 1000;
+    let nanos = i64::try_from(micros.min(1_000_000_000)).unwrap_or(0) * 10_000;
     seconds.map(|s| Time::from_nanos(s.saturating_mul(1_000_000_000).saturating_add(nanos)))
 }
 

@@ -72,7 +72,14 @@ impl Analyze for Analyzer {
         if parsed.as_ref().is_ok_and(|m| m.odd_flags) {
             cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");
         }
-        if header && !from.is_orig() {
+        // The header counts behind the events of what it has inside: data that cannot be read, and other versions.
+        let is_inside = |m: &Message<'_>| match &m.body {
+            Some(body) => matches!(body, Body::Encrypted | Body::UnknownScoped(_)),
+            None => !matches!(m.header.version, 0 | 1 | 3),
+        };
+        let is_late = parsed.as_ref().is_ok_and(is_inside);
+        let confirms = header && !from.is_orig();
+        if confirms && !is_late {
             cx.confirm(Tag::Snmp);
         }
         let message = match parsed {
@@ -88,9 +95,15 @@ impl Analyze for Analyzer {
             if !matches!(version, 0 | 1 | 3) {
                 cx.raise(|c| SnmpUnknownHeaderVersion { c, is_orig, version });
             }
+            if confirms && is_late {
+                cx.confirm(Tag::Snmp);
+            }
             return;
         };
         self.report(cx, from, m.header, body);
+        if confirms && is_late {
+            cx.confirm(Tag::Snmp);
+        }
         for odd in &m.too_long {
             match odd {
                 TooLong::Number(n) => cx.long_number(*n),

@@ -25,9 +25,9 @@ impl Analyze for Analyzer {
     }
 
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
-        let Some(message) = Message::parse(data) else {
-            cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", &[]);
-            return;
+        let message = match Message::parse(data) {
+            Ok(message) => message,
+            Err(e) => return cx.violation(Tag::Syslog, &e.to_string(), &[]),
         };
         let number = |pick: fn(Priority) -> u8| message.priority.map_or(NONE, |p| pick(p).into());
         cx.report(&mut Rows, |c| SyslogMessage {

@@ -1,3 +1,6 @@
+use crate::support::OutOfBound;
+use crate::support::Wrong;
+
 /// The meaning of the number in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
@@ -20,15 +23,24 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Parses a datagram. `None` if it is empty, or opens a bracket and does not follow with
+    /// Parses a datagram. An error if it is empty, or opens a bracket and does not follow with
     /// digits and the closing one.
-    pub fn parse(data: &'a [u8]) -> Option<Self> {
-        if *data.first()? != b'<' {
-            return Some(Self { priority: None, text: data });
+    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
+        let Some(first) = data.first() else {
+            return Err(OutOfBound::new("Syslog_Message_Optional_PRI", "lt", 1, 0).into());
+        };
+        if *first != b'<' {
+            return Ok(Self { priority: None, text: data });
         }
         let digits = data[1..].iter().take_while(|b| b.is_ascii_digit()).count();
-        if digits == 0 || data.get(1 + digits) != Some(&b'>') {
-            return None;
+        match data.get(1 + digits) {
+            _ if digits == 0 => return Err(Wrong::Words),
+            Some(b'>') => {}
+            Some(_) => return Err(Wrong::Value("Syslog_Priority:gt")),
+            None => {
+                let need = digits as i64 + 2;
+                return Err(OutOfBound::new("Syslog_Priority", "gt", need, data.len()).into());
+            }
         }
         let value = data[1..=digits]
             .iter()
@@ -36,17 +48,19 @@ impl<'a> Message<'a> {
         // Only ten bits count; a number beyond 64 bits ends as all ones.
         let priority =
             Priority { facility: (value >> 3 & 0x7f) as u8, severity: (value & 7) as u8 };
-        Some(Self { priority: Some(priority), text: &data[digits + 2..] })
+        Ok(Self { priority: Some(priority), text: &data[digits + 2..] })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::said;
 
     #[test]
     fn priorities() {
-        let p = |d| Message::parse(d).and_then(|m| m.priority).map(|p| (p.facility, p.severity));
+        let p =
+            |d| Message::parse(d).ok().and_then(|m| m.priority).map(|p| (p.facility, p.severity));
         assert_eq!(p(b"<134>text"), Some((16, 6)));
         assert_eq!(p(b"<0>text"), Some((0, 0)));
         assert_eq!(p(b"<99999999999999999999>x"), Some((127, 7)));
@@ -55,10 +69,14 @@ mod tests {
 
     #[test]
     fn texts() {
-        assert_eq!(Message::parse(b"<13>a\0").map(|m| m.text), Some(&b"a\0"[..]));
-        assert_eq!(Message::parse(b"no priority").map(|m| m.text), Some(&b"no priority"[..]));
-        for bad in [&b""[..], b"<", b"<>x", b"<1", b"<a>", b"<1 >"] {
-            assert_eq!(Message::parse(bad), None);
+        assert_eq!(Message::parse(b"<13>a\0").map(|m| m.text), Ok(&b"a\0"[..]));
+        assert_eq!(Message::parse(b"no priority").map(|m| m.text), Ok(&b"no priority"[..]));
+        let fault = |data| said(Message::parse(data).unwrap_err());
+        for bad in [&b"<"[..], b"<>x", b"<a>"] {
+            assert_eq!(Message::parse(bad), Err(Wrong::Words));
         }
+        assert_eq!(fault(b""), "out_of_bound: Syslog_Message_Optional_PRI:lt: 1 > 0");
+        assert_eq!(fault(b"<12"), "out_of_bound: Syslog_Priority:gt: 4 > 3");
+        assert_eq!(fault(b"<1 >"), "&enforce violation : Syslog_Priority:gt");
     }
 }
