@@ -17,6 +17,8 @@ const MAX_MESSAGE: usize = 6 + 6 * 65_535;
 /// The analyzer of one connection.
 pub struct Analyzer {
     due: [Due; 2],
+    /// What the message is whose beginning is there: that does not change any more.
+    begun: [Due; 2],
     frames: [Frames; 2],
     /// The client's minor version.
     minor: u32,
@@ -40,6 +42,7 @@ impl Analyzer {
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             due: [Due::Version; 2],
+            begun: [Due::Version; 2],
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             minor: 0,
             rows: Rows::default(),
@@ -53,7 +56,7 @@ impl Analyzer {
     }
 
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
-        let due = self.due[from.index()];
+        let due = self.begun[from.index()];
         if let Some(text) = message::long_text(due, d) {
             return Err(Malformed::Stop(format!("&enforce violation : {text}")));
         }
@@ -94,8 +97,8 @@ impl Analyzer {
             Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
             Due::Result => {
                 let result = code() == 0;
-                cx.report(&mut self.rows, |c| RfbAuthenticationResult { c, result });
                 cx.raise(|c| RfbAuthResult { c, result: !result });
+                cx.report(&mut self.rows, |c| RfbAuthenticationResult { c, result });
                 match code() {
                     0 => self.due[1] = Due::ServerInit,
                     1 => self.due[1] = Due::Failure,
@@ -154,7 +157,11 @@ impl Analyzer {
 /// A server's message behind its screen. Zeek's analyzer reads none that has pixels.
 fn picture(kind: u8, d: &[u8]) -> Result<(), Malformed> {
     match kind {
-        0 if d[2..] != [0, 0] => Err(Malformed::Stop("out_of_bound: Rectangle".to_owned())),
+        0 if d[2..] != [0, 0] => {
+            let count = Bytes(&d[2..]).u16().unwrap_or_default();
+            let reason = format!("out_of_bound: ServerFramebufferUpdate:rects: {count} > 0");
+            Err(Malformed::Stop(reason))
+        }
         0..=3 => Ok(()),
         _ => Err(Malformed::Stop(format!("invalid index for case: ServerMessage: {kind}"))),
     }
@@ -173,7 +180,10 @@ impl Analyze for Analyzer {
             if self.lost || cx.conn.is_partial() {
                 break;
             }
-            let due = self.due[from.index()];
+            if !frames.has_partial() {
+                self.begun[from.index()] = self.due[from.index()];
+            }
+            let due = self.begun[from.index()];
             let Some(d) = frames.next(&mut rest, |d| message::length(due, d)) else { break };
             match self.message(cx, from, d) {
                 Ok(()) => {}
@@ -259,6 +269,32 @@ mod tests {
         assert!(!told(b"") && !told(b"p") && !told(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02"));
         assert!(!told(b"\0\0\0\0") && !told(b"\x01\0\0\0\0\x01rrggbb"));
         assert!(told(b"pixels") && told(b"\0\0\0\x01"));
+    }
+
+    #[test]
+    fn a_message_that_has_begun_stays_what_it_is() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        // The server refuses, and goes on to its screen; then the client chooses a way.
+        let mut h = run(&[
+            (r, b"RFB 003.008\n"),
+            (o, b"RFB 003.008\n"),
+            (r, b"\0\0\0\0\x04fail"),
+            (r, b"\0\0\0\x02"),
+            (o, b"\x01"),
+            (r, &[0xff; 20]),
+        ]);
+        let long = format!("{BINPAC}&enforce violation : RFBServerInit:len");
+        assert_eq!(h.violations(), [(Tag::Rfb, long)]);
+        h.listen("rfb_auth");
+        let mut a = Analyzer::new(&mut h.cx());
+        a.due[1] = Due::Result;
+        a.stream(&mut h.cx(), r, b"\0\0\0\x01");
+        let events = h.events();
+        assert!(events[0].starts_with("rfb_auth_result"), "{events:?}");
+        assert_eq!(events.len(), 2);
+        // A reason that is too long ends it before it is there.
+        a.stream(&mut h.cx(), r, b"\xff\0\0\0");
+        assert!(a.lost);
     }
 
     #[test]

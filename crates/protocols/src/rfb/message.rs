@@ -41,7 +41,8 @@ pub enum Due {
 /// How long the message due is; how much is needed to tell.
 pub fn length(due: Due, d: &[u8]) -> usize {
     let at = |n: usize| Bytes(d.get(n..).unwrap_or_default());
-    let text = |n: usize| at(n).u32().map_or(0, |len| len.min(MAX_TEXT) as usize);
+    // One that is too long is a fault as soon as its length is there.
+    let text = |n: usize| at(n).u32().filter(|n| *n < MAX_TEXT).map_or(0, |len| len as usize);
     match due {
         Due::Version => 12,
         Due::SecurityType | Due::Result => 4,
@@ -115,7 +116,8 @@ mod tests {
         assert_eq!(length(Due::SecurityTypes, b"\x02\x01\x02"), 3);
         assert_eq!(length(Due::Failure, b"\0\0"), 4);
         assert_eq!(length(Due::Failure, b"\0\0\0\x05"), 9);
-        assert_eq!(length(Due::Failure, b"\xff\0\0\x05"), 4 + 65_536);
+        assert_eq!(length(Due::Failure, b"\0\0\xff\xff"), 4 + 65_535);
+        assert_eq!(length(Due::Failure, b"\xff\0\0\x05"), 4);
         let long = long_text(Due::Failure, b"\xff\0\0\x05");
         assert_eq!(long, Some("RFBFailReasonString:len"));
         assert_eq!(length(Due::Message, b"\x02\0\0\x03"), 16);

@@ -274,7 +274,6 @@ impl Analyzer {
         // A length counts once, as soon as it is read.
         let check = |cx: &mut Context<'_>, head: &[u8]| {
             if before < 4
-                && version.is_some()
                 && let Some(n) = message::excess(head, max)
             {
                 limit(cx, "SSH_max_packet_length_exceeded", n as usize, max as usize);
@@ -356,6 +355,14 @@ fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>
                 cx.raise(|c| Ssh2DhServerParams { c, p, q });
             }
         }
+        (Kex::Gss, 30) => cx.raise(|c| Ssh2GssInit { c, is_orig }),
+        (Kex::Gss, 34) => {
+            if let Some((major, minor, err_msg)) = packet.gss_error(max) {
+                let (major_status, minor_status) = (major.into(), minor.into());
+                cx.raise(|c| Ssh2GssError { c, major_status, minor_status, err_msg });
+            }
+        }
+        (Kex::Rsa, 31) => cx.raise(|c| Ssh2RsaSecret { c, is_orig }),
         (Kex::Ecc, 30 | 31) => {
             if let Some(q) = kex.ecc_key(packet, max) {
                 cx.raise(|c| Ssh2EccKey { c, is_orig, q });
@@ -439,6 +446,27 @@ mod tests {
         }
         a.finish(&mut h.cx());
         h
+    }
+
+    #[test]
+    fn exchanges_with_gss_and_rsa() {
+        let mut h = Harness::new(Proto::Tcp, 22);
+        h.listen("ssh2_");
+        let error = b"\0\0\0\x01\0\0\0\x02\0\0\0\x03bad\0\0\0\0";
+        let packets: [(Kex, u8, &[u8]); 3] =
+            [(Kex::Gss, 30, b""), (Kex::Gss, 34, error), (Kex::Rsa, 31, b"")];
+        for (kex, number, payload) in packets {
+            let packet = Packet { number, payload };
+            raise_exchange(&mut h.cx(), Dir::Orig, kex, &packet, 100);
+        }
+        let expected = [
+            r#"ssh2_gss_init "is_orig":true"#,
+            r#"ssh2_gss_error "major_status":1,"minor_status":2,"err_msg":"bad""#,
+            r#"ssh2_rsa_secret "is_orig":true"#,
+        ];
+        let events: Vec<_> =
+            h.events().iter().map(|e| e.trim_end_matches('}').to_owned()).collect();
+        assert_eq!(events, expected);
     }
 
     #[test]

@@ -103,6 +103,16 @@ gannet_event::events! {
             q: &'a [u8] = "q",
         }
 
+        /// The server's GSS-API failed.
+        pub struct Ssh2GssError<'a> = "ssh2_gss_error", opt_in {
+            /// The status of GSS-API.
+            major_status: u64 = "major_status",
+            /// The status of its mechanism.
+            minor_status: u64 = "minor_status",
+            /// What happened.
+            err_msg: &'a [u8] = "err_msg",
+        }
+
         /// A segment holds encrypted bytes.
         pub struct SshEncryptedPacket = "ssh_encrypted_packet", opt_in {
             /// Whether the originator sent it.
@@ -132,6 +142,12 @@ gannet_event::events! {
     } {
         /// One side begins a Diffie-Hellman exchange.
         pub struct Ssh2DhGexInit = "ssh2_dh_gex_init", opt_in {}
+
+        /// One side begins an exchange with GSS-API.
+        pub struct Ssh2GssInit = "ssh2_gss_init", opt_in {}
+
+        /// The secret of an exchange with RSA.
+        pub struct Ssh2RsaSecret = "ssh2_rsa_secret", opt_in {}
 
         /// One side begins an exchange over an elliptic curve.
         pub struct Ssh2EccInit = "ssh2_ecc_init", opt_in {}

@@ -315,6 +315,14 @@ impl Kex {
     }
 }
 
+impl<'a> Packet<'a> {
+    /// Status and text of an error of GSS-API: the statuses of it and of its mechanism.
+    pub fn gss_error(&self, max: u32) -> Option<(u32, u32, &'a [u8])> {
+        let mut b = Bytes(self.payload);
+        Some((b.u32()?, b.u32()?, string(&mut b, max)?))
+    }
+}
+
 /// A packet of version 1 before encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet1<'a> {
