@@ -17,7 +17,7 @@ const MAX_MESSAGE: usize = 6 + 6 * 65_535;
 /// The analyzer of one connection.
 pub struct Analyzer {
     due: [Due; 2],
-    /// What the message is whose beginning is there: that does not change any more.
+    /// The kind of the message that has begun: later messages do not change it.
     begun: [Due; 2],
     frames: [Frames; 2],
     /// The client's minor version.
@@ -292,7 +292,7 @@ mod tests {
         let events = h.events();
         assert!(events[0].starts_with("rfb_auth_result"), "{events:?}");
         assert_eq!(events.len(), 2);
-        // A reason that is too long ends it before it is there.
+        // A reason that is too long ends the analysis before it has arrived.
         a.stream(&mut h.cx(), r, b"\xff\0\0\0");
         assert!(a.lost);
     }

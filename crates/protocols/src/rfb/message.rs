@@ -41,7 +41,7 @@ pub enum Due {
 /// How long the message due is; how much is needed to tell.
 pub fn length(due: Due, d: &[u8]) -> usize {
     let at = |n: usize| Bytes(d.get(n..).unwrap_or_default());
-    // One that is too long is a fault as soon as its length is there.
+    // A text that is too long is a fault as soon as its length has arrived.
     let text = |n: usize| at(n).u32().filter(|n| *n < MAX_TEXT).map_or(0, |len| len as usize);
     match due {
         Due::Version => 12,
