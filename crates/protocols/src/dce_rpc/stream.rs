@@ -121,6 +121,7 @@ impl Stream {
 }
 
 /// Bytes that are no packet.
+#[derive(Clone, Copy)]
 enum Broken<'a> {
     /// The header, or how much it says there is.
     Header(&'a [u8]),
