@@ -1176,3 +1176,25 @@ fn saved_seeds_repeat_the_run() {
     assert!(!first.stdout.is_empty());
     assert_eq!(run(&["--load-seeds", seeds]).stdout, first.stdout);
 }
+
+/// Under seeds, connections have Zeek's names in the order in which events first show them: a weird does.
+#[test]
+fn a_weird_without_handlers_names_its_connection() {
+    let s = Scratch::new("zeek-weird-names");
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.push(Interval::from_millis(1), frame::udp(address(1, 4_000), address(2, 53), 1, b"no"));
+    trace.connect(address(1, 4_001), address(2, 9)).close();
+    let capture = s.file("trace.pcap", &crate::support::pcap(trace.frames()));
+    let seeds = s.path("seeds");
+    let run = |option: &str, code: &str| {
+        let args = ["-C", "-r", capture.to_str().unwrap(), option, seeds.to_str().unwrap()];
+        let output = zeek(&args, &format!("{TYPES}{code}"));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all = run("--save-seeds", "event new_connection(c: connection) { print c$uid; }");
+    let established = "global connection_established: event(c: connection);
+        event connection_established(c: connection) { print c$uid; }";
+    let second = run("--load-seeds", established);
+    assert_eq!((all.lines().count(), all.lines().nth(1)), (2, second.lines().next()));
+}

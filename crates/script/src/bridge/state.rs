@@ -497,21 +497,29 @@ pub(super) fn known_to_rules(
 }
 
 pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
-    let mut reader = event.args();
-    let param = event.decl.params.iter().find(|param| param.ty == Type::Connection)?;
-    match reader.param(param)? {
-        gannet_event::Value::Connection(index) => event.connection(index),
+    match first(event, &Type::Connection)? {
+        Head::Connection(index) => event.connection(index),
         _ => None,
     }
 }
 
 pub(super) fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
-    let mut reader = event.args();
-    let param = event.decl.params.iter().find(|param| param.ty == Type::File)?;
-    match reader.param(param)? {
-        gannet_event::Value::File(index) => event.file(index),
+    match first(event, &Type::File)? {
+        Head::File(index) => event.file(index),
         _ => None,
     }
+}
+
+/// The first argument of a type, behind the arguments before it.
+fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
+    let mut reader = event.args();
+    for param in event.decl.params {
+        if param.ty == *ty {
+            return reader.param(param);
+        }
+        reader.skip_param(param)?;
+    }
+    None
 }
 
 /// A record with the first values of its fields.
