@@ -411,9 +411,9 @@ impl Session<'_> {
         }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
         conn.count_packet(from, ip_bytes);
-        let is_confirmed =
-            || self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_)));
-        if detect && (self.env.logs.events.any() || !is_confirmed()) {
+        let is_found = |r: &Request| matches!(r, Request::Confirm(tag) if is_often_idle(*tag));
+        let is_found = || self.scratch.requests.iter().any(is_found);
+        if detect && (self.env.logs.events.any() || !is_found()) {
             self.add(conn, Tag::Detector);
             let is_detector = |e: &Entry| !e.is_off && e.tag == Tag::Detector;
             self.each_of(conn, is_detector, |a, cx| a.datagram(cx, from, data, len));
@@ -678,9 +678,9 @@ impl Session<'_> {
             entry.confirmed = true;
         }
         conn.services.insert(tag as u8);
-        if conn.proto == Proto::Udp && self.stack.entries.len() > 1 && !self.env.logs.events.any() {
-            // A datagram connection has only one protocol: detection ends, which frees memory,
-            // since most of them stay idle until their timeout. Events number what Zeek detects even so.
+        let is_found = conn.proto == Proto::Udp && is_often_idle(tag);
+        if is_found && self.stack.entries.len() > 1 && !self.env.logs.events.any() {
+            // The end of detection frees memory. Events number what Zeek detects even so.
             self.stack.entries.retain(|e| e.tag != Tag::Detector);
         }
         if let Some(idle) = tag.entry().idle {
@@ -815,6 +815,13 @@ fn asks_for_looks(tag: Tag) -> bool {
 #[cold]
 fn asks_where_started(tag: Tag) -> bool {
     matches!(tag, Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
+}
+
+/// Whether datagram connections of a protocol are many and idle until their timeout: their protocol is not looked for once it
+/// is confirmed, and their analyzers [hold nothing](Analyze::is_idle) between exchanges.
+#[inline]
+fn is_often_idle(tag: Tag) -> bool {
+    matches!(tag, Tag::Dns | Tag::LdapUdp)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.

@@ -276,7 +276,9 @@ impl Shard {
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
         self.evictor.hold(held, 0, slot.number, index, || crate::state::pair(&slot.conn));
-        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        // As in Zeek, what the end of a connection writes has the time of the packet that advances the clock.
+        let now = packet.max(self.now);
+        let (conn, tcp, mut session) = at_work(slot, now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
         session.match_end(conn);
