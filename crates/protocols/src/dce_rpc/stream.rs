@@ -67,7 +67,7 @@ struct State {
     operations: HashMap<u16, u16, KeyedHash>,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
-    /// Whether Kerberos came, which is not read.
+    /// Whether the stream is of Kerberos, which is not read.
     has_kerberos: bool,
     /// The analyzer of a pipe.
     instance: Option<Instance>,

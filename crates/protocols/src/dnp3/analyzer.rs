@@ -49,7 +49,7 @@ struct Side {
 /// The connection is not analysed any further; the reason was reported where necessary.
 #[derive(PartialEq, Eq)]
 enum Stop {
-    /// What comes is passed over.
+    /// Further data is passed over.
     Skip,
     /// Zeek throws an exception.
     Thrown,

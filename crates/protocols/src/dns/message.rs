@@ -96,7 +96,7 @@ pub struct Place {
     pub udp: bool,
     /// HINFO has a listener: Zeek does not read such records otherwise.
     pub hinfo: bool,
-    /// The same of CAA.
+    /// CAA has a listener: Zeek does not read such records otherwise.
     pub caa: bool,
 }
 

@@ -31,7 +31,7 @@ gannet_log::row! {
 const SAMPLE_AFTER: u64 = 3;
 /// Of the further ones only each so-manieth is.
 const SAMPLE_EACH: u64 = 100_000;
-/// How long that lasts.
+/// How long the packets of a kind are counted.
 const WINDOW: Interval = Interval::from_secs(3600);
 /// Bytes that are shown.
 const FIRST_BYTES: usize = 10;

@@ -25,7 +25,7 @@ pub(super) trait LineSink {
 }
 
 impl Chunks {
-    /// Of a mail whose lines are passed on in pieces of `max_line` bytes.
+    /// The chunks of a mail whose lines are passed on in pieces of `max_line` bytes.
     pub(super) fn new(max_line: usize) -> Self {
         Self { max_line, remaining: 0, last: false, partial: Vec::new() }
     }

@@ -74,7 +74,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As scripts have them.
+    /// The limits that scripts have.
     pub(crate) fn of(env: &Env) -> Self {
         Self {
             depth: env.most("MIME::max_depth", MAX_DEPTH),
