@@ -365,6 +365,7 @@ impl Context<'_> {
         let is_handled = matches!(self.requests.last(), None | Some(Request::Handled));
         if !is_handled && self.requests.iter().any(|r| matches!(r, Request::Violation { .. })) {
             self.requests.push(Request::Handled);
+            self.env.has_handled = true;
         }
     }
 
@@ -372,15 +373,13 @@ impl Context<'_> {
     /// [`finish`](crate::Analyze::finish) follows when the packet is done.
     #[inline]
     pub(crate) fn is_taken_off(&mut self, tag: Tag) -> bool {
-        match self.requests.iter().rposition(|r| matches!(r, Request::Handled)) {
-            Some(at) => self.was_taken_off(tag, at),
-            None => false,
-        }
+        self.env.has_handled && self.was_taken_off(tag)
     }
 
-    /// The same, for a violation before request number `end`.
     #[cold]
-    fn was_taken_off(&mut self, tag: Tag, end: usize) -> bool {
+    fn was_taken_off(&mut self, tag: Tag) -> bool {
+        let end = self.requests.iter().rposition(|r| matches!(r, Request::Handled));
+        let end = end.unwrap_or_default();
         let fails = |r: &Request| matches!(r, Request::Violation { tag: of, .. } if *of == tag);
         if !self.requests.iter().take(end).any(fails) {
             return false;

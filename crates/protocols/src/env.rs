@@ -177,6 +177,8 @@ pub struct Env {
     /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
     /// still to come.
     pub(crate) owed: UidMap<Tag>,
+    /// Handlers have run since a violation of the current packet.
+    pub(crate) has_handled: bool,
     /// Streams whose bytes listeners want.
     pub(crate) streams: Followed,
     /// Files that scripts read, by their names.
@@ -255,6 +257,7 @@ impl Env {
             inner_protocols: options.inner_protocols,
             syn: None,
             owed: UidMap::default(),
+            has_handled: false,
             streams: Followed::default(),
             inputs: HashMap::new(),
             is_leaving: false,

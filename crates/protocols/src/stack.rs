@@ -411,9 +411,8 @@ impl Session<'_> {
         }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
         conn.count_packet(from, ip_bytes);
-        let is_found = |r: &Request| matches!(r, Request::Confirm(tag) if is_often_idle(*tag));
-        let is_found = || self.scratch.requests.iter().any(is_found);
-        if detect && (self.env.logs.events.any() || !is_found()) {
+        let ends = |r: &Request| matches!(r, Request::Confirm(tag) if !self.detects_on(*tag));
+        if detect && !self.scratch.requests.iter().any(ends) {
             self.add(conn, Tag::Detector);
             let is_detector = |e: &Entry| !e.is_off && e.tag == Tag::Detector;
             self.each_of(conn, is_detector, |a, cx| a.datagram(cx, from, data, len));
@@ -507,7 +506,7 @@ impl Session<'_> {
                     }
                     Request::Flip => flip = true,
                     Request::Done(tag) => self.remove(conn, tag, false),
-                    Request::Handled => {}
+                    Request::Handled => self.env.has_handled = false,
                 }
             }
             self.scratch.round = round;
@@ -678,14 +677,20 @@ impl Session<'_> {
             entry.confirmed = true;
         }
         conn.services.insert(tag as u8);
-        let is_found = conn.proto == Proto::Udp && is_often_idle(tag);
-        if is_found && self.stack.entries.len() > 1 && !self.env.logs.events.any() {
-            // The end of detection frees memory. Events number what Zeek detects even so.
+        if conn.proto == Proto::Udp && self.stack.entries.len() > 1 && !self.detects_on(tag) {
+            // The end of detection frees memory: most of these connections stay idle until their timeout.
             self.stack.entries.retain(|e| e.tag != Tag::Detector);
         }
         if let Some(idle) = tag.entry().idle {
             conn.set_timeout(idle);
         }
+    }
+
+    /// Whether the protocol of a datagram connection is still looked for once one is confirmed: as in Zeek, for events, which
+    /// number what is found; without them only for SIP, whose messages may violate it one by one.
+    #[inline]
+    fn detects_on(&self, confirmed: Tag) -> bool {
+        confirmed == Tag::Sip || self.env.logs.events.any()
     }
 
     /// Takes an analyzer off, if it is still there.
@@ -746,6 +751,14 @@ impl Session<'_> {
     /// Data follows: ends what analyzers that were removed before have begun, as late as Zeek removes them.
     #[inline]
     pub fn before_data(&mut self, conn: &mut Conn) {
+        if self.env.owes() {
+            self.leave_if_owed(conn);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_if_owed(&mut self, conn: &mut Conn) {
         if let Some(tag) = self.env.take_owed(conn.uid) {
             while let Some(at) = self.stack.entries.iter().position(|e| e.is_leaving) {
                 self.leave(conn, at, true);
@@ -815,13 +828,6 @@ fn asks_for_looks(tag: Tag) -> bool {
 #[cold]
 fn asks_where_started(tag: Tag) -> bool {
     matches!(tag, Tag::Mount | Tag::Netbios | Tag::Nfs | Tag::Portmapper)
-}
-
-/// Whether datagram connections of a protocol are many and idle until their timeout: their protocol is not looked for once it
-/// is confirmed, and their analyzers [hold nothing](Analyze::is_idle) between exchanges.
-#[inline]
-fn is_often_idle(tag: Tag) -> bool {
-    matches!(tag, Tag::Dns | Tag::LdapUdp)
 }
 
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.
