@@ -138,7 +138,8 @@ fn unquote(text: &[u8]) -> Vec<u8> {
 }
 
 /// Position of the first byte of the wanted kind, outside of comments.
-fn skip_until(text: &[u8], wanted: fn(u8) -> bool) -> Option<usize> {
+#[inline]
+fn skip_until(text: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut rest = text;
     while let Some(&b) = rest.first() {
         if wanted(b) {
@@ -185,8 +186,27 @@ fn is_name_char(b: u8) -> bool {
     (33..=126).contains(&b) && b != b':'
 }
 
+/// Whether each character may be part of a token.
+static TOKEN: [bool; 256] = token_chars();
+
+const fn token_chars() -> [bool; 256] {
+    let mut chars = [false; 256];
+    let mut b = 33;
+    while b <= 126 {
+        chars[b] = true;
+        b += 1;
+    }
+    let others = b"()<>@,;:\\\"/[]?=";
+    let mut i = 0;
+    while i < others.len() {
+        chars[others[i] as usize] = false;
+        i += 1;
+    }
+    chars
+}
+
 fn is_token_char(b: u8) -> bool {
-    (33..=126).contains(&b) && !b"()<>@,;:\\\"/[]?=".contains(&b)
+    TOKEN[usize::from(b)]
 }
 
 #[cfg(test)]
