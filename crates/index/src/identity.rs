@@ -17,12 +17,12 @@ use siphasher::sip128;
 pub struct Identity {
     /// Bytes of the file.
     pub size: u64,
-    /// Of its first and last MiB.
+    /// Of its first and last 64 KiB.
     pub hash: u128,
 }
 
 /// Bytes of each end that are hashed.
-const END: u64 = 1 << 20;
+const END: u64 = 64 << 10;
 
 impl Identity {
     /// Of a file.

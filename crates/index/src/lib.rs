@@ -15,7 +15,7 @@
 //! magic, version                                      8 bytes, u32
 //! flags                                               u32: 1 packets can be reached by their places,
 //!                                                     2 in a gzip file, 4 in a zstd file
-//! identity of the capture                             size u64, hash of its first and last MiB u128
+//! identity of the capture                             size u64, hash of its first and last 64 KiB u128
 //! packets, forgotten fragments                        u64 each
 //! head length, places, points, window bytes, blocks   u64 each
 //! check of all before                                 u64
