@@ -765,12 +765,52 @@ fn texts_that_are_searched_for_all_matches_have_a_limit() {
 #[test]
 fn an_option_that_has_no_effect_is_a_warning() {
     let trace = Trace::new(Time::from_secs(1_000), 1);
-    for (delay, warning) in [(5, ""), (6, "warning: tcp_attempt_delay has no effect in gannet\n")] {
-        let code = format!("const tcp_attempt_delay = {delay} secs;");
+    for (delay, warning) in [(5, ""), (6, "warning: tcp_reset_delay has no effect in gannet\n")] {
+        let code = format!("const tcp_reset_delay = {delay} secs;");
         let (_, errors, status) = over_trace(&trace, &code);
         assert_eq!((errors.ends_with(warning), status), (true, Some(0)), "{errors}");
         assert_eq!(errors.is_empty(), warning.is_empty(), "{errors}");
     }
+}
+
+#[test]
+fn options_of_scripts_change_how_tcp_connections_are_followed() {
+    let events = r#"
+        global connection_attempt: event(c: connection);
+        function at(name: string) { print fmt("%s %.0f", name, floor(time_to_double(network_time()) - 1000.0)); }
+        event new_connection(c: connection) { if ( c$id$orig_p == 9/tcp || c$id$resp_p == 9/tcp ) at("new"); }
+        event connection_attempt(c: connection) { at("attempt"); }
+        event connection_state_remove(c: connection) { if ( c$id$resp_p == 9/tcp ) at("over"); }
+        "#;
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let [client, server] = [address(1, 4_000), address(2, 9)];
+    let follow = |first: usize, options: &str, begin: fn(&mut Trace, SocketAddr, SocketAddr)| {
+        let mut trace = Trace::new(Time::from_secs(1_000), 1);
+        begin(&mut trace, client, server);
+        // The clock goes by packets.
+        for second in 1..20 {
+            trace.wait(Interval::from_millis(999));
+            trace.ping(address(3, 0).ip(), address(4, 0).ip(), 7, second);
+        }
+        let s = Scratch::new("zeek-trace");
+        let capture = s.file("trace.pcap", &crate::support::pcap(&trace.frames()[first..]));
+        let (printed, errors, status) = with_threads(&format!("{options}{events}"), &capture);
+        assert_eq!((&*errors, status), ("", Some(0)));
+        printed.replace('\n', ",")
+    };
+    let knock = |options| follow(0, options, Trace::knock);
+    assert_eq!(knock(""), "new 0,attempt 5,over 5,");
+    assert_eq!(knock("const tcp_attempt_delay = 2 secs;"), "new 0,attempt 2,over 2,");
+    let closed = |first, options| follow(first, options, |t, a, b| t.connect(a, b).close());
+    assert_eq!(closed(0, ""), "new 0,over 5,");
+    assert_eq!(closed(0, "const tcp_close_delay = 8 secs;"), "new 0,over 8,");
+    // A capture that begins with the SYN-ACK, and one that begins within the connection.
+    assert_eq!(closed(1, ""), "new 0,over 5,");
+    assert_eq!(closed(1, "const tcp_SYN_ack_ok = F;"), "new 0,over 5,");
+    for first in [1, 2, 3] {
+        assert_eq!(closed(first, "const partial_connection_ok = F;"), "", "{first}");
+    }
+    assert_eq!(closed(0, "const partial_connection_ok = F;"), "new 0,over 5,");
 }
 
 #[test]

@@ -119,6 +119,9 @@ impl Shard {
         if segment.flags.syn() {
             known.at = known.at.filter(|at| !self.ends_for(at.index, segment));
         }
+        if EVENTS && known.at.is_none() && !self.begins.with(segment.flags) {
+            return true;
+        }
         let (index, from) =
             self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, segment.flags)
@@ -247,9 +250,9 @@ impl Shard {
     /// Whether a SYN starts another connection with the same hosts and ports; the old one ends
     /// then.
     fn ends_for(&mut self, index: u32, syn: &Tcp<'_>) -> bool {
-        let time = self.time;
+        let (time, delays) = (self.time, self.streams.delays);
         let reuse = self.with_session(index, |conn, tcp, session| {
-            tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, session))
+            tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, &delays, session))
         });
         if reuse == Some(true) {
             self.with_session(index, |conn, tcp, session| {

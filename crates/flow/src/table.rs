@@ -10,6 +10,7 @@ use gannet_base::prefetch;
 use crate::Conn;
 use crate::index::Index;
 use crate::slab::Slab;
+use crate::tcp::Delays;
 use crate::tcp::Syn;
 use crate::tcp::Tcp;
 
@@ -149,8 +150,8 @@ const MAX_SPARE: usize = 64;
 impl Spare {
     /// The state of a new TCP connection.
     #[inline]
-    pub fn begin(&mut self, start: Time) -> Box<Tcp> {
-        self.boxed(Tcp::new(start))
+    pub fn begin(&mut self, start: Time, delays: &Delays) -> Box<Tcp> {
+        self.boxed(Tcp::new(start, delays))
     }
 
     fn boxed(&mut self, tcp: Tcp) -> Box<Tcp> {

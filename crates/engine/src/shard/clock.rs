@@ -127,9 +127,10 @@ impl Shard {
         if slot.number as u32 != number || slot.due != due {
             return;
         }
-        open(slot, &mut self.spare, self.now);
+        let delays = &self.streams.delays;
+        open(slot, &mut self.spare, self.now, delays);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
-        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
+        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet, delays));
         if over || slot.conn.last + slot.conn.timeout() <= now {
             if !over && self.keeps(index, packet) {
                 return;

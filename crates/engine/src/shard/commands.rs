@@ -42,6 +42,7 @@ impl Shard {
                 }
                 Command::PacketThresholds(all) => self.packet_thresholds = all,
                 Command::Unchecked(nets) => self.unchecked = nets,
+                Command::Setting { name, value } if self.set_tcp(name, value) => {}
                 Command::Setting { name: "ConnKey::factory", value } => {
                     self.keyed_by_vlan = value != 0;
                 }
@@ -90,6 +91,33 @@ impl Shard {
                 other => self.env.steer(self.time.max(self.now), other),
             }
         }
+    }
+
+    /// Changes how TCP connections are followed, by Zeek's name of the option. Returns whether it is such an option.
+    fn set_tcp(&mut self, name: &str, value: u64) -> bool {
+        let Self { streams, begins, .. } = self;
+        // Zero is no limit.
+        let most = if value == 0 { u64::MAX } else { value };
+        match name {
+            "partial_connection_ok" => begins.any = value != 0,
+            "report_gaps_for_partial" => streams.partial_gaps = value != 0,
+            "tcp_SYN_ack_ok" => begins.syn_acks = value != 0,
+            "tcp_SYN_timeout" => streams.delays.first_check = interval(value),
+            "tcp_attempt_delay" => streams.delays.attempt = interval(value),
+            "tcp_close_delay" => streams.delays.close = interval(value),
+            "tcp_connection_linger" => streams.delays.linger = interval(value),
+            "tcp_excessive_data_without_further_acks" => streams.without_further_acks = most,
+            "tcp_max_above_hole_without_any_acks" => streams.above_hole_without_acks = most,
+            "tcp_max_initial_window" => streams.initial_window = most,
+            // Each check is later than the one before.
+            "tcp_session_timer" => streams.delays.check = interval(value.max(1)),
+            "tcp_storm_interarrival_thresh" => {
+                streams.storm_within = i32::try_from(value / 1_000_000).unwrap_or(i32::MAX);
+            }
+            "tcp_storm_thresh" => streams.storm = u32::try_from(value).unwrap_or(u32::MAX),
+            _ => return false,
+        }
+        true
     }
 
     /// The VLAN tags that distinguish the connection of the current packet, as one number.

@@ -10,6 +10,7 @@ use gannet_flow::Hash;
 use gannet_flow::Slot;
 use gannet_flow::Spare;
 use gannet_flow::tcp;
+use gannet_flow::tcp::Delays;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Logs;
@@ -65,7 +66,7 @@ impl Shard {
         // Its timer is set when the packet is processed, when more is known. The slot is filled in
         // place because it is large.
         let conn = Conn::new(uid, *id, proto, ip.protocol, self.time);
-        let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
+        let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time, &self.streams.delays));
         let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
         let index = self.table.insert(hash, slot);
         let Some(slot) = self.table.get_mut(index) else { return (index, Dir::Orig) };
@@ -201,7 +202,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
-        open(slot, &mut self.spare, self.now);
+        open(slot, &mut self.spare, self.now, &self.streams.delays);
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         Some(work(conn, tcp, &mut session))
     }
@@ -215,7 +216,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
-        open(slot, &mut self.spare, self.now);
+        open(slot, &mut self.spare, self.now, &self.streams.delays);
         let patience = slot.conn.timeout();
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         if let Some(noting) = &mut self.noting {
@@ -382,9 +383,9 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
 
 /// Unpacks a slot at time `now`.
 #[inline]
-pub(crate) fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time) {
+pub(crate) fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time, delays: &Delays) {
     slot.open(spare);
     if let Some(tcp) = &mut slot.tcp {
-        tcp.pass_checks(&slot.conn, now);
+        tcp.pass_checks(&slot.conn, now, delays);
     }
 }

@@ -43,6 +43,7 @@ use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::unknown::Sampler;
+use gannet_wire::TcpFlags;
 
 use crate::Options;
 use crate::lookahead;
@@ -56,6 +57,31 @@ use ext::Ext;
 /// The least network time: there Zeek's clock of timers begins. Times of packets and connections may be earlier.
 const BEGINNING: Time = Time::from_secs(1);
 
+/// Which segments other than a SYN begin a TCP connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begins {
+    /// Any, if none is excluded below.
+    pub(crate) any: bool,
+    pub(crate) syn_acks: bool,
+}
+
+impl Default for Begins {
+    fn default() -> Self {
+        Self { any: true, syn_acks: true }
+    }
+}
+
+impl Begins {
+    /// Whether a segment with these flags begins a connection.
+    pub(crate) fn with(self, flags: TcpFlags) -> bool {
+        match (flags.syn(), flags.ack()) {
+            (true, false) => true,
+            (true, true) => self.any && self.syn_acks,
+            (false, _) => self.any,
+        }
+    }
+}
+
 /// A shard of the connection table with its environment.
 pub(crate) struct Shard {
     pub(crate) options: Options,
@@ -65,8 +91,10 @@ pub(crate) struct Shard {
     pub(crate) ip_tunnels: IpTunnels,
     pub(crate) timers: Timers,
     pub(crate) evictor: Evictor,
-    /// Limits of TCP reassembly.
+    /// Limits of TCP connections and of their reassembly.
     pub(crate) streams: tcp::Limits,
+    /// Whether segments other than a SYN begin a connection, and, of these, SYN-ACKs.
+    pub(crate) begins: Begins,
     scratch: Scratch,
     spare: Spare,
     /// Network time, which never goes back.
@@ -158,6 +186,7 @@ impl Shard {
             env,
             evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
+            begins: Begins::default(),
             fragments: Fragments::with_limits(options.limits.fragments()),
             noting: options.index.as_deref().map(|index| Box::new(Noting::new(index))),
             options,

@@ -164,10 +164,11 @@ impl Shard {
     /// Gives up the holes of a connection with `held` bytes above holes.
     fn skip_holes(&mut self, number: u64, index: u32, held: usize) {
         self.evictor.report.holes_given_up += 1;
+        let limits = self.streams;
         self.with_session(index, |conn, tcp, session| {
             if let Some(tcp) = tcp {
                 session.weird(conn, "reassembly_limit_reached", "", "TCP");
-                tcp.skip_holes(conn, session);
+                tcp.skip_holes(conn, &limits, session);
             }
         });
         if let Some(slot) = self.table.get(index) {

@@ -12,14 +12,37 @@ use super::State;
 use super::Tcp;
 use crate::Conn;
 
-/// An attempt without an answer for this long has failed.
-pub(super) const ATTEMPT_DELAY: Interval = Interval::from_secs(5);
-/// Interval between checks of a connection.
-const SESSION_TIMER: Interval = Interval::from_secs(6);
-/// A connection that one side closed is over after this much silence.
-const LINGER: Interval = Interval::from_secs(5);
-/// A closed connection is kept this long for packets still on their way.
-const CLOSE_DELAY: Interval = Interval::from_secs(5);
+/// When connections are checked, and how long they wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// From the first packet to the first check.
+    pub first_check: Interval,
+    /// From one check to the next.
+    pub check: Interval,
+    /// An attempt without an answer for this long has failed; zero: none fails.
+    pub attempt: Interval,
+    /// A connection that one side closed is over after this much silence.
+    pub linger: Interval,
+    /// A closed connection is kept this long for packets still on their way.
+    pub close: Interval,
+}
+
+impl Delays {
+    /// Those that scripts have not changed.
+    pub const DEFAULT: Self = Self {
+        first_check: Interval::from_secs(5),
+        check: Interval::from_secs(6),
+        attempt: Interval::from_secs(5),
+        linger: Interval::from_secs(5),
+        close: Interval::from_secs(5),
+    };
+
+    /// When an attempt that begins now fails.
+    pub(super) fn attempt_from(&self, now: Time) -> Time {
+        if self.attempt == Interval::ZERO { Time::MAX } else { now + self.attempt }
+    }
+}
+
 /// Idle seconds until a connection is removed, with or without a seen handshake.
 pub(super) const INACTIVITY: u16 = 300;
 
@@ -42,6 +65,7 @@ impl Tcp {
         conn: &mut Conn,
         now: Time,
         s: &wire::Tcp<'_>,
+        delays: &Delays,
         c: &mut impl Consumer,
     ) -> bool {
         if !s.flags.any(TcpFlags::SYN) {
@@ -72,13 +96,13 @@ impl Tcp {
             c.weird(conn, name, "", "TCP");
         } else if (orig.is_active() || resp.is_active()) && !reset {
             c.weird(conn, "active_connection_reuse", "", "TCP");
-        } else if (now - conn.last).as_nanos() < LINGER.as_nanos() && !reset {
+        } else if (now - conn.last).as_nanos() < delays.linger.as_nanos() && !reset {
             c.weird(conn, "premature_connection_reuse", "", "TCP");
         }
         true
     }
 
-    pub(super) fn connection_closed(&mut self, conn: &Conn, side: Dir) {
+    pub(super) fn connection_closed(&mut self, conn: &Conn, side: Dir, delays: &Delays) {
         self.close_deferred = self.endpoint(side).data_pending(self.endpoint(side.other()));
         let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
         if self.close_deferred || e.did_close {
@@ -89,11 +113,11 @@ impl Tcp {
         self.end(side).did_close = true;
         if complete {
             // If the other side closed first, it set a time that is now void.
-            self.due = [conn.last + CLOSE_DELAY, Time::MAX];
+            self.due = [conn.last + delays.close, Time::MAX];
             self.phase = Phase::Closing;
         } else if !first && self.phase != Phase::Closing {
             // The peer is active, so the attempt succeeded.
-            let check = conn.last + SESSION_TIMER;
+            let check = conn.last + delays.check;
             self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
             self.phase = Phase::Open;
         }
@@ -134,16 +158,16 @@ impl Tcp {
     /// To be called before anything changes: accounts for the checks of a [quiet](Self::is_quiet)
     /// connection up to `now` as if each had been made by a packet at its due time.
     #[inline]
-    pub fn pass_checks(&mut self, conn: &Conn, now: Time) {
+    pub fn pass_checks(&mut self, conn: &Conn, now: Time, delays: &Delays) {
         if self.due() <= now {
-            self.pass_those_due(conn, now);
+            self.pass_those_due(conn, now, delays);
         }
     }
 
     #[cold]
-    fn pass_those_due(&mut self, conn: &Conn, now: Time) {
+    fn pass_those_due(&mut self, conn: &Conn, now: Time, delays: &Delays) {
         if self.finds_nothing(conn) {
-            let every = SESSION_TIMER.as_nanos();
+            let every = delays.check.as_nanos().max(1);
             for due in self.due.iter_mut().filter(|due| **due <= now) {
                 let checks = (now - *due).as_nanos() / every + 1;
                 *due += Interval::from_nanos(checks.saturating_mul(every));
@@ -153,7 +177,7 @@ impl Tcp {
 
     /// Whether the connection is over, because it closed, failed or never started. A check due at
     /// `now` is made by the first `packet` that is not older; the check uses that packet's time.
-    pub fn is_over(&mut self, conn: &Conn, now: Time, packet: Time) -> bool {
+    pub fn is_over(&mut self, conn: &Conn, now: Time, packet: Time, delays: &Delays) -> bool {
         let (orig, resp) = (&self.side[0], &self.side[1]);
         if self.phase == Phase::Closing {
             return self.due[0] <= now;
@@ -171,11 +195,11 @@ impl Tcp {
             if self.due[chain] > now {
                 continue;
             }
-            if self.is_active && conn.last + LINGER < packet && self.ends_in_silence() {
+            if self.is_active && conn.last + delays.linger < packet && self.ends_in_silence() {
                 return true;
             }
             // A finished connection is not checked again: its close timer or idleness ends it.
-            let again = if self.is_active { packet + SESSION_TIMER } else { Time::MAX };
+            let again = if self.is_active { packet + delays.check } else { Time::MAX };
             self.due[chain] = again;
         }
         false

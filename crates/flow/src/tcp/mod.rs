@@ -34,13 +34,13 @@ use gannet_wire::TcpFlags;
 
 pub use endpoint::Endpoint;
 pub use endpoint::State;
+pub use life::Delays;
 pub use stream::Limits;
 pub(crate) use syn::Syn;
 
 use crate::Conn;
 use crate::conn::is_power_of_ten;
 use endpoint::delta;
-use life::ATTEMPT_DELAY;
 use life::Phase;
 use stream::Piece;
 use watched::Watched;
@@ -164,10 +164,6 @@ pub struct View {
     pub sizes: [u64; 2],
 }
 
-const STORM: u16 = 1_000;
-/// Most milliseconds between segments of a storm; negative intervals (clocks that go back) count as
-/// short.
-const STORM_WITHIN: i32 = 1_000;
 /// A jump in sequence space that makes a SYN or RST implausible.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
 
@@ -214,7 +210,7 @@ const _: () = assert!(size_of::<Tcp>() <= 256);
 impl Tcp {
     /// A connection whose first packet is at `start`.
     #[inline]
-    pub fn new(start: Time) -> Self {
+    pub fn new(start: Time, delays: &Delays) -> Self {
         Self {
             side: Default::default(),
             first_seen: [false; 2],
@@ -225,7 +221,7 @@ impl Tcp {
             first_acked: false,
             deferred_report: false,
             is_finished: false,
-            due: [start + ATTEMPT_DELAY, Time::MAX],
+            due: [start + delays.first_check, Time::MAX],
         }
     }
 
@@ -301,11 +297,11 @@ impl Tcp {
 
     /// Gives up the missing bytes below data that arrived early: that data is delivered as if its
     /// receiver had acknowledged it. What is kept for a comparison is forgotten.
-    pub fn skip_holes(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
+    pub fn skip_holes(&mut self, conn: &mut Conn, limits: &Limits, c: &mut impl Consumer) {
         for side in [Dir::Orig, Dir::Resp] {
             self.end(side).stream.forget_kept();
             if let Some(end) = self.endpoint(side).stream.held_end() {
-                self.ack_received(conn, side, end, c);
+                self.ack_received(conn, side, end, limits, c);
             }
         }
     }
@@ -513,17 +509,17 @@ impl Tcp {
             self.stepped(conn, &Step::Syn, c);
         }
         let e = self.end(from);
-        let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < STORM_WITHIN;
+        let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < limits.storm_within;
         if s.flags.any(TcpFlags::FIN) {
             e.fins = e.fins.saturating_add(1);
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
-            if e.fins >= STORM && storm {
+            if u32::from(e.fins) >= limits.storm && storm {
                 c.weird(conn, "FIN_storm", "", "TCP");
             }
         }
         if s.flags.any(TcpFlags::RST) {
             e.rsts = e.rsts.saturating_add(1);
-            if e.rsts >= STORM && storm {
+            if u32::from(e.rsts) >= limits.storm && storm {
                 c.weird(conn, "RST_storm", "", "TCP");
             }
             c.reset(conn);
@@ -539,10 +535,11 @@ impl Tcp {
         self.end(from).last_time = milliseconds(now);
         self.observed(c);
         let report = C::OBSERVES && self.is_close_reported(from, s);
-        let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
+        let attempt_end = limits.delays.attempt_from(now);
+        let (from, do_close) = self.update_state(conn, attempt_end, from, s, advance, c);
         self.observed(c);
         if s.flags.any(TcpFlags::ACK) {
-            self.ack_received(conn, from.other(), rel_ack, c);
+            self.ack_received(conn, from.other(), rel_ack, limits, c);
         }
         let (seq, ack, last) = (rel_seq, rel_ack, self.last_seqs());
         let step = Step::Segment { from: sender, segment: s, seq, ack, last };
@@ -552,11 +549,11 @@ impl Tcp {
         if s.payload_len > 0 && !s.flags.any(TcpFlags::RST) && !underflow {
             self.data_sent(conn, from, data_seq, s, limits, c);
         }
-        self.check_end(conn, from, c);
+        self.check_end(conn, from, limits, c);
         if do_close {
             c.closed(conn);
             let closed = self.endpoint(from).did_close;
-            self.connection_closed(conn, from);
+            self.connection_closed(conn, from, &limits.delays);
             if C::OBSERVES {
                 self.report_finished(conn, from, closed, report, c);
             }
@@ -795,7 +792,14 @@ impl Tcp {
         }
     }
 
-    fn ack_received(&mut self, conn: &mut Conn, side: Dir, mut seq: u64, c: &mut impl Consumer) {
+    fn ack_received(
+        &mut self,
+        conn: &mut Conn,
+        side: Dir,
+        mut seq: u64,
+        limits: &Limits,
+        c: &mut impl Consumer,
+    ) {
         let clean = self.side[0].is_clean() && self.side[1].is_clean();
         let partial = conn.is_partial();
         let e = self.end(side);
@@ -818,6 +822,8 @@ impl Tcp {
                         }
                     }
                     missed = missed.saturating_add(len);
+                }
+                if clean || limits.partial_gaps {
                     c.content_gap(conn, side, at, len);
                 }
                 conn.set_gap();
@@ -827,10 +833,10 @@ impl Tcp {
         });
         self.end(side).gaps = gaps;
         self.missed_bytes = self.missed_bytes.saturating_add(missed);
-        if new && self.side.iter().all(|e| e.state == State::Established) {
+        if new && (limits.partial_gaps || self.side.iter().all(|e| e.state == State::Established)) {
             c.acked(bytes, missing);
         }
-        self.check_end(conn, side, c);
+        self.check_end(conn, side, limits, c);
     }
 
     fn data_sent<C: Consumer>(
@@ -892,16 +898,16 @@ impl Tcp {
     }
 
     #[inline]
-    fn check_end(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
+    fn check_end(&mut self, conn: &mut Conn, side: Dir, limits: &Limits, c: &mut impl Consumer) {
         let e = self.endpoint(side);
         let over = e.fins > 0 || matches!(e.state, State::Closed | State::Reset);
         if over && !e.did_end {
-            self.check_over(conn, side, c);
+            self.check_over(conn, side, limits, c);
         }
     }
 
     /// Checks whether the stream is complete once a side finished sending.
-    fn check_over<C: Consumer>(&mut self, conn: &mut Conn, side: Dir, c: &mut C) {
+    fn check_over<C: Consumer>(&mut self, conn: &mut Conn, side: Dir, limits: &Limits, c: &mut C) {
         if self.endpoint(side).data_pending(self.endpoint(side.other())) {
             return;
         }
@@ -915,7 +921,7 @@ impl Tcp {
             }
             c.closed(conn);
             let closed = self.endpoint(side).did_close;
-            self.connection_closed(conn, side);
+            self.connection_closed(conn, side, &limits.delays);
             if C::OBSERVES {
                 self.report_finished(conn, side, closed, false, c);
             }

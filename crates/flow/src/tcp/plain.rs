@@ -62,11 +62,11 @@ impl Tcp {
             // The peer has not closed, so an acknowledgement of delivered bytes ends nothing
             // either.
             if peer.fins == 0 && peer.stream.ack_delivered(rel_ack) {
-                if self.side.iter().all(|e| e.state == State::Established) {
+                if limits.partial_gaps || self.side.iter().all(|e| e.state == State::Established) {
                     c.acked(bytes, 0);
                 }
             } else {
-                self.ack_received(conn, from.other(), rel_ack, c);
+                self.ack_received(conn, from.other(), rel_ack, limits, c);
             }
         }
         if C::OBSERVES && c.wants_segment(s) {

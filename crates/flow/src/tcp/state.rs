@@ -10,7 +10,6 @@ use super::State;
 use super::Step;
 use super::Tcp;
 use super::delta;
-use super::life::ATTEMPT_DELAY;
 use super::life::INACTIVITY;
 use super::life::Phase;
 use crate::Conn;
@@ -70,18 +69,18 @@ impl Tcp {
     }
 
     /// Updates the state; returns the direction after a possible flip, and whether the sender
-    /// closed.
+    /// closed. An attempt that the segment begins fails at `attempt_end`.
     pub(super) fn update_state(
         &mut self,
         conn: &mut Conn,
-        now: Time,
+        attempt_end: Time,
         from: Dir,
         s: &wire::Tcp<'_>,
         advance: i32,
         c: &mut impl Consumer,
     ) -> (Dir, bool) {
         match self.endpoint(from).state {
-            State::Inactive => self.when_inactive(conn, now, from, s, c),
+            State::Inactive => self.when_inactive(conn, attempt_end, from, s, c),
             State::SynSent | State::SynAckSent => (from, self.when_syn_sent(conn, from, s, c)),
             State::Established | State::Partial => (from, self.when_established(conn, from, s, c)),
             State::Closed => (from, self.when_closed(conn, from, s, advance, c)),
@@ -103,7 +102,7 @@ impl Tcp {
     fn when_inactive(
         &mut self,
         conn: &mut Conn,
-        now: Time,
+        attempt_end: Time,
         mut from: Dir,
         s: &wire::Tcp<'_>,
         c: &mut impl Consumer,
@@ -117,7 +116,7 @@ impl Tcp {
                 } else {
                     self.set_state(conn, from, State::SynSent, c);
                 }
-                self.due[1] = now + ATTEMPT_DELAY;
+                self.due[1] = attempt_end;
                 self.phase = Phase::Attempt;
             } else {
                 from = self.syn_reply(conn, from, s, c);

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::kept::Kept;
+use super::life::Delays;
 
 /// Reassembly of one direction: delivered and acknowledged positions, and data above a hole.
 ///
@@ -60,7 +61,7 @@ pub(crate) enum Piece<'a> {
     },
 }
 
-/// Limits of reassembly.
+/// Limits of connections and of the reassembly of their streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes above a hole while the peer acknowledges nothing.
@@ -70,6 +71,15 @@ pub struct Limits {
     /// Bytes delivered without any acknowledgement, after which acknowledgements are no longer
     /// awaited.
     pub initial_window: u64,
+    /// Whether gaps of connections whose beginning was not seen are reported, too.
+    pub partial_gaps: bool,
+    /// FINs, or RSTs, of one side that are a storm.
+    pub storm: u32,
+    /// Most milliseconds between segments of a storm; negative intervals (clocks that go back) count as
+    /// short.
+    pub storm_within: i32,
+    /// When connections are checked.
+    pub delays: Delays,
 }
 
 impl Default for Limits {
@@ -78,6 +88,10 @@ impl Default for Limits {
             above_hole_without_acks: 16_384,
             without_further_acks: 10 << 20,
             initial_window: 16_384,
+            partial_gaps: false,
+            storm: 1_000,
+            storm_within: 1_000,
+            delays: Delays::DEFAULT,
         }
     }
 }

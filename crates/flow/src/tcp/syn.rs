@@ -10,7 +10,7 @@ use super::Endpoint;
 use super::Phase;
 use super::State;
 use super::Tcp;
-use super::life::ATTEMPT_DELAY;
+use super::life::Delays;
 use super::milliseconds;
 use crate::Conn;
 
@@ -69,8 +69,8 @@ impl Syn {
             orig.window_seq = self.seq;
             resp.window_ack_seq = self.seq;
         }
-        let mut tcp = Tcp::new(conn.start);
-        tcp.due[1] = conn.start + ATTEMPT_DELAY;
+        let mut tcp = Tcp::new(conn.start, &Delays::DEFAULT);
+        tcp.due[1] = Delays::DEFAULT.attempt_from(conn.start);
         tcp.phase = Phase::Attempt;
         tcp.first_seen[0] = true;
         tcp.side = [orig, resp];

@@ -12,6 +12,7 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Consumer;
+use gannet_flow::tcp::Delays;
 use gannet_flow::tcp::Limits;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
@@ -92,15 +93,15 @@ impl Streams {
         let uid = self.uids.connection(0, 0);
         let fresh = || Followed {
             conn: Conn::new(uid, id, Proto::Tcp, ip.protocol, time),
-            tcp: Tcp::new(time),
+            tcp: Tcp::new(time, &Delays::DEFAULT),
             sides: Box::default(),
         };
         let f = self.connections.entry(key).or_insert_with(fresh);
         let mut listener =
             Listener { time, sides: &mut f.sides, held: &mut self.held, skipped, out };
-        if known && f.tcp.is_reuse(&mut f.conn, time, segment, &mut listener) {
+        if known && f.tcp.is_reuse(&mut f.conn, time, segment, &Delays::DEFAULT, &mut listener) {
             listener.drop_both();
-            (f.conn, f.tcp) = (fresh().conn, Tcp::new(time));
+            (f.conn, f.tcp) = (fresh().conn, Tcp::new(time, &Delays::DEFAULT));
         }
         let from = if (f.conn.id.orig_h, f.conn.id.orig_p) == a { Dir::Orig } else { Dir::Resp };
         f.tcp.segment(&mut f.conn, time, from, segment, &Limits::default(), &mut listener);
@@ -120,7 +121,8 @@ impl Streams {
         self.next_sweep = now + SWEEP;
         let held = &mut self.held;
         self.connections.retain(|_, f| {
-            let over = f.conn.last + IDLE < now || f.tcp.is_over(&f.conn, now, now);
+            let over =
+                f.conn.last + IDLE < now || f.tcp.is_over(&f.conn, now, now, &Delays::DEFAULT);
             if over {
                 *held -= f.sides.iter().map(|s| s.unfinished.len()).sum::<usize>();
             }

@@ -522,6 +522,23 @@ const TIMEOUTS: &[(&str, f64)] = &[
     ("rpc_timeout", 24.0),
 ];
 
+/// How TCP connections are followed, with the usual values: intervals are in seconds, switches 0 or 1.
+const TCP: &[(&str, f64)] = &[
+    ("partial_connection_ok", 1.0),
+    ("report_gaps_for_partial", 0.0),
+    ("tcp_SYN_ack_ok", 1.0),
+    ("tcp_SYN_timeout", 5.0),
+    ("tcp_attempt_delay", 5.0),
+    ("tcp_close_delay", 5.0),
+    ("tcp_connection_linger", 5.0),
+    ("tcp_excessive_data_without_further_acks", 10_485_760.0),
+    ("tcp_max_above_hole_without_any_acks", 16_384.0),
+    ("tcp_max_initial_window", 16_384.0),
+    ("tcp_session_timer", 6.0),
+    ("tcp_storm_interarrival_thresh", 1.0),
+    ("tcp_storm_thresh", 1_000.0),
+];
+
 /// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("Tunnel::validate_vxlan_checksums", 1.0),
@@ -530,47 +547,43 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("ignore_keep_alive_rexmit", 0.0),
     ("mime_segment_overlap_length", 0.0),
     ("non_analyzed_lifetime", 0.0),
-    ("partial_connection_ok", 1.0),
-    ("report_gaps_for_partial", 0.0),
     ("skip_http_data", 0.0),
-    ("tcp_SYN_ack_ok", 1.0),
-    ("tcp_SYN_timeout", 5.0),
-    ("tcp_attempt_delay", 5.0),
-    ("tcp_close_delay", 5.0),
-    ("tcp_connection_linger", 5.0),
-    ("tcp_excessive_data_without_further_acks", 10_485_760.0),
     ("tcp_match_undelivered", 1.0),
-    ("tcp_max_above_hole_without_any_acks", 16_384.0),
-    ("tcp_max_initial_window", 16_384.0),
     ("tcp_partial_close_delay", 3.0),
     ("tcp_reset_delay", 5.0),
-    ("tcp_session_timer", 6.0),
-    ("tcp_storm_interarrival_thresh", 1.0),
-    ("tcp_storm_thresh", 1_000.0),
 ];
 
 /// Warns of options that scripts have changed without effect.
 fn warn_of_options(vm: &mut Vm<'_>) {
     for (name, usual) in WITHOUT_EFFECT {
-        let value = vm.global_named(name);
-        let is_usual = match value {
-            Value::Count(value) => value as f64 == *usual,
-            Value::Int(value) => value as f64 == *usual,
-            Value::Bool(value) => f64::from(u8::from(value)) == *usual,
-            Value::Double(value) | Value::Interval(value) => value == *usual,
-            _ => true,
-        };
-        if !is_usual {
+        if is_changed(vm, name, *usual) {
             let text = format!("{name} has no effect in gannet");
             vm.report(crate::diagnostics::Severity::Warning, text);
         }
     }
 }
 
+/// Whether an option has another value than usual.
+fn is_changed(vm: &mut Vm<'_>, name: &str, usual: f64) -> bool {
+    match vm.global_named(name) {
+        Value::Count(value) => value as f64 != usual,
+        Value::Int(value) => value as f64 != usual,
+        Value::Bool(value) => f64::from(u8::from(value)) != usual,
+        Value::Double(value) | Value::Interval(value) => value != usual,
+        _ => false,
+    }
+}
+
 /// Passes the values of options to the analysis.
 fn settings(vm: &mut Vm<'_>) {
     for name in SETTINGS {
-        setting_changed(vm, name);
+        pass_setting(vm, name);
+    }
+    // The analysis has limits of its own where scripts have the usual ones.
+    for (name, usual) in TCP {
+        if is_changed(vm, name, *usual) {
+            pass_setting(vm, name);
+        }
     }
     warn_of_options(vm);
     // As the analysis has them, these need no mention.
@@ -589,7 +602,12 @@ fn settings(vm: &mut Vm<'_>) {
 
 /// Passes the value of an option to the analysis, where that goes by it.
 pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
-    let Some(name) = SETTINGS.iter().find(|setting| **setting == name) else { return };
+    if let Some(name) = SETTINGS.iter().find(|setting| **setting == name) {
+        pass_setting(vm, name);
+    }
+}
+
+fn pass_setting(vm: &mut Vm<'_>, name: &'static str) {
     let value = match vm.global_named(name) {
         Value::Count(value) => value,
         Value::Bool(value) => u64::from(value),

@@ -21,6 +21,7 @@ use gannet_wire as wire;
 use gannet_wire::TcpFlags;
 
 use super::Consumer;
+use super::Delays;
 use super::Limits;
 use super::State;
 use super::Syn;
@@ -163,15 +164,15 @@ fn time(ms: i64) -> Time {
     Time::from_secs(1_000) + Interval::from_millis(ms)
 }
 
-fn begin(ms: i64) -> (Conn, Tcp) {
+fn begin(ms: i64, delays: &Delays) -> (Conn, Tcp) {
     let id = ConnId { orig_h: HOSTS[0], orig_p: 1_024, resp_h: HOSTS[1], resp_p: 80 };
     let uid = UidSource::new(0).connection(1, 0);
-    (Conn::new(uid, id, Proto::Tcp, 6, time(ms)), Tcp::new(time(ms)))
+    (Conn::new(uid, id, Proto::Tcp, 6, time(ms)), Tcp::new(time(ms), delays))
 }
 
 impl Run {
     fn new(limits: Limits) -> Self {
-        let (conn, tcp) = begin(0);
+        let (conn, tcp) = begin(0, &limits.delays);
         Self {
             conn,
             tcp,
@@ -216,12 +217,13 @@ impl Run {
             ..wire::Tcp::default()
         };
         let now = time(t.at);
-        let again = self.begun && self.tcp.is_reuse(&mut self.conn, now, &segment, &mut self.sink);
+        let Self { conn, tcp, sink, limits, .. } = self;
+        let again = self.begun && tcp.is_reuse(conn, now, &segment, &limits.delays, sink);
         if again || !self.begun {
             if again {
                 self.reused.push(self.row());
             }
-            (self.conn, self.tcp) = begin(t.at);
+            (self.conn, self.tcp) = begin(t.at, &self.limits.delays);
             if t.back {
                 self.conn.id = self.conn.id.flipped();
             }
@@ -262,7 +264,7 @@ impl Run {
             let due = idle.min(self.tcp.due());
             // Packets of other connections arrive all the time.
             let packet = due + Interval::from_nanos(1);
-            if self.tcp.is_over(&self.conn, due, packet) || idle <= due {
+            if self.tcp.is_over(&self.conn, due, packet, &self.limits.delays) || idle <= due {
                 return (due - time(0)).as_nanos() as f64 / 1e9;
             }
         }

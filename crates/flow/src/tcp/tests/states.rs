@@ -3,10 +3,13 @@
 use std::fmt::Write;
 
 use gannet_base::Dir;
+use gannet_base::Interval;
 
 use super::Run;
 use super::UP;
 use super::time;
+use crate::tcp::Delays;
+use crate::tcp::Limits;
 
 /// Script, row, weirds in order, and seconds until it is removed.
 type Case = (&'static str, &'static str, &'static [&'static str], f64);
@@ -301,11 +304,15 @@ fn checks_come_with_packets() {
     let script = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
     for (packet, over) in [(5_500, false), (6_100, false), (6_101, true), (6_500, true)] {
         let mut run = Run::of(&script);
-        assert_eq!(run.tcp.is_over(&run.conn, time(5_000), time(packet)), over, "{packet}");
+        assert_eq!(
+            run.tcp.is_over(&run.conn, time(5_000), time(packet), &Delays::DEFAULT),
+            over,
+            "{packet}"
+        );
         // The next check counts from the packet; the one that the FIN began is not yet made.
         assert_eq!(run.tcp.due(), time(if over { 5_000 } else { 7_000 }));
         if !over {
-            assert!(run.tcp.is_over(&run.conn, time(7_000), time(7_000)));
+            assert!(run.tcp.is_over(&run.conn, time(7_000), time(7_000), &Delays::DEFAULT));
         }
     }
 }
@@ -323,4 +330,31 @@ fn what_neither_closed_nor_was_reset_is_pending() {
     let is_half_reset = |end: &str| Run::of(&format!("{UP} {end}")).tcp.is_half_reset();
     assert!(is_half_reset("> FA 101 301; > R 102"));
     assert!(!is_half_reset("> FA 101 301") && !is_half_reset("> R 101"));
+}
+
+#[test]
+fn delays_are_those_that_were_set() {
+    let over = |script: &str, delays: Delays| {
+        let limits = Limits { delays, ..Limits::default() };
+        // A check counts from its packet, which comes a nanosecond after it is due.
+        (Run::with(script, limits).over() * 1_000.0).round() / 1_000.0
+    };
+    let secs = Interval::from_secs;
+    let usual = Delays::DEFAULT;
+    // An attempt without an answer.
+    assert_eq!(over("> S 100", usual), 5.0);
+    assert_eq!(over("> S 100", Delays { attempt: secs(2), ..usual }), 2.0);
+    // None fails: idleness ends it, which is shorter before a handshake.
+    assert_eq!(over("> S 100", Delays { attempt: Interval::ZERO, ..usual }), 60.0);
+    // Both sides closed.
+    let closed = format!("{UP} @1 > FA 101 301; @2 < FA 301 102");
+    assert_eq!(over(&closed, usual), 7.0);
+    assert_eq!(over(&closed, Delays { close: secs(9), ..usual }), 11.0);
+    assert_eq!(over(&closed, Delays { close: Interval::ZERO, ..usual }), 2.0);
+    // A FIN and a RST from one side: the first check after silence ends it.
+    let half = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
+    assert_eq!(over(&half, usual), 7.0);
+    assert_eq!(over(&half, Delays { linger: secs(8), ..usual }), 11.0);
+    assert_eq!(over(&half, Delays { linger: secs(2), check: secs(3), ..usual }), 4.0);
+    assert_eq!(over(&half, Delays { linger: secs(2), first_check: secs(4), ..usual }), 4.0);
 }

@@ -10,6 +10,7 @@ use super::parse;
 use super::time;
 use crate::Conn;
 use crate::tcp::Consumer;
+use crate::tcp::Delays;
 use crate::tcp::Limits;
 use crate::tcp::State;
 use crate::tcp::Step;
@@ -74,7 +75,7 @@ fn steps(script: &str) -> Vec<String> {
 }
 
 fn run(script: &str) -> Steps {
-    let (mut conn, mut tcp) = begin(0);
+    let (mut conn, mut tcp) = begin(0, &Delays::DEFAULT);
     let (mut steps, mut at) = (Steps::default(), 0);
     for line in script.split(';') {
         let t = parse(line, &mut at);
@@ -183,7 +184,7 @@ fn exchanged_roles_show_exchanged_states() {
 
 /// The segments that differ from what was sent first, of segments from both sides.
 fn differences(segments: &[(Dir, u32, u32, &[u8])]) -> Vec<String> {
-    let (mut conn, mut tcp) = begin(0);
+    let (mut conn, mut tcp) = begin(0, &Delays::DEFAULT);
     let mut steps = Steps::default();
     for &(from, seq, ack, payload) in segments {
         let (flags, window, payload_len) = (TcpFlags::ACK, 1_000, payload.len() as u32);

@@ -11,6 +11,7 @@ use super::TestSegment;
 use super::UP;
 use super::byte;
 use super::time;
+use crate::tcp::Delays;
 use crate::tcp::Limits;
 
 /// Row, weirds, and the delivered bytes of each side with `_` for gaps, checked byte by byte.
@@ -127,8 +128,12 @@ fn extents_are_enough_for_the_deaf() {
 
 #[test]
 fn limits_of_reassembly() {
-    let limits =
-        Limits { above_hole_without_acks: 20, without_further_acks: 30, initial_window: 10 };
+    let limits = Limits {
+        above_hole_without_acks: 20,
+        without_further_acks: 30,
+        initial_window: 10,
+        ..Limits::default()
+    };
     // Nothing was acknowledged, and too much data is above a hole.
     let (row, weirds, got) = stream("> A 106 301 21; > A 101 301 5; > A 127 301 9", limits);
     assert_eq!(row, "ShADT Established/Established 35/0");
@@ -242,7 +247,7 @@ proptest! {
         begun in prop::sample::select(vec![UP, "> A 101 301 1", "< A 301 101 5; > A 101 306 0", "> S 100"]),
         segments in proptest::collection::vec(likely_segment(), 1..80),
     ) {
-        let limits = Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 };
+        let limits = Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20, ..Limits::default() };
         let mut runs = [Run::with(begun, limits), Run::with(begun, limits)];
         runs[1].at_length = true;
         let [plain, any] = &mut runs;
@@ -272,20 +277,20 @@ proptest! {
             let mut over = None;
             while over.is_none() && made.tcp.due() <= now {
                 let due = made.tcp.due();
-                over = made.tcp.is_over(&made.conn, due, due).then_some(due);
+                over = made.tcp.is_over(&made.conn, due, due, &Delays::DEFAULT).then_some(due);
             }
             // Only the checks that may find something.
             let mut found = None;
             while found.is_none() && !passed.quiet && passed.tcp.due() <= now {
                 let due = passed.tcp.due();
-                found = passed.tcp.is_over(&passed.conn, due, due).then_some(due);
+                found = passed.tcp.is_over(&passed.conn, due, due, &Delays::DEFAULT).then_some(due);
                 passed.quiet = passed.tcp.is_quiet(&passed.conn, due);
             }
             prop_assert_eq!(over, found);
             if over.is_some() {
                 return Ok(());
             }
-            passed.tcp.pass_checks(&passed.conn, now);
+            passed.tcp.pass_checks(&passed.conn, now, &Delays::DEFAULT);
             prop_assert_eq!(&made.tcp, &passed.tcp);
             made.step(&s);
             passed.step(&s);
@@ -297,7 +302,7 @@ proptest! {
     /// and the connection is over at some time.
     #[test]
     fn any_segments(segments in proptest::collection::vec(any_segment(), 1..80)) {
-        let mut run = Run::new(Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 });
+        let mut run = Run::new(Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20, ..Limits::default() });
         for s in &segments {
             run.step(s);
         }
