@@ -814,6 +814,33 @@ fn options_of_scripts_change_how_tcp_connections_are_followed() {
 }
 
 #[test]
+fn an_option_of_scripts_ends_connections_of_dns() {
+    let events = r#"
+        event connection_state_remove(c: connection)
+            {
+            if ( c$id$resp_p == 53/udp )
+                print fmt("%.0f", floor(time_to_double(network_time()) - 1000.0));
+            }
+        "#;
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let (client, server) = (address(1, 4_000), address(2, 53));
+    trace.udp(
+        client,
+        server,
+        b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01",
+    );
+    for second in 1..20 {
+        trace.wait(Interval::from_millis(999));
+        trace.ping(address(3, 0).ip(), address(4, 0).ip(), 7, second);
+    }
+    for (option, at) in [("", "10\n"), ("const dns_session_timeout = 4 secs;", "4\n")] {
+        let (printed, errors, status) = over_trace(&trace, &format!("{option}{events}"));
+        assert_eq!((&*printed, &*errors, status), (at, "", Some(0)), "{option}");
+    }
+}
+
+#[test]
 fn options_of_scripts_limit_what_is_read() {
     let events = "
         global http_entity_data: event(c: connection, is_orig: bool, length: count, data: string);

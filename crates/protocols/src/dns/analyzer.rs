@@ -32,12 +32,8 @@ use crate::Tag;
 /// Port of the NetBIOS name service.
 const NETBIOS_PORT: u16 = 137;
 
-/// Seconds between looks at a UDP connection, from its first message on.
-const LOOK_EVERY: u16 = 10;
-
-/// The analyzer is released after this many idle seconds: slightly less than the interval of
-/// checks, so that a query and its reply need only one check.
-const IDLE: u16 = 9;
+/// Seconds between checks of a UDP connection, from its first message on.
+const CHECK_EVERY: u16 = 10;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -54,8 +50,11 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            cx.conn.set_timeout(IDLE);
-            cx.conn.look_every = LOOK_EVERY;
+            let every = cx.env.setting("dns_session_timeout", CHECK_EVERY.into());
+            let every = u16::try_from(every).unwrap_or(u16::MAX).max(1);
+            // Silence of a second less is enough, so that a query with one reply ends at the first check.
+            cx.conn.set_timeout(every - 1);
+            cx.conn.look_every = every;
         }
         Self {
             slot: None,

@@ -518,6 +518,7 @@ const TIMEOUTS: &[(&str, f64)] = &[
     ("tcp_inactivity_timeout", 300.0),
     ("udp_inactivity_timeout", 60.0),
     ("icmp_inactivity_timeout", 60.0),
+    ("dns_session_timeout", 10.0),
     ("netbios_ssn_session_timeout", 15.0),
     ("rpc_timeout", 24.0),
 ];
@@ -542,7 +543,6 @@ const TCP: &[(&str, f64)] = &[
 /// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("Tunnel::validate_vxlan_checksums", 1.0),
-    ("dns_session_timeout", 10.0),
     ("dpd_reassemble_first_packets", 1.0),
     ("ignore_keep_alive_rexmit", 0.0),
     ("mime_segment_overlap_length", 0.0),
